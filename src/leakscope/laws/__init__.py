@@ -1,0 +1,31 @@
+"""Laws of what an attacker sees, and the pair of them that every measure compares.
+
+`Normal`, `NormalMixture`, `MultivariateNormal`, `SpikeAndSlab` and `Empirical` are batched: one
+object describes the laws of one record or of fifty thousand.  A `LawPair` holds the law with the
+record and the law without it, and a `Provenance` that says which question the pair answers.
+"""
+
+from __future__ import annotations
+
+from leakscope.laws.empirical import Empirical
+from leakscope.laws.law import Law, ScalarLaw
+from leakscope.laws.multivariate_normal import MultivariateNormal
+from leakscope.laws.normal import Normal
+from leakscope.laws.normal_mixture import NormalMixture
+from leakscope.laws.pair import LawPair, concatenate
+from leakscope.laws.provenance import Assumption, Provenance
+from leakscope.laws.spike_and_slab import SpikeAndSlab
+
+__all__ = [
+    "Assumption",
+    "Empirical",
+    "Law",
+    "LawPair",
+    "MultivariateNormal",
+    "Normal",
+    "NormalMixture",
+    "Provenance",
+    "ScalarLaw",
+    "SpikeAndSlab",
+    "concatenate",
+]
