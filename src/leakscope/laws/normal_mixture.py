@@ -27,7 +27,8 @@ from leakscope.laws.normal import Normal
 class NormalMixture(ScalarLaw):
     """Mixtures of normals; the last axis of each parameter runs over the components.
 
-    ``weights`` need not sum to one: they are normalised.  `NormalMixture.scale` makes the scale
+    ``weights`` need not sum to one: they are normalised when used (`raw_weights` keeps what was
+    given, because normalising would round the difference of two nearly equal laws).  `NormalMixture.scale` makes the scale
     mixtures of the paper **linear** at finite n: one centre, many variances.
 
     Examples
@@ -40,7 +41,7 @@ class NormalMixture(ScalarLaw):
     0.5
     """
 
-    weights: FloatArray
+    raw_weights: FloatArray
     means: FloatArray
     sigmas: FloatArray
 
@@ -62,7 +63,7 @@ class NormalMixture(ScalarLaw):
         total = weights.sum(axis=-1, keepdims=True)
         if np.any(total <= 0.0):
             raise InputError("NormalMixture: the weights of a law must not all be zero.")
-        object.__setattr__(self, "weights", weights / total)
+        object.__setattr__(self, "raw_weights", weights)
         object.__setattr__(self, "means", means)
         object.__setattr__(self, "sigmas", sigmas)
 
@@ -80,14 +81,19 @@ class NormalMixture(ScalarLaw):
         return cls(1.0, law.mean[..., None], law.sigma[..., None])
 
     @property
+    def weights(self) -> FloatArray:
+        """The components' probabilities, which sum to one."""
+        return np.asarray(self.raw_weights / self.raw_weights.sum(axis=-1, keepdims=True))
+
+    @property
     def batch_shape(self) -> tuple[int, ...]:
         """The shape of the batch of laws."""
-        return self.weights.shape[:-1]
+        return self.raw_weights.shape[:-1]
 
     @property
     def components(self) -> int:
         """How many components each law has."""
-        return int(self.weights.shape[-1])
+        return int(self.raw_weights.shape[-1])
 
     def sample(self, key: Key, size: int) -> FloatArray:
         """Draw ``size`` observations of each law: shape ``batch_shape + (size,)``."""
@@ -115,7 +121,7 @@ class NormalMixture(ScalarLaw):
         return np.asarray((self.weights * special.ndtr(z)).sum(axis=-1))
 
     def _map(self, change: Any) -> Self:
-        return type(self)(change(self.weights), change(self.means), change(self.sigmas))
+        return type(self)(change(self.raw_weights), change(self.means), change(self.sigmas))
 
     def reshape(self, *shape: int) -> Self:
         """The same laws with the batch laid out as ``shape``."""

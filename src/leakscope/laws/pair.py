@@ -158,13 +158,13 @@ def _concatenate_laws(laws: Sequence[Law]) -> Law:
         most = max(law.components for law in mixtures)
         padded = [
             NormalMixture(
-                np.pad(law.weights, ((0, 0), (0, most - law.components))),
+                np.pad(law.raw_weights, ((0, 0), (0, most - law.components))),
                 np.pad(law.means, ((0, 0), (0, most - law.components)), mode="edge"),
                 np.pad(law.sigmas, ((0, 0), (0, most - law.components)), mode="edge"),
             )
             for law in mixtures
         ]
-        return NormalMixture(*(_join(padded, name) for name in ("weights", "means", "sigmas")))
+        return NormalMixture(*(_join(padded, name) for name in ("raw_weights", "means", "sigmas")))
     if any(type(law) is not type(first) for law in laws):
         raise InputError("concatenate: the pairs' laws must be of one kind.")
     if any(law.event_shape != first.event_shape for law in laws):

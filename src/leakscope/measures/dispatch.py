@@ -1,0 +1,126 @@
+"""From a pair of laws to its likelihood ratio, in blocks that fit the cache and the cores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from leakscope.errors import InputError
+from leakscope.laws import (
+    Empirical,
+    LawPair,
+    MultivariateNormal,
+    Normal,
+    NormalMixture,
+    SpikeAndSlab,
+)
+from leakscope.measures.multivariate_ratio import MultivariateRatio
+from leakscope.measures.multivariate_reduction import canonical_form
+from leakscope.measures.normal_mixture_ratio import NormalMixtureRatio
+from leakscope.measures.normal_ratio import NormalRatio
+from leakscope.measures.ratio import Ratio
+from leakscope.measures.spike_and_slab_ratio import SpikeAndSlabRatio
+
+FloatArray = npt.NDArray[np.float64]
+Direction = Literal["nonmember_to_member", "member_to_nonmember"]
+AnyDirection = Literal["nonmember_to_member", "member_to_nonmember", "both"]
+
+
+def ratio_of(pair: LawPair) -> Ratio:
+    """The likelihood ratio of a flat batch of pairs."""
+    member, nonmember = pair.member, pair.nonmember
+    if isinstance(member, Normal) and isinstance(nonmember, Normal):
+        return NormalRatio.of(member, nonmember)
+    if isinstance(member, NormalMixture) and isinstance(nonmember, NormalMixture):
+        return NormalMixtureRatio.of(member, nonmember)
+    if isinstance(member, SpikeAndSlab) and isinstance(nonmember, SpikeAndSlab):
+        return SpikeAndSlabRatio.of(member, nonmember)
+    if isinstance(member, MultivariateNormal) and isinstance(nonmember, MultivariateNormal):
+        return MultivariateRatio(*canonical_form(member, nonmember))
+    raise InputError(f"No measure is known for laws of kind {type(member).__name__}.")
+
+
+def over_pairs(
+    pair: LawPair, measure: Callable[[Ratio], FloatArray], columns: tuple[int, ...] = ()
+) -> FloatArray:
+    """Apply ``measure``, which returns (B, ...) for B pairs, to the whole batch in blocks.
+
+    The result has shape ``batch_shape + columns``.  Blocks keep the temporaries small, so that
+    the time a pair stays flat from a thousand pairs to a million, and run on all cores.
+    """
+    size = int(np.prod(pair.batch_shape, dtype=np.int64))
+    flat = pair.reshape(size)
+    block = _block_size(flat)
+    result = np.empty((size, *columns))
+
+    def work(start: int) -> None:
+        rows = slice(start, min(start + block, size))
+        part = flat if size <= block else flat.take(rows)
+        result[rows] = measure(ratio_of(part)).reshape(-1, *columns)
+
+    starts = range(0, size, block)
+    workers = min(len(starts), os.cpu_count() or 1, 8)
+    if workers > 1:
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(work, starts))
+    else:
+        for start in starts:
+            work(start)
+    return np.asarray(result.reshape((*pair.batch_shape, *columns)))
+
+
+def oriented(pair: LawPair, direction: Direction) -> LawPair:
+    """The pair turned so that its member law is the first law of ``direction``."""
+    if direction == "member_to_nonmember":
+        return pair
+    if direction == "nonmember_to_member":
+        return pair.swapped()
+    raise InputError(
+        "direction must be nonmember_to_member or member_to_nonmember, "
+        f"but it is {direction!r}."
+    )
+
+
+def as_levels(
+    value: npt.ArrayLike, name: str, low: float, high: float, wanted: str
+) -> tuple[FloatArray, tuple[int, ...]]:
+    """Check a number or an array of levels (an FPR, a delta); return it flat and its shape."""
+    try:
+        levels = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number or an array of numbers.") from None
+    bad = ~((levels >= low) & (levels <= high))
+    if bad.any():
+        raise InputError(f"{name} must be {wanted}, but it is {float(levels[bad][0])!r}.")
+    return levels.ravel(), levels.shape
+
+
+def is_empirical(pair: LawPair) -> bool:
+    """Whether the pair is of samples, whose measures are estimates."""
+    return isinstance(pair.member, Empirical)
+
+
+def samples(pair: LawPair) -> tuple[FloatArray, FloatArray]:
+    """The member and nonmember samples of an empirical pair."""
+    member, nonmember = pair.member, pair.nonmember
+    if not isinstance(member, Empirical) or not isinstance(nonmember, Empirical):
+        raise InputError("This measure needs a pair of Empirical laws.")
+    return member.samples, nonmember.samples
+
+
+def _block_size(pair: LawPair) -> int:
+    member, nonmember = pair.member, pair.nonmember
+    if isinstance(member, Normal):
+        return 4096
+    if isinstance(member, SpikeAndSlab):
+        return 128
+    if isinstance(member, NormalMixture) and isinstance(nonmember, NormalMixture):
+        components = member.components + nonmember.components
+        cells = min(52 * components, 1600)
+        return max(1, min(1024, int(2e7 / (cells * (36.0 * components + 512.0)))))
+    return 1024

@@ -1,0 +1,129 @@
+"""Where the log likelihood ratio of two normal mixtures crosses a level.
+
+The ratio can cross a level any number of times.  A grid fine enough for every component, together
+with all points where the ratio turns, splits the line into cells on which it is monotone: each
+cell then holds at most one crossing of any level, which is refined to machine precision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from leakscope._numerics.roots import Bracket, shrink_bracket
+from leakscope.measures.mixture_densities import MixturePair
+
+FloatArray = npt.NDArray[np.float64]
+IndexArray = npt.NDArray[np.intp]
+
+_STEPS = np.array(
+    [0.0, 0.25, 0.5, 0.75, 1.0, 1.3, 1.6, 1.9, 2.2, 2.6, 3.0, 3.5, 4.0, 4.6, 5.3, 6.1, 7.0, 8.1]
+    + [9.3, 10.7, 12.5, 15.0, 18.5, 23.0, 30.0, 40.0]
+)
+_MANY = 24  # components beyond which the grid is built from representative ones
+_FINEST = 1600  # points of a grid at most
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Grid points ``x`` with the ratio's turning points among them, and the ratio there, (B, G)."""
+
+    x: FloatArray
+    llr: FloatArray
+
+
+class Crossings(NamedTuple):
+    """Sorted crossings of a level, padded with +inf, (B, m, C), and whether l > t at -inf."""
+
+    x: FloatArray
+    starts_above: npt.NDArray[np.bool_]
+
+
+def make_table(pair: MixturePair) -> Table:
+    """Grid the line, find the turning points of the ratio and put them in."""
+    x = _grid(pair)
+    slope = pair.llr_slope(x)
+    llr = pair.llr(x)
+    # a slope that is rounding noise changes no sign
+    noise = 1e-13 * np.maximum(np.abs(llr), 1e-3 * np.abs(llr).max(axis=-1, keepdims=True))
+    width = np.gradient(x, axis=-1)
+    sign = np.where(np.abs(slope) * width > noise, np.sign(slope), 0.0)
+    sign = _fill_zeros(sign)
+    turns = sign[:, 1:] * sign[:, :-1] < 0.0
+    most = int(turns.sum(axis=-1).max(initial=0))
+    if most == 0:
+        return Table(x, llr)
+    rows, cells = np.nonzero(turns)
+    place = (np.cumsum(turns, axis=-1) - 1)[rows, cells]
+    low, high = np.full((x.shape[0], most), np.nan), np.full((x.shape[0], most), np.nan)
+    low[rows, place], high[rows, place] = x[rows, cells], x[rows, cells + 1]
+    empty = np.isnan(low)
+    low, high = np.where(empty, x[:, -1:], low), np.where(empty, x[:, -1:], high)
+    f_low = pair.llr_slope(low)
+    falling = np.where(f_low > 0.0, 1.0, -1.0)
+    bracket = Bracket(low, high, np.abs(f_low), falling * pair.llr_slope(high))
+    found = shrink_bracket(
+        lambda at: falling * pair.llr_slope(at), bracket, f_tolerance=0.0, x_tolerance=1e-15
+    )
+    turning = np.where(empty, x[:, -1:], found.high)
+    order = np.argsort(np.concatenate([x, turning], axis=-1), axis=-1, kind="stable")
+    x = np.take_along_axis(np.concatenate([x, turning], axis=-1), order, axis=-1)
+    llr = np.take_along_axis(np.concatenate([llr, pair.llr(turning)], axis=-1), order, axis=-1)
+    return Table(x, llr)
+
+
+def crossings(pair: MixturePair, table: Table, threshold: FloatArray) -> Crossings:
+    """All points where l = threshold, for thresholds of shape (B, m)."""
+    above = table.llr[:, None, :] > threshold[..., None]
+    change = above[..., 1:] != above[..., :-1]
+    most = int(change.sum(axis=-1).max(initial=0))
+    shape = (*threshold.shape, most)
+    if most == 0:
+        return Crossings(np.empty(shape), above[..., 0])
+    row, column, cell = np.nonzero(change)
+    place = (np.cumsum(change, axis=-1) - 1)[row, column, cell]
+    index = np.zeros(shape, dtype=np.intp)
+    index[row, column, place] = cell
+    filled = np.zeros(shape, dtype=bool)
+    filled[row, column, place] = True
+    flat = index.reshape(threshold.shape[0], -1)
+    low, high = (np.take_along_axis(table.x, flat + k, axis=-1) for k in (0, 1))
+    level = np.broadcast_to(threshold[..., None], shape).reshape(flat.shape)
+    f_low, f_high = (np.take_along_axis(table.llr, flat + k, axis=-1) - level for k in (0, 1))
+    falling = np.where(f_low > 0.0, 1.0, -1.0)
+    bracket = Bracket(low, high, np.abs(f_low), falling * f_high)
+    mask = filled.reshape(flat.shape)
+    bracket = Bracket(*(np.where(mask, a, b) for a, b in zip(bracket, (low, low, 1.0, 0.0), strict=True)))
+    found = shrink_bracket(
+        lambda at: falling * (pair.llr(at) - level), bracket, f_tolerance=0.0, x_tolerance=4e-16
+    )
+    x = np.where(mask, found.high, np.inf).reshape(shape)
+    return Crossings(x, above[..., 0])
+
+
+def _grid(pair: MixturePair) -> FloatArray:
+    """Points at a few standard deviations of every component, or of representative ones."""
+    means = np.concatenate([pair.member.mean, pair.nonmember.mean], axis=-1)
+    sigmas = np.exp(np.concatenate([pair.member.log_sigma, pair.nonmember.log_sigma], axis=-1))
+    if means.shape[-1] > _MANY and np.all(means == means[:, :1]):
+        spread = np.linspace(0.0, 1.0, _MANY // 2)
+        least, most = sigmas.min(axis=-1)[:, None], sigmas.max(axis=-1)[:, None]
+        sigmas = least * (most / least) ** spread
+        means = np.broadcast_to(means[:, :1], sigmas.shape)
+    steps = np.concatenate([-_STEPS[:0:-1], _STEPS])
+    x = (means[..., None] + sigmas[..., None] * steps).reshape(means.shape[0], -1)
+    x = np.sort(x, axis=-1)
+    if x.shape[-1] > _FINEST:
+        x = x[:, np.linspace(0, x.shape[-1] - 1, _FINEST).astype(np.intp)]
+    return np.asarray(x)
+
+
+def _fill_zeros(sign: FloatArray) -> FloatArray:
+    """Replace each zero by the last sign before it (or the first after it)."""
+    index = np.where(sign != 0.0, np.arange(sign.shape[-1]), 0)
+    forward = np.take_along_axis(sign, np.maximum.accumulate(index, axis=-1), axis=-1)
+    first = np.argmax(sign != 0.0, axis=-1)[:, None]
+    return np.where(forward == 0.0, np.take_along_axis(sign, first, axis=-1), forward)

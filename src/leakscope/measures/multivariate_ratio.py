@@ -1,0 +1,294 @@
+"""Two multivariate normals: the law of their log likelihood ratio by tilted inversion integrals.
+
+Canonical form: the nonmember law is N(0, I) and the member law N(mu, diag(lam)), lam = 1 + excess,
+so that
+
+    l(z) = sum_j [ -log(lam_j)/2 - (z_j - mu_j)^2/(2 lam_j) + z_j^2/2 ].
+
+Tails and hockey sticks are inversion integrals of the moments E0[exp(s l)] over contours through
+their saddle points (`leakscope.measures._tilted`); the side of the poles at s = 0 and s = 1 on
+which the contour passes decides which tail comes out, and the smaller one is always chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from leakscope._numerics.log_space import log1mexp, x_minus_log1p
+from leakscope.measures._tilted import HalfLine, TiltedRays, log_lam
+from leakscope.measures.ratio import Tails
+
+FloatArray = npt.NDArray[np.float64]
+
+_ELEMENTS_AT_ONCE = 1 << 19
+_ROWS_AT_ONCE = 1 << 13
+_LOG_HALF = float(np.log(0.5))
+_BETWEEN = 2.0  # least Jeffreys divergence at which a contour between the poles pays
+_NOTHING = 1e-130  # squares of smaller numbers underflow; such a coordinate tells nothing apart
+
+
+@dataclass(frozen=True, eq=False)
+class MultivariateRatio:
+    """``mu`` and ``excess`` have shape (B, d): B pairs, each of d independent coordinates.
+
+    ``excess`` is lam - 1, which holds the digits of lam near 1 but not near 0; ``lam`` itself may
+    be given beside it for that case.
+    """
+
+    mu: FloatArray
+    excess: FloatArray
+    lam: FloatArray = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        mu = np.asarray(self.mu, dtype=np.float64)
+        excess = np.asarray(self.excess, dtype=np.float64)
+        lam = 1.0 + excess if self.lam is None else np.asarray(self.lam, dtype=np.float64)
+        object.__setattr__(self, "mu", np.where(np.abs(mu) < _NOTHING, 0.0, mu))
+        object.__setattr__(self, "excess", np.where(np.abs(excess) < _NOTHING, 0.0, excess))
+        object.__setattr__(self, "lam", lam)
+
+    # ---- closed forms ----------------------------------------------------------------------
+
+    def reversed(self) -> Self:
+        """Exchange the roles: in the member's units lam is 1/lam and mu is -mu/sqrt(lam)."""
+        return type(self)(-self.mu / np.sqrt(self.lam), -self.excess / self.lam, 1.0 / self.lam)
+
+    def renyi(self, order: float) -> FloatArray:
+        """Rényi divergence D_order(P1 || P0) of order > 0; KL at 1, sup l at inf."""
+        if np.isinf(order):
+            return self.llr_bounds()[1]
+        if order < 0.5:
+            # D_a(P1 || P0) = a/(1 - a) D_(1-a)(P0 || P1): all digits also as the order goes to 0
+            return np.asarray(order / (1.0 - order) * self.reversed().renyi(1.0 - order))
+        x, r = self.excess, order - 1.0
+        left = 1.0 - r * x
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            near = np.abs(x) < 0.5
+            spread = np.where(near, x_minus_log1p(np.where(near, x, 0.0)), x - log_lam(x, self.lam))
+            if r != 0.0:
+                spread = spread + x_minus_log1p(np.where(left > 0.0, -r * x, 0.0)) / r
+            terms = 0.5 * (spread + order * self.mu * (self.mu / left))
+        return np.asarray(np.where(left > 0.0, terms, np.inf).sum(axis=1))
+
+    def llr_scale(self) -> FloatArray:
+        """sqrt(E0[l^2] + E1[l^2]), shape (B,); 0 for equal laws."""
+        other = self.reversed()
+        total = np.zeros(self.mu.shape[0])
+        for one in (self, other):
+            # Under the member law l has mean KL(P1 || P0) and this variance.
+            x, lam = one.excess, one.lam
+            variance = (0.5 * x * x + lam * one.mu * one.mu).sum(axis=1)
+            total += one.renyi(1.0) ** 2 + variance
+        return np.sqrt(total)
+
+    def llr_bounds(self) -> tuple[FloatArray, FloatArray]:
+        """inf and sup of l over all observations, shape (B,) each."""
+        x, mu = self.excess, self.mu
+        flat = x == 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            vertex = np.where(flat, 0.0, -0.5 * log_lam(x, self.lam) - 0.5 * mu * (mu / x))
+        vertex = vertex.sum(axis=1)
+        tilted = (flat & (mu != 0.0)).any(axis=1)
+        lowest = np.where(tilted | (x < 0.0).any(axis=1), -np.inf, vertex)
+        highest = np.where(tilted | (x > 0.0).any(axis=1), np.inf, vertex)
+        return lowest, highest
+
+    @property
+    def _equal(self) -> npt.NDArray[np.bool_]:
+        return np.asarray(((self.mu == 0.0) & (self.excess == 0.0)).all(axis=1))
+
+    # ---- inversion integrals ---------------------------------------------------------------
+
+    def tails(self, threshold: FloatArray) -> Tails:
+        """Size and power of the test "member if l > threshold" at thresholds of shape (B, m)."""
+        threshold = np.asarray(threshold, dtype=np.float64)
+        result = Tails(*(np.full(threshold.shape, np.nan) for _ in range(4)))
+        lowest, highest = (bound[:, None] for bound in self.llr_bounds())
+        equal = np.broadcast_to(self._equal[:, None], threshold.shape)
+        above = np.where(equal, threshold >= 0.0, threshold >= highest)
+        below = np.where(equal, threshold < 0.0, (threshold <= lowest) & ~above)
+        for log_p, nothing in zip(result, (above, above, below, below), strict=True):
+            log_p[above | below] = np.where(nothing[above | below], -np.inf, 0.0)
+        inside = ~(above | below) & ~np.isnan(threshold)
+        for cells, problem in self._problems(inside, threshold):
+            line = problem.line(between=problem.jeffreys >= _BETWEEN)
+            near, far = problem.rays(line).log_tails()
+            far = far + np.where(line.anchor, -1.0, 1.0) * problem.threshold
+            # The pole at 1 belongs to the member law; right of it lies P1(l > t).
+            member, nonmember = np.where(line.anchor, near, far), np.where(line.anchor, far, near)
+            member_above = line.anchor & (line.sign > 0.0)
+            nonmember_above = line.anchor | (line.sign > 0.0)
+            for (upper, lower), direct, up in (
+                ((result.log_tpr, result.log_fnr), member, member_above),
+                ((result.log_fpr, result.log_tnr), nonmember, nonmember_above),
+            ):
+                direct = np.minimum(direct, 0.0)
+                rest = log1mexp(direct)
+                upper[cells] = np.where(up, direct, rest)
+                lower[cells] = np.where(up, rest, direct)
+        return result
+
+    def log_excess(self, epsilon: FloatArray) -> FloatArray:
+        """Log of the hockey stick P1(l > epsilon) - exp(epsilon) P0(l > epsilon), shape (B, m)."""
+        return self._hockey_stick(np.asarray(epsilon, dtype=np.float64))[0]
+
+    def advantage(self) -> FloatArray:
+        """Total variation distance, shape (B,)."""
+        return np.asarray(np.exp(self._hockey_stick(np.zeros((self.mu.shape[0], 1)))[0][:, 0]))
+
+    def log_overlap(self) -> FloatArray:
+        """Log of int min(p0, p1), shape (B,)."""
+        return self._hockey_stick(np.zeros((self.mu.shape[0], 1)))[1][:, 0]
+
+    def log_auc_complement(self) -> FloatArray:
+        """Log of P(l(X0) > l(X1)) (ties count one half), shape (B,).
+
+        l(X0) - l(X1) is the log likelihood ratio of P1 x P0 against P0 x P1, so this is the
+        false-positive rate of the test between these at threshold 0.
+        """
+        other = self.reversed()
+        product = MultivariateRatio(
+            np.concatenate([self.mu, other.mu], axis=1),
+            np.concatenate([self.excess, other.excess], axis=1),
+            np.concatenate([self.lam, other.lam], axis=1),
+        )
+        log_p = product.tails(np.zeros((self.mu.shape[0], 1))).log_fpr[:, 0]
+        return np.where(self._equal, _LOG_HALF, log_p)
+
+    def _hockey_stick(self, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Logs of int (p1 - e^epsilon p0)^+ and of int min(p1, e^epsilon p0)."""
+        log_excess = np.full(epsilon.shape, np.nan)
+        log_common = np.full(epsilon.shape, np.nan)
+        lowest, highest = (bound[:, None] for bound in self.llr_bounds())
+        equal = np.broadcast_to(self._equal[:, None], epsilon.shape)
+        above = (epsilon >= highest) | (equal & (epsilon >= 0.0))
+        below = ((epsilon <= lowest) | equal) & ~above
+        log_excess[above], log_common[above] = -np.inf, 0.0
+        log_excess[below], log_common[below] = log1mexp(epsilon[below]), epsilon[below]
+        inside = ~(above | below) & ~np.isnan(epsilon)
+        for cells, problem in self._problems(inside, epsilon):
+            log_excess[cells], log_common[cells] = _hockey_stick(problem)
+        return log_excess, log_common
+
+    def _problems(
+        self, wanted: npt.NDArray[np.bool_], threshold: FloatArray
+    ) -> Iterator[tuple[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]], _Problem]]:
+        """The wanted cells of a (B, m) grid in blocks that fit in memory."""
+        rows, columns = np.nonzero(wanted)
+        forwards, backwards = self.renyi(1.0), self.reversed().renyi(1.0)
+        size = max(1, min(_ROWS_AT_ONCE, _ELEMENTS_AT_ONCE // max(1, self.mu.shape[1])))
+        for first in range(0, rows.size, size):
+            i, j = rows[first : first + size], columns[first : first + size]
+            yield (
+                (i, j),
+                _Problem(
+                    np.ascontiguousarray(self.mu[i].T),
+                    np.ascontiguousarray(self.excess[i].T),
+                    np.ascontiguousarray(self.lam[i].T),
+                    threshold[i, j],
+                    -backwards[i],
+                    forwards[i],
+                ),
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """N pairs (coordinates first: (d, N)), each with one threshold inside the range of l."""
+
+    mu: FloatArray
+    excess: FloatArray
+    lam: FloatArray
+    threshold: FloatArray
+    nonmember_mean: FloatArray  # E0[l]
+    member_mean: FloatArray  # E1[l]
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return int(self.threshold.size)
+
+    @property
+    def jeffreys(self) -> FloatArray:
+        """E1[l] - E0[l]."""
+        return self.member_mean - self.nonmember_mean
+
+    def take(self, rows: npt.NDArray[np.intp]) -> _Problem:
+        """The problems ``rows``."""
+        return _Problem(
+            self.mu[:, rows],
+            self.excess[:, rows],
+            self.lam[:, rows],
+            self.threshold[rows],
+            self.nonmember_mean[rows],
+            self.member_mean[rows],
+        )
+
+    def rays(self, line: HalfLine) -> TiltedRays:
+        """The inversion integrals over contours that cross ``line``."""
+        return TiltedRays.of(self.mu, self.excess, self.lam, self.threshold, line)
+
+    def line(self, between: npt.NDArray[np.bool_], middle: FloatArray | None = None) -> HalfLine:
+        """Where the saddle point of M(s) exp(-s t) lies.
+
+        A saddle point between the poles is used only where ``between`` allows; elsewhere it is
+        moved out of [0, 1] to the side on which the threshold lies of ``middle``.
+        """
+        t = self.threshold
+        if middle is None:
+            middle = 0.5 * (self.member_mean + self.nonmember_mean)
+        right, left = t >= self.member_mean, t <= self.nonmember_mean
+        inside = ~right & ~left & between
+        right = np.where(inside, False, right | (~left & (t >= middle)))
+        anchor, sign = right.copy(), np.where(right, 1.0, -1.0)
+        rows = np.flatnonzero(inside)
+        if rows.size:
+            sub = self.take(rows)
+            from_one = HalfLine(np.ones(rows.size, bool), np.full(rows.size, -1.0))
+            nearer_one = sub.rays(from_one).first_derivative(np.full(rows.size, 0.5)) >= 0.0
+            anchor[rows] = nearer_one
+            sign[rows] = np.where(nearer_one, -1.0, 1.0)
+        return HalfLine(anchor, sign)
+
+
+def _hockey_stick(problem: _Problem) -> tuple[FloatArray, FloatArray]:
+    """Logs of int (p1 - e^eps p0)^+ and of int min(p1, e^eps p0)."""
+    eps, zero = problem.threshold, np.zeros(problem.size)
+    line = problem.line(between=problem.jeffreys >= _BETWEEN, middle=zero)
+    value = _log_both_poles(problem, line)
+    # Between the poles comes int min(p1, e^eps p0), whose complement keeps the digits of the
+    # excess only where it is the smaller of the two.
+    again = np.flatnonzero((line.kappa < 0.0) & (value > _LOG_HALF))
+    if again.size:
+        sub = problem.take(again)
+        outer = sub.line(between=np.zeros(sub.size, dtype=bool), middle=np.zeros(sub.size))
+        value[again] = _log_both_poles(sub, outer)
+        line.anchor[again], line.sign[again] = outer.anchor, outer.sign
+    between = line.kappa < 0.0
+    reverse = ~between & ~line.anchor  # the value is int (e^eps p0 - p1)^+, and eps < 0
+    value = np.minimum(value, np.where(line.anchor & ~between, 0.0, np.minimum(eps, 0.0)))
+    rest = log1mexp(value)
+    backwards = np.where(reverse, eps, -1.0)
+    return (
+        np.where(
+            reverse,
+            np.logaddexp(log1mexp(backwards), value),
+            np.where(between, rest, value),
+        ),
+        np.where(
+            reverse,
+            eps + log1mexp(np.where(reverse, value - eps, -1.0)),
+            np.where(between, value, rest),
+        ),
+    )
+
+
+def _log_both_poles(problem: _Problem, line: HalfLine) -> FloatArray:
+    """Log of int M(s) e^((1 - s) eps) / (s (s - 1)) over a contour that crosses ``line``."""
+    value = problem.rays(line).log_both_poles()
+    return np.asarray(value + np.where(line.anchor, 0.0, problem.threshold))
