@@ -27,9 +27,7 @@ def x_minus_log1p(x: npt.ArrayLike) -> FloatArray:
     for k in range(17, 2, -2):
         series = (series + 1.0 / k) * r2
     with np.errstate(divide="ignore"):
-        return np.asarray(
-            np.where(np.abs(x) < 0.3, r * (x - 2.0 * series), x - np.log1p(x))
-        )
+        return np.asarray(np.where(np.abs(x) < 0.3, r * (x - 2.0 * series), x - np.log1p(x)))
 
 
 def expm1_minus_x(x: npt.ArrayLike) -> FloatArray:

@@ -82,9 +82,7 @@ class MultivariateNormal(Law):
     def sample(self, key: Key, size: int) -> FloatArray:
         """Draw ``size`` observations of each law: shape ``batch_shape + (size, d)``."""
         noise = key.generator().standard_normal((*self.batch_shape, size, *self.event_shape))
-        return np.asarray(
-            self.mean[..., None, :] + noise @ np.swapaxes(self.cholesky, -1, -2)
-        )
+        return np.asarray(self.mean[..., None, :] + noise @ np.swapaxes(self.cholesky, -1, -2))
 
     def log_density(self, x: npt.ArrayLike) -> FloatArray:
         """Log density at ``x``."""
@@ -99,9 +97,7 @@ class MultivariateNormal(Law):
     def reshape(self, *shape: int) -> Self:
         """The same laws with the batch laid out as ``shape``."""
         (d,) = self.event_shape
-        return type(self)(
-            self.mean.reshape((*shape, d)), self.covariance.reshape((*shape, d, d))
-        )
+        return type(self)(self.mean.reshape((*shape, d)), self.covariance.reshape((*shape, d, d)))
 
     def take(self, index: Any) -> Self:
         """The laws at ``index`` along the first axis of the batch."""

@@ -28,8 +28,9 @@ class NormalMixture(ScalarLaw):
     """Mixtures of normals; the last axis of each parameter runs over the components.
 
     ``weights`` need not sum to one: they are normalised when used (`raw_weights` keeps what was
-    given, because normalising would round the difference of two nearly equal laws).  `NormalMixture.scale` makes the scale
-    mixtures of the paper **linear** at finite n: one centre, many variances.
+    given, because normalising would round the difference of two nearly equal laws).
+    `NormalMixture.scale` makes the scale mixtures of the paper **linear** at finite n: one
+    centre, many variances.
 
     Examples
     --------
@@ -45,9 +46,7 @@ class NormalMixture(ScalarLaw):
     means: FloatArray
     sigmas: FloatArray
 
-    def __init__(
-        self, weights: npt.ArrayLike, means: npt.ArrayLike, sigmas: npt.ArrayLike
-    ) -> None:
+    def __init__(self, weights: npt.ArrayLike, means: npt.ArrayLike, sigmas: npt.ArrayLike) -> None:
         kind = "NormalMixture"
         weights = as_parameter(weights, kind, "weights")
         means = as_parameter(means, kind, "means")
@@ -119,6 +118,15 @@ class NormalMixture(ScalarLaw):
         """Probability of an observation at or below ``x``."""
         z = (np.asarray(x, dtype=np.float64)[..., None] - self.means) / self.sigmas
         return np.asarray((self.weights * special.ndtr(z)).sum(axis=-1))
+
+    def padded(self, components: int) -> Self:
+        """The same laws with components of no weight added, up to ``components`` of them."""
+        width = [(0, 0)] * len(self.batch_shape) + [(0, components - self.components)]
+        return type(self)(
+            np.pad(self.raw_weights, width),
+            np.pad(self.means, width, mode="edge"),
+            np.pad(self.sigmas, width, mode="edge"),
+        )
 
     def _map(self, change: Any) -> Self:
         return type(self)(change(self.raw_weights), change(self.means), change(self.sigmas))

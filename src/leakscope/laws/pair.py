@@ -53,10 +53,7 @@ class LawPair:
                     f"LawPair: a {type(member).__name__} and a {type(nonmember).__name__} "
                     "cannot be compared; both laws must be of one kind."
                 )
-            member, nonmember = (
-                NormalMixture.of(law) if isinstance(law, Normal) else law
-                for law in (member, nonmember)
-            )
+            member, nonmember = _as_mixture(member), _as_mixture(nonmember)
         if member.event_shape != nonmember.event_shape:
             raise InputError(
                 f"LawPair: the member law is of vectors of {member.event_shape[0]} numbers and "
@@ -87,9 +84,7 @@ class LawPair:
 
     def reshape(self, *shape: int) -> LawPair:
         """The same pairs with the batch laid out as ``shape``."""
-        return LawPair(
-            self.member.reshape(*shape), self.nonmember.reshape(*shape), self.provenance
-        )
+        return LawPair(self.member.reshape(*shape), self.nonmember.reshape(*shape), self.provenance)
 
     def take(self, index: Any) -> LawPair:
         """The pairs at ``index`` along the first axis of the batch."""
@@ -153,17 +148,10 @@ def _concatenate_laws(laws: Sequence[Law]) -> Law:
     first = laws[0]
     if all(isinstance(law, Normal) for law in laws):
         return Normal(*(_join(laws, name) for name in ("mean", "sigma")))
-    if all(isinstance(law, _MIXABLE) for law in laws):
-        mixtures = [NormalMixture.of(law) if isinstance(law, Normal) else law for law in laws]
+    mixtures = [_as_mixture(law) for law in laws if isinstance(law, _MIXABLE)]
+    if len(mixtures) == len(laws):
         most = max(law.components for law in mixtures)
-        padded = [
-            NormalMixture(
-                np.pad(law.raw_weights, ((0, 0), (0, most - law.components))),
-                np.pad(law.means, ((0, 0), (0, most - law.components)), mode="edge"),
-                np.pad(law.sigmas, ((0, 0), (0, most - law.components)), mode="edge"),
-            )
-            for law in mixtures
-        ]
+        padded = [law.padded(most) for law in mixtures]
         return NormalMixture(*(_join(padded, name) for name in ("raw_weights", "means", "sigmas")))
     if any(type(law) is not type(first) for law in laws):
         raise InputError("concatenate: the pairs' laws must be of one kind.")
@@ -178,6 +166,10 @@ def _concatenate_laws(laws: Sequence[Law]) -> Law:
             raise InputError("concatenate: the empirical laws must have as many samples each.")
         return Empirical(_join(laws, "samples"))
     raise InputError(f"concatenate: laws of kind {type(first).__name__} cannot be put together.")
+
+
+def _as_mixture(law: Normal | NormalMixture) -> NormalMixture:
+    return NormalMixture.of(law) if isinstance(law, Normal) else law
 
 
 def _join(laws: Sequence[Law], name: str) -> Any:

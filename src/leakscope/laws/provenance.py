@@ -9,7 +9,9 @@ from leakscope.errors import InputError
 
 Question = Literal["leave_one_out", "population", "unspecified"]
 Adjacency = Literal["removed", "replaced", "unspecified"]
-Observes = Literal["latent", "prediction", "coefficients", "scores", "label_and_prediction", "unspecified"]
+Observes = Literal[
+    "latent", "prediction", "coefficients", "scores", "label_and_prediction", "unspecified"
+]
 Randomness = Literal["training", "privacy_noise", "labels", "data", "output_noise"]
 Method = Literal["exact", "asymptotic", "simulated", "empirical", "unspecified"]
 

@@ -15,11 +15,19 @@ z = sign * excess / D, m = mu^2 / D, kappa = +1 outside [0, 1] and -1 inside,
                             + sum [ -log(1 - rho z)/2 + rho (rho + kappa) m / (2 (1 - rho z)) ]
 
 and the poles are 1/rho (near) and 1/(1 + kappa rho) (far): one problem instead of four.
+
+Where l is bounded on the side of the tail, at distance ``gap`` from the threshold, all z are
+negative, and taking the bound out of both parts leaves
+
+    rho gap + sum [ -log(1 - rho z)/2 + rho (1 + kappa z) m / (2 z (1 - rho z)) ],
+
+which keeps the digits of a gap far below the rounding of the threshold.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +66,7 @@ class TiltedRays:
 
     kappa: FloatArray  # (N,)
     linear: FloatArray  # (N,) sign * (sum log(lam)/2 + t)
+    gap: FloatArray  # (N,) distance to the bound of l, inf where the form without it is used
     reach: FloatArray  # (N,) where the nearest branch point lies, inf where there is none
     z: FloatArray
     m: FloatArray
@@ -70,17 +79,36 @@ class TiltedRays:
         excess: FloatArray,
         lam: FloatArray,
         threshold: FloatArray,
+        gap: FloatArray,
         line: HalfLine,
     ) -> TiltedRays:
-        """Problems for pairs with ``mu``, ``excess`` and ``lam`` of shape (d, N)."""
+        """Problems for pairs with ``mu``, ``excess`` and ``lam`` of shape (d, N).
+
+        ``gap`` (N,) is the distance from ``threshold`` to the bound of l on the side of the tail.
+        """
         base = np.where(line.anchor, 1.0, lam)
         z = line.sign * (excess / base)
-        linear = line.sign * (0.5 * log_lam(excess, lam).sum(axis=0) + threshold)
+        half_log = 0.5 * log_lam(excess, lam).sum(axis=0)
+        linear = line.sign * (half_log + threshold)
         steepest = z.max(axis=0, initial=0.0)
         with np.errstate(divide="ignore", over="ignore"):
-            reach = np.where(line.kappa > 0.0, 1.0 / steepest, 0.5)
+            reach = np.where(line.kappa > 0.0, 1.0 / np.abs(steepest), 0.5)
         twist = np.where(line.anchor, lam, 1.0 / lam)
-        return cls(line.kappa, linear, reach, z, mu * (mu / base), twist)
+        # Neither form is worse than the other by more than a factor of two where they meet.
+        rounding = 1e-6 * (np.abs(half_log) + np.abs(threshold))
+        use_gap = (line.kappa > 0.0) & (gap <= np.abs(linear) + rounding)
+        gap = np.where(use_gap, gap, np.inf)
+        return cls(line.kappa, linear, gap, reach, z, mu * (mu / base), twist)
+
+    @cached_property
+    def _bounded(self) -> IndexArray:
+        return np.flatnonzero(np.isfinite(self.gap))
+
+    def _from_bound(self) -> tuple[FloatArray, FloatArray]:
+        """z and m (1 + kappa z) / (2 z) of the problems with a gap."""
+        z = self.z[:, self._bounded]
+        pull = 0.5 * self.m[:, self._bounded] * self.twist[:, self._bounded]
+        return z, np.divide(pull, z, out=np.zeros_like(z), where=z != 0.0)
 
     def first_derivative(self, rho: FloatArray) -> FloatArray:
         """d/drho of the exponent without the poles."""
@@ -88,7 +116,13 @@ class TiltedRays:
         across = rho / v
         terms = 0.5 * (self.z / v)
         terms += 0.5 * self.m * ((2.0 * across + self.kappa / v) / v - (across * self.z) * across)
-        return np.asarray(terms.sum(axis=0) - self.linear)
+        result = terms.sum(axis=0) - self.linear
+        rows = self._bounded
+        if rows.size:
+            z, pull = self._from_bound()
+            v = 1.0 - rho[rows] * z
+            result[rows] = ((0.5 * z + pull / v) / v).sum(axis=0) + self.gap[rows]
+        return np.asarray(result)
 
     def second_derivative(self, rho: FloatArray) -> FloatArray:
         """d^2/drho^2 of the exponent without the poles: positive."""
@@ -98,15 +132,22 @@ class TiltedRays:
 
     def exponent(self, rho: FloatArray) -> FloatArray:
         """log M(s) - sign rho t."""
-        terms = -0.5 * np.log1p(-rho * self.z)
-        terms += 0.5 * rho * (self.m / (1.0 - rho * self.z)) * (rho + self.kappa)
-        return np.asarray(terms.sum(axis=0) - rho * self.linear)
+        logs = -0.5 * np.log1p(-rho * self.z)
+        terms = 0.5 * rho * (self.m / (1.0 - rho * self.z)) * (rho + self.kappa)
+        result = (logs + terms).sum(axis=0) - rho * self.linear
+        rows = self._bounded
+        if rows.size:
+            z, pull = self._from_bound()
+            across = rho[rows] / (1.0 - rho[rows] * z)
+            result[rows] = (logs[:, rows] + across * pull).sum(axis=0) + rho[rows] * self.gap[rows]
+        return np.asarray(result)
 
     def take(self, rows: IndexArray) -> TiltedRays:
         """The problems ``rows``."""
         return TiltedRays(
             self.kappa[rows],
             self.linear[rows],
+            self.gap[rows],
             self.reach[rows],
             self.z[:, rows],
             self.m[:, rows],

@@ -126,9 +126,7 @@ def trade_off(
     return np.asarray(flat.reshape((*pair.batch_shape, *shape)))
 
 
-def roc(
-    pair: LawPair, fpr: npt.ArrayLike | None = None, *, confidence: float = 0.95
-) -> RocCurve:
+def roc(pair: LawPair, fpr: npt.ArrayLike | None = None, *, confidence: float = 0.95) -> RocCurve:
     """The whole ROC of the best test, on a grid that also shows it on a log-log plot.
 
     Examples
@@ -148,4 +146,3 @@ def roc(
         return RocCurve(levels, found.value, pair.provenance, found.low, found.high)
     tpr = tpr_at_fpr(pair, levels)
     return RocCurve(levels, np.asarray(tpr), pair.provenance)
-

@@ -59,9 +59,9 @@ def over_pairs(
     result = np.empty((size, *columns))
 
     def work(start: int) -> None:
-        rows = slice(start, min(start + block, size))
-        part = flat if size <= block else flat.take(rows)
-        result[rows] = measure(ratio_of(part)).reshape(-1, *columns)
+        stop = min(start + block, size)
+        part = flat if size <= block else flat.take(slice(start, stop))
+        result[start:stop] = measure(ratio_of(part)).reshape((stop - start, *columns))
 
     starts = range(0, size, block)
     workers = min(len(starts), os.cpu_count() or 1, 8)
@@ -81,8 +81,7 @@ def oriented(pair: LawPair, direction: Direction) -> LawPair:
     if direction == "nonmember_to_member":
         return pair.swapped()
     raise InputError(
-        "direction must be nonmember_to_member or member_to_nonmember, "
-        f"but it is {direction!r}."
+        f"direction must be nonmember_to_member or member_to_nonmember, but it is {direction!r}."
     )
 
 

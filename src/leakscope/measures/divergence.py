@@ -41,15 +41,11 @@ def kl(
     """
     turned = oriented(pair, direction)
     if is_empirical(pair):
-        return empirical_estimates.kl(
-            *samples(pair), direction, confidence, as_key(random_state)
-        )
+        return empirical_estimates.kl(*samples(pair), direction, confidence, as_key(random_state))
     return over_pairs(turned, lambda ratio: ratio.renyi(1.0))
 
 
-def renyi(
-    pair: LawPair, order: float, direction: Direction = "nonmember_to_member"
-) -> FloatArray:
+def renyi(pair: LawPair, order: float, direction: Direction = "nonmember_to_member") -> FloatArray:
     """Rényi divergence of any order > 0, by default D_order(nonmember || member).
 
     Order 1 is the Kullback-Leibler divergence and order infinity the largest log likelihood

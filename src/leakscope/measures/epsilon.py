@@ -139,4 +139,3 @@ def _larger(
 
     flat = over_pairs(pair, largest, (columns,))
     return np.asarray(flat.reshape((*pair.batch_shape, *shape)))
-

@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from leakscope._numerics.normal_tails import LOG_SQRT_2PI
 from leakscope.laws import NormalMixture
@@ -50,8 +49,9 @@ class MixturePair:
     def of(cls, member: NormalMixture, nonmember: NormalMixture) -> MixturePair:
         """Pad both to as many components and reduce them to common units."""
         most = max(member.components, nonmember.components)
-        raw1, mean1, sigma1 = _padded(member, most)
-        raw0, mean0, sigma0 = _padded(nonmember, most)
+        member, nonmember = member.padded(most), nonmember.padded(most)
+        raw1, mean1, sigma1 = member.raw_weights, member.means, member.sigmas
+        raw0, mean0, sigma0 = nonmember.raw_weights, nonmember.means, nonmember.sigmas
         centre, unit = mean0[:, :1], sigma0[:, :1]
         sum1, sum0 = raw1.sum(-1, keepdims=True), raw0.sum(-1, keepdims=True)
         step = raw1 - raw0
@@ -61,11 +61,7 @@ class MixturePair:
         np.put_along_axis(change, heaviest, 0.0, axis=-1)
         np.put_along_axis(change, heaviest, -change.sum(-1, keepdims=True), axis=-1)
         matched = (raw1 > 0.0) & (raw0 > 0.0)
-        relative = np.where(matched, (sigma1 - sigma0) / sigma0, 0.0)
-        small = np.abs(relative) < 0.5
-        log_sigma_change = np.where(
-            small, np.log1p(np.where(small, relative, 0.0)), np.log(sigma1 / sigma0)
-        )
+        log_sigma_change = parabola.log_scale(np.where(matched, sigma1, sigma0), sigma0)
         with np.errstate(divide="ignore"):
             log_w1, log_w0 = np.log(raw1) - np.log(sum1), np.log(raw0) - np.log(sum0)
         return cls(
@@ -89,11 +85,20 @@ class MixturePair:
             self.matched,
         )
 
+    def take(self, rows: npt.NDArray[np.intp]) -> MixturePair:
+        """The pairs ``rows``."""
+        return MixturePair(
+            Components(*(a[rows] for a in self.member)),
+            Components(*(a[rows] for a in self.nonmember)),
+            self.weight_change[rows],
+            self.mean_change[rows],
+            self.log_sigma_change[rows],
+            self.matched[rows],
+        )
+
     def log_densities(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """log p1 and log p0 at x, shape (B, N)."""
-        return tuple(  # type: ignore[return-value]
-            _log_sum(_log_terms(law, x)) for law in (self.member, self.nonmember)
-        )
+        return _log_sum(_log_terms(self.member, x)), _log_sum(_log_terms(self.nonmember, x))
 
     def llr(self, x: FloatArray) -> FloatArray:
         """log p1/p0 at x, shape (B, N)."""
@@ -106,9 +111,7 @@ class MixturePair:
             ratio[rows] = np.where(close[rows] & (np.abs(exact) < 0.1), exact, ratio[rows])
         return ratio
 
-    def _llr_close(
-        self, rows: npt.NDArray[np.intp], x: FloatArray, down: FloatArray
-    ) -> FloatArray:
+    def _llr_close(self, rows: npt.NDArray[np.intp], x: FloatArray, down: FloatArray) -> FloatArray:
         """log1p((p1 - p0)/p0), summed component by component."""
         law = Components(*(a[rows][:, None, :] for a in self.nonmember))
         z = (x[..., None] - law.mean) * np.exp(-law.log_sigma)
@@ -121,10 +124,11 @@ class MixturePair:
             both = np.exp(shape) * self.weight_change[rows][:, None, :] + np.exp(
                 log_w1 + shape
             ) * np.expm1(own)
-            up = np.exp(_log_terms(Components(*(a[rows] for a in self.member)), x) - down[..., None])
+            member = Components(*(a[rows] for a in self.member))
+            up = np.exp(_log_terms(member, x) - down[..., None])
             only_one = up - np.exp(law.log_weight + shape)
         relative = np.where(self.matched[rows][:, None, :], both, only_one).sum(axis=-1)
-        return np.log1p(np.maximum(np.nan_to_num(relative, nan=-0.5), -0.5))
+        return np.asarray(np.log1p(np.maximum(np.nan_to_num(relative, nan=-0.5), -0.5)))
 
     def llr_slope(self, x: FloatArray) -> FloatArray:
         """The derivative of log p1/p0 at x, shape (B, N)."""
@@ -139,10 +143,7 @@ class MixturePair:
     @cached_property
     def widest(self) -> tuple[FloatArray, FloatArray]:
         """The largest sigma of each law among components with weight, shape (B,)."""
-        return tuple(  # type: ignore[return-value]
-            np.exp(np.where(np.isneginf(law.log_weight), -np.inf, law.log_sigma).max(axis=-1))
-            for law in (self.member, self.nonmember)
-        )
+        return _widest(self.member), _widest(self.nonmember)
 
 
 def log_mass(law: Components, low: FloatArray, high: FloatArray) -> FloatArray:
@@ -153,13 +154,9 @@ def log_mass(law: Components, low: FloatArray, high: FloatArray) -> FloatArray:
     return _log_sum(weight + parts)
 
 
-def _padded(law: NormalMixture, most: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    extra = ((0, 0), (0, most - law.components))
-    return (
-        np.pad(law.raw_weights, extra),
-        np.pad(law.means, extra, mode="edge"),
-        np.pad(law.sigmas, extra, mode="edge"),
-    )
+def _widest(law: Components) -> FloatArray:
+    used = np.where(np.isneginf(law.log_weight), -np.inf, law.log_sigma)
+    return np.asarray(np.exp(used.max(axis=-1)))
 
 
 def _log_terms(law: Components, x: FloatArray) -> FloatArray:
@@ -169,6 +166,10 @@ def _log_terms(law: Components, x: FloatArray) -> FloatArray:
 
 
 def _log_sum(terms: FloatArray) -> FloatArray:
+    """Log of the sum of exponentials over the last axis; -inf where all terms are."""
+    peak = terms.max(axis=-1)
     if terms.shape[-1] == 1:
-        return terms[..., 0]
-    return np.asarray(special.logsumexp(terms, axis=-1))
+        return np.asarray(peak)
+    safe = np.where(np.isneginf(peak), 0.0, peak)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(terms - safe[..., None]).sum(axis=-1)) + safe)

@@ -19,9 +19,8 @@ from leakscope.measures.mixture_densities import MixturePair
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
 
-_STEPS = np.array(
-    [0.0, 0.25, 0.5, 0.75, 1.0, 1.3, 1.6, 1.9, 2.2, 2.6, 3.0, 3.5, 4.0, 4.6, 5.3, 6.1, 7.0, 8.1]
-    + [9.3, 10.7, 12.5, 15.0, 18.5, 23.0, 30.0, 40.0]
+_STEPS = np.concatenate(
+    [np.arange(0.0, 1.0, 0.25), np.arange(1.0, 2.2, 0.3), 2.2 * 1.17 ** np.arange(19)]
 )
 _MANY = 24  # components beyond which the grid is built from representative ones
 _FINEST = 1600  # points of a grid at most
@@ -58,25 +57,28 @@ def make_table(pair: MixturePair) -> Table:
         return Table(x, llr)
     rows, cells = np.nonzero(turns)
     place = (np.cumsum(turns, axis=-1) - 1)[rows, cells]
-    low, high = np.full((x.shape[0], most), np.nan), np.full((x.shape[0], most), np.nan)
-    low[rows, place], high[rows, place] = x[rows, cells], x[rows, cells + 1]
-    empty = np.isnan(low)
-    low, high = np.where(empty, x[:, -1:], low), np.where(empty, x[:, -1:], high)
-    f_low = pair.llr_slope(low)
-    falling = np.where(f_low > 0.0, 1.0, -1.0)
-    bracket = Bracket(low, high, np.abs(f_low), falling * pair.llr_slope(high))
-    found = shrink_bracket(
-        lambda at: falling * pair.llr_slope(at), bracket, f_tolerance=0.0, x_tolerance=1e-15
-    )
-    turning = np.where(empty, x[:, -1:], found.high)
+    direction = sign[rows, cells]
+
+    def falling_slope(at: FloatArray, which: IndexArray) -> FloatArray:
+        part = pair.take(rows[which])
+        return direction[which] * part.llr_slope(at[:, None])[:, 0]
+
+    ends = x[rows, cells], x[rows, cells + 1]
+    everything = np.arange(rows.size)
+    values = (falling_slope(end, everything) for end in ends)
+    found = shrink_bracket(falling_slope, Bracket(*ends, *values))
+    turning = np.repeat(x[:, -1:], most, axis=-1)
+    turning[rows, place] = found.high
     order = np.argsort(np.concatenate([x, turning], axis=-1), axis=-1, kind="stable")
     x = np.take_along_axis(np.concatenate([x, turning], axis=-1), order, axis=-1)
     llr = np.take_along_axis(np.concatenate([llr, pair.llr(turning)], axis=-1), order, axis=-1)
     return Table(x, llr)
 
 
-def crossings(pair: MixturePair, table: Table, threshold: FloatArray) -> Crossings:
-    """All points where l = threshold, for thresholds of shape (B, m)."""
+def crossings(
+    pair: MixturePair, table: Table, threshold: FloatArray, tolerance: float = 4e-16
+) -> Crossings:
+    """All points where l = threshold, for thresholds of shape (B, m), to relative tolerance."""
     above = table.llr[:, None, :] > threshold[..., None]
     change = above[..., 1:] != above[..., :-1]
     most = int(change.sum(axis=-1).max(initial=0))
@@ -85,22 +87,18 @@ def crossings(pair: MixturePair, table: Table, threshold: FloatArray) -> Crossin
         return Crossings(np.empty(shape), above[..., 0])
     row, column, cell = np.nonzero(change)
     place = (np.cumsum(change, axis=-1) - 1)[row, column, cell]
-    index = np.zeros(shape, dtype=np.intp)
-    index[row, column, place] = cell
-    filled = np.zeros(shape, dtype=bool)
-    filled[row, column, place] = True
-    flat = index.reshape(threshold.shape[0], -1)
-    low, high = (np.take_along_axis(table.x, flat + k, axis=-1) for k in (0, 1))
-    level = np.broadcast_to(threshold[..., None], shape).reshape(flat.shape)
-    f_low, f_high = (np.take_along_axis(table.llr, flat + k, axis=-1) - level for k in (0, 1))
-    falling = np.where(f_low > 0.0, 1.0, -1.0)
-    bracket = Bracket(low, high, np.abs(f_low), falling * f_high)
-    mask = filled.reshape(flat.shape)
-    bracket = Bracket(*(np.where(mask, a, b) for a, b in zip(bracket, (low, low, 1.0, 0.0), strict=True)))
-    found = shrink_bracket(
-        lambda at: falling * (pair.llr(at) - level), bracket, f_tolerance=0.0, x_tolerance=4e-16
-    )
-    x = np.where(mask, found.high, np.inf).reshape(shape)
+    level = threshold[row, column]
+    direction = np.where(above[row, column, cell], 1.0, -1.0)
+
+    def falling(at: FloatArray, which: IndexArray) -> FloatArray:
+        llr = pair.take(row[which]).llr(at[:, None])[:, 0]
+        return direction[which] * (llr - level[which])
+
+    ends = table.x[row, cell], table.x[row, cell + 1]
+    values = (direction * (table.llr[row, cell + k] - level) for k in (0, 1))
+    found = shrink_bracket(falling, Bracket(*ends, *values), x_tolerance=tolerance)
+    x = np.full(shape, np.inf)
+    x[row, column, place] = found.high
     return Crossings(x, above[..., 0])
 
 

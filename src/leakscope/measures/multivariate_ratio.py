@@ -22,6 +22,7 @@ import numpy.typing as npt
 from leakscope._numerics.log_space import log1mexp, x_minus_log1p
 from leakscope.measures._tilted import HalfLine, TiltedRays, log_lam
 from leakscope.measures.ratio import Tails
+from leakscope.measures.search import SearchedRatio, epsilon_by_search, tpr_by_search
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -33,7 +34,7 @@ _NOTHING = 1e-130  # squares of smaller numbers underflow; such a coordinate tel
 
 
 @dataclass(frozen=True, eq=False)
-class MultivariateRatio:
+class MultivariateRatio(SearchedRatio):
     """``mu`` and ``excess`` have shape (B, d): B pairs, each of d independent coordinates.
 
     ``excess`` is lam - 1, which holds the digits of lam near 1 but not near 0; ``lam`` itself may
@@ -51,6 +52,15 @@ class MultivariateRatio:
         object.__setattr__(self, "mu", np.where(np.abs(mu) < _NOTHING, 0.0, mu))
         object.__setattr__(self, "excess", np.where(np.abs(excess) < _NOTHING, 0.0, excess))
         object.__setattr__(self, "lam", lam)
+
+    @property
+    def size(self) -> int:
+        """B, the number of pairs."""
+        return int(self.mu.shape[0])
+
+    def take(self, rows: npt.NDArray[np.intp]) -> Self:
+        """The pairs ``rows``."""
+        return type(self)(self.mu[rows], self.excess[rows], self.lam[rows])
 
     # ---- closed forms ----------------------------------------------------------------------
 
@@ -107,15 +117,44 @@ class MultivariateRatio:
     def tails(self, threshold: FloatArray) -> Tails:
         """Size and power of the test "member if l > threshold" at thresholds of shape (B, m)."""
         threshold = np.asarray(threshold, dtype=np.float64)
-        result = Tails(*(np.full(threshold.shape, np.nan) for _ in range(4)))
         lowest, highest = (bound[:, None] for bound in self.llr_bounds())
+        with np.errstate(invalid="ignore"):  # infinite thresholds
+            below, above = threshold - lowest, highest - threshold
+        return self._tails(threshold, below, above)
+
+    def log_fpr(self, threshold: FloatArray) -> FloatArray:
+        """log P0(l > threshold)."""
+        return self.tails(threshold).log_fpr
+
+    def tails_inside(self, gap: FloatArray) -> Tails:
+        """Tails at thresholds ``gap`` > 0 (B, m) below sup l or, where only that is finite, above
+        inf l; NaN where l has no bound.
+
+        Near a bound a small change of the threshold moves the tail by far more than the rounding
+        of the threshold allows to say: P0(l > sup l - gap) is of order gap^(k/2) if k coordinates
+        have lam < 1 and the others tell nothing apart.  The gap has no such limit.
+        """
+        gap = np.asarray(gap, dtype=np.float64)
+        lowest, highest = (bound[:, None] for bound in self.llr_bounds())
+        from_top = np.isfinite(highest)
+        threshold = np.where(from_top, highest - gap, lowest + gap)
+        threshold = np.where(np.isfinite(threshold), threshold, np.nan)
+        return self._tails(
+            threshold,
+            np.where(from_top, threshold - lowest, gap),
+            np.where(from_top, gap, highest - threshold),
+        )
+
+    def _tails(self, threshold: FloatArray, below: FloatArray, above: FloatArray) -> Tails:
+        """Tails at thresholds that lie ``below`` over inf l and ``above`` under sup l."""
+        result = Tails(*(np.full(threshold.shape, np.nan) for _ in range(4)))
         equal = np.broadcast_to(self._equal[:, None], threshold.shape)
-        above = np.where(equal, threshold >= 0.0, threshold >= highest)
-        below = np.where(equal, threshold < 0.0, (threshold <= lowest) & ~above)
-        for log_p, nothing in zip(result, (above, above, below, below), strict=True):
-            log_p[above | below] = np.where(nothing[above | below], -np.inf, 0.0)
-        inside = ~(above | below) & ~np.isnan(threshold)
-        for cells, problem in self._problems(inside, threshold):
+        none = np.where(equal, threshold >= 0.0, above <= 0.0) | (threshold == np.inf)
+        every = np.where(equal, threshold < 0.0, below <= 0.0) | (threshold == -np.inf)
+        for log_p, empty in zip(result, (none, none, every, every), strict=True):
+            log_p[none | every] = np.where(empty[none | every], -np.inf, 0.0)
+        inside = ~(none | every | np.isnan(threshold))
+        for cells, problem in self._problems(inside, threshold, below, above):
             line = problem.line(between=problem.jeffreys >= _BETWEEN)
             near, far = problem.rays(line).log_tails()
             far = far + np.where(line.anchor, -1.0, 1.0) * problem.threshold
@@ -145,6 +184,22 @@ class MultivariateRatio:
         """Log of int min(p0, p1), shape (B,)."""
         return self._hockey_stick(np.zeros((self.mu.shape[0], 1)))[1][:, 0]
 
+    def log_certain(self) -> FloatArray:
+        """No observation is impossible under either law."""
+        return np.full(self.size, -np.inf)
+
+    def tpr_at(self, log_fpr: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Log TPR and log FNR of the best test of each size."""
+        return tpr_by_search(self, log_fpr)
+
+    def epsilon_at(self, log_delta: FloatArray) -> FloatArray:
+        """The least epsilon >= 0 whose hockey stick is at most delta."""
+        return epsilon_by_search(self, log_delta)
+
+    def auc(self) -> FloatArray:
+        """P(l(X1) > l(X0)), ties counting one half."""
+        return np.asarray(-np.expm1(self.log_auc_complement()))
+
     def log_auc_complement(self) -> FloatArray:
         """Log of P(l(X0) > l(X1)) (ties count one half), shape (B,).
 
@@ -165,18 +220,23 @@ class MultivariateRatio:
         log_excess = np.full(epsilon.shape, np.nan)
         log_common = np.full(epsilon.shape, np.nan)
         lowest, highest = (bound[:, None] for bound in self.llr_bounds())
-        equal = np.broadcast_to(self._equal[:, None], epsilon.shape)
-        above = (epsilon >= highest) | (equal & (epsilon >= 0.0))
-        below = ((epsilon <= lowest) | equal) & ~above
-        log_excess[above], log_common[above] = -np.inf, 0.0
-        log_excess[below], log_common[below] = log1mexp(epsilon[below]), epsilon[below]
-        inside = ~(above | below) & ~np.isnan(epsilon)
-        for cells, problem in self._problems(inside, epsilon):
+        none = epsilon >= highest
+        every = (epsilon <= lowest) & ~none
+        log_excess[none], log_common[none] = -np.inf, 0.0
+        log_excess[every], log_common[every] = log1mexp(epsilon[every]), epsilon[every]
+        inside = ~(none | every | np.isnan(epsilon))
+        with np.errstate(invalid="ignore"):  # infinite thresholds
+            below, above = epsilon - lowest, highest - epsilon
+        for cells, problem in self._problems(inside, epsilon, below, above):
             log_excess[cells], log_common[cells] = _hockey_stick(problem)
         return log_excess, log_common
 
     def _problems(
-        self, wanted: npt.NDArray[np.bool_], threshold: FloatArray
+        self,
+        wanted: npt.NDArray[np.bool_],
+        threshold: FloatArray,
+        below: FloatArray,
+        above: FloatArray,
     ) -> Iterator[tuple[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]], _Problem]]:
         """The wanted cells of a (B, m) grid in blocks that fit in memory."""
         rows, columns = np.nonzero(wanted)
@@ -191,6 +251,8 @@ class MultivariateRatio:
                     np.ascontiguousarray(self.excess[i].T),
                     np.ascontiguousarray(self.lam[i].T),
                     threshold[i, j],
+                    below[i, j],
+                    above[i, j],
                     -backwards[i],
                     forwards[i],
                 ),
@@ -205,6 +267,8 @@ class _Problem:
     excess: FloatArray
     lam: FloatArray
     threshold: FloatArray
+    below: FloatArray  # threshold - inf l
+    above: FloatArray  # sup l - threshold
     nonmember_mean: FloatArray  # E0[l]
     member_mean: FloatArray  # E1[l]
 
@@ -225,13 +289,16 @@ class _Problem:
             self.excess[:, rows],
             self.lam[:, rows],
             self.threshold[rows],
+            self.below[rows],
+            self.above[rows],
             self.nonmember_mean[rows],
             self.member_mean[rows],
         )
 
     def rays(self, line: HalfLine) -> TiltedRays:
         """The inversion integrals over contours that cross ``line``."""
-        return TiltedRays.of(self.mu, self.excess, self.lam, self.threshold, line)
+        gap = np.where(line.sign > 0.0, self.above, self.below)
+        return TiltedRays.of(self.mu, self.excess, self.lam, self.threshold, gap, line)
 
     def line(self, between: npt.NDArray[np.bool_], middle: FloatArray | None = None) -> HalfLine:
         """Where the saddle point of M(s) exp(-s t) lies.

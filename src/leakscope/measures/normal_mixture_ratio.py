@@ -7,7 +7,6 @@ differences of nearly equal masses) use Gauss-Legendre nodes in the cells of the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -15,10 +14,10 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from leakscope._numerics.log_space import expm1_minus_x
 from leakscope._numerics.quadrature import panels, smooth_panels
 from leakscope.laws import NormalMixture
 from leakscope.measures import mixture_table
+from leakscope.measures.integrands import kl_integrand, moment_integrand
 from leakscope.measures.mixture_densities import MixturePair, log_mass
 from leakscope.measures.parabola import log_difference
 from leakscope.measures.ratio import Tails
@@ -59,6 +58,12 @@ class NormalMixtureRatio(SearchedRatio):
         """B, the number of pairs."""
         return int(self.pair.mean_change.shape[0])
 
+    def take(self, rows: npt.NDArray[np.intp]) -> Self:
+        """The pairs ``rows``."""
+        part = type(self)(self.pair.take(rows))
+        part.__dict__["_table"] = mixture_table.Table(self._table.x[rows], self._table.llr[rows])
+        return part
+
     @cached_property
     def _table(self) -> mixture_table.Table:
         return mixture_table.make_table(self.pair)
@@ -71,13 +76,18 @@ class NormalMixtureRatio(SearchedRatio):
         up, down = self.pair.log_densities(x)
         return Nodes(x, weight, up, down, self.pair.llr(x))
 
+    @property
+    def _equal(self) -> npt.NDArray[np.bool_]:
+        """Where both laws are one law."""
+        return np.asarray(np.all(self._table.llr == 0.0, axis=-1))
+
     # ---- the region l > t ----------------------------------------------------------------
 
     def _intervals(
-        self, threshold: FloatArray
+        self, threshold: FloatArray, tolerance: float = 4e-16
     ) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
         """Ends of the intervals between crossings, (B, m, C + 1), and whether l > t inside."""
-        found = mixture_table.crossings(self.pair, self._table, threshold)
+        found = mixture_table.crossings(self.pair, self._table, threshold, tolerance)
         ends = np.full((*threshold.shape, 1), np.inf)
         low = np.concatenate([-ends, found.x], axis=-1)
         high = np.concatenate([found.x, ends], axis=-1)
@@ -116,11 +126,10 @@ class NormalMixtureRatio(SearchedRatio):
         )
         total = np.logaddexp.reduce(np.where(inside, value, -np.inf), axis=-1)
         # intervals whose own difference cancels matter only if they are not negligible
-        doubt = (lost & inside).any(axis=-1)
-        for column in np.nonzero(doubt.any(axis=0))[0]:
+        doubt = np.asarray((lost & inside).any(axis=-1))
+        for column in np.flatnonzero(doubt.any(axis=0)):
             rows = np.nonzero(doubt[:, column])[0]
-            part = type(self)(_take(self.pair, rows))
-            exact = part._integrated_excess(
+            exact = self.take(rows)._integrated_excess(
                 epsilon[rows, column], low[rows, column], high[rows, column], inside[rows, column]
             )
             total[rows, column] = exact
@@ -167,7 +176,8 @@ class NormalMixtureRatio(SearchedRatio):
     def log_overlap(self) -> FloatArray:
         """Log of one minus the total variation distance."""
         tails = self.tails(np.zeros((self.size, 1)))
-        return np.asarray(np.minimum(np.logaddexp(tails.log_fnr, tails.log_fpr)[:, 0], 0.0))
+        value = np.minimum(np.logaddexp(tails.log_fnr, tails.log_fpr)[:, 0], 0.0)
+        return np.where(self._equal, 0.0, value)
 
     def tpr_at(self, log_fpr: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Log TPR and log FNR of the best test of each size."""
@@ -184,10 +194,7 @@ class NormalMixtureRatio(SearchedRatio):
         if np.isinf(order):
             return np.asarray(np.where(wide1 > wide0, np.inf, self._table.llr.max(axis=-1)))
         if order == 1.0:
-            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                small = np.exp(nodes.up) * expm1_minus_x(-nodes.llr)
-                large = np.exp(nodes.up) * (nodes.llr - 1.0) + np.exp(nodes.down)
-            value = np.where(np.abs(nodes.llr) < 0.5, small, large)
+            value = kl_integrand(nodes.up, nodes.down, nodes.llr)
             return np.asarray((value * nodes.weight).sum(axis=-1))
         diverges = order / wide1**2 + (1.0 - order) / wide0**2 <= 0.0
         fine = self._moment_nodes
@@ -196,13 +203,8 @@ class NormalMixtureRatio(SearchedRatio):
         log_moment = np.log((np.exp(exponent - peak) * fine.weight).sum(axis=-1)) + peak[:, 0]
         near = ~diverges & (np.abs(log_moment) < 1e-3)
         if near.any():
-            # M - 1 is the integral of p0 (exp(a l) - 1 - a (exp(l) - 1)), all of one sign
             up, down, llr, weight = (a[near] for a in (fine.up, fine.down, fine.llr, fine.weight))
-            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                curved = expm1_minus_x(order * llr) - order * expm1_minus_x(llr)
-                small = np.exp(down) * curved
-                large = np.exp(exponent[near]) - order * np.exp(up) - (1.0 - order) * np.exp(down)
-            value = np.where(np.abs(llr) < 0.5, small, large)
+            value = moment_integrand(order, up, down, llr)
             log_moment[near] = np.log1p((value * weight).sum(axis=-1))
         return np.asarray(np.where(diverges, np.inf, log_moment / (order - 1.0)))
 
@@ -223,24 +225,15 @@ class NormalMixtureRatio(SearchedRatio):
         table = self._table
         x, weight = smooth_panels(table.x, 10)
         up, _ = self.pair.log_densities(x)
-        here = self.pair.llr(x)
         share = weight * np.exp(up)
         missed = np.zeros(self.size)
-        for start in range(0, here.shape[-1], 512):
-            part = slice(start, start + 512)
-            missed += (share[:, part] * np.exp(self.log_fpr(here[:, part]))).sum(axis=-1)
-        flat = np.all(table.llr == 0.0, axis=-1)
-        return np.asarray(np.where(flat, 0.5, 1.0 - missed))
-
-
-def _take(pair: MixturePair, rows: npt.NDArray[np.intp]) -> MixturePair:
-    from leakscope.measures.mixture_densities import Components
-
-    return MixturePair(
-        Components(*(a[rows] for a in pair.member)),
-        Components(*(a[rows] for a in pair.nonmember)),
-        pair.weight_change[rows],
-        pair.mean_change[rows],
-        pair.log_sigma_change[rows],
-        pair.matched[rows],
-    )
+        # nodes without mass need no crossings
+        order = np.argsort(-share, axis=-1)
+        needed = int((share > 1e-14 * share.max(axis=-1, keepdims=True)).sum(axis=-1).max())
+        for start in range(0, needed, 512):
+            some = order[:, start : min(start + 512, needed)]
+            here = self.pair.llr(np.take_along_axis(x, some, axis=-1))
+            low, high, inside = self._intervals(here, tolerance=1e-11)
+            mass = np.where(inside, np.exp(log_mass(self.pair.nonmember, low, high)), 0.0)
+            missed += (np.take_along_axis(share, some, axis=-1) * mass.sum(axis=-1)).sum(axis=-1)
+        return np.asarray(np.where(self._equal, 0.5, 1.0 - missed))

@@ -35,12 +35,8 @@ class NormalRatio(Ratio):
     @classmethod
     def of(cls, member: Normal, nonmember: Normal) -> NormalRatio:
         """Reduce flat batches of normals; differences are taken before anything is rounded."""
-        shift = np.abs(member.mean - nonmember.mean) / nonmember.sigma
-        relative = (member.sigma - nonmember.sigma) / nonmember.sigma
-        near = np.abs(relative) < 0.5
-        log_scale = np.where(
-            near, np.log1p(np.where(near, relative, 0.0)), np.log(member.sigma / nonmember.sigma)
-        )
+        shift = parabola.shift(np.abs(member.mean - nonmember.mean) / nonmember.sigma)
+        log_scale = parabola.log_scale(member.sigma, nonmember.sigma)
         return cls(shift, log_scale)
 
     @property
@@ -128,7 +124,7 @@ class NormalRatio(Ratio):
     def log_overlap(self) -> FloatArray:
         """Log of one minus the total variation distance."""
         tails = self.tails(np.zeros((self.size, 1)))
-        return np.asarray(np.logaddexp(tails.log_fnr, tails.log_fpr)[:, 0])
+        return np.asarray(np.minimum(np.logaddexp(tails.log_fnr, tails.log_fpr)[:, 0], 0.0))
 
     def auc(self) -> FloatArray:
         """P(l(X1) > l(X0)): two orthant probabilities of a bivariate normal (Owen's T).
@@ -182,7 +178,9 @@ class NormalRatio(Ratio):
     def tpr_at(self, log_fpr: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Log TPR and log FNR of the best test of each size."""
         d, g = self.shift[:, None], self.growth[:, None]
-        log_fpr = np.broadcast_to(log_fpr, (self.size, log_fpr.shape[-1]))
+        asked = np.broadcast_to(log_fpr, (self.size, log_fpr.shape[-1]))
+        all_of_it, none_of_it = asked == 0.0, np.isneginf(asked)
+        log_fpr = np.where(all_of_it | none_of_it, -1.0, asked)
         outside = np.broadcast_to(g >= 0.0, log_fpr.shape)
         with np.errstate(divide="ignore", invalid="ignore"):
             vertex = np.where(g == 0.0, -np.inf, -d / g)
@@ -209,9 +207,9 @@ class NormalRatio(Ratio):
             )
             log_fnr[inside] = _log_outside(low, high)
         same = (self.shift == 0.0) & (self.log_scale == 0.0)
-        log_tpr = np.where(same[:, None], log_fpr, log_tpr)
-        log_fnr = np.where(same[:, None], log1mexp(log_fpr), log_fnr)
-        return np.minimum(log_tpr, 0.0), np.minimum(log_fnr, 0.0)
+        trivial = same[:, None] | all_of_it | none_of_it
+        log_tpr = np.where(trivial, asked, np.minimum(log_tpr, 0.0))
+        return log_tpr, np.where(trivial, log1mexp(asked), np.minimum(log_fnr, 0.0))
 
     def epsilon_at(self, log_delta: FloatArray) -> FloatArray:
         """The least epsilon >= 0 whose hockey stick is at most delta, by Newton's method."""
@@ -242,14 +240,13 @@ class NormalRatio(Ratio):
             part = type(self)(self.shift[active], self.log_scale[active])
             x = epsilon[active]
             value = part.log_excess(x[:, None])[:, 0]
-            log_slope = x + part._log_fpr(x) - value
+            log_fpr = part._log_fpr(x)
             error = value - target[active]
             low[active] = np.where(error > 0.0, epsilon[active], low[active])
             high[active] = np.where(error <= 0.0, epsilon[active], high[active])
             with np.errstate(over="ignore", invalid="ignore"):
-                step = error * np.exp(-log_slope)
-            new = epsilon[active] + step
-            bad = ~((new >= low[active]) & (new <= high[active]))
+                new = x + error * np.exp(value - x - log_fpr)
+            bad = ~((new >= low[active]) & (new <= high[active])) | (np.abs(error) > 30.0)
             new = np.where(bad, 0.5 * (low[active] + high[active]), new)
             change = np.abs(new - epsilon[active])
             epsilon[active] = new

@@ -38,6 +38,18 @@ class LevelSet(NamedTuple):
     slope: FloatArray
 
 
+def shift(d: FloatArray) -> FloatArray:
+    """d, or zero where its square underflows: such a shift tells nothing apart."""
+    return np.where(np.abs(d) < 1e-130, 0.0, d)
+
+
+def log_scale(sigma1: FloatArray, sigma0: FloatArray) -> FloatArray:
+    """log(sigma1/sigma0), subtracting before anything is rounded."""
+    relative = (sigma1 - sigma0) / sigma0
+    near = np.abs(relative) < 0.5
+    return np.where(near, np.log1p(np.where(near, relative, 0.0)), np.log(sigma1 / sigma0))
+
+
 def level_set(d: FloatArray, log_s: FloatArray, threshold: FloatArray) -> LevelSet:
     """Solve l = threshold; the far root is -inf when g = 0."""
     s, g = np.exp(log_s), np.expm1(2.0 * log_s)

@@ -9,37 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple, Self
+from functools import cached_property, partial
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
-from leakscope._numerics.log_space import expm1_minus_x, log1mexp
-from leakscope._numerics.normal_tails import LOG_SQRT_2PI, log_between, log_interval, log_upper
-from leakscope._numerics.quadrature import panels, smooth_panels
+from leakscope._numerics.log_space import log1mexp
+from leakscope._numerics.normal_tails import LOG_SQRT_2PI, log_between, log_upper
+from leakscope._numerics.quadrature import panels
 from leakscope.laws import SpikeAndSlab
 from leakscope.measures import parabola
+from leakscope.measures.integrands import kl_integrand, moment_integrand
 from leakscope.measures.ratio import Tails
 from leakscope.measures.search import SearchedRatio, epsilon_by_search, tpr_by_search
+from leakscope.measures.spike_and_slab_auc import auc_of
+from leakscope.measures.spike_and_slab_shape import (
+    Atom,
+    Branch,
+    atom,
+    branches,
+    intervals,
+    levels,
+)
 
 FloatArray = npt.NDArray[np.float64]
 
 _SPREAD = np.array([0.0, 0.5, 1.0, 1.75, 2.5, 3.5, 4.5, 6.0, 8.0, 10.5])
-
-
-class Branch(NamedTuple):
-    """Both branches of each pair, stacked on the last axis: shape (B, 2).
-
-    In mirrored nonmember units: the shift ``d`` >= 0, ``log_s`` = log(sigma1/sigma0), and the
-    half line (``low``, ``high``) on which the branch lives.
-    """
-
-    d: FloatArray
-    log_s: FloatArray
-    low: FloatArray
-    high: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,78 +59,38 @@ class SpikeAndSlabRatio(SearchedRatio):
         """Exchange the roles."""
         return type(self)(self.nonmember, self.member)
 
+    def take(self, rows: npt.NDArray[np.intp]) -> Self:
+        """The pairs ``rows``."""
+        part = type(self)(self.member.take(rows), self.nonmember.take(rows))
+        # what is known of the whole batch is known of its parts
+        part.__dict__["branch"] = Branch(*(a[rows] for a in self.branch))
+        part.__dict__["atom"] = Atom(*(a[rows] for a in self.atom))
+        return part
+
     @cached_property
     def branch(self) -> Branch:
         """The two parabolas, on x > 0 first."""
-        one, zero = self.member, self.nonmember
-        shift, step = one.location - zero.location, one.threshold - zero.threshold
-        d = np.stack([shift - step, shift + step], axis=-1) / zero.sigma[:, None]
-        edge = np.stack([zero.threshold - zero.location, -zero.threshold - zero.location], axis=-1)
-        edge = edge / zero.sigma[:, None]
-        upper = np.array([True, False]) ^ (d < 0.0)  # mirrored where d < 0
-        edge = np.where(d < 0.0, -edge, edge)
-        relative = (one.sigma - zero.sigma) / zero.sigma
-        near = np.abs(relative) < 0.5
-        log_s = np.where(
-            near, np.log1p(np.where(near, relative, 0.0)), np.log(one.sigma / zero.sigma)
-        )
-        return Branch(
-            np.abs(d),
-            np.repeat(log_s[:, None], 2, axis=-1),
-            np.where(upper, edge, -np.inf),
-            np.where(upper, np.inf, edge),
-        )
+        return branches(self.member, self.nonmember)
 
     @cached_property
-    def atom(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Log masses of the atom under both laws and the log ratio, accurate when they agree."""
-        one, zero = self.member, self.nonmember
-        log_p1, log_p0 = one.log_atom, zero.log_atom
-        difference = np.zeros(log_p1.shape)
-        for sign in (1.0, -1.0):
-            end0 = (sign * zero.threshold - zero.location) / zero.sigma
-            move = sign * (one.threshold - zero.threshold) - (one.location - zero.location)
-            move = (move - end0 * (one.sigma - zero.sigma)) / one.sigma
-            mass = np.exp(log_interval(end0 + 0.5 * move, 0.5 * np.abs(move)))
-            difference = difference + sign * np.sign(move) * mass
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            relative = difference * np.exp(-log_p0)
-            close = np.abs(relative) < 0.1
-            exact = np.log1p(np.where(close, relative, 0.0))
-            ratio = np.where(close, exact, log_p1 - log_p0)
-        return log_p1, log_p0, np.where(np.isneginf(log_p1) & np.isneginf(log_p0), 0.0, ratio)
+    def atom(self) -> Atom:
+        """The atom under both laws."""
+        return atom(self.member, self.nonmember)
+
+    @property
+    def equal(self) -> npt.NDArray[np.bool_]:
+        """Where both laws are one law."""
+        branch = self.branch
+        same = np.all((branch.d == 0.0) & (branch.log_s == 0.0), axis=-1)
+        return np.asarray(same & (self.atom.ratio == 0.0))
 
     # ---- the region l > t ----------------------------------------------------------------
 
-    def _intervals(
-        self, level: parabola.LevelSet, above: bool
-    ) -> list[tuple[FloatArray, FloatArray]]:
-        """The one or two intervals of each branch where l > t (or l <= t), (B, m, 2) each."""
-        branch = self.branch
-        low, high = branch.low[:, None, :], branch.high[:, None, :]
-        outside = (branch.log_s[:, None, :] >= 0.0) == above
-        first, second = np.minimum(level.near, level.far), np.maximum(level.near, level.far)
-        left = (low, np.minimum(high, np.where(outside, first, -np.inf)))
-        right = (np.maximum(low, np.where(outside, second, np.inf)), high)
-        inner = (
-            np.maximum(low, np.where(outside, np.inf, first)),
-            np.minimum(high, np.where(outside, -np.inf, second)),
-        )
-        return [left, right, inner]
-
-    def _level(self, threshold: FloatArray) -> parabola.LevelSet:
-        branch = self.branch
-        return parabola.level_set(
-            branch.d[:, None, :], branch.log_s[:, None, :], threshold[..., None]
-        )
-
-    def _log_masses(
-        self, level: parabola.LevelSet, above: bool, member: bool
-    ) -> FloatArray:
+    def _log_masses(self, level: parabola.LevelSet, above: bool, member: bool) -> FloatArray:
         """Log mass of the branches' part of the region, (B, m)."""
         d, log_s = self.branch.d[:, None, :], self.branch.log_s[:, None, :]
         total = np.full(level.near.shape, -np.inf)
-        for low, high in self._intervals(level, above):
+        for low, high in intervals(self.branch, level, above):
             if member:
                 mass = parabola.log_between_member(d, log_s, low, np.maximum(low, high))
             else:
@@ -152,23 +108,21 @@ class SpikeAndSlabRatio(SearchedRatio):
 
     def log_fpr(self, threshold: FloatArray) -> FloatArray:
         """log P0(l > threshold)."""
-        mass = self._log_masses(self._level(threshold), above=True, member=False)
+        mass = self._log_masses(levels(self.branch, threshold), above=True, member=False)
         return self._with_atom(mass, threshold, above=True, member=False)
 
     def tails(self, threshold: FloatArray) -> Tails:
         """Size and power of the likelihood-ratio test at each threshold."""
-        level = self._level(threshold)
+        level = levels(self.branch, threshold)
 
         def mass(above: bool, member: bool) -> FloatArray:
-            return self._with_atom(
-                self._log_masses(level, above, member), threshold, above, member
-            )
+            return self._with_atom(self._log_masses(level, above, member), threshold, above, member)
 
         return Tails(mass(True, True), mass(True, False), mass(False, True), mass(False, False))
 
     def log_excess(self, epsilon: FloatArray) -> FloatArray:
         """Log of P1(l > epsilon) - exp(epsilon) P0(l > epsilon)."""
-        level = self._level(epsilon)
+        level = levels(self.branch, epsilon)
         shape = level.near.shape
         d, log_s = (np.broadcast_to(a[:, None, :], shape).ravel() for a in self.branch[:2])
         flat = np.broadcast_to(epsilon[..., None], shape).ravel()
@@ -180,15 +134,15 @@ class SpikeAndSlabRatio(SearchedRatio):
         convex = log_s >= 0.0
         total = np.full(near.shape, -np.inf)
         for (low, high), mirror in zip(
-            self._intervals(level, above=True), (True, False, False), strict=True
+            intervals(self.branch, level, above=True), (True, False, False), strict=True
         ):
-            low, high = (np.broadcast_to(a, shape).ravel() for a in (low, high))
-            some = high > low
+            first, last = (np.broadcast_to(a, shape).ravel() for a in (low, high))
+            some = last > first
             if not some.any():
                 continue
             # the interval that reaches down to -inf is looked at from above
             root = -np.where(convex & ~equal, far, anchor) if mirror else anchor
-            start, stop = (-high, -low) if mirror else (low, high)
+            start, stop = (-last, -first) if mirror else (first, last)
             arrays = (-d if mirror else d, log_s, flat, start, stop, root, slope, lift)
             part = parabola.log_excess_between(*(a[some] for a in arrays))
             total[some] = np.logaddexp(total[some], part)
@@ -204,7 +158,7 @@ class SpikeAndSlabRatio(SearchedRatio):
         """A typical size of |l|."""
         d, log_s = self.branch.d, self.branch.log_s
         sizes = [np.abs(parabola.height(d, log_s, w)) for w in (d - 1.0, d + 1.0, 0.0 * d)]
-        ratio = np.nan_to_num(np.abs(self.atom[2]), posinf=0.0)
+        ratio = np.nan_to_num(np.abs(self.atom.ratio), posinf=0.0)
         return np.asarray(np.maximum(np.max(sizes, axis=(0, 2)), ratio))
 
     def log_certain(self) -> FloatArray:
@@ -219,7 +173,8 @@ class SpikeAndSlabRatio(SearchedRatio):
     def log_overlap(self) -> FloatArray:
         """Log of one minus the total variation distance."""
         tails = self.tails(np.zeros((self.size, 1)))
-        return np.asarray(np.minimum(np.logaddexp(tails.log_fnr, tails.log_fpr)[:, 0], 0.0))
+        value = np.minimum(np.logaddexp(tails.log_fnr, tails.log_fpr)[:, 0], 0.0)
+        return np.where(self.equal, 0.0, value)
 
     def tpr_at(self, log_fpr: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Log TPR and log FNR of the best test of each size, randomised at the atom."""
@@ -236,14 +191,14 @@ class SpikeAndSlabRatio(SearchedRatio):
         log_p1, log_p0, ratio = self.atom
         gone = np.isneginf(log_p0) & np.isfinite(log_p1)  # an atom that P0 does not have
         if order == 1.0:
-            atom = _kl_integrand(log_p1, log_p0, ratio)
+            atom = kl_integrand(log_p1, log_p0, ratio)
             atom = np.where(np.isneginf(log_p1), np.exp(log_p0), atom)
-            return np.where(gone, np.inf, self._integrate(_kl_integrand, 1.0) + atom)
+            return np.where(gone, np.inf, self._integrate(kl_integrand, 1.0) + atom)
         log_moment = self._log_moment(order)
         near = np.abs(log_moment) < 1e-3
         if near.any():
             # M - 1 is the integral of p0 (exp(a l) - 1 - a (exp(l) - 1)), all of one sign
-            part = type(self)(self.member.take(near), self.nonmember.take(near))
+            part = self.take(np.flatnonzero(near))
             log_moment[near] = np.log1p(part._moment_minus_one(order))
         value = log_moment / (order - 1.0)
         return np.asarray(np.where(gone & (order > 1.0), np.inf, value))
@@ -259,7 +214,7 @@ class SpikeAndSlabRatio(SearchedRatio):
         upward = np.isposinf(high)
         straight = np.where(upward & (d > 0.0), np.inf, edge)
         peak = np.where(log_s > 0.0, np.inf, np.where(log_s < 0.0, concave, straight))
-        return np.asarray(np.maximum(peak.max(axis=-1), self.atom[2]))
+        return np.asarray(np.maximum(peak.max(axis=-1), self.atom.ratio))
 
     def _log_moment(self, order: float) -> FloatArray:
         """log E0[exp(order l)]: a normal tail on each branch, and the atom."""
@@ -280,27 +235,18 @@ class SpikeAndSlabRatio(SearchedRatio):
         log_p1, log_p0, _ = self.atom
         with np.errstate(invalid="ignore"):
             atom = order * log_p1 + (1.0 - order) * log_p0
-        atom = np.where(np.isneginf(log_p1), -np.inf, np.nan_to_num(atom, nan=-np.inf))
+        atom = np.where(np.isneginf(log_p1) | np.isnan(atom), -np.inf, atom)
         if order < 1.0:
             atom = np.where(np.isneginf(log_p0), -np.inf, atom)
         return np.asarray(np.logaddexp(np.logaddexp(branch[:, 0], branch[:, 1]), atom))
 
     def _moment_minus_one(self, order: float) -> FloatArray:
-        def integrand(up: FloatArray, down: FloatArray, l: FloatArray) -> FloatArray:
-            with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-                small = np.exp(down) * (expm1_minus_x(order * l) - order * expm1_minus_x(l))
-                large = (
-                    np.exp(order * up + (1.0 - order) * down)
-                    - order * np.exp(up)
-                    - (1.0 - order) * np.exp(down)
-                )
-            return np.where(np.abs(l) < 0.5, small, large)
-
+        """E0[exp(order l)] - 1, without subtracting."""
         log_p1, log_p0, ratio = self.atom
         with np.errstate(invalid="ignore"):
-            atom = integrand(log_p1, log_p0, ratio)
+            atom = moment_integrand(order, log_p1, log_p0, ratio)
         atom = np.where(np.isneginf(log_p0) & np.isneginf(log_p1), 0.0, atom)
-        return np.asarray(self._integrate(integrand, order) + atom)
+        return np.asarray(self._integrate(partial(moment_integrand, order), order) + atom)
 
     def _integrate(
         self,
@@ -333,68 +279,5 @@ class SpikeAndSlabRatio(SearchedRatio):
         return np.asarray((values * weights).sum(axis=(-1, -2)))
 
     def auc(self) -> FloatArray:
-        """P(l(X1) > l(X0)), ties counting one half.
-
-        One minus the integral of p1(x) P0(l > l(x)); panels end where l(x) passes a value at
-        which P0(l > .) has a kink: the parabolas' vertices and edges, and the atom.
-        """
-        d, log_s, low, high = self.branch
-        log_p1, log_p0, ratio = self.atom
-        level = np.where(np.isfinite(ratio), ratio, 0.0)
-        s = np.exp(log_s)
-        edge = np.where(np.isfinite(low), low, high)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            vertex = np.where(log_s == 0.0, edge, -d / np.expm1(2.0 * log_s))
-        kinks = np.concatenate(
-            [
-                parabola.height(d, log_s, vertex),
-                parabola.height(d, log_s, edge),
-                level[:, None],
-            ],
-            axis=-1,
-        )
-        roots = parabola.level_set(d[..., None], log_s[..., None], kinks[:, None, :])
-        far = np.where(np.isfinite(roots.far), roots.far, edge[..., None])
-        spread = np.array([0.0, 1.0, 2.0, 3.25, 5.0, 7.0, 9.0])
-        z_edge = parabola.member_units(d, log_s, edge)[..., None]
-        inward = np.where(np.isposinf(high), 1.0, -1.0) * s
-        inward = inward[..., None] * spread / (1.0 + np.abs(z_edge))
-        both = np.concatenate([-spread, spread])
-        knots = np.concatenate(
-            [
-                d[..., None] + s[..., None] * both,
-                both + 0.0 * d[..., None],
-                2.0 * vertex[..., None] - both,
-                np.nan_to_num(roots.near, nan=0.0, posinf=0.0, neginf=0.0),
-                far,
-                edge[..., None] + inward,
-                vertex[..., None],
-            ],
-            axis=-1,
-        )
-        breaks = np.sort(np.clip(knots, low[..., None], high[..., None]), axis=-1)
-        w, weights = smooth_panels(breaks, 16)
-        z = parabola.member_units(d[..., None], log_s[..., None], w)
-        mass = weights * np.exp(-0.5 * z * z - LOG_SQRT_2PI - log_s[..., None])
-        here = parabola.height(d[..., None], log_s[..., None], w)
-        batch = here.shape[0]
-        missed = (mass.reshape(batch, -1) * self._fpr(here.reshape(batch, -1))).sum(axis=-1)
-        atom = self._fpr(level[:, None])[:, 0] + 0.5 * np.exp(log_p0)
-        atom = np.where(np.isposinf(ratio), 0.0, atom)
-        flat = np.all((d == 0.0) & (log_s == 0.0), axis=-1)  # one law twice: only ties
-        return np.asarray(np.where(flat, 0.5, 1.0 - missed - np.exp(log_p1) * atom))
-
-    def _fpr(self, threshold: FloatArray) -> FloatArray:
-        """P0(l > threshold) to absolute precision: quicker than in logs."""
-        total = np.where(self.atom[2][:, None] > threshold, np.exp(self.atom[1])[:, None], 0.0)
-        for low, high in self._intervals(self._level(threshold), above=True):
-            total = total + np.maximum(ndtr(high) - ndtr(low), 0.0).sum(axis=-1)
-        return np.asarray(total)
-
-
-def _kl_integrand(up: FloatArray, down: FloatArray, l: FloatArray) -> FloatArray:
-    """p1 l - p1 + p0, which is never negative and integrates to KL(P1 || P0)."""
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        small = np.exp(up) * expm1_minus_x(-l)
-        large = np.exp(up) * (l - 1.0) + np.exp(down)
-    return np.asarray(np.where(np.abs(l) < 0.5, small, large))
+        """P(l(X1) > l(X0)), ties counting one half."""
+        return np.where(self.equal, 0.5, auc_of(self.branch, self.atom))

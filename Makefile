@@ -1,0 +1,71 @@
+# Two commands do all the set-up on a machine with Python 3.11 or later, pip, make and a C compiler:
+#   make audit    audits a dataset that comes with scikit-learn
+#   make test     runs the whole suite
+# Set PYTHON to choose the interpreter, for example: make test PYTHON=python3.12
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON :=
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help audit test lint docs-check benchmark clean
+
+help:
+	@echo "make audit       set up, then audit scikit-learn's diabetes dataset"
+	@echo "make test        set up, then run the whole suite (style, types, documentation included)"
+	@echo "make lint        ruff and mypy only"
+	@echo "make docs-check  run every example in the documentation"
+	@echo "make benchmark   time the audit against one Cholesky factorisation and against refitting"
+	@echo "make clean       remove $(VENV) and what tools leave behind"
+
+audit: $(VENV)/.installed
+	$(BIN)/leakscope audit --example diabetes
+
+# One thread for each worker's linear algebra: pytest already runs one worker for each core.
+test: $(VENV)/.installed-test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs-check: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n auto tests/house/test_documentation.py tests/house/test_commands.py
+
+benchmark: $(VENV)/.installed
+	$(BIN)/python benchmarks/audit_cholesky.py
+
+# Debian leaves ensurepip out of python3; the system's pip then puts pip into the environment.
+$(VENV)/.created:
+	@found=; \
+	for candidate in $(PYTHON) python3.11 python3 python3.12 python3.13 python3.14 python; do \
+	  if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	    found=$$candidate; break; \
+	  fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo "leakscope needs Python 3.11 or later, and none was found; install one, or name it: make PYTHON=/path/to/python" >&2; \
+	  exit 1; \
+	fi; \
+	echo "Setting up $(VENV) with $$($$found --version)"; \
+	$$found -m venv $(VENV) >/dev/null 2>&1 \
+	  || { $$found -m venv --without-pip --clear $(VENV) \
+	       && $$found -m pip --python $(BIN)/python install --quiet pip; }
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.created pyproject.toml
+	@echo "Installing leakscope"
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed pyproject.toml
+	@echo "Installing what the tests need"
+	@$(PIP) --editable '.[test]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

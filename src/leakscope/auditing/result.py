@@ -1,0 +1,185 @@
+"""What an audit returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope.auditing.verdict import verdict
+from leakscope.io.datasets import RecordId
+from leakscope.io.results import AuditDocument, AuditRecord, DatasetEntry
+from leakscope.laws import LawPair
+from leakscope.lood import LeaveOneOut
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FloatArray = NDArray[np.float64]
+
+COLUMNS = (
+    "record_id",
+    "kl",
+    "kl_reverse",
+    "advantage",
+    "auc",
+    "mean_distance",
+    "kl_label_free",
+    "kl_label",
+    "mean_without",
+    "variance_without",
+    "mean_with",
+    "variance_with",
+    "trusted",
+)
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """The leakage of every record of a dataset under one Gaussian process.
+
+    Arrays are in the order of the rows of X; ``to_frame``, ``to_dict`` and ``ranking`` put the
+    most exposed record first, by ``kl``.
+
+    Attributes
+    ----------
+    record_ids
+        The ids given, or row numbers from 0.
+    kl, kl_reverse
+        KL(without || with), the paper's, and KL(with || without); natural logarithms.
+    advantage
+        The best test's TPR - FPR, a fraction between 0 and 1.
+    auc
+        Of the likelihood-ratio test.
+    laws
+        The posteriors behind these numbers, the two parts of the KL and the trust flags.
+    kernel
+        Name and parameters, with what was chosen from the data filled in.
+    dataset
+        What was audited and what was done to it.
+    settings, created, timing, warnings
+        As given; when (UTC); seconds by stage; sentences.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import leakscope
+    >>> X = np.array([[0.0], [0.1], [0.2], [3.0]])
+    >>> y = np.array([1.0, 1.1, 0.9, -1.0])
+    >>> result = leakscope.audit(X, y, noise_variance=0.1, record_ids=["a", "b", "c", "d"])
+    >>> result.ranking()[0]
+    'd'
+    >>> "your model was not examined" in result.verdict
+    True
+    """
+
+    record_ids: tuple[RecordId, ...]
+    kl: FloatArray
+    kl_reverse: FloatArray
+    advantage: FloatArray
+    auc: FloatArray
+    laws: LeaveOneOut
+    kernel: dict[str, Any]
+    dataset: DatasetEntry
+    settings: dict[str, Any]
+    created: datetime
+    timing: dict[str, float]
+    warnings: tuple[str, ...]
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """Row numbers, most exposed first; equal records keep their order."""
+        return np.argsort(-self.kl, kind="stable")
+
+    @property
+    def verdict(self) -> str:
+        """What can be said, in plain words."""
+        scale = self.kernel.get("length_scale")
+        name = str(self.kernel["name"])
+        return verdict(
+            kernel=name if scale is None else f"{name}, length scale {scale:.4g}",
+            noise_variance=self.laws.noise_variance,
+            kl=self.kl,
+            advantage=self.advantage,
+            trusted=self.laws.trusted,
+            record_ids=self.record_ids,
+        )
+
+    def ranking(self) -> tuple[RecordId, ...]:
+        """Record ids, most exposed first."""
+        return tuple(self.record_ids[row] for row in self.order)
+
+    def law_pair(self) -> LawPair:
+        """The pairs of laws, one a record, for any other measure."""
+        return self.laws.law_pair()
+
+    def to_frame(self) -> pd.DataFrame:
+        """A table, most exposed first.
+
+        With several outputs ``mean_with`` and ``mean_without`` become a column for each output,
+        ``mean_with_0`` and so on.
+        """
+        import pandas as pd
+
+        columns: dict[str, Any] = {}
+        for name, values in self._columns().items():
+            if values.ndim == 2:
+                columns |= {f"{name}_{c}": values[:, c] for c in range(values.shape[1])}
+            else:
+                columns[name] = values
+        return pd.DataFrame(columns).iloc[self.order].reset_index(drop=True)
+
+    def to_document(self) -> AuditDocument:
+        """The result as it is written to a file; valid JSON and nothing but plain values."""
+        from leakscope import __version__
+
+        provenance = self.laws.provenance().to_dict()
+        assumptions = provenance.pop("assumptions")
+        arrays = {name: values[self.order].tolist() for name, values in self._columns().items()}
+        rows = zip(*arrays.values(), strict=True)
+        return AuditDocument(
+            leakscope_version=__version__,
+            created=self.created,
+            settings=self.settings,
+            provenance=provenance,
+            assumptions=assumptions,
+            timing=self.timing,
+            warnings=list(self.warnings),
+            dataset=self.dataset,
+            kernel=self.kernel,
+            noise_variance=self.laws.noise_variance,
+            condition_number=self.laws.condition_number,
+            verdict=self.verdict,
+            median_advantage=float(np.median(self.advantage)),
+            records=[AuditRecord(**dict(zip(COLUMNS, row, strict=True))) for row in rows],
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as a dictionary, ready for JSON."""
+        return self.to_document().model_dump(mode="json")
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        laws = self.laws
+        ids = np.empty(len(self.record_ids), dtype=object)
+        ids[:] = self.record_ids
+        if all(isinstance(value, int) for value in self.record_ids):
+            ids = ids.astype(np.int64)
+        values = (
+            ids,
+            self.kl,
+            self.kl_reverse,
+            self.advantage,
+            self.auc,
+            laws.mean_distance,
+            laws.kl_label_free,
+            laws.kl_label,
+            laws.mean_without,
+            laws.variance_without,
+            laws.mean_with,
+            laws.variance_with,
+            laws.trusted,
+        )
+        return dict(zip(COLUMNS, values, strict=True))

@@ -1,0 +1,55 @@
+"""The verdict in plain words; it never says more than was examined."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope.io.datasets import RecordId
+
+FloatArray = NDArray[np.float64]
+
+# An attacker whose best test gains at least this much over guessing (TPR - FPR) on some record is
+# called exposure; the number is shown beside the word, and the noise variance sets its level.
+EXPOSED_ABOVE = 0.1
+
+
+def verdict(
+    *,
+    kernel: str,
+    noise_variance: float,
+    kl: FloatArray,
+    advantage: FloatArray,
+    trusted: NDArray[np.bool_],
+    record_ids: tuple[RecordId, ...],
+) -> str:
+    """A few sentences: what was examined, the finding, the ranks, and what sets the level."""
+    count = len(kl)
+    top = int(np.argmax(kl))
+    examined = (
+        f"For a Gaussian process with this kernel ({kernel}) and squared loss; your model was not "
+        "examined."
+    )
+    if not trusted.any() or not trusted[top]:
+        finding = (
+            f"Cannot tell: float64 does not resolve {np.count_nonzero(~trusted)} of {count} "
+            f"records, the first in rank among them, at noise_variance {noise_variance:g}: raise "
+            "it."
+        )
+    elif float(np.max(advantage)) < EXPOSED_ABOVE:
+        finding = (
+            f"No exposure found under this model: no record of {count} gives an attacker an "
+            f"advantage of {EXPOSED_ABOVE:g}; the largest is {np.max(advantage):.2g}."
+        )
+    else:
+        above = int(np.count_nonzero(advantage >= EXPOSED_ABOVE))
+        finding = (
+            f"Exposed under this model: record {record_ids[top]} ranks first of {count}, and "
+            f"{above} record{'s' if above != 1 else ''} give an attacker an advantage of "
+            f"{EXPOSED_ABOVE:g} or more (median over all: {np.median(advantage):.2f})."
+        )
+    level = (
+        f"Read the ranks: the level of all these numbers is set by noise_variance "
+        f"{noise_variance:g} relative to the target's scale."
+    )
+    return f"{examined} {finding} {level}"

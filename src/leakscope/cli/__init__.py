@@ -1,0 +1,74 @@
+"""The command line: one file a verb, each of which parses, calls the library, and prints.
+
+Nothing heavier than typer is imported before a verb runs, so that every ``--help`` is quick.
+
+Exit status: 0 done; 2 the input cannot be used (one sentence on stderr); 130 interrupted; 1
+anything unforeseen, with its traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from leakscope.cli import audit, measure
+from leakscope.errors import InputError
+
+app = typer.Typer(
+    name="leakscope",
+    help="How much a trained model gives away about each record it was trained on, "
+    "computed rather than attacked.",
+    epilog="Example: leakscope audit --example diabetes",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("audit", short_help=audit.SUMMARY, epilog=audit.EPILOG)(audit.audit)
+app.command("measure", short_help=measure.SUMMARY, epilog=measure.EPILOG)(measure.measure)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from leakscope import __version__
+
+        typer.echo(f"leakscope {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    pass
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    try:
+        status = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, less) has gone; the interpreter must not try to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="leakscope")
+    except InputError as error:
+        print(f"leakscope: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    return 0

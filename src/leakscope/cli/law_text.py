@@ -1,0 +1,113 @@
+"""Laws as text on the command line: ``normal:0,1.4`` and its kin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from leakscope.errors import InputError
+from leakscope.laws import Law, MultivariateNormal, Normal, NormalMixture, SpikeAndSlab
+
+SYNTAX = {
+    "normal": "normal:MEAN,SIGMA",
+    "mixture": "mixture:WEIGHT*MEAN,SIGMA+WEIGHT*MEAN,SIGMA+...",
+    "spike": "spike:LOCATION,SIGMA,THRESHOLD",
+    "mvn": "mvn:MEAN,MEAN,.../ROW;ROW;... with each ROW of the covariance as NUMBER,NUMBER,...",
+}
+
+
+def parse_law(text: str, option: str) -> Law:
+    """The law that the text describes, or a sentence that says how to write it."""
+    kind, colon, rest = text.partition(":")
+    kind = kind.strip().lower()
+    if kind not in SYNTAX:
+        raise InputError(
+            f"{option}: {kind or 'an empty text'!r} is not a law; write one of "
+            f"{', '.join(SYNTAX.values())}."
+        )
+    if not colon or not rest.strip():
+        raise InputError(f"{option}: {text!r} has no parameters; write {SYNTAX[kind]}.")
+    try:
+        return _PARSERS[kind](rest, option)
+    except InputError as error:
+        raise InputError(_prefixed(str(error), option)) from None
+
+
+def _normal(rest: str, option: str) -> Law:
+    mean, sigma = _numbers(rest, 2, "normal", option)
+    return Normal(mean, sigma)
+
+
+def _mixture(rest: str, option: str) -> Law:
+    weights: list[float] = []
+    means: list[float] = []
+    sigmas: list[float] = []
+    for part in _components(rest):
+        weight, star, law = part.partition("*")
+        if not star:
+            raise InputError(f"component {part!r} has no weight; write {SYNTAX['mixture']}.")
+        mean, sigma = _numbers(law, 2, "mixture", option)
+        weights.append(_number(weight, "mixture"))
+        means.append(mean)
+        sigmas.append(sigma)
+    return NormalMixture(weights, means, sigmas)
+
+
+def _components(rest: str) -> list[str]:
+    """Split at the plus signs between components, not at those in 1e+3 or in a leading +1."""
+    parts: list[str] = []
+    for piece in rest.split("+"):
+        if parts and "*" not in piece:
+            parts[-1] += f"+{piece}"
+        elif piece.strip():
+            parts.append(piece)
+    return parts
+
+
+def _spike(rest: str, option: str) -> Law:
+    location, sigma, threshold = _numbers(rest, 3, "spike", option)
+    return SpikeAndSlab(location, sigma, threshold)
+
+
+def _multivariate(rest: str, option: str) -> Law:
+    mean_text, slash, covariance_text = rest.partition("/")
+    if not slash:
+        raise InputError(f"the covariance is missing; write {SYNTAX['mvn']}.")
+    mean = [_number(entry, "mvn") for entry in mean_text.split(",")]
+    rows = [
+        [_number(entry, "mvn") for entry in row.split(",")] for row in covariance_text.split(";")
+    ]
+    if any(len(row) != len(mean) for row in rows) or len(rows) != len(mean):
+        raise InputError(
+            f"{len(mean)} means need {len(mean)} rows of {len(mean)} covariances; write "
+            f"{SYNTAX['mvn']}."
+        )
+    return MultivariateNormal(mean, rows)
+
+
+_PARSERS: dict[str, Callable[[str, str], Law]] = {
+    "normal": _normal,
+    "mixture": _mixture,
+    "spike": _spike,
+    "mvn": _multivariate,
+}
+
+
+def _numbers(text: str, count: int, kind: str, option: str) -> list[float]:
+    entries = text.split(",")
+    if len(entries) != count or not all(entry.strip() for entry in entries):
+        given = sum(bool(entry.strip()) for entry in entries)
+        raise InputError(
+            f"{kind} needs {count} numbers and {text!r} has {given}; write {SYNTAX[kind]}."
+        )
+    return [_number(entry, kind) for entry in entries]
+
+
+def _number(text: str, kind: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{text.strip()!r} is not a number; write {SYNTAX[kind]}.") from None
+
+
+def _prefixed(message: str, option: str) -> str:
+    return message if message.startswith(option) else f"{option}: {message}"

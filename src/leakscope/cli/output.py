@@ -1,0 +1,82 @@
+"""Where a verb's answer goes: JSON to a path or to stdout, a table for people, bars on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leakscope.errors import InputError
+
+if TYPE_CHECKING:
+    from leakscope.io import AuditDocument, MeasureDocument
+
+STDOUT = "-"
+
+
+def require_writable(json_path: str | None) -> None:
+    """Refuse, before any work is done, a JSON path that cannot be written."""
+    if json_path is None or json_path == STDOUT:
+        return
+    path = Path(json_path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; --json needs a file name, or - for stdout.")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"There is no folder {path.parent} to write {path.name} to.")
+
+
+def emit_json(document: AuditDocument | MeasureDocument, json_path: str) -> None:
+    """Write the document to stdout for ``-``, to the file otherwise."""
+    from leakscope.io import to_json, write_result
+
+    if json_path == STDOUT:
+        sys.stdout.write(to_json(document) + "\n")
+    else:
+        write_result(document, json_path)
+
+
+def say(text: str) -> None:
+    """A line for people on stderr, where it never mixes with JSON."""
+    print(text, file=sys.stderr)
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Plain aligned columns: text as it is in the first column, numbers to the right."""
+    cells = [list(headings), *[list(row) for row in rows]]
+    widths = [max(len(row[c]) for row in cells) for c in range(len(headings))]
+    lines = [
+        "  ".join(
+            [row[0].ljust(widths[0])]
+            + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        ).rstrip()
+        for row in cells
+    ]
+    return "\n".join(lines)
+
+
+@contextmanager
+def stages(names: Sequence[str]) -> Iterator[Callable[[str], None]]:
+    """A progress bar over the named stages, on stderr, and only where stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda name: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    progress = Progress(
+        TextColumn("{task.description:<10}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with progress:
+        task = progress.add_task(names[0], total=len(names))
+
+        def begin(name: str) -> None:
+            progress.update(task, description=name, completed=names.index(name))
+
+        yield begin

@@ -1,0 +1,36 @@
+"""Datasets in; results and run directories out.  This room imports no other."""
+
+from leakscope.io.datasets import Dataset, read_dataset
+from leakscope.io.examples import EXAMPLES, read_example
+from leakscope.io.preparation import prepare
+from leakscope.io.results import (
+    SCHEMA_VERSION,
+    AuditDocument,
+    MeasureDocument,
+    read_result,
+    to_json,
+    write_result,
+)
+from leakscope.io.runs import default_run_directory, write_run
+from leakscope.io.scores import read_scores
+from leakscope.io.settings import AuditSettings, MeasureSettings, validated
+
+__all__ = [
+    "EXAMPLES",
+    "SCHEMA_VERSION",
+    "AuditDocument",
+    "AuditSettings",
+    "Dataset",
+    "MeasureDocument",
+    "MeasureSettings",
+    "default_run_directory",
+    "prepare",
+    "read_dataset",
+    "read_example",
+    "read_result",
+    "read_scores",
+    "to_json",
+    "validated",
+    "write_result",
+    "write_run",
+]

@@ -1,0 +1,9 @@
+"""Leave-one-out distinguishability under Gaussian processes (the paper **lood**).
+
+From the kernel matrix and the targets of a dataset: for each record, the law of what the model
+says at that record, with it and without it in the training set.
+"""
+
+from leakscope.lood.all_records import LeaveOneOut, all_records
+
+__all__ = ["LeaveOneOut", "all_records"]

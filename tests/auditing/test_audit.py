@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leakscope
+from leakscope import InputError, kernels, measures
+from leakscope.auditing import audit_dataset
+from leakscope.auditing import checks as audit_checks
+from leakscope.auditing.audit import STAGES
+from leakscope.auditing.result import COLUMNS
+from leakscope.io import AuditSettings, read_example
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=60)
+    X[17], y[17] = [6.0, 6.0, 6.0], 4.0
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def result(data):
+    return leakscope.audit(*data, kernel=kernels.rbf(2.0), noise_variance=0.1)
+
+
+def test_the_planted_outlier_is_first(result):
+    assert result.ranking()[0] == 17
+    frame = result.to_frame()
+    assert tuple(frame.columns) == COLUMNS
+    assert frame["record_id"].iloc[0] == 17
+    assert frame["kl"].is_monotonic_decreasing
+
+
+def test_numbers_are_consistent(result):
+    frame = result.to_frame()
+    np.testing.assert_allclose(frame["kl"], frame["kl_label_free"] + frame["kl_label"], rtol=1e-10)
+    assert frame["advantage"].between(0, 1).all()
+    assert frame["auc"].between(0.5, 1).all()
+    # Pinsker, and the paper's direction is the larger one at a single query.
+    assert (frame["advantage"] <= np.sqrt(frame["kl"] / 2) + 1e-12).all()
+    assert (frame["kl"] >= frame["kl_reverse"] * (1 - 1e-9)).all()
+    np.testing.assert_array_equal(measures.kl(result.law_pair()), result.kl)
+
+
+def test_kl_is_the_closed_form(data, result):
+    """THEORY's form in m = [M^-1]_ii, written out here and nowhere in the package."""
+    X, y = data
+    noise = 0.1
+    inverse = np.linalg.inv(kernels.rbf(2.0)(X) + noise * np.eye(len(y)))
+    m, a = np.diagonal(inverse), inverse @ y
+    rho = 1 / (noise * m)
+    kl = (rho - 1 - np.log(rho)) / 2 + a**2 * (1 - noise * m) / (2 * noise * m**2)
+    np.testing.assert_allclose(result.kl, kl, rtol=1e-9)
+
+
+def test_arrays_are_never_preprocessed(data):
+    X, y = data
+    kernel = kernels.rbf(2.0)
+    as_given = leakscope.audit(X, y, kernel=kernel, noise_variance=0.1)
+    shifted = leakscope.audit(X, y + 5.0, kernel=kernel, noise_variance=0.1)
+    assert not np.allclose(as_given.kl, shifted.kl)
+    before = X.copy()
+    leakscope.audit(X, y)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_default_kernel_is_recorded_with_what_was_chosen(data):
+    result = leakscope.audit(*data)
+    assert result.kernel["name"] == "rbf"
+    assert result.kernel["length_scale"] == pytest.approx(kernels.median_length_scale(data[0]))
+    assert result.laws.noise_variance == 0.01
+
+
+def test_ids_and_pandas_input(data):
+    X, y = data
+    ids = [f"p{i}" for i in range(60)]
+    result = leakscope.audit(pd.DataFrame(X), pd.Series(y), record_ids=ids)
+    assert result.ranking()[0] == "p17"
+
+
+def test_several_outputs(data):
+    X, y = data
+    result = leakscope.audit(X, np.column_stack([y, -y]), noise_variance=0.1)
+    frame = result.to_frame()
+    assert {"mean_with_0", "mean_with_1", "mean_without_1"} <= set(frame.columns)
+    np.testing.assert_allclose(
+        result.kl, result.laws.kl_label_free + result.laws.kl_label, rtol=1e-8
+    )
+    assert len(result.to_document().records[0].mean_with) == 2
+
+
+def test_document_is_json_and_sorted(result):
+    content = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert [r["record_id"] for r in content["records"]] == list(result.ranking())
+    assert content["provenance"]["question"] == "leave_one_out"
+    assert len(content["assumptions"]) == 5
+    assert set(content["timing"]) == set(STAGES)
+
+
+def test_stages_are_told_in_order(data):
+    seen: list[str] = []
+    leakscope.audit(*data, on_stage=seen.append)
+    assert seen == list(STAGES)
+
+
+def test_the_verdict_keeps_to_its_words(data, result):
+    for text in (result.verdict, leakscope.audit(*data, noise_variance=1e4).verdict):
+        assert "your model was not examined" in text
+        assert "Gaussian process with this kernel" in text
+        assert "squared loss" in text
+        assert "noise_variance" in text
+        assert "safe" not in text.lower()
+    assert "Exposed under this model: record 17 ranks first of 60" in result.verdict
+    assert (
+        "No exposure found under this model" in leakscope.audit(*data, noise_variance=1e4).verdict
+    )
+
+
+def test_cannot_tell():
+    X = np.repeat(np.linspace(0, 1, 20)[:, None], 2, axis=0)
+    y = np.random.default_rng(0).normal(size=40)
+    with pytest.warns(UserWarning, match="different target"):
+        result = leakscope.audit(X, y, kernel=kernels.rbf(3.0), noise_variance=1e-11)
+    assert not result.laws.trusted.all()
+    assert "Cannot tell" in result.verdict
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda X, y: (with_entry(X, (3, 1), np.nan), y), "X holds nan in row 3, column 1"),
+        (lambda X, y: (with_entry(X, (3, 1), np.inf), y), "X holds inf in row 3, column 1"),
+        (lambda X, y: (X, with_entry(y, 5, np.nan)), "y holds nan in row 5"),
+        (
+            lambda X, y: (with_entry(X.astype(object), (2, 0), "red"), y),
+            "X holds 'red' in row 2, co",
+        ),
+        (lambda X, y: (X, y[:-1]), "X has 60 records and y has 59"),
+        (lambda X, y: (X[:1], y[:1]), "needs at least two; X has 1"),
+        (lambda X, y: (X[:, 0], y), "two dimensions"),
+        (lambda X, y: (X[:, :0], y), "X has no features"),
+        (lambda X, y: (X, y.reshape(3, 4, 5)), "one target a record"),
+        (lambda X, y: (X + 1j, y), "complex"),
+        (lambda X, y: (np.ones_like(X), y), "all equal"),
+    ],
+)
+def test_refusals_name_the_place(data, change, sentence):
+    with pytest.raises(InputError, match=sentence):
+        leakscope.audit(*change(*data))
+
+
+def with_entry(array, where, value):
+    changed = array.copy()
+    changed[where] = value
+    return changed
+
+
+def test_more_refusals(data):
+    X, y = data
+    with pytest.raises(InputError, match="the kernel is constant over these 60 records"):
+        leakscope.audit(X, y, kernel=kernels.rbf(1e9))
+    with pytest.raises(InputError, match="noise_variance must be positive"):
+        leakscope.audit(X, y, noise_variance=-1.0)
+    with pytest.raises(InputError, match="record_ids holds 1 twice, in rows 0 and 59"):
+        leakscope.audit(X, y, record_ids=[1, *range(2, 60), 1])
+    with pytest.raises(InputError, match="60 records and 2 record_ids"):
+        leakscope.audit(X, y, record_ids=[1, 2])
+    with pytest.raises(InputError, match=r"kernel must be one from leakscope\.kernels"):
+        leakscope.audit(X, y, kernel="rbf")
+
+
+def test_too_large_is_refused_with_the_size(data, monkeypatch):
+    monkeypatch.setattr("leakscope._numerics.memory.available_memory", lambda: 256 * 2**20)
+    with pytest.raises(InputError, match=r"kernel matrix of 60 records needs 33\.1 kB"):
+        leakscope.audit(*data)
+
+
+def test_oddities_warn(data):
+    X, y = data
+    constant = np.column_stack([X, np.ones(60)])
+    with pytest.warns(UserWarning, match="1 of 4 columns of X are constant and say nothing: 3"):
+        result = leakscope.audit(constant, y)
+    assert len(result.warnings) == 1
+    X = X.copy()
+    X[5] = X[4]
+    with pytest.warns(UserWarning, match="1 record repeats.* first 5 after 4"):
+        leakscope.audit(X, y)
+    y = y.copy()
+    y[5] = y[4]
+    assert audit_checks.oddities(X, y, tuple(range(60))) == ()
+    assert "the same for every record" in audit_checks.oddities(X, np.ones(60), tuple(range(60)))[0]
+
+
+def test_diabetes_level_is_set_by_the_noise():
+    diabetes = read_example("diabetes")
+    medians = [
+        float(np.median(audit_dataset(diabetes, AuditSettings(noise_variance=v)).advantage))
+        for v in (1e-4, 0.01, 0.5)
+    ]
+    assert medians[0] > 0.99
+    assert 0.7 < medians[1] < 0.9
+    assert medians[2] < 0.15
+
+
+@pytest.mark.parametrize("name", ["iris", "breast_cancer"])
+def test_classes(name):
+    result = audit_dataset(read_example(name), AuditSettings())
+    assert result.dataset.outputs == (3 if name == "iris" else 1)
+    assert np.isfinite(result.advantage).all()

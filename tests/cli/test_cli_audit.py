@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import json
+import stat
+
+import numpy as np
+import pytest
+
+from leakscope.cli import main
+from leakscope.io import read_result
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_example_prints_ten_and_writes_a_run(here, capsys):
+    assert main(["audit", "--example", "diabetes"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "442 records, 10 features, 1 output (record_id is the row number, starting at 0)" in out
+    assert "The 10 most exposed" in out
+    assert "your model was not examined" in " ".join(out.split())
+    (run,) = (here / "leakscope-runs").iterdir()
+    assert f"Run directory: leakscope-runs/{run.name}" in out
+    assert run.name.endswith("-audit-diabetes")
+    assert stat.S_IMODE(run.stat().st_mode) == 0o700
+    assert len(read_result(run / "result.json").records) == 442
+    assert len((run / "records.csv").read_text().splitlines()) == 443
+    with np.load(run / "arrays.npz") as arrays:
+        assert arrays["kl"].shape == (442,)
+
+
+def test_json_on_stdout_is_nothing_else(here, capsys):
+    assert main(["audit", "--example", "diabetes", "--json", "-", "--run-dir", "run"]) == 0
+    out, _ = capsys.readouterr()
+    content = json.loads(out)
+    assert content["kind"] == "audit"
+    first = content["records"][0]
+    for key in (
+        "record_id",
+        "kl",
+        "kl_reverse",
+        "advantage",
+        "auc",
+        "mean_distance",
+        "mean_without",
+        "variance_without",
+        "trusted",
+    ):
+        assert key in first
+    assert content["settings"]["noise_variance"] == 0.01
+    assert (here / "run" / "result.json").exists()
+
+
+def test_file_with_ids_to_a_json_file(here, capsys):
+    rng = np.random.default_rng(0)
+    rows = "\n".join(f"p{i},{a},{b},{a - b}" for i, (a, b) in enumerate(rng.normal(size=(30, 2))))
+    (here / "d.csv").write_text(f"who,a,b,y\n{rows}\n")
+    command = ["audit", "d.csv", "--target", "y", "--id", "who", "--json", "r.json", "--top", "3"]
+    assert main(command) == 0
+    out, _ = capsys.readouterr()
+    assert "The 3 most exposed" in out
+    assert read_result("r.json").records[0].record_id.startswith("p")
+
+
+def test_warnings_are_said_on_stderr(here, capsys):
+    (here / "d.csv").write_text("a,c,y\n1,7,1\n2,7,2\n2,7,3\n")
+    assert main(["audit", "d.csv", "--target", "y", "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["warnings"]
+    assert "warning: 1 of 2 columns of X are constant and say nothing: c." in err
+    assert "warning: 1 record repeats another record's features" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "Which dataset?"),
+        (["none.csv", "--target", "y"], "There is no file none.csv."),
+        (["--example", "titanic"], "no example 'titanic'"),
+        (["bad.csv", "--target", "y"], "column 'a' holds 'x' in row 1"),
+        (["bad.csv"], "which column is the target?"),
+        (["bad.csv", "--example", "iris"], "not both"),
+        (["--example", "iris", "--target", "y"], "belong to a file"),
+        (["--example", "diabetes", "--noise-variance", "-1"], "noise_variance"),
+        (["--example", "diabetes", "--length-scale", "nan"], "length_scale"),
+        (["--example", "diabetes", "--length-scale", "1e12"], "the kernel is constant"),
+        (["--example", "diabetes", "--kernel", "magic"], "kernel"),
+        (["--example", "diabetes", "--scaling", "odd"], "scaling"),
+        (["--example", "diabetes", "--top", "-1"], "--top must be zero or more"),
+        (["--example", "diabetes", "--json", "no/where.json"], "There is no folder no"),
+        (["--example", "diabetes", "--json", "."], "is a folder"),
+        (["--example", "diabetes", "--run-dir", "taken"], "taken is already there"),
+        (["bad.csv", "--target", "y", "--task", "guess"], "--task must be regression or"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_status_two(here, capsys, arguments, sentence):
+    (here / "bad.csv").write_text("a,y\n1,2\nx,3\n")
+    (here / "taken").mkdir()
+    (here / "taken" / "file").write_text("")
+    before = sorted(path.name for path in here.rglob("*"))
+    assert main(["audit", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert sentence in err
+    assert len(err.splitlines()) == 1
+    assert sorted(path.name for path in here.rglob("*")) == before

@@ -1,0 +1,87 @@
+"""Where the project's own files are, and how its documentation's examples are read and run."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "leakscope"
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("**/*.md")])
+
+
+def project_files() -> list[Path]:
+    """Files that are, or would be, committed; where this is not a checkout, those that look so."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    if listing.returncode == 0 and listing.stdout:
+        names = listing.stdout.decode().split("\0")
+        return [ROOT / name for name in names if name and (ROOT / name).is_file()]
+    skipped = {"build", "dist", "site", "leakscope-runs", "__pycache__", "leakscope.egg-info"}
+    return [
+        path
+        for path in ROOT.rglob("*")
+        if path.is_file()
+        and not skipped & set(path.parts)
+        and not any(p.startswith(".") and p != ".ci" for p in path.relative_to(ROOT).parts[:-1])
+    ]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page: its language, the word after it, its text and its line."""
+
+    language: str
+    title: str
+    text: str
+    line: int
+
+
+def blocks(page: Path) -> list[Block]:
+    found = []
+    pattern = re.compile(r"^```(\w+)[ ]*([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    text = page.read_text(encoding="utf-8")
+    for match in pattern.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        found.append(Block(match[1], match[2].strip(), match[3], line))
+    return found
+
+
+def console_examples(block: Block) -> list[tuple[str, str]]:
+    """Commands of a console block, each with the output written below it."""
+    pairs: list[tuple[str, str]] = []
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            pairs.append((line[2:], ""))
+        elif pairs:
+            command, output = pairs[-1]
+            pairs[-1] = (command, f"{output}{line}\n")
+    return pairs
+
+
+def run_command(command: str) -> tuple[int, str]:
+    """Run one ``leakscope ...`` command in this process; its status and all that it printed."""
+    from leakscope.cli import main
+
+    words = shlex.split(command)
+    assert words[0] == "leakscope", f"only leakscope commands are run: {command}"
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        status = main(words[1:])
+    return status, printed.getvalue()
+
+
+def same_output(written: str, got: str) -> bool:
+    """Whether an example's output is right; ``...`` stands for anything, as in a doctest."""
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    return doctest.OutputChecker().check_output(written, got, flags)

@@ -1,0 +1,72 @@
+"""Every public name has a docstring whose example runs; so do the examples in the pages."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from project import PAGES, ROOT, blocks
+
+ROOMS = (
+    "leakscope",
+    "leakscope.io",
+    "leakscope.kernels",
+    "leakscope.laws",
+    "leakscope.lood",
+    "leakscope.measures",
+)
+
+
+def public_names() -> list[Any]:
+    return [
+        pytest.param(room, name, id=f"{room}.{name}")
+        for room in ROOMS
+        for name in importlib.import_module(room).__all__
+        if not isinstance(getattr(importlib.import_module(room), name), (ModuleType, str, dict))
+    ]
+
+
+@pytest.mark.parametrize(("room", "name"), public_names())
+def test_public_name(room: str, name: str) -> None:
+    value: Any = getattr(importlib.import_module(room), name)
+    text = inspect.getdoc(value) or ""
+    if not (inspect.isclass(value) or inspect.isfunction(value)):
+        return
+    assert re.search(r"^Examples\n-+$", text, re.MULTILINE), f"{room}.{name}: no Examples section"
+    run_examples(text, f"{room}.{name}")
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_room(room: str) -> None:
+    module = importlib.import_module(room)
+    assert module.__doc__
+    run_examples(inspect.getdoc(module) or "", room, required=False)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_python_in_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "\n".join(block.text for block in blocks(page) if block.language == "python")
+    run_examples(text, page.name, required=False)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def run_examples(text: str, name: str, *, required: bool = True) -> None:
+    test = doctest.DocTestParser().get_doctest(text, {}, name, None, None)
+    assert test.examples or not required, f"{name}: the Examples section shows nothing"
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner.run(test, out=report.append)
+    assert runner.failures == 0, "".join(report)

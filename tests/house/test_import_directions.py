@@ -1,0 +1,93 @@
+"""The house's one-way imports: this table is the only place where they are written for machines."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from project import PACKAGE
+
+# room: rooms that it may import directly; it may also import whatever those may.
+HOUSE: dict[str, tuple[str, ...]] = {
+    "_numerics": (),
+    "io": (),
+    "laws": ("_numerics",),
+    "measures": ("laws",),
+    "kernels": ("_numerics",),
+    "linear": ("laws",),
+    "lood": ("laws", "kernels"),
+    "lasso": ("laws",),
+    "relu": ("laws",),
+    "experiments": ("linear", "lood", "lasso", "relu"),
+    "auditing": ("lood", "linear", "measures", "io"),
+    "defences": ("linear", "lood", "lasso", "relu", "measures"),
+    "report": ("io",),
+    "cli": ("auditing", "defences", "experiments", "report", "kernels", "measures", "io"),
+}
+
+# Not rooms: the error type, which all may raise, and the package's own version.
+EVERYWHERE = {"errors", "__version__"}
+
+
+def allowed(room: str) -> set[str]:
+    reached: set[str] = {room}
+    queue = list(HOUSE[room])
+    while queue:
+        name = queue.pop()
+        if name not in reached:
+            reached.add(name)
+            queue += HOUSE[name]
+    return reached
+
+
+def imported_rooms(source: str) -> list[tuple[int, str]]:
+    """Every ``leakscope.X`` a file imports, with the line; imports inside functions count."""
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: relative imports hide the direction"
+            module = node.module or ""
+            names = (
+                [f"leakscope.{alias.name}" for alias in node.names]
+                if module == "leakscope"
+                else [module]
+            )
+        else:
+            continue
+        for name in names:
+            if name.startswith("leakscope."):
+                found.append((node.lineno, name.split(".")[1]))
+    return found
+
+
+def test_every_room_is_in_the_table() -> None:
+    rooms = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    assert rooms <= set(HOUSE)
+
+
+@pytest.mark.parametrize("room", HOUSE)
+def test_room_imports_only_what_it_may(room: str) -> None:
+    wrong = []
+    for path in (PACKAGE / room).rglob("*.py"):
+        for line, target in imported_rooms(path.read_text(encoding="utf-8")):
+            if target not in allowed(room) | EVERYWHERE:
+                wrong.append(f"{path.relative_to(PACKAGE)}:{line} imports {target}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_measures_know_no_model_and_instruments_no_measure() -> None:
+    instruments = {"linear", "lood", "lasso", "relu"}
+    assert not instruments & allowed("measures")
+    assert all("measures" not in allowed(room) for room in instruments)
+
+
+def test_the_check_sees_a_wrong_import() -> None:
+    source = "def f():\n    from leakscope import lood\n    import leakscope.cli.audit\n"
+    assert imported_rooms(source) == [(2, "lood"), (3, "cli")]
+
+
+def test_errors_imports_nothing() -> None:
+    assert imported_rooms(Path(PACKAGE / "errors.py").read_text(encoding="utf-8")) == []

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+
+from leakscope import InputError, io
+
+
+@pytest.mark.parametrize(
+    ("model", "values", "sentence"),
+    [
+        (io.AuditSettings, {"noise_variance": -1}, "noise_variance: .* greater than 0.*-1"),
+        (io.AuditSettings, {"noise_variance": float("nan")}, "noise_variance: .*finite"),
+        (io.AuditSettings, {"kernel": "magic"}, "kernel: input should be 'rbf', but it is 'magic'"),
+        (io.AuditSettings, {"scaling": "some"}, "scaling: .*'standard' or 'none'"),
+        (io.AuditSettings, {"length": 1.0}, "length: extra inputs are not permitted"),
+        (io.AuditSettings, {"seed": -1}, "seed: "),
+        (io.MeasureSettings, {"fpr": (0.1, 2.0)}, r"fpr\.1: .*less than 1, but it is 2\.0"),
+        (io.MeasureSettings, {"fpr": (float("nan"),)}, r"fpr\.0: "),
+        (io.MeasureSettings, {"fpr": ()}, "fpr: "),
+        (io.MeasureSettings, {"delta": (0.0,)}, r"delta\.0: .*greater than 0"),
+        (io.MeasureSettings, {"confidence": 1.0}, "confidence: .*less than 1"),
+    ],
+)
+def test_one_sentence(model, values, sentence):
+    with pytest.raises(InputError, match=sentence) as caught:
+        io.validated(model, **values)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith(".")
+
+
+def test_none_means_the_default():
+    assert io.validated(io.AuditSettings, length_scale=None, seed=None) == io.AuditSettings()

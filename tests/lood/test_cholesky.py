@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from leakscope._numerics import cholesky
+
+
+@pytest.fixture(params=[1, 7, 128, 129, 300])
+def matrix(request):
+    rng = np.random.default_rng(request.param)
+    root = rng.normal(size=(request.param, request.param + 3))
+    return root @ root.T + 0.5 * np.eye(request.param)
+
+
+def test_everything_read_off_one_factor(matrix):
+    inverse = np.linalg.inv(matrix)
+    factor = cholesky.factorise(matrix)
+    right = np.random.default_rng(0).normal(size=(len(matrix), 2))
+    np.testing.assert_allclose(cholesky.solve(factor, right), inverse @ right, rtol=1e-7, atol=1e-9)
+    assert cholesky.solve(factor, right[:, 0]).shape == (len(matrix),)
+    exact = np.linalg.cond(matrix, 1)
+    assert exact / 10 <= cholesky.condition_number(factor) <= exact * 1.01
+    packed = cholesky.inverse(factor)
+    np.testing.assert_allclose(packed.diagonal(), np.diagonal(inverse), rtol=1e-8)
+    np.testing.assert_allclose(packed.squared_column_norms(), (inverse**2).sum(0), rtol=1e-8)
+    products = matrix * inverse
+    np.fill_diagonal(products, 0.0)
+    sums, magnitudes = packed.off_diagonal_products()
+    np.testing.assert_allclose(magnitudes, np.abs(products).sum(0), rtol=1e-7)
+    np.testing.assert_allclose(sums, products.sum(0), atol=1e-7 * (1 + magnitudes.max()))
+
+
+def test_the_callers_matrix_is_kept(matrix):
+    before = matrix.copy()
+    factor = cholesky.factorise(matrix)
+    packed = factor.packed.copy()
+    cholesky.inverse(factor)
+    np.testing.assert_array_equal(matrix, before)
+    np.testing.assert_array_equal(factor.packed, packed)
+
+
+def test_overwriting_uses_no_second_array():
+    matrix = np.eye(50)
+    factor = cholesky.factorise(matrix, overwrite=True)
+    assert np.shares_memory(factor.packed, matrix)
+    assert np.shares_memory(cholesky.inverse(factor, overwrite=True).packed, matrix)
+
+
+def test_indefinite_is_refused():
+    with pytest.raises(np.linalg.LinAlgError, match="order 2"):
+        cholesky.factorise(np.array([[1.0, 2.0], [2.0, 1.0]]))

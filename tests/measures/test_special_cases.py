@@ -1,0 +1,64 @@
+"""Special cases that the papers print come out of the general code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from leakscope import measures
+from leakscope.laws import LawPair, MultivariateNormal, Normal
+
+
+@pytest.mark.parametrize(("sigma0", "sigma1"), [(0.7, 1.4), (0.2, 1.0), (1.0, 1.001)])
+def test_linear_equations_3_and_4(sigma0: float, sigma1: float) -> None:
+    # linear Eq. (3): the threshold on |y|; Eq. (4): the advantage given x0
+    ratio = sigma0**2 * sigma1**2 * np.log(sigma1**2 / sigma0**2) / (sigma1**2 - sigma0**2)
+    alpha = np.sqrt(ratio)
+    printed = 2.0 * (stats.norm.cdf(alpha / sigma0) - stats.norm.cdf(alpha / sigma1))
+    pair = LawPair(member=Normal(0.0, sigma1), nonmember=Normal(0.0, sigma0))
+    np.testing.assert_allclose(measures.advantage(pair), printed, rtol=1e-11)
+    # Remark 3.3: the roles of the variances swap, the advantage stays
+    np.testing.assert_allclose(measures.advantage(pair.swapped()), printed, rtol=1e-11)
+
+
+def test_lasso_equation_57() -> None:
+    # p coordinates moved by mu under Gaussian noise of variance sigma^2: KL = p mu^2/(2 sigma^2)
+    p, mu, sigma = 40, 0.3, 1.7
+    printed = p * mu**2 / (2.0 * sigma**2)
+    coordinates = LawPair(Normal(np.full(p, mu), sigma), Normal(0.0, sigma))
+    np.testing.assert_allclose(np.sum(measures.kl(coordinates)), printed, rtol=1e-13)
+    joint = LawPair(
+        MultivariateNormal(np.full(p, mu), sigma**2 * np.eye(p)),
+        MultivariateNormal(np.zeros(p), sigma**2 * np.eye(p)),
+    )
+    np.testing.assert_allclose(measures.kl(joint), printed, rtol=1e-12)
+    np.testing.assert_allclose(measures.kl(joint, "member_to_nonmember"), printed, rtol=1e-12)
+
+
+@pytest.mark.parametrize("releases", [1, 4, 50])
+@pytest.mark.parametrize("shift", [0.05, 0.5])
+def test_composition_of_gaussian_releases_equals_the_closed_form(
+    releases: int, shift: float
+) -> None:
+    composed = measures.compose(LawPair(Normal(shift, 1.0), Normal(0.0, 1.0)), releases)
+    closed = LawPair(Normal(shift * np.sqrt(releases), 1.0), Normal(0.0, 1.0))
+    for delta in (1e-3, 1e-6):
+        exact = float(measures.epsilon_at_delta(closed, delta))
+        assert composed.epsilon_at_delta(delta) >= exact * (1.0 - 1e-9)
+        assert composed.epsilon_at_delta(delta) == pytest.approx(exact, rel=1e-5)
+    exact = float(measures.advantage(closed))
+    assert composed.advantage() == pytest.approx(exact, rel=1e-5)
+
+
+def test_composition_of_unequal_variances_equals_the_product_law() -> None:
+    # k independent releases are one multivariate normal with k coordinates
+    k = 6
+    composed = measures.compose(LawPair(Normal(0.4, 1.2), Normal(0.0, 1.0)), k)
+    product = LawPair(
+        MultivariateNormal(np.full(k, 0.4), 1.44 * np.eye(k)),
+        MultivariateNormal(np.zeros(k), np.eye(k)),
+    )
+    for direction in ("member_to_nonmember", "nonmember_to_member"):
+        exact = float(measures.epsilon_at_delta(product, 1e-5, direction))
+        assert composed.epsilon_at_delta(1e-5, direction) == pytest.approx(exact, rel=1e-4)
