@@ -27,6 +27,7 @@ class MeasureContract:
     examples: int = EXAMPLES
     roc_points: int = 33
     accuracy: float = 1e-8
+    noise: float = 0.0  # what rounding alone makes of laws that are equal in disguise
 
     def check(self, body) -> None:
         """Run ``body(pair)`` on pairs that Hypothesis draws."""
@@ -58,7 +59,7 @@ class MeasureContract:
     def test_advantage_is_symmetric_and_complements_overlap(self) -> None:
         def body(pair: LawPair) -> None:
             there, back = measures.advantage(pair), measures.advantage(pair.swapped())
-            np.testing.assert_allclose(there, back, rtol=self.accuracy, atol=1e-300)
+            np.testing.assert_allclose(there, back, rtol=self.accuracy, atol=self.noise)
             np.testing.assert_allclose(there + measures.overlap(pair), 1.0, rtol=self.accuracy)
 
         self.check(body)
@@ -70,6 +71,7 @@ class MeasureContract:
                     measures.delta_at_epsilon(pair, 0.0, direction),
                     measures.advantage(pair),
                     rtol=self.accuracy,
+                    atol=self.noise,
                 )
 
         self.check(body)
@@ -79,9 +81,9 @@ class MeasureContract:
             adv, overlap = float(measures.advantage(pair)), float(measures.overlap(pair))
             for direction in ("nonmember_to_member", "member_to_nonmember"):
                 kl = float(measures.kl(pair, direction))
-                assert adv <= np.sqrt(kl / 2.0) * (1.0 + SLACK)
+                assert adv <= np.sqrt(kl / 2.0) * (1.0 + SLACK) + self.noise
                 # Bretagnolle and Huber: TV <= sqrt(1 - exp(-KL)), and overlap >= exp(-KL)/2
-                assert adv <= np.sqrt(-np.expm1(-kl)) * (1.0 + SLACK)
+                assert adv <= np.sqrt(-np.expm1(-kl)) * (1.0 + SLACK) + self.noise
                 assert overlap >= 0.5 * np.exp(-kl) * (1.0 - SLACK)
 
         self.check(body)
@@ -91,7 +93,7 @@ class MeasureContract:
             orders = (0.5, 1.0 - 1e-6, 1.0, 1.0 + 1e-6, 2.0)
             values = [float(measures.renyi(pair, a)) for a in orders]
             for lower, upper in itertools.pairwise(values):
-                assert lower <= upper * (1.0 + 1e-7) + 1e-300
+                assert lower <= upper * (1.0 + 1e-7) + self.noise
             assert values[2] == measures.kl(pair)
 
         self.check(body)
@@ -136,7 +138,7 @@ class MeasureContract:
             for direction in ("member_to_nonmember", "nonmember_to_member"):
                 adv = float(measures.advantage(pair))
                 delta = np.array([1e-9, 1e-5, 0.3]) * adv
-                if adv <= 0.0:
+                if adv <= self.noise:
                     continue
                 epsilon = np.asarray(measures.epsilon_at_delta(pair, delta, direction))
                 finite = np.isfinite(epsilon)

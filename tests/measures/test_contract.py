@@ -28,6 +28,7 @@ class TestSpikeAndSlab(MeasureContract):
 
 class TestNormalMixture(MeasureContract):
     examples = 12
+    noise = 1e-14
     laws = st.integers(1, 3).flatmap(
         lambda k: st.builds(
             NormalMixture,
@@ -40,6 +41,7 @@ class TestNormalMixture(MeasureContract):
 
 class TestScaleMixture(MeasureContract):
     examples = 12
+    noise = 1e-14
     laws = st.lists(sigmas, min_size=2, max_size=5).map(NormalMixture.scale)
 
 

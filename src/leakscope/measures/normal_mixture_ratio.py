@@ -236,4 +236,6 @@ class NormalMixtureRatio(SearchedRatio):
             low, high, inside = self._intervals(here, tolerance=1e-11)
             mass = np.where(inside, np.exp(log_mass(self.pair.nonmember, low, high)), 0.0)
             missed += (np.take_along_axis(share, some, axis=-1) * mass.sum(axis=-1)).sum(axis=-1)
-        return np.asarray(np.where(self._equal, 0.5, 1.0 - missed))
+        # laws that are equal in disguise: the order of rounding errors says nothing
+        same = np.abs(table.llr).max(axis=-1) < 1e-14
+        return np.asarray(np.where(same, 0.5, 1.0 - missed))

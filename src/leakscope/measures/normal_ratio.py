@@ -294,7 +294,7 @@ def _edge_outside(log_mass: FloatArray, gap: FloatArray) -> FloatArray:
     The left side is concave, so Newton's method from the upper bound Q^-1(mass/2) converges
     monotonically.
     """
-    t = -special.ndtri_exp(log_mass - np.log(2.0))
+    t = np.asarray(-special.ndtri_exp(log_mass - np.log(2.0)))
     one_sided = ~(gap < 60.0)
     if one_sided.any():
         t[one_sided] = -special.ndtri_exp(log_mass[one_sided])

@@ -146,11 +146,11 @@ class SpikeAndSlabRatio(SearchedRatio):
             arrays = (-d if mirror else d, log_s, flat, start, stop, root, slope, lift)
             part = parabola.log_excess_between(*(a[some] for a in arrays))
             total[some] = np.logaddexp(total[some], part)
-        total = total.reshape(shape)
-        branches = np.logaddexp(total[..., 0], total[..., 1])
+        both = total.reshape(shape)
+        slabs = np.logaddexp(both[..., 0], both[..., 1])
         log_p1, _, ratio = (a[:, None] for a in self.atom)
-        atom = log_p1 + log1mexp(-np.maximum(ratio - epsilon, 0.0))
-        return np.asarray(np.logaddexp(branches, np.where(ratio > epsilon, atom, -np.inf)))
+        spike = log_p1 + log1mexp(-np.maximum(ratio - epsilon, 0.0))
+        return np.asarray(np.logaddexp(slabs, np.where(ratio > epsilon, spike, -np.inf)))
 
     # ---- measures ------------------------------------------------------------------------
 
