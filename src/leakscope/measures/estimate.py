@@ -32,6 +32,7 @@ class Estimate:
     Examples
     --------
     >>> import numpy as np
+    >>> from leakscope.measures import Estimate
     >>> found = Estimate(
     ...     value=np.array([0.1, 0.4]), low=np.array([0.0, 0.2]), high=np.array([0.3, 0.6]),
     ...     confidence=0.95, method="DeLong", bias="",

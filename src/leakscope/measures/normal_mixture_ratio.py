@@ -237,5 +237,5 @@ class NormalMixtureRatio(SearchedRatio):
             mass = np.where(inside, np.exp(log_mass(self.pair.nonmember, low, high)), 0.0)
             missed += (np.take_along_axis(share, some, axis=-1) * mass.sum(axis=-1)).sum(axis=-1)
         # laws that are equal in disguise: the order of rounding errors says nothing
-        same = np.abs(table.llr).max(axis=-1) < 1e-14
+        same = self.advantage() < 1e-14
         return np.asarray(np.where(same, 0.5, 1.0 - missed))

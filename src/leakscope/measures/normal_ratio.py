@@ -8,6 +8,7 @@ paper **linear** (d = 0) and the Gaussian mechanism (g = 0); neither has code of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -51,7 +52,9 @@ class NormalRatio(Ratio):
 
     def reversed(self) -> Self:
         """Exchange the roles: in the member's units the shift is d/s and the scale 1/s."""
-        return type(self)(self.shift * np.exp(-self.log_scale), -self.log_scale)
+        back = type(self)(self.shift * np.exp(-self.log_scale), -self.log_scale)
+        back.__dict__["_total_variation"] = self._total_variation  # the same both ways
+        return back
 
     # ---- the region l > t ----------------------------------------------------------------
 
@@ -74,42 +77,35 @@ class NormalRatio(Ratio):
             log_tnr=np.where(outside, fpr_in, fpr_out),
         )
 
-    def _log_fpr(self, threshold: FloatArray) -> FloatArray:
-        """log P0(l > threshold) for one threshold a pair, shape (B,)."""
-        level = parabola.level_set(self.shift, self.log_scale, threshold)
-        outside = self.log_scale >= 0.0
-        result = np.empty(self.size)
-        near, far = level.near[outside], level.far[outside]
-        result[outside] = _log_outside(far, near)
-        result[~outside] = log_between(level.near[~outside], level.far[~outside])
-        return result
-
     def log_excess(self, epsilon: FloatArray) -> FloatArray:
         """Log of P1(l > epsilon) - exp(epsilon) P0(l > epsilon)."""
-        shape = epsilon.shape
-        d = np.broadcast_to(self.shift[:, None], shape).ravel()
-        log_s = np.broadcast_to(self.log_scale[:, None], shape).ravel()
-        epsilon = epsilon.ravel()
+        columns = epsilon.shape[-1]
+        cells = type(self)(np.repeat(self.shift, columns), np.repeat(self.log_scale, columns))
+        return np.asarray(cells._hockey_stick(epsilon.ravel())[0].reshape(epsilon.shape))
+
+    def _hockey_stick(
+        self, epsilon: FloatArray
+    ) -> tuple[FloatArray, FloatArray, parabola.LevelSet]:
+        """Log excess and log FPR at one epsilon a pair, and the level set they belong to."""
+        d, log_s = self.shift, self.log_scale
         level = parabola.level_set(d, log_s, epsilon)
         outside = log_s >= 0.0
         stop = np.where(outside, np.inf, level.far)
-        result = parabola.log_excess_between(
+        excess, log_fpr = parabola.log_excess_between(
             d, log_s, epsilon, level.near, stop, level.near, level.slope
         )
-        if outside.any():  # and the other side, mirrored
-            left = parabola.log_excess_between(
-                -d[outside],
-                log_s[outside],
-                epsilon[outside],
-                -level.far[outside],
-                stop[outside],
-                -level.far[outside],
-                level.slope[outside],
+        two = np.flatnonzero(outside & np.isfinite(level.far))  # and the other side, mirrored
+        if two.size:
+            far = -level.far[two]
+            left, log_left = parabola.log_excess_between(
+                -d[two], log_s[two], epsilon[two], far, stop[two], far, level.slope[two]
             )
-            result[outside] = np.logaddexp(result[outside], left)
+            excess[two] = np.logaddexp(excess[two], left)
+            log_fpr[two] = np.logaddexp(log_fpr[two], log_left)
         whole = (level.slope == 0.0) & outside & (epsilon < 0.0)
-        result = np.where(whole, log1mexp(np.minimum(epsilon, 0.0)), result)
-        return np.asarray(result.reshape(shape))
+        if whole.any():
+            excess = np.where(whole, log1mexp(np.minimum(epsilon, 0.0)), excess)
+        return excess, log_fpr, level
 
     # ---- measures ------------------------------------------------------------------------
 
@@ -119,12 +115,20 @@ class NormalRatio(Ratio):
 
     def advantage(self) -> FloatArray:
         """Total variation distance."""
-        return np.asarray(np.exp(self.log_excess(np.zeros((self.size, 1)))[:, 0]))
+        return self._total_variation.copy()
+
+    @cached_property
+    def _total_variation(self) -> FloatArray:
+        return np.asarray(np.exp(self._hockey_stick(np.zeros(self.size))[0]))
 
     def log_overlap(self) -> FloatArray:
         """Log of one minus the total variation distance."""
-        tails = self.tails(np.zeros((self.size, 1)))
-        return np.asarray(np.minimum(np.logaddexp(tails.log_fnr, tails.log_fpr)[:, 0], 0.0))
+        result = np.log1p(-np.minimum(self._total_variation, 0.9))
+        rows = np.flatnonzero(self._total_variation >= 0.9)  # where one minus it has no digits
+        part = type(self)(self.shift[rows], self.log_scale[rows])
+        tails = part.tails(np.zeros((rows.size, 1)))
+        result[rows] = np.minimum(np.logaddexp(tails.log_fnr, tails.log_fpr)[:, 0], 0.0)
+        return np.asarray(result)
 
     def auc(self) -> FloatArray:
         """P(l(X1) > l(X0)): two orthant probabilities of a bivariate normal (Owen's T).
@@ -200,11 +204,10 @@ class NormalRatio(Ratio):
             near, half = _edge_inside(log_fpr[inside], middle)
             low = (near - d[inside]) / s
             high = (2.0 * middle - near - d[inside]) / s
-            log_tpr[inside] = np.where(
-                middle > _FAR,
-                log_between(low, high),
-                log_interval((middle - d[inside]) / s, half / s),
-            )
+            part = log_interval((middle - d[inside]) / s, half / s)
+            far = np.flatnonzero(middle > _FAR)
+            part[far] = log_between(low[far], high[far])
+            log_tpr[inside] = part
             log_fnr[inside] = _log_outside(low, high)
         same = (self.shift == 0.0) & (self.log_scale == 0.0)
         trivial = same[:, None] | all_of_it | none_of_it
@@ -227,8 +230,8 @@ class NormalRatio(Ratio):
     def _epsilon_search(self, target: FloatArray) -> FloatArray:
         """Solve log_excess(epsilon) = target for pairs whose advantage is above it.
 
-        The log of the hockey stick is concave along the search, so Newton's steps from above
-        come down monotonically; a step that leaves the bracket is replaced by its middle.
+        Halley's method from above; a step that leaves the bracket, or starts too far off to be
+        worth anything, is replaced by the bracket's middle.
         """
         high = np.maximum(self._level_of_member_tail(target), 0.0)
         low = np.zeros(target.shape)
@@ -239,20 +242,25 @@ class NormalRatio(Ratio):
                 break
             part = type(self)(self.shift[active], self.log_scale[active])
             x = epsilon[active]
-            value = part.log_excess(x[:, None])[:, 0]
-            log_fpr = part._log_fpr(x)
+            value, log_fpr, level = part._hockey_stick(x)
             error = value - target[active]
-            low[active] = np.where(error > 0.0, epsilon[active], low[active])
-            high[active] = np.where(error <= 0.0, epsilon[active], high[active])
-            with np.errstate(over="ignore", invalid="ignore"):
-                new = x + error * np.exp(value - x - log_fpr)
-            bad = ~((new >= low[active]) & (new <= high[active])) | (np.abs(error) > 30.0)
-            new = np.where(bad, 0.5 * (low[active] + high[active]), new)
-            change = np.abs(new - epsilon[active])
+            low[active] = np.where(error > 0.0, x, low[active])
+            high[active] = np.where(error <= 0.0, x, high[active])
+            with np.errstate(all="ignore"):
+                # f = log delta has f' = -A/delta with A = exp(eps) P0, and A' = A - exp(eps) p_l
+                fall = np.exp(x + log_fpr - value)
+                scale = x - value - LOG_SQRT_2PI
+                bell = np.exp(scale - 0.5 * level.near**2) + np.exp(scale - 0.5 * level.far**2)
+                bend = bell / level.slope - fall - fall * fall
+                newton = x + error / fall
+                new = x + error / (fall - 0.5 * error * bend / fall)
+            a, b = low[active], high[active]
+            new = np.where((new >= a) & (new <= b), new, newton)
+            bad = ~((new >= a) & (new <= b)) | (np.abs(error) > 30.0)
+            new = np.where(bad, 0.5 * (a + b), new)
             epsilon[active] = new
-            tight = high[active] - low[active] <= 1e-14 * high[active]
-            done = tight | ((change <= 1e-12 * np.abs(new)) & (np.abs(error) < 1e-6))
-            active = active[~done]
+            settled = (np.abs(new - x) <= 1e-9 * new) & (np.abs(error) < 1e-3)
+            active = active[~(settled | (b - a <= 1e-15 * b))]
         return epsilon
 
     def _first_guess(self, target: FloatArray, high: FloatArray) -> FloatArray:

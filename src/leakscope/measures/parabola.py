@@ -119,22 +119,21 @@ def log_excess_between(
     root: FloatArray,
     slope: FloatArray,
     lift: FloatArray | float = 0.0,
-) -> FloatArray:
-    """Log of the integral of p1 - exp(epsilon) p0 from ``start`` upwards to ``stop``.
+) -> tuple[FloatArray, FloatArray]:
+    """Log of the integral of p1 - exp(epsilon) p0 from ``start`` upwards to ``stop``, and of p0.
 
     The interval must lie in the region l > epsilon.  One-dimensional arrays; here d may have
     either sign, ``stop`` may be infinite, and l - epsilon = lift + slope u + g u^2/(2 s^2) at
     the distance u from ``root`` (a root, where lift = 0, or the vertex).  Masses are subtracted
     where they differ, and the difference is integrated where their digits would cancel.
     """
-    value, lost = log_difference(
-        epsilon, log_between_member(d, log_s, start, stop), log_between(start, stop)
-    )
+    log_p0 = log_between(start, stop)
+    value, lost = log_difference(epsilon, log_between_member(d, log_s, start, stop), log_p0)
     if lost.any():
         arrays = np.broadcast_arrays(d, log_s, epsilon, start, stop, root, slope, lift)
         d, log_s, epsilon, start, stop, root, slope, lift = (a[lost] for a in arrays)
         value[lost] = epsilon + _log_rise(d, log_s, start, stop, root, slope, lift)
-    return value
+    return value, log_p0
 
 
 def _log_rise(

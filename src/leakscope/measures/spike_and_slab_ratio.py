@@ -144,7 +144,7 @@ class SpikeAndSlabRatio(SearchedRatio):
             root = -np.where(convex & ~equal, far, anchor) if mirror else anchor
             start, stop = (-last, -first) if mirror else (first, last)
             arrays = (-d if mirror else d, log_s, flat, start, stop, root, slope, lift)
-            part = parabola.log_excess_between(*(a[some] for a in arrays))
+            part, _ = parabola.log_excess_between(*(a[some] for a in arrays))
             total[some] = np.logaddexp(total[some], part)
         both = total.reshape(shape)
         slabs = np.logaddexp(both[..., 0], both[..., 1])

@@ -1,0 +1,36 @@
+"""What every answer of this room assumes, in words that travel with its numbers."""
+
+from __future__ import annotations
+
+from leakscope.laws import Assumption
+
+
+def common_assumptions(noise_variance: float, *, group: bool = False) -> tuple[Assumption, ...]:
+    """The assumptions that the analysis makes of the model, the noise and the attacker."""
+    record = "group" if group else "record"
+    place = "at the queries" if group else "at the record"
+    return (
+        Assumption(
+            statement="the model is a Gaussian process with this kernel and squared loss, and the "
+            f"attacker sees a draw of its latent function {place}",
+            holds=None,
+            evidence="no trained model was examined",
+        ),
+        Assumption(
+            statement="noise_variance describes the randomness of training",
+            holds=None,
+            evidence=f"it was set to {noise_variance:g}, in squared units of the target, and sets "
+            "the level of every number; read the ranks",
+        ),
+        Assumption(
+            statement=f"scaling, encoding, kernel and noise stay as they are when the {record} "
+            "leaves",
+            holds=True,
+            evidence="they are fixed in this computation",
+        ),
+        Assumption(
+            statement=f"the attacker knows every other record and the {record} in question",
+            holds=None,
+            evidence="the strongest attacker is assumed",
+        ),
+    )

@@ -1,0 +1,73 @@
+"""The coordinates in which two posteriors differ, and everything that is computed from them.
+
+The two laws of what the model says at q queries, with and without g left-out records, differ only
+in r <= min(g, q) coordinates: with Sigma' the covariance with the records and Sigma = Sigma' + U U^T
+the one without (U is q x g), the coordinates are those of U^T Sigma'^{-1} f(Q), and everything
+orthogonal to them has the same conditional law under both.  Scaled and turned, coordinate i of
+output c is
+
+    N(sqrt(x_i) t_ic, 1) with the records,    N(0, 1 + x_i) without them,
+
+where x_i are the eigenvalues of U^T Sigma'^{-1} U, the ``excess``, and t_ic is the ``score`` of
+the labels, a translation by the mean without the records being left out.  Hence, per output,
+
+    KL(without || with) = sum_i [x_i - log(1 + x_i)]/2 + sum_i x_i t_i^2/2
+    KL(with || without) = sum_i [log(1 + x_i) - u_i]/2 + sum_i u_i t_i^2/2,   u_i = x_i/(1 + x_i).
+
+For one left-out record r = 1: q queries reduce to one `Normal` pair, exactly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope._numerics.log_space import x_minus_log1p
+from leakscope.laws import LawPair, MultivariateNormal, Normal, Provenance
+
+FloatArray = NDArray[np.float64]
+
+
+def kl_parts(
+    excess: FloatArray, squared_score: FloatArray, outputs: int
+) -> tuple[FloatArray, FloatArray]:
+    """KL(without || with), coordinate by coordinate: the label-free part and the label's part.
+
+    ``squared_score`` is summed over outputs.
+    """
+    label_free = 0.5 * outputs * x_minus_log1p(excess)
+    return label_free, np.asarray(0.5 * excess * squared_score)
+
+
+def kl_reverse_parts(
+    excess: FloatArray, squared_score: FloatArray, outputs: int
+) -> tuple[FloatArray, FloatArray]:
+    """KL(with || without), coordinate by coordinate: the label-free part and the label's part."""
+    share = excess / (1.0 + excess)
+    # log(1 + x) = -log(1 - u): the first form keeps its digits for small x, the second for large.
+    small = x_minus_log1p(-np.minimum(share, 0.5))
+    label_free = np.where(excess < 1.0, small, np.log1p(excess) - share)
+    return 0.5 * outputs * label_free, np.asarray(0.5 * share * squared_score)
+
+
+def sufficient_pair(excess: FloatArray, score: FloatArray, provenance: Provenance) -> LawPair:
+    """The pair of laws of the r x C coordinates; `Normal` where there is only one.
+
+    Parameters
+    ----------
+    excess
+        (r,) x_i.
+    score
+        (r, C) t_ic.
+    provenance
+        Of the laws these coordinates were taken from.
+    """
+    shift = (np.sqrt(excess)[:, None] * score).ravel()
+    spread = np.repeat(1.0 + excess, score.shape[1])
+    if shift.size == 1:
+        return LawPair(Normal(shift[0], 1.0), Normal(0.0, np.sqrt(spread[0])), provenance)
+    return LawPair(
+        MultivariateNormal(shift, np.eye(shift.size)),
+        MultivariateNormal(np.zeros_like(shift), np.diag(spread)),
+        provenance,
+    )
