@@ -49,7 +49,8 @@ def function_of(phi: Activation) -> Function:
 @cache
 def _elu(alpha: float) -> Function:
     def elu(x: jax.Array) -> jax.Array:
-        return jnp.where(x > 0.0, x, alpha * jnp.expm1(jnp.minimum(x, 0.0)))
+        # Not minimum(), whose derivative at zero would be one half.
+        return jnp.where(x > 0.0, x, alpha * jnp.expm1(jnp.where(x > 0.0, 0.0, x)))
 
     return elu
 
@@ -131,21 +132,29 @@ def polar(
     nodes: tuple[int, int] = NODES,
 ) -> jax.Array:
     """E[first(u) second(v)] at standard deviations s1 and s2 and angle theta."""
-    arc, arc_weights = np.polynomial.legendre.leggauss(nodes[0])
-    radius, radial_weights = radial_rule(nodes[1])
-    shape = jnp.broadcast_shapes(s1.shape, s2.shape, theta.shape)
-    s1, s2, theta = (a[..., None, None] for a in (s1, s2, theta))
-    total = jnp.zeros(shape, theta.dtype)
-    # Where v > 0: u > 0 on the first arc and u < 0 on the second; v < 0 is their mirror image.
-    for start, length in ((theta - 0.5 * jnp.pi, jnp.pi - theta), (0.5 * jnp.pi, theta)):
-        psi = start + length * jnp.asarray(0.5 * (arc + 1.0), theta.dtype)[:, None]
-        r = jnp.asarray(radius, theta.dtype)
-        u = s1 * jnp.cos(psi) * r
-        v = s2 * jnp.cos(psi - theta) * r
-        weights = jnp.asarray(arc_weights[:, None] * radial_weights / (4.0 * np.pi), theta.dtype)
-        pairs = first(u) * second(v) + first(-u) * second(-v)
-        total = total + jnp.sum(pairs * weights * length, axis=(-2, -1))
+    across, along, weights = polar_rule(theta, nodes)
+    u, v = s1[..., None, None] * across, s2[..., None, None] * along
+    pairs = first(u) * second(v) + first(-u) * second(-v)
+    total: jax.Array = jnp.sum(pairs * weights, axis=(-2, -1))
     return total
+
+
+def polar_rule(
+    theta: jax.Array, nodes: tuple[int, int]
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """u/s1, v/s2 and weights at the nodes where v > 0; v < 0 is their mirror image."""
+    points, lengths = np.polynomial.legendre.leggauss(nodes[0])
+    points, lengths = 0.5 * (points + 1.0), 0.5 * lengths
+    radius, radial_weights = (jnp.asarray(a, theta.dtype) for a in radial_rule(nodes[1]))
+    theta = theta[..., None]
+    # u > 0 on the first arc, u < 0 on the second.
+    psi = [theta - 0.5 * jnp.pi + (jnp.pi - theta) * points, 0.5 * jnp.pi + theta * points]
+    psi_all = jnp.concatenate(psi, axis=-1)
+    arc_weights = jnp.concatenate([(jnp.pi - theta) * lengths, theta * lengths], axis=-1)
+    # Without the barrier the compiler would take the cosines anew at every radius.
+    across, along = jax.lax.optimization_barrier((jnp.cos(psi_all), jnp.cos(psi_all - theta)))
+    weights = arc_weights[..., None] * radial_weights / (2.0 * jnp.pi)
+    return across[..., None] * radius, along[..., None] * radius, weights
 
 
 @cache

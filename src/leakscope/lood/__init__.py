@@ -1,10 +1,47 @@
 """Leave-one-out distinguishability under Gaussian processes (the paper **lood**).
 
-From the kernel matrix and the targets of a dataset: for each record, the law of what the model
-says at that record, with it and without it in the training set.
+The laws of what the model says with and without a record: for all records at once
+(``all_records``, ``audit_features``, ``fitc_records``), for any group at any queries
+(``distinguish``), for every record at every query (``influence``); and what surrounds them: how
+ranks move with the noise, how the noise may be chosen, and where influence is greatest.
 """
 
 from leakscope.lood.all_records import all_records
+from leakscope.lood.conditions import StationarityConditions, stationarity_conditions
+from leakscope.lood.distinguish import distinguish
+from leakscope.lood.distinguishability import Distinguishability
+from leakscope.lood.features import audit_features
+from leakscope.lood.fitc import ApproximationError, approximation_error, fitc_records
+from leakscope.lood.influence import Influence, influence
 from leakscope.lood.leave_one_out import LeaveOneOut
+from leakscope.lood.mean_distance import (
+    NonOptimalPoint,
+    SelfInfluence,
+    find_non_optimal_point,
+    self_influence,
+)
+from leakscope.lood.noise_choice import NoiseChoice, choose_noise
+from leakscope.lood.noise_sweep import NoiseSweep, sweep_noise
 
-__all__ = ["LeaveOneOut", "all_records"]
+__all__ = [
+    "ApproximationError",
+    "Distinguishability",
+    "Influence",
+    "LeaveOneOut",
+    "NoiseChoice",
+    "NoiseSweep",
+    "NonOptimalPoint",
+    "SelfInfluence",
+    "StationarityConditions",
+    "all_records",
+    "approximation_error",
+    "audit_features",
+    "choose_noise",
+    "distinguish",
+    "find_non_optimal_point",
+    "fitc_records",
+    "influence",
+    "self_influence",
+    "stationarity_conditions",
+    "sweep_noise",
+]

@@ -71,7 +71,7 @@ def all_records(
     """
     matrix, targets = checked_problem(kernel_matrix, y, noise_variance)
     prior = np.diagonal(matrix).copy()
-    if not overwrite:
+    if not overwrite or not matrix.flags.writeable:
         matrix = matrix.copy()
     np.fill_diagonal(matrix, prior + noise_variance)
     factor = factorise(matrix, noise_variance, overwrite=True)

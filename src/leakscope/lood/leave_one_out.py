@@ -87,28 +87,28 @@ class LeaveOneOut:
         """KL(without || with) of each record, the paper's Def. C.3 at the record itself."""
         return self.kl_label_free + self.kl_label
 
-    def law_pair(self) -> LawPair:
+    def law_pair(self, rows: slice = slice(None)) -> LawPair:
         """The batch of pairs, one a record, of the latent function at the record itself.
+
+        ``rows`` takes some of the records: with many outputs, all laws at once are large.
 
         Each pair is measured from its own mean without the record: the nonmember law is centred
         at zero and the member law at the mean shift.  A known translation changes no measure, and
         in this form a shift far smaller than the means themselves keeps its digits.
         """
-        sigma_with = np.sqrt(self.variance_with)
-        sigma_without = np.sqrt(self.variance_without)
-        if self.mean_shift.ndim == 1:
+        shift = self.mean_shift[rows]
+        variance_with, variance_without = self.variance_with[rows], self.variance_without[rows]
+        if shift.ndim == 1:
             return LawPair(
-                member=Normal(self.mean_shift, sigma_with),
-                nonmember=Normal(np.zeros_like(self.mean_shift), sigma_without),
+                member=Normal(shift, np.sqrt(variance_with)),
+                nonmember=Normal(np.zeros_like(shift), np.sqrt(variance_without)),
                 provenance=self.provenance(),
             )
-        identity = np.eye(self.mean_shift.shape[1])
+        identity = np.eye(shift.shape[1])
         return LawPair(
-            member=MultivariateNormal(
-                self.mean_shift, self.variance_with[:, None, None] * identity
-            ),
+            member=MultivariateNormal(shift, variance_with[:, None, None] * identity),
             nonmember=MultivariateNormal(
-                np.zeros_like(self.mean_shift), self.variance_without[:, None, None] * identity
+                np.zeros_like(shift), variance_without[:, None, None] * identity
             ),
             provenance=self.provenance(),
         )

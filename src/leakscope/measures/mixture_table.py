@@ -28,10 +28,19 @@ _FINEST = 1600  # points of a grid at most
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Grid points ``x`` with the ratio's turning points among them, and the ratio there, (B, G)."""
+    """Grid points ``x`` with the ratio's turning points among them, and the ratio there, (B, G).
+
+    ``extremes`` are the ratio's values at its turning points, (B, K), padded with one that it
+    has at the end of the grid.
+    """
 
     x: FloatArray
     llr: FloatArray
+    extremes: FloatArray
+
+    def take(self, rows: IndexArray) -> Table:
+        """The rows ``rows``."""
+        return Table(self.x[rows], self.llr[rows], self.extremes[rows])
 
 
 class Crossings(NamedTuple):
@@ -54,7 +63,7 @@ def make_table(pair: MixturePair) -> Table:
     turns = sign[:, 1:] * sign[:, :-1] < 0.0
     most = int(turns.sum(axis=-1).max(initial=0))
     if most == 0:
-        return Table(x, llr)
+        return Table(x, llr, llr[:, -1:])
     rows, cells = np.nonzero(turns)
     place = (np.cumsum(turns, axis=-1) - 1)[rows, cells]
     direction = sign[rows, cells]
@@ -69,10 +78,11 @@ def make_table(pair: MixturePair) -> Table:
     found = shrink_bracket(falling_slope, Bracket(*ends, *values))
     turning = np.repeat(x[:, -1:], most, axis=-1)
     turning[rows, place] = found.high
-    order = np.argsort(np.concatenate([x, turning], axis=-1), axis=-1, kind="stable")
-    x = np.take_along_axis(np.concatenate([x, turning], axis=-1), order, axis=-1)
-    llr = np.take_along_axis(np.concatenate([llr, pair.llr(turning)], axis=-1), order, axis=-1)
-    return Table(x, llr)
+    extremes = pair.llr(turning)
+    x, llr = np.concatenate([x, turning], axis=-1), np.concatenate([llr, extremes], axis=-1)
+    order = np.argsort(x, axis=-1, kind="stable")
+    x, llr = (np.take_along_axis(a, order, axis=-1) for a in (x, llr))
+    return Table(x, llr, extremes)
 
 
 def crossings(

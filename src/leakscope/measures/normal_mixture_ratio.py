@@ -61,7 +61,7 @@ class NormalMixtureRatio(SearchedRatio):
     def take(self, rows: npt.NDArray[np.intp]) -> Self:
         """The pairs ``rows``."""
         part = type(self)(self.pair.take(rows))
-        part.__dict__["_table"] = mixture_table.Table(self._table.x[rows], self._table.llr[rows])
+        part.__dict__["_table"] = self._table.take(rows)
         return part
 
     @cached_property
@@ -215,17 +215,47 @@ class NormalMixtureRatio(SearchedRatio):
         middle, half = 0.5 * (x[:, :1] + x[:, -1:]), 0.5 * (x[:, -1:] - x[:, :1])
         beyond = half * 1.1 ** np.arange(1, 25)
         x = np.concatenate([(middle - beyond)[:, ::-1], x, middle + beyond], axis=-1)
-        steps = np.linspace(0.0, 1.0, 6, endpoint=False)
+        steps = np.linspace(0.0, 1.0, 10, endpoint=False)
         breaks = x[:, :-1, None] + np.diff(x, axis=-1)[..., None] * steps
         breaks = np.concatenate([breaks.reshape(x.shape[0], -1), x[:, -1:]], axis=-1)
-        return self._at(*panels(breaks, 6))
+        return self._at(*panels(breaks, 8))
+
+    def _auc_breaks(self) -> FloatArray:
+        table = self._table
+        last = table.x[:, -1:]
+        extremes = mixture_table.crossings(self.pair, table, table.extremes).x
+        limits = mixture_table.crossings(self.pair, table, table.llr[:, [0, -1]]).x
+        extremes, limits = (a.reshape(self.size, -1) for a in (extremes, limits))
+        limits = np.where(np.isfinite(limits), limits, last)
+        # in a flat tail l passes its limit by rounding alone
+        steep = np.abs(self.pair.llr_slope(limits)) * np.exp(self.pair.nonmember.log_sigma[:, :1])
+        real = steep > 1e-9 * np.abs(table.extremes).max(axis=-1, keepdims=True)
+        limits = np.where(real, limits, last)
+        limits = limits[:, (limits < last).any(axis=0)]
+        reach = (last - table.x[:, :1])[..., None] * 0.02
+        near = reach * 0.5 ** np.arange(40.0)
+        graded = np.concatenate([limits[..., None] - near, limits[..., None] + near], axis=-1)
+        parts = [table.x, np.where(np.isfinite(extremes), extremes, last), limits]
+        parts.append(graded.reshape(self.size, -1))
+        breaks = np.concatenate(parts, axis=-1)
+        return np.asarray(np.sort(np.clip(breaks, table.x[:, :1], last), axis=-1))
 
     def auc(self) -> FloatArray:
-        """P(l(X1) > l(X0)): one minus the integral of p1(x) P0(l > l(x))."""
-        table = self._table
-        x, weight = smooth_panels(table.x, 10)
+        """P(l(X1) > l(X0)): one minus the integral of p1(x) P0(l > l(x)).
+
+        P0(l > .) has a square-root kink at every extreme of l, so panels also end where l(x)
+        passes one; and a stronger one at a value that l tends to in a tail (where both laws have
+        their widest component in common), so panels shrink geometrically towards that.
+        """
+        llr = self._table.llr
+        x, weight = smooth_panels(self._auc_breaks(), 12)
         up, _ = self.pair.log_densities(x)
         share = weight * np.exp(up)
+        # where l has settled in a tail its order is rounding: what is within this is a tie
+        # (not for nearly equal laws, whose l has digits of its own)
+        settled = np.abs(np.diff(llr[:, [0, 1, -2, -1]], axis=-1)[:, ::2]) < 1e-12
+        tie = np.where(settled.any(axis=-1) & (self.llr_scale() > 0.01), 3e-14, 0.0)[:, None]
+        ties = (tie, -tie) if tie.any() else (tie,)
         missed = np.zeros(self.size)
         # nodes without mass need no crossings
         order = np.argsort(-share, axis=-1)
@@ -233,9 +263,11 @@ class NormalMixtureRatio(SearchedRatio):
         for start in range(0, needed, 512):
             some = order[:, start : min(start + 512, needed)]
             here = self.pair.llr(np.take_along_axis(x, some, axis=-1))
-            low, high, inside = self._intervals(here, tolerance=1e-11)
-            mass = np.where(inside, np.exp(log_mass(self.pair.nonmember, low, high)), 0.0)
-            missed += (np.take_along_axis(share, some, axis=-1) * mass.sum(axis=-1)).sum(axis=-1)
+            part = np.take_along_axis(share, some, axis=-1) / len(ties)
+            for shift in ties:
+                low, high, inside = self._intervals(here + shift, tolerance=1e-11)
+                mass = np.where(inside, np.exp(log_mass(self.pair.nonmember, low, high)), 0.0)
+                missed += (part * mass.sum(axis=-1)).sum(axis=-1)
         # laws that are equal in disguise: the order of rounding errors says nothing
         same = self.advantage() < 1e-14
         return np.asarray(np.where(same, 0.5, 1.0 - missed))

@@ -1,0 +1,230 @@
+"""Covariances through the layers of an infinitely wide network.
+
+The recursion of the NNGP (lood, Section 2.2; Lee et al. 2018; for convolutions Novak et al. 2019,
+Garriga-Alonso et al. 2019): weights multiply a covariance by ``weight_variance`` and add
+``bias_variance``; an activation replaces it by the expectation of :mod:`duals`.  The NTK beside it
+(Jacot et al. 2018) is multiplied by the expectation of the derivatives at an activation; at weights
+it is multiplied as the covariance is, and the new covariance is added to it.
+
+Layout of arrays: pixel axes first, then images.  ``pair`` is (*S, A, B) for A and B images, a
+``side`` (*S, A), where S is () without pixels, (H, W) where only equal pixels are kept, and
+(H, W, H, W) where all pairs of pixels are (pooling needs them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+
+from leakscope.errors import InputError
+from leakscope.kernels import duals
+from leakscope.kernels.activations import Activation
+from leakscope.kernels.dual_tables import DualTable
+from leakscope.kernels.layers import (
+    Apply,
+    AveragePool,
+    Conv,
+    Dense,
+    Flatten,
+    GlobalAveragePool,
+    Layer,
+    LayerNorm,
+    Residual,
+)
+from leakscope.kernels.shifts import EQUAL_PIXELS, PAIRS_OF_PIXELS, convolve, pool
+
+# The tables of one integrated activation: for itself, and for its derivative (the NTK's).
+Tables = tuple[DualTable | None, DualTable | None]
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """One covariance and, where it is asked for, the NTK beside it."""
+
+    nngp: jax.Array
+    ntk: jax.Array | None = None
+
+    def map(self, function: Callable[[jax.Array], jax.Array]) -> Covariance:
+        """The same linear operation on both."""
+        return Covariance(function(self.nngp), None if self.ntk is None else function(self.ntk))
+
+    def through_weights(self, weight_variance: float, bias_variance: float) -> Covariance:
+        """Times the weights' variance, plus the bias's; the layer's own share joins the NTK."""
+        nngp = weight_variance * self.nngp + bias_variance
+        return Covariance(nngp, None if self.ntk is None else weight_variance * self.ntk + nngp)
+
+    def plus(self, other: Covariance) -> Covariance:
+        """The sum, for uncorrelated parts."""
+        if self.nngp.shape != other.nngp.shape:
+            raise InputError(
+                "residual: the branch and the skip connection give images of different sizes; "
+                "give the skip connection the same strides."
+            )
+        ntk = None if self.ntk is None or other.ntk is None else self.ntk + other.ntk
+        return Covariance(self.nngp + other.nngp, ntk)
+
+
+@dataclass(frozen=True)
+class State:
+    """Where the recursion stands: each image with itself on both sides, and the pairs across."""
+
+    first: Covariance
+    second: Covariance | None
+    pair: Covariance | None
+    pixels: bool
+    all_pairs: bool
+
+    def map(self, function: Callable[[Covariance], Covariance]) -> State:
+        """The same operation on all three."""
+        return replace(
+            self,
+            first=function(self.first),
+            second=None if self.second is None else function(self.second),
+            pair=None if self.pair is None else function(self.pair),
+        )
+
+
+@dataclass(frozen=True)
+class Context:
+    """What goes along: tables to use, in order, and where to note ranges of deviations."""
+
+    tables: Iterator[Tables] | None = None
+    ranges: list[tuple[jax.Array, jax.Array]] | None = None
+
+
+def propagate(layers: tuple[Layer, ...], state: State, context: Context) -> State:
+    """The state after these layers."""
+    for layer in layers:
+        state = _step(layer, state, context)
+    return state
+
+
+def _step(layer: Layer, state: State, context: Context) -> State:
+    axes = PAIRS_OF_PIXELS if state.all_pairs else EQUAL_PIXELS
+    match layer:
+        case Dense(weight, bias):
+            return state.map(lambda c: c.through_weights(weight, bias))
+        case Conv(weight_variance=weight, bias_variance=bias):
+            return state.map(
+                lambda c: c.map(lambda a: convolve(a, layer, axes)).through_weights(weight, bias)
+            )
+        case AveragePool():
+            return state.map(lambda c: c.map(lambda a: pool(a, layer, axes)))
+        case Flatten():
+            flat = state.map(lambda c: c.map(lambda a: _over_equal_pixels(a, state.all_pairs)))
+            return replace(flat, pixels=False, all_pairs=False)
+        case GlobalAveragePool():
+            pooled = state.map(lambda c: c.map(lambda a: a.mean(axis=(0, 1, 2, 3))))
+            return replace(pooled, pixels=False, all_pairs=False)
+        case LayerNorm():
+            return _normalise(layer, state)
+        case Residual(branch, skip):
+            added = propagate(branch, state, context)
+            kept = propagate(skip, state, context)
+            return replace(
+                added,
+                first=added.first.plus(kept.first),
+                second=_sum(added.second, kept.second),
+                pair=_sum(added.pair, kept.pair),
+            )
+        case Apply(phi):
+            return _apply(phi, state, context)
+
+
+def _sum(one: Covariance | None, other: Covariance | None) -> Covariance | None:
+    return None if one is None or other is None else one.plus(other)
+
+
+def _over_equal_pixels(array: jax.Array, all_pairs: bool) -> jax.Array:
+    if all_pairs:
+        array = _diagonal(array)
+    return array.mean(axis=(0, 1))
+
+
+def _diagonal(array: jax.Array) -> jax.Array:
+    """(H, W, H, W, ...) to (H, W, ...): each pixel with itself."""
+    return jnp.einsum("hwhw...->hw...", array)
+
+
+def _variances(side: Covariance, state: State) -> jax.Array:
+    return _diagonal(side.nngp) if state.all_pairs else side.nngp
+
+
+def _across(q1: jax.Array, q2: jax.Array, state: State) -> tuple[jax.Array, jax.Array]:
+    """The variances of two sides, shaped to broadcast against the pairs between them."""
+    if state.all_pairs:
+        return q1[:, :, None, None, :, None], q2[None, None, :, :, None, :]
+    return q1[..., :, None], q2[..., None, :]
+
+
+def _apply(phi: Activation, state: State, context: Context) -> State:
+    tables: Tables = (None, None)
+    if not phi.has_closed_form and context.tables is not None:
+        tables = next(context.tables)
+    q1 = _variances(state.first, state)
+    if not phi.has_closed_form and context.ranges is not None:
+        context.ranges.append((q1.min(), q1.max()))
+    first = _apply_to_side(phi, state.first, q1, state, tables)
+    if state.second is None or state.pair is None:
+        return replace(state, first=first)
+    q2 = _variances(state.second, state)
+    second = _apply_to_side(phi, state.second, q2, state, tables)
+    pair = _apply_to_pairs(phi, state.pair, *_across(q1, q2, state), tables)
+    return replace(state, first=first, second=second, pair=pair)
+
+
+def _apply_to_side(
+    phi: Activation, side: Covariance, q: jax.Array, state: State, tables: Tables
+) -> Covariance:
+    variance = duals.variance(phi, q)
+    slope = None if side.ntk is None else duals.derivative_variance(phi, q)
+    if not state.all_pairs:
+        return Covariance(variance, None if slope is None else side.ntk * slope)
+    full = _apply_to_pairs(phi, side, q[:, :, None, None], q[None, None], tables)
+    rows, columns = (i.ravel() for i in jnp.indices(q.shape[:2]))
+    place = (rows, columns, rows, columns)
+    nngp = full.nngp.at[place].set(variance.reshape(-1, q.shape[-1]))
+    if full.ntk is None or slope is None:
+        return Covariance(nngp)
+    own = _diagonal(side.ntk) * slope
+    return Covariance(nngp, full.ntk.at[place].set(own.reshape(-1, q.shape[-1])))
+
+
+def _apply_to_pairs(
+    phi: Activation, pair: Covariance, q1: jax.Array, q2: jax.Array, tables: Tables
+) -> Covariance:
+    value, slope = tables
+    nngp = (
+        duals.covariance(phi, pair.nngp, q1, q2) if value is None else value(pair.nngp, q1, q2)
+    )
+    if pair.ntk is None:
+        return Covariance(nngp)
+    factor = (
+        duals.derivative(phi, pair.nngp, q1, q2) if slope is None else slope(pair.nngp, q1, q2)
+    )
+    return Covariance(nngp, pair.ntk * factor)
+
+
+def _normalise(layer: LayerNorm, state: State) -> State:
+    """Each unit divided by the root of the mean square over the layer, which does not fluctuate."""
+
+    def scale(side: Covariance) -> jax.Array:
+        q = _variances(side, state)
+        if state.pixels and layer.over == "all":
+            q = jnp.broadcast_to(q.mean(axis=(0, 1)), q.shape)
+        return jax.lax.rsqrt(q + layer.epsilon)
+
+    def on_side(side: Covariance) -> Covariance:
+        s = scale(side)
+        squared = s[:, :, None, None] * s[None, None] if state.all_pairs else s * s
+        return side.map(lambda a: a * squared)
+
+    first = on_side(state.first)
+    if state.second is None or state.pair is None:
+        return replace(state, first=first)
+    s1, s2 = _across(scale(state.first), scale(state.second), state)
+    pair = state.pair.map(lambda a: a * s1 * s2)
+    return replace(state, first=first, second=on_side(state.second), pair=pair)

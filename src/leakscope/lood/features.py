@@ -1,0 +1,174 @@
+"""The feature-space route: finite features, cost linear in the number of records, exact.
+
+With the kernel k(x, z) = phi(x) . phi(z) of d features, Phi the n x d matrix of them and
+A = Phi^T Phi + s2 I (d x d), beta = A^{-1} Phi^T y: the leverage is h_i = phi_i^T A^{-1} phi_i,
+the same number as [K M^{-1}]_ii, and
+
+    s2 m_i = 1 - h_i,      s2 a_i = y_i - phi_i . beta,
+
+so that :mod:`leakscope.lood.identities` gives every record's laws from d x d algebra.  Two passes
+over the records in blocks: one for A and Phi^T y, one for h and a; memory d^2 and one block beside
+the answers, and Phi may be a memory-mapped array of millions of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+
+from leakscope._numerics.memory import require_memory
+from leakscope.errors import InputError
+from leakscope.kernels import Kernel
+from leakscope.lood.all_records import checked_targets, require_positive
+from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
+from leakscope.lood.leave_one_out import LeaveOneOut
+
+FloatArray = NDArray[np.float64]
+
+# Bytes of features worked on at once.
+BLOCK_BYTES = 2**25
+
+# The share of eps ||A|| that rounding really uses; benchmarks/lood_accuracy.py calibrates it.
+ERROR_SHARE = 0.1
+
+
+def audit_features(phi: ArrayLike, y: ArrayLike, noise_variance: float) -> LeaveOneOut:
+    """The laws with and without each record, at that record, under finite features.
+
+    Parameters
+    ----------
+    phi
+        Features, n by d, any real dtype; a user's own embeddings, random features, or the inputs
+        themselves for a linear kernel.  It may be a ``numpy.memmap``.
+    y
+        Targets, (n,) or (n, C), used as they are.
+    noise_variance
+        s2, in squared units of the target: the ridge penalty of the regression on phi.
+
+    Raises
+    ------
+    InputError
+        Where shapes do not fit, a row is not finite, or is zero, and so says nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import lood
+    >>> rng = np.random.default_rng(0)
+    >>> phi, y = rng.normal(size=(2000, 5)), rng.normal(size=2000)
+    >>> quick = lood.audit_features(phi, y, noise_variance=0.1)
+    >>> dense = lood.all_records(phi @ phi.T, y, noise_variance=0.1)
+    >>> bool(np.allclose(quick.kl, dense.kl, rtol=1e-8)), quick.route
+    (True, 'features')
+    """
+    rows = phi if isinstance(phi, np.ndarray) else np.asarray(phi)
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise InputError(f"phi must be records by features, but its shape is {rows.shape}.")
+    count, width = rows.shape
+    targets = checked_targets(np.asarray(y), count, "phi")
+    require_positive(noise_variance, "noise_variance")
+    outputs = targets.reshape(count, -1)
+    require_memory(
+        8 * (3 * width * width + count * (12 + 4 * outputs.shape[1])) + 4 * BLOCK_BYTES,
+        f"the audit of {count} records in {width} features",
+        "use fewer features or records",
+    )
+    gram, product = np.zeros((width, width)), np.zeros((width, outputs.shape[1]))
+    for start, block in blocks(rows):
+        gram += block.T @ block
+        product += block.T @ outputs[start : start + len(block)]
+    norm = float(np.linalg.norm(gram, 1)) + noise_variance
+    gram[np.diag_indices(width)] += noise_variance
+    try:
+        lower = linalg.cholesky(gram, lower=True, overwrite_a=True)
+    except linalg.LinAlgError as error:
+        raise InputError(
+            f"noise_variance {noise_variance:g} is too small beside these features for float64 "
+            f"({error}): raise it, or scale the features down."
+        ) from error
+    beta = linalg.cho_solve((lower, True), product)
+    leverage, reach = np.empty(count), np.empty(count)
+    a = np.empty((count, outputs.shape[1]))
+    for start, block in blocks(rows):
+        stop = start + len(block)
+        half = linalg.solve_triangular(lower, block.T, lower=True)
+        leverage[start:stop] = np.einsum("ij,ij->j", half, half)
+        whole = linalg.solve_triangular(lower, half, lower=True, trans="T", overwrite_b=True)
+        reach[start:stop] = np.einsum("ij,ij->j", whole, whole)
+        a[start:stop] = (outputs[start:stop] - block @ beta) / noise_variance
+    empty = np.flatnonzero(leverage <= 0.0)
+    if empty.size:
+        raise InputError(f"the features of the record in row {empty[0]} are all zero.")
+    complement = np.maximum(1.0 - leverage, EPS)
+    # A change E of A changes h_i by at most ||E|| ||A^{-1} phi_i||^2 and phi_i . beta by at most
+    # ||E|| ||A^{-1} phi_i|| ||beta||.
+    error_gram = ERROR_SHARE * EPS * norm
+    error_h = error_gram * reach + EPS * leverage
+    fitted = np.linalg.norm(outputs, axis=1) + noise_variance * np.linalg.norm(a, axis=1)
+    error_fit = error_gram * np.sqrt(reach) * np.linalg.norm(beta) + EPS * fitted
+    found = Leverages(
+        leverage=leverage,
+        m=complement / noise_variance,
+        a=a,
+        relative_error_h=error_h / leverage,
+        relative_error_m=(error_h + EPS) / complement,
+        error_a=error_fit / noise_variance,
+    )
+    return laws_from_leverages(
+        found,
+        targets,
+        noise_variance=noise_variance,
+        condition_number=norm / noise_variance,
+        route="features",
+    )
+
+
+@runtime_checkable
+class FiniteFeatures(Protocol):
+    """A kernel that is the product of finitely many features."""
+
+    def features(self, X: ArrayLike) -> FloatArray:
+        """The matrix Phi with k(X, Z) = Phi(X) Phi(Z)^T."""
+        ...
+
+
+def finite_features(kernel: Kernel, X: FloatArray) -> FloatArray | None:
+    """The features of X under a kernel that has finitely many, or None.
+
+    A linear kernel's are its scaled inputs and, where it has a bias, a constant.  Whatever the
+    kernel says of itself is compared with its own matrix on a few records.
+    """
+    phi: FloatArray | None = None
+    described = kernel.describe()
+    if isinstance(kernel, FiniteFeatures):
+        phi = np.asarray(kernel.features(X), dtype=np.float64)
+    elif described.get("name") == "linear":
+        phi = X * np.sqrt(float(described.get("variance", 1.0)))
+        bias = float(described.get("bias_variance", described.get("bias", 0.0)))
+        if bias > 0.0:
+            phi = np.column_stack([phi, np.full(len(X), np.sqrt(bias))])
+    if phi is None:
+        return None
+    some = np.unique(np.linspace(0, len(X) - 1, 8).astype(np.intp))
+    matrix = kernel(X[some])
+    tolerance = 1e-9 * float(np.max(np.diagonal(matrix)))
+    agrees = np.allclose(phi[some] @ phi[some].T, matrix, rtol=1e-9, atol=tolerance)
+    return phi if agrees else None
+
+
+def blocks(rows: NDArray[np.generic]) -> Iterator[tuple[int, FloatArray]]:
+    """Blocks of rows as float64, each with its first row's number; refuses what is not finite."""
+    size = max(1, BLOCK_BYTES // (8 * rows.shape[1]))
+    for start in range(0, len(rows), size):
+        try:
+            block = np.asarray(rows[start : start + size], dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError("phi must hold numbers only.") from None
+        if not np.isfinite(block).all():
+            row = start + int(np.argmax(~np.isfinite(block).all(axis=1)))
+            raise InputError(f"phi is not finite in row {row} (rows count from 0).")
+        yield start, block

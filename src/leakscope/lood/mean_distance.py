@@ -1,0 +1,323 @@
+"""Where a record's influence is greatest: the gradient of Prop. 5.1 and Algorithm 1.
+
+Symbols: S the record in question with label y_S, D the others, M_D = K_DD + s2 I,
+kappa = K_SD M_D^{-1} K_DS, alpha = k(S, S) - kappa + s2, r = y_S - K_SD M_D^{-1} y_D its residual.
+The mean at a query Q shifts by
+
+    Delta(Q) = (k(Q, S) - K_QD M_D^{-1} K_DS) r/alpha
+
+when S joins, M(Q) = Delta(Q)^2/2 is the mean distance (Def. C.1), and
+
+    grad M(S) = (k(S, S) - kappa) r^2/alpha^2 (k'(S, S) - K'_SD M_D^{-1} K_DS),
+
+with ' the derivative in Q at Q = S.  Under Theorem 4.1's conditions k(S, S) = 1 and k'(S, S) = 0,
+and this is Prop. 5.1, Eq. (23).  (The proof in App. F.1 calls M the squared distance without the
+half of Def. C.1; Eq. (23) is right with the half.)
+
+KL, by contrast, is always greatest at the record itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg, optimize
+
+from leakscope.errors import InputError
+from leakscope.kernels import RBF, Kernel
+from leakscope.lood.all_records import checked_targets, require_positive
+
+FloatArray = NDArray[np.float64]
+Regime = Literal["far", "close", "between"]
+
+# S is far where the others leave it this share of its prior variance, and close where its label
+# is predicted to within this share of the predictive deviation.
+FAR_ABOVE = 0.999
+CLOSE_BELOW = 0.05
+
+# The step of a central difference, in units of the point's own size.
+STEP = 1e-5
+
+
+@dataclass(frozen=True)
+class SelfInfluence:
+    """A record's influence on its own prediction, and whether some other query feels more.
+
+    Attributes
+    ----------
+    mean_distance
+        M(S), at the record itself.
+    gradient
+        (d,) of M(Q) at Q = S, Prop. 5.1.
+    best_query, best_mean_distance
+        The query found by climbing from S, and M there.
+    novelty
+        The share of the prior variance that the other records leave at S, between 0 and 1.
+    residual
+        |r| in predictive standard deviations sqrt(alpha).
+    regime
+        ``"far"``: the others say nothing about S, the gradient vanishes and S is its own most
+        influenced query (Lemma F.4); ``"close"``: its label is predicted, and nothing moves much;
+        ``"between"``: the gradient is not small, some other query is influenced more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels, lood
+    >>> X = np.linspace(-1, 1, 6)[:, None]
+    >>> for place in (9.0, 2.5, 0.1):
+    ...     found = lood.self_influence(
+    ...         X, np.sin(X[:, 0]), [place], np.sin(place), kernels.rbf(1.0), noise_variance=0.01)
+    ...     print(found.regime, round(found.best_mean_distance / found.mean_distance, 2))
+    far 1.0
+    between 1.1
+    close 1.0
+    """
+
+    mean_distance: float
+    gradient: FloatArray
+    best_query: FloatArray
+    best_mean_distance: float
+    novelty: float
+    residual: float
+    regime: Regime
+
+
+@dataclass(frozen=True)
+class NonOptimalPoint:
+    """What Algorithm 1 finds: a differing point that is not its own most influenced query.
+
+    Attributes
+    ----------
+    point, label
+        S* and its label.
+    influence
+        Its self-influence, with the better query.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels, lood
+    >>> X = np.linspace(-1, 1, 6)[:, None]
+    >>> found = lood.find_non_optimal_point(
+    ...     X, np.sin(X[:, 0]), lambda s: float(np.sin(s[0])), kernels.rbf(1.0),
+    ...     noise_variance=0.01, bounds=[(-5, 5)])
+    >>> found.influence.regime
+    'between'
+    """
+
+    point: FloatArray
+    label: float
+    influence: SelfInfluence
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """A process trained on D, ready to be asked about any S and Q."""
+
+    rows: FloatArray
+    outputs: FloatArray
+    kernel: Kernel
+    noise_variance: float
+    lower: FloatArray
+    weights: FloatArray
+
+    def joined(self, point: FloatArray, label: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+        """M_D^{-1} K_DS, kappa and r."""
+        cross = self.kernel(self.rows, point[None, :])[:, 0]
+        solved = linalg.cho_solve((self.lower, True), cross)
+        return solved, float(cross @ solved), label - cross @ self.weights
+
+    def mean_distance(self, point: FloatArray, label: FloatArray, query: FloatArray) -> float:
+        """M(Q), by definition."""
+        solved, kappa, residual = self.joined(point, label)
+        alpha = float(self.kernel.diagonal(point[None, :])[0]) - kappa + self.noise_variance
+        asked = np.vstack([self.rows, point])
+        here = self.kernel(query[None, :], asked)[0]
+        reach = here[-1] - here[:-1] @ solved
+        return 0.5 * float(np.sum((reach * residual / alpha) ** 2))
+
+    def gradient(self, point: FloatArray, label: FloatArray, query: FloatArray) -> FloatArray:
+        """Of M at any query; at ``query == point`` this is Prop. 5.1."""
+        solved, kappa, residual = self.joined(point, label)
+        alpha = float(self.kernel.diagonal(point[None, :])[0]) - kappa + self.noise_variance
+        asked = np.vstack([self.rows, point])
+        coefficients = np.append(-solved, 1.0)
+        reach = float(self.kernel(query[None, :], asked)[0] @ coefficients)
+        slope = kernel_gradient(self.kernel, query, asked).T @ coefficients
+        return np.asarray(reach * slope * float(np.sum(residual**2)) / alpha**2)
+
+
+def self_influence(
+    X: ArrayLike,
+    y: ArrayLike,
+    point: ArrayLike,
+    label: ArrayLike,
+    kernel: Kernel,
+    noise_variance: float,
+) -> SelfInfluence:
+    """What a further record would change at itself, and where it would change more.
+
+    Parameters
+    ----------
+    X, y
+        The other records, and their targets, (n,) or (n, C).
+    point, label
+        The record in question, (d,), and its target.
+    kernel, noise_variance
+        As for :func:`leakscope.lood.distinguish`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels, lood
+    >>> X, y = np.array([[0.0], [1.0]]), np.array([0.0, 1.0])
+    >>> found = lood.self_influence(X, y, [1.5], 0.0, kernels.rbf(1.0), noise_variance=0.1)
+    >>> found.gradient.round(3).tolist(), found.best_query.round(3).tolist()
+    ([0.514], [2.103])
+    """
+    trained = _train(X, y, kernel, noise_variance)
+    spot, target = _point(trained, point, label)
+    _, kappa, residual = trained.joined(spot, target)
+    prior = float(trained.kernel.diagonal(spot[None, :])[0])
+    here = trained.mean_distance(spot, target, spot)
+    best = _climb(trained, spot, target)
+    novelty = (prior - kappa) / prior
+    alpha = prior - kappa + noise_variance
+    size = float(np.sqrt(np.sum(residual**2) / alpha))
+    regime: Regime = "between"
+    if novelty > FAR_ABOVE:
+        regime = "far"
+    elif size < CLOSE_BELOW:
+        regime = "close"
+    return SelfInfluence(
+        mean_distance=here,
+        gradient=trained.gradient(spot, target, spot),
+        best_query=best,
+        best_mean_distance=trained.mean_distance(spot, target, best),
+        novelty=novelty,
+        residual=size,
+        regime=regime,
+    )
+
+
+def find_non_optimal_point(
+    X: ArrayLike,
+    y: ArrayLike,
+    label_of: Callable[[FloatArray], float],
+    kernel: Kernel,
+    noise_variance: float,
+    *,
+    bounds: list[tuple[float, float]],
+    starts: int = 24,
+    random_state: int = 0,
+) -> NonOptimalPoint:
+    """Algorithm 1 of App. F: the point at which the gradient of Prop. 5.1 is longest.
+
+    Parameters
+    ----------
+    X, y
+        The training records D, and their targets.
+    label_of
+        The label that a point would have; in the paper's example the sine.
+    kernel, noise_variance
+        As for :func:`leakscope.lood.distinguish`.
+    bounds
+        The box to search, one (low, high) a feature.
+    starts, random_state
+        How many random starts, and their seed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels, lood
+    >>> X = np.linspace(-1, 1, 6)[:, None]
+    >>> found = lood.find_non_optimal_point(
+    ...     X, np.sin(X[:, 0]), lambda s: float(np.sin(s[0])), kernels.rbf(1.0),
+    ...     noise_variance=0.01, bounds=[(-5, 5)])
+    >>> found.influence.best_mean_distance > 1.01 * found.influence.mean_distance
+    True
+    """
+    trained = _train(X, y, kernel, noise_variance)
+    box = np.asarray(bounds, dtype=np.float64)
+    if box.shape != (trained.rows.shape[1], 2) or not (box[:, 0] < box[:, 1]).all():
+        raise InputError(
+            f"bounds must be {trained.rows.shape[1]} pairs (low, high), one a feature."
+        )
+
+    def length(point: FloatArray) -> float:
+        slope = trained.gradient(point, np.atleast_1d(label_of(point)), point)
+        return -float(np.linalg.norm(slope))
+
+    rng = np.random.default_rng(random_state)
+    first = rng.uniform(box[:, 0], box[:, 1], size=(starts, len(box)))
+    runs = [optimize.minimize(length, x, bounds=bounds, method="L-BFGS-B") for x in first]
+    point = np.asarray(min(runs, key=lambda run: float(run.fun)).x, dtype=np.float64)
+    label = float(label_of(point))
+    return NonOptimalPoint(
+        point=point,
+        label=label,
+        influence=self_influence(X, y, point, label, kernel, noise_variance),
+    )
+
+
+def kernel_gradient(kernel: Kernel, query: FloatArray, rows: FloatArray) -> FloatArray:
+    """Derivatives of k(query, x) in the query, for each row x: (n, d).
+
+    In closed form for the RBF kernel, by central differences for any other.
+    """
+    if isinstance(kernel, RBF) and kernel.length_scale is not None:
+        values = kernel(query[None, :], rows)[0]
+        return np.asarray((rows - query) * (values / kernel.length_scale**2)[:, None])
+    step = STEP * max(1.0, float(np.max(np.abs(query))))
+    shifts = step * np.eye(len(query))
+    ahead, behind = kernel(query + shifts, rows), kernel(query - shifts, rows)
+    return np.asarray((ahead - behind).T / (2.0 * step))
+
+
+def _climb(trained: _Trained, point: FloatArray, label: FloatArray) -> FloatArray:
+    """The query with the largest mean distance that is reached from the point."""
+    scale = max(trained.mean_distance(point, label, point), np.finfo(np.float64).tiny)
+    found = optimize.minimize(
+        lambda q: -trained.mean_distance(point, label, q) / scale,
+        point,
+        jac=lambda q: -trained.gradient(point, label, q) / scale,
+        method="L-BFGS-B",
+    )
+    return np.asarray(found.x, dtype=np.float64)
+
+
+def _train(X: ArrayLike, y: ArrayLike, kernel: Kernel, noise_variance: float) -> _Trained:
+    rows = np.asarray(X, dtype=np.float64)
+    if rows.ndim != 2:
+        raise InputError(f"X must be records by features, but its shape is {rows.shape}.")
+    targets = checked_targets(np.asarray(y), len(rows), "X")
+    require_positive(noise_variance, "noise_variance")
+    resolved = kernel.resolved(rows)
+    outputs = targets.reshape(len(rows), -1)
+    matrix = resolved(rows)
+    matrix[np.diag_indices(len(rows))] += noise_variance
+    lower = linalg.cholesky(matrix, lower=True)
+    weights = linalg.cho_solve((lower, True), outputs)
+    return _Trained(rows, outputs, resolved, noise_variance, lower, weights)
+
+
+def _point(
+    trained: _Trained, point: ArrayLike, label: ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    spot = np.asarray(point, dtype=np.float64)
+    target = np.atleast_1d(np.asarray(label, dtype=np.float64))
+    if spot.shape != trained.rows.shape[1:]:
+        raise InputError(
+            f"the point must have {trained.rows.shape[1]} features, but its shape is {spot.shape}."
+        )
+    if target.shape != trained.outputs.shape[1:]:
+        raise InputError(
+            f"the label must have {trained.outputs.shape[1]} outputs, but its shape is "
+            f"{target.shape}."
+        )
+    return spot, target
