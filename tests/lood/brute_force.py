@@ -102,3 +102,55 @@ def refit_mpmath(kernel: Array, y: Array, noise: float, record: int, digits: int
         ratio = variance_without / variance_with
         shift = mean_with - mean_without
         return +((ratio - 1 - mp.log(ratio)) / 2 + shift**2 / (2 * variance_with))
+
+
+def refit_group(
+    kernel: Array, y: Array, noise: float, cross: Array, prior: Array, group: list[int], dtype: Any
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """Means (q, C) and covariances at queries, trained on all and on all but the group."""
+    kernel, cross, prior = kernel.astype(dtype), cross.astype(dtype), prior.astype(dtype)
+    targets = y.reshape(len(y), -1).astype(dtype)
+    laws = []
+    for train in (list(range(len(y))), [i for i in range(len(y)) if i not in group]):
+        matrix = kernel[np.ix_(train, train)] + dtype(noise) * np.eye(len(train), dtype=dtype)
+        asked = cross[train]
+        solved = solve(matrix, np.column_stack([asked, targets[train]]))
+        queries = asked.shape[1]
+        laws.append((asked.T @ solved[:, queries:], prior - asked.T @ solved[:, :queries]))
+    return laws[0], laws[1]
+
+
+def kl_multivariate(first: tuple[Array, Array], second: tuple[Array, Array]) -> Any:
+    """KL(first || second), each (means (q, C), covariance), by the textbook formula."""
+    (mean0, cov0), (mean1, cov1) = first, second
+    lower0, lower1 = cholesky(cov0), cholesky(cov1)
+    logs = 2 * (np.log(np.diagonal(lower1)).sum() - np.log(np.diagonal(lower0)).sum())
+    shift = mean0 - mean1
+    solved = solve(cov1, np.column_stack([cov0, shift]))
+    queries = len(cov0)
+    trace = np.trace(solved[:, :queries])
+    outputs = shift.shape[1]
+    return (outputs * (logs - queries + trace) + (shift * solved[:, queries:]).sum()) / 2
+
+
+def refit_features(phi: Array, y: Array, noise: float, dtype: Any, records: list[int]) -> Refit:
+    """Ridge regression on features, twice a record, in weight space and in ``dtype``."""
+    phi, targets = phi.astype(dtype), y.reshape(len(y), -1).astype(dtype)
+    ridge = dtype(noise) * np.eye(phi.shape[1], dtype=dtype)
+    rows = []
+    for i in records:
+        row: list[Any] = []
+        for train in (slice(None), [j for j in range(len(y)) if j != i]):
+            some = phi[train]
+            right = np.column_stack([phi[i], some.T @ targets[train]])
+            solved = solve(some.T @ some + ridge, right)
+            row += [phi[i] @ solved[:, 1:], dtype(noise) * (phi[i] @ solved[:, 0])]
+        rows.append(row)
+    mean_with, variance_with, mean_without, variance_without = zip(*rows, strict=True)
+    shape = (len(records), *y.shape[1:])
+    return Refit(
+        np.array(mean_with).reshape(shape),
+        np.array(variance_with),
+        np.array(mean_without).reshape(shape),
+        np.array(variance_without),
+    )

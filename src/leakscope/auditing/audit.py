@@ -6,22 +6,24 @@ import time
 import warnings as python_warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from leakscope import kernels, lood, measures
-from leakscope._numerics.memory import require_memory
 from leakscope.auditing.checks import (
     FloatArray,
     checked_features,
     checked_ids,
     checked_targets,
     oddities,
-    require_varied_kernel,
 )
+from leakscope.auditing.kernel_choice import kernel_from_settings
 from leakscope.auditing.result import AuditResult
+from leakscope.auditing.routes import INDUCING, Computed, Request, Wanted, compute
 from leakscope.errors import InputError
 from leakscope.io.datasets import Dataset, RecordId
 from leakscope.io.preparation import prepare
@@ -30,7 +32,10 @@ from leakscope.io.settings import AuditSettings
 
 OnStage = Callable[[str], None]
 
-STAGES = ("check", "kernel", "factorise", "measure")
+STAGES = ("check", "kernel", "factorise", "sensitivity", "measure")
+
+# Pairs measured at once: with many outputs the laws of all records would be large.
+PAIRS_AT_ONCE = 20_000
 
 
 def audit(
@@ -38,7 +43,11 @@ def audit(
     y: ArrayLike,
     *,
     kernel: kernels.Kernel | None = None,
-    noise_variance: float = 0.01,
+    noise_variance: float | str = 0.01,
+    fit_kernel_scale: bool = False,
+    sensitivity: bool = True,
+    route: Wanted = "auto",
+    inducing: int = INDUCING,
     record_ids: Sequence[Any] | None = None,
     on_stage: OnStage | None = None,
 ) -> AuditResult:
@@ -61,7 +70,18 @@ def audit(
         From :mod:`leakscope.kernels`; an RBF whose length scale is the median distance between
         records where left out.
     noise_variance
-        The variance of the noise on y.
+        The variance of the noise on y; or ``"marginal_likelihood"`` or ``"leave_one_out"`` (the
+        predictive score), to have the data choose it.
+    fit_kernel_scale
+        Have the same criterion choose a factor of the kernel too.
+    sensitivity
+        Whether to sweep the noise variance over two decades and give each record's range of
+        ranks; it costs four more audits.
+    route
+        ``"dense"``, ``"features"`` or ``"fitc"``; ``"auto"`` chooses by kernel and size, and the
+        result says which and why.
+    inducing
+        How many records stand for all in the approximate route, fitc.
     record_ids
         Distinct ids, one a record; row numbers from 0 where left out.
     on_stage
@@ -87,17 +107,34 @@ def audit(
     >>> frame = result.to_frame()
     >>> frame[["record_id", "kl", "advantage"]].round(3).values.tolist()
     [[3.0, 8.441, 0.657], [1.0, 0.104, 0.148], [2.0, 0.097, 0.136], [0.0, 0.083, 0.127]]
+    >>> frame[["rank_low", "rank_high"]].values.tolist()
+    [[1, 1], [2, 4], [2, 4], [3, 4]]
     """
     features = checked_features(X)
     targets = checked_targets(y, len(features))
-    result = _audit(
-        features,
-        targets,
+    request = Request(
+        features=features,
+        targets=targets,
         kernel=kernel if kernel is not None else kernels.rbf(),
         noise_variance=noise_variance,
+        fit_kernel_scale=fit_kernel_scale,
+        route=route,
+        inducing=inducing,
+        sensitivity=sensitivity,
+    )
+    settings = {
+        "noise_variance": noise_variance,
+        "fit_kernel_scale": fit_kernel_scale,
+        "sensitivity": sensitivity,
+        "route": route,
+        "inducing": inducing,
+        "scaling": "none",
+    }
+    result = _audit(
+        request,
         ids=checked_ids(record_ids, len(features)),
         dataset=_entry("arrays", features, targets, "y", ()),
-        settings={"noise_variance": noise_variance, "scaling": "none"},
+        settings=settings,
         on_stage=on_stage,
     )
     for sentence in result.warnings:
@@ -116,11 +153,18 @@ def audit_dataset(
         on_stage("check")
     prepared = prepare(dataset, scaling=settings.scaling)
     found = oddities(dataset.features, prepared.target, dataset.record_ids, dataset.feature_names)
-    return _audit(
-        prepared.features,
-        prepared.target,
-        kernel=kernels.rbf(settings.length_scale, settings.kernel_variance),
+    request = Request(
+        features=prepared.features,
+        targets=prepared.target,
+        kernel=kernel_from_settings(settings),
         noise_variance=settings.noise_variance,
+        fit_kernel_scale=settings.fit_kernel_scale,
+        route=settings.route,
+        inducing=settings.inducing,
+        sensitivity=settings.sensitivity,
+    )
+    return _audit(
+        request,
         ids=prepared.record_ids,
         dataset=_entry(
             prepared.name, prepared.features, prepared.target, prepared.target_name, prepared.steps
@@ -132,56 +176,78 @@ def audit_dataset(
 
 
 def _audit(
-    features: FloatArray,
-    targets: FloatArray,
+    request: Request,
     *,
-    kernel: kernels.Kernel,
-    noise_variance: float,
     ids: tuple[RecordId, ...],
     dataset: DatasetEntry,
     settings: dict[str, Any],
     on_stage: OnStage | None,
     warnings: tuple[str, ...] | None = None,
 ) -> AuditResult:
-    if not isinstance(kernel, kernels.Kernel):
+    if not isinstance(request.kernel, kernels.Kernel):
         raise InputError(
-            f"kernel must be one from leakscope.kernels, but it is a {type(kernel).__name__}."
+            f"kernel must be one from leakscope.kernels, but it is a "
+            f"{type(request.kernel).__name__}."
         )
     timing: dict[str, float] = {}
     with _stage("check", timing, on_stage):
-        found = oddities(features, targets, ids) if warnings is None else warnings
-        count = len(features)
-        require_memory(
-            8 * count * count + 24 * features.size,
-            f"the kernel matrix of {count} records",
-            "audit fewer records, or use a machine with more memory",
-        )
-    with _stage("kernel", timing, on_stage):
-        resolved = kernel.resolved(features)
-        matrix = resolved(features)
-        require_varied_kernel(matrix)
-    with _stage("factorise", timing, on_stage):
-        laws = lood.all_records(matrix, targets, noise_variance=noise_variance, overwrite=True)
+        found = oddities(request.features, request.targets, ids) if warnings is None else warnings
+        request = replace(request, kernel=request.kernel.resolved(request.features))
+    computed = compute(request, lambda name: _stage(name, timing, on_stage))
     with _stage("measure", timing, on_stage):
-        pair = laws.law_pair()
-        kl = _exact(measures.kl(pair))
-        kl_reverse = _exact(measures.kl(pair, "member_to_nonmember"))
-        advantage = _exact(measures.advantage(pair))
-        auc = _exact(measures.auc(pair))
+        kl, kl_reverse, advantage, auc = _measured(computed.laws)
+    described = request.kernel.describe()
+    if computed.noise_choice is not None and request.fit_kernel_scale:
+        described["fitted_scale"] = computed.noise_choice.kernel_scale
     return AuditResult(
         record_ids=ids,
         kl=kl,
         kl_reverse=kl_reverse,
         advantage=advantage,
         auc=auc,
-        laws=laws,
-        kernel=resolved.describe(),
+        laws=computed.laws,
+        sweep=computed.sweep,
+        route_reason=computed.route_reason,
+        noise_choice=computed.noise_choice,
+        approximation=computed.approximation,
+        kernel=described,
         dataset=dataset,
         settings=settings,
         created=datetime.now(UTC),
         timing=timing,
-        warnings=found,
+        warnings=(*found, *_cautions(computed)),
     )
+
+
+def _measured(laws: lood.LeaveOneOut) -> tuple[FloatArray, ...]:
+    """KL in both directions, advantage and AUC of every record."""
+    parts: list[list[FloatArray]] = []
+    for start in range(0, len(laws.leverage), PAIRS_AT_ONCE):
+        pair = laws.law_pair(slice(start, start + PAIRS_AT_ONCE))
+        found = (
+            measures.kl(pair),
+            measures.kl(pair, "member_to_nonmember"),
+            measures.advantage(pair),
+            measures.auc(pair),
+        )
+        parts.append([_exact(value) for value in found])
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+
+def _cautions(computed: Computed) -> tuple[str, ...]:
+    """What a user must know about how the numbers were got."""
+    found: list[str] = []
+    if computed.approximation is not None:
+        found.append(
+            f"the dense audit does not fit or was not wanted; this one is {computed.route_reason}: "
+            f"{computed.approximation.sentence()}."
+        )
+    if computed.noise_choice is not None and computed.noise_choice.at_bound:
+        found.append(f"{computed.noise_choice.sentence()}: give noise_variance a number instead.")
+    if computed.sweep is not None and computed.sweep.refused:
+        levels = ", ".join(f"{level:.2g}" for level in computed.sweep.refused)
+        found.append(f"float64 cannot factorise at noise_variance {levels}, left out of the sweep.")
+    return tuple(found)
 
 
 def _entry(

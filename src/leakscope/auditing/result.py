@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from leakscope.auditing.verdict import verdict
 from leakscope.io.datasets import RecordId
-from leakscope.io.results import AuditDocument, AuditRecord, DatasetEntry
+from leakscope.io.results import AuditDocument, AuditRecord, DatasetEntry, SensitivityEntry
 from leakscope.laws import LawPair
-from leakscope.lood import LeaveOneOut
+from leakscope.lood import ApproximationError, LeaveOneOut, NoiseChoice, NoiseSweep
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +34,8 @@ COLUMNS = (
     "mean_with",
     "variance_with",
     "trusted",
+    "rank_low",
+    "rank_high",
 )
 
 
@@ -56,6 +58,12 @@ class AuditResult:
         Of the likelihood-ratio test.
     laws
         The posteriors behind these numbers, the two parts of the KL and the trust flags.
+    sweep
+        Ranks over two decades of noise variance; None where it was skipped.
+    route_reason
+        Which route was taken, and why, in words.
+    noise_choice, approximation
+        How the noise variance was chosen, where the data chose it; FITC's measured error.
     kernel
         Name and parameters, with what was chosen from the data filled in.
     dataset
@@ -82,6 +90,10 @@ class AuditResult:
     advantage: FloatArray
     auc: FloatArray
     laws: LeaveOneOut
+    sweep: NoiseSweep | None
+    route_reason: str
+    noise_choice: NoiseChoice | None
+    approximation: ApproximationError | None
     kernel: dict[str, Any]
     dataset: DatasetEntry
     settings: dict[str, Any]
@@ -97,10 +109,9 @@ class AuditResult:
     @property
     def verdict(self) -> str:
         """What can be said, in plain words."""
-        scale = self.kernel.get("length_scale")
-        name = str(self.kernel["name"])
         return verdict(
-            kernel=name if scale is None else f"{name}, length scale {scale:.4g}",
+            kernel=_in_words(self.kernel),
+            approximation=None if self.approximation is None else self.route_reason,
             noise_variance=self.laws.noise_variance,
             kl=self.kl,
             advantage=self.advantage,
@@ -151,6 +162,10 @@ class AuditResult:
             dataset=self.dataset,
             kernel=self.kernel,
             noise_variance=self.laws.noise_variance,
+            noise_chosen_by="user" if self.noise_choice is None else self.noise_choice.criterion,
+            route=self.laws.route,
+            route_reason=self.route_reason,
+            sensitivity=self._sensitivity(),
             condition_number=self.laws.condition_number,
             verdict=self.verdict,
             median_advantage=float(np.median(self.advantage)),
@@ -160,6 +175,15 @@ class AuditResult:
     def to_dict(self) -> dict[str, Any]:
         """The same as a dictionary, ready for JSON."""
         return self.to_document().model_dump(mode="json")
+
+    def _sensitivity(self) -> SensitivityEntry | None:
+        if self.sweep is None:
+            return None
+        return SensitivityEntry(
+            noise_variances=self.sweep.noise_variances.tolist(),
+            median_kl=np.median(self.sweep.kl, axis=1).tolist(),
+            refused=list(self.sweep.refused),
+        )
 
     def _columns(self) -> dict[str, NDArray[Any]]:
         laws = self.laws
@@ -181,5 +205,23 @@ class AuditResult:
             laws.mean_with,
             laws.variance_with,
             laws.trusted,
+            *self._rank_range(),
         )
         return dict(zip(COLUMNS, values, strict=True))
+
+    def _rank_range(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        if self.sweep is not None:
+            return self.sweep.rank_low, self.sweep.rank_high
+        unknown = np.full(len(self.kl), None, dtype=object)
+        return unknown, unknown
+
+
+def _in_words(kernel: dict[str, Any]) -> str:
+    """The kernel's name and what matters most of its parameters."""
+    words = [str(kernel["name"])]
+    for name in ("length_scale", "smoothness", "depth", "activation"):
+        value = kernel.get(name)
+        if isinstance(value, (int, float, str)):
+            shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+            words.append(f"{name.replace('_', ' ')} {shown}")
+    return ", ".join(words)

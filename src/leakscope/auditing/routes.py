@@ -54,6 +54,8 @@ class Request:
         With every parameter a number.
     noise_variance
         A number, or the criterion that chooses it.
+    fit_kernel_scale
+        Whether the criterion also chooses a factor of the kernel.
     route, inducing, sensitivity
         As given to ``audit``.
     """
@@ -62,6 +64,7 @@ class Request:
     targets: FloatArray
     kernel: kernels.Kernel
     noise_variance: float | str
+    fit_kernel_scale: bool = False
     route: Wanted = "auto"
     inducing: int = INDUCING
     sensitivity: bool = True
@@ -115,6 +118,7 @@ def _dense(request: Request, stage: Stage, reason: str) -> Computed:
         choice = _choice(request, matrix)
         noise_variance = _noise(request, choice)
         matrix = np.require(matrix, dtype=np.float64, requirements=["W"])
+        matrix *= _scale(choice)
         prior = np.diagonal(matrix).copy()
         laws = lood.all_records(matrix, targets, noise_variance=noise_variance, overwrite=True)
     sweep = None
@@ -136,6 +140,7 @@ def _features(request: Request, phi: FloatArray, stage: Stage, reason: str) -> C
     with stage("kernel"):
         choice = _choice(request)
         noise_variance = _noise(request, choice)
+        phi = phi * np.sqrt(_scale(choice))
         if np.ptp(phi, axis=0).max() == 0.0:
             raise InputError(
                 f"the kernel is constant over these {len(phi)} records: to this kernel they are "
@@ -160,10 +165,16 @@ def _fitc(request: Request, stage: Stage, reason: str) -> Computed:
     with stage("factorise"):
         choice = _choice(request)
         noise_variance = _noise(request, choice)
-        laws = lood.fitc_records(induced, targets, noise_variance)
+        # A kernel v k with noise s2 is k with noise s2/v and targets divided by sqrt(v).
         error = lood.approximation_error(
-            rows, targets, kernel, noise_variance, inducing=request.inducing
+            rows,
+            targets / np.sqrt(_scale(choice)),
+            kernel,
+            noise_variance / _scale(choice),
+            inducing=request.inducing,
         )
+        induced = induced.scaled(_scale(choice))
+        laws = lood.fitc_records(induced, targets, noise_variance)
     sweep = None
     if request.sensitivity:
         with stage("sensitivity"):
@@ -207,6 +218,11 @@ def _choice(request: Request, matrix: FloatArray | None = None) -> lood.NoiseCho
     """The noise variance by its criterion, on a subsample where there are many records."""
     criterion = request.noise_variance
     if not isinstance(criterion, str):
+        if request.fit_kernel_scale:
+            raise InputError(
+                "the kernel's scale is fitted together with the noise: give noise_variance as one "
+                f"of {', '.join(CRITERIA)}."
+            )
         return None
     if criterion not in CRITERIA:
         raise InputError(
@@ -219,7 +235,13 @@ def _choice(request: Request, matrix: FloatArray | None = None) -> lood.NoiseCho
         request.kernel(request.features[some]) if matrix is None else matrix[np.ix_(some, some)]
     )
     named: Criterion = "leave_one_out" if criterion == "leave_one_out" else "marginal_likelihood"
-    return lood.choose_noise(square, request.targets[some], criterion=named)
+    return lood.choose_noise(
+        square, request.targets[some], criterion=named, fit_scale=request.fit_kernel_scale
+    )
+
+
+def _scale(choice: lood.NoiseChoice | None) -> float:
+    return 1.0 if choice is None else choice.kernel_scale
 
 
 def _noise(request: Request, choice: lood.NoiseChoice | None) -> float:

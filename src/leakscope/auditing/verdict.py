@@ -17,6 +17,7 @@ EXPOSED_ABOVE = 0.1
 def verdict(
     *,
     kernel: str,
+    approximation: str | None = None,
     noise_variance: float,
     kl: FloatArray,
     advantage: FloatArray,
@@ -26,9 +27,10 @@ def verdict(
     """A few sentences: what was examined, the finding, the ranks, and what sets the level."""
     count = len(kl)
     top = int(np.argmax(kl))
+    how = "" if approximation is None else f", {approximation},"
     examined = (
-        f"For a Gaussian process with this kernel ({kernel}) and squared loss; your model was not "
-        "examined."
+        f"For a Gaussian process with this kernel ({kernel}){how} and squared loss; your model was "
+        "not examined."
     )
     if not trusted.any() or not trusted[top]:
         finding = (

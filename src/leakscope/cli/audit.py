@@ -66,28 +66,97 @@ def audit(
             metavar="HOW",
         ),
     ] = "standard",
-    kernel: Annotated[str, typer.Option(help="The covariance function: rbf.", metavar="NAME")] = (
-        "rbf"
-    ),
+    kernel: Annotated[
+        str,
+        typer.Option(
+            help="The covariance function: rbf, matern, linear or nngp (a wide network).",
+            metavar="NAME",
+        ),
+    ] = "rbf",
     length_scale: Annotated[
         float | None,
         typer.Option(
-            help="The kernel's length scale.  [default: the median distance between records]",
+            help="Of rbf and matern.  [default: the median distance between records]",
             metavar="NUMBER",
             show_default=False,
         ),
     ] = None,
     kernel_variance: Annotated[
-        float, typer.Option(help="The kernel's value at distance zero.", metavar="NUMBER")
-    ] = 1.0,
-    noise_variance: Annotated[
-        float,
+        float | None,
         typer.Option(
-            help="The noise on the target, in squared units of the target as used; it sets the "
-            "level of every number.",
+            help="Of rbf, matern and linear: the kernel's factor.  [default: 1]",
+            metavar="NUMBER",
+            show_default=False,
+        ),
+    ] = None,
+    smoothness: Annotated[
+        float | None,
+        typer.Option(
+            help="Of matern: 0.5, 1.5 or 2.5.  [default: the kernel's own]",
+            metavar="NUMBER",
+            show_default=False,
+        ),
+    ] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option(
+            help="Of nngp: hidden layers.  [default: the kernel's own]",
+            metavar="COUNT",
+            show_default=False,
+        ),
+    ] = None,
+    activation: Annotated[
+        str | None,
+        typer.Option(
+            help="Of nngp: relu, gelu, erf, tanh, ...  [default: relu]",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None,
+    weight_variance: Annotated[
+        float | None,
+        typer.Option(help="Of nngp.  [default: 2]", metavar="NUMBER", show_default=False),
+    ] = None,
+    bias_variance: Annotated[
+        float | None,
+        typer.Option(
+            help="Of nngp and linear.  [default: 0]", metavar="NUMBER", show_default=False
+        ),
+    ] = None,
+    noise_variance: Annotated[
+        str,
+        typer.Option(
+            help="The noise on the target, in squared units of the target as used, or "
+            "marginal_likelihood or leave_one_out to have the data choose it; it sets the level "
+            "of every number.",
             metavar="NUMBER",
         ),
-    ] = 0.01,
+    ] = "0.01",
+    fit_kernel_scale: Annotated[
+        bool,
+        typer.Option(
+            "--fit-kernel-scale",
+            help="Have the criterion in --noise-variance choose a factor of the kernel too.",
+        ),
+    ] = False,
+    sensitivity: Annotated[
+        bool,
+        typer.Option(
+            help="Sweep the noise variance over two decades for each record's range of ranks."
+        ),
+    ] = True,
+    route: Annotated[
+        str,
+        typer.Option(
+            help="How to compute: dense, features (linear kernels), fitc (approximate), or auto, "
+            "by kernel and size.",
+            metavar="NAME",
+        ),
+    ] = "auto",
+    inducing: Annotated[
+        int,
+        typer.Option(help="Records that stand for all in the route fitc.", metavar="COUNT"),
+    ] = 1000,
     top: Annotated[int, typer.Option(help="How many records to print.", metavar="COUNT")] = 10,
     json_path: Annotated[
         str | None,
@@ -131,7 +200,16 @@ def audit(
         kernel=kernel,
         length_scale=length_scale,
         kernel_variance=kernel_variance,
+        smoothness=smoothness,
+        depth=depth,
+        activation=activation,
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
         noise_variance=noise_variance,
+        fit_kernel_scale=fit_kernel_scale,
+        sensitivity=sensitivity,
+        route=route,
+        inducing=inducing,
         scaling=scaling,
         seed=seed,
     )
@@ -139,7 +217,8 @@ def audit(
     if run_dir is not None:
         require_free(run_dir)
     dataset = _dataset(file, example, target, id_column, task)
-    with stages(STAGES) as on_stage:
+    names = [name for name in STAGES if settings.sensitivity or name != "sensitivity"]
+    with stages(names) as on_stage:
         result = audit_dataset(dataset, settings, on_stage=on_stage)
     for sentence in result.warnings:
         say(f"warning: {sentence}")
@@ -185,6 +264,9 @@ def _write(result: AuditResult, directory: Path) -> Path:
 
     frame = result.to_frame()
     laws = result.laws
+    swept = {}
+    if result.sweep is not None:
+        swept = {"sweep_noise_variances": result.sweep.noise_variances, "ranks": result.sweep.ranks}
     return write_run(
         directory,
         result.to_document(),
@@ -204,6 +286,7 @@ def _write(result: AuditResult, directory: Path) -> Path:
             "leverage": laws.leverage,
             "error_estimate": laws.error_estimate,
             "trusted": laws.trusted,
+            **swept,
         },
     )
 
@@ -217,6 +300,7 @@ def _page(result: AuditResult, top: int) -> str:
         [
             str(row["record_id"]),
             str(rank),
+            "-" if row["rank_low"] is None else f"{row['rank_low']}-{row['rank_high']}",
             f"{row['kl']:.4g}",
             _fraction(row["advantage"]),
             _fraction(row["auc"]),
@@ -229,6 +313,7 @@ def _page(result: AuditResult, top: int) -> str:
     headings = [
         "record_id",
         "rank",
+        "range",
         "kl",
         "advantage",
         "auc",

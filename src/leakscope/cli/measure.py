@@ -138,6 +138,7 @@ def _pair(
         return LawPair(
             member=parse_law(member, "--member"),
             nonmember=parse_law(nonmember, "--nonmember"),
+            provenance=Provenance(method="exact", source="laws given by the user"),
         )
     if member_scores is not None and nonmember_scores is not None:
         from leakscope.io import read_scores

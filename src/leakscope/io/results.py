@@ -88,6 +88,18 @@ class AuditRecord(BaseModel):
     mean_with: Number | list[Number]
     variance_with: Number
     trusted: bool
+    rank_low: int | None = None
+    rank_high: int | None = None
+
+
+class SensitivityEntry(BaseModel):
+    """The noise variances over which every record's ranks were taken."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    noise_variances: list[float]
+    median_kl: list[Number]
+    refused: list[float]
 
 
 class AuditDocument(ResultDocument):
@@ -107,6 +119,10 @@ class AuditDocument(ResultDocument):
     dataset: DatasetEntry
     kernel: dict[str, Any]
     noise_variance: float
+    noise_chosen_by: str = "user"
+    route: str = "dense"
+    route_reason: str = ""
+    sensitivity: SensitivityEntry | None = None
     condition_number: Number
     verdict: str
     median_advantage: Number

@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from leakscope.errors import InputError
 
 Probability = Annotated[float, Field(gt=0.0, lt=1.0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+
+CRITERIA = ("marginal_likelihood", "leave_one_out")
+
+
+def _noise_variance(value: Any) -> Any:
+    """A positive number, or the name of the criterion that is to choose it."""
+    if value in CRITERIA:
+        return value
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise PydanticCustomError(
+            "noise", f"input should be a number or one of {', '.join(CRITERIA)}"
+        ) from None
+    if not math.isfinite(number):
+        raise PydanticCustomError("noise", "input should be a finite number")
+    if number <= 0.0:
+        raise PydanticCustomError("noise", "input should be greater than 0")
+    return number
+
+
+NoiseVariance = Annotated[float | str, BeforeValidator(_noise_variance)]
 
 
 class AuditSettings(BaseModel):
@@ -19,12 +44,20 @@ class AuditSettings(BaseModel):
     ----------
     kernel
         The covariance function's name.
-    length_scale
-        In units of the features as used; the median distance between records where left out.
-    kernel_variance
-        k(x, x), in squared units of the target as used.
+    length_scale, kernel_variance, smoothness
+        Of rbf and matern: in units of the features as used (the median distance between records
+        where left out); k(x, x), in squared units of the target as used (1); matern's nu.
+    depth, activation, weight_variance, bias_variance
+        Of nngp, the kernel of a wide network; its own defaults where left out.
     noise_variance
-        In squared units of the target as used; it sets the level of every number.
+        In squared units of the target as used, or the criterion that chooses it; it sets the
+        level of every number.
+    fit_kernel_scale
+        Whether the same criterion chooses a factor of the kernel.
+    sensitivity
+        Whether to sweep the noise variance over two decades.
+    route, inducing
+        How to compute, and with how many inducing records in the approximate route.
     scaling
         Whether features and target are standardised first.
     seed
@@ -39,10 +72,19 @@ class AuditSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kernel: Literal["rbf"] = "rbf"
+    kernel: Literal["rbf", "matern", "linear", "nngp"] = "rbf"
     length_scale: Positive | None = None
-    kernel_variance: Positive = 1.0
-    noise_variance: Positive = 0.01
+    kernel_variance: Positive | None = None
+    smoothness: Positive | None = None
+    depth: Annotated[int, Field(ge=1)] | None = None
+    activation: str | None = None
+    weight_variance: Positive | None = None
+    bias_variance: NotNegative | None = None
+    noise_variance: NoiseVariance = 0.01
+    fit_kernel_scale: bool = False
+    sensitivity: bool = True
+    route: Literal["auto", "dense", "features", "fitc"] = "auto"
+    inducing: Annotated[int, Field(ge=2)] = 1000
     scaling: Literal["standard", "none"] = "standard"
     seed: Annotated[int, Field(ge=0)] = 0
 

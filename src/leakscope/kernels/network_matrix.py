@@ -5,12 +5,13 @@ BLAS makes that matrix, in the memory of the result (twice as quick there as JAX
 each block is then replaced by the network's covariance in one compiled pass; on an accelerator the
 product is part of that pass.  Images go in pairs of blocks, sized so that what a block needs stays
 in the cache.  A matrix of one dataset is computed on and above its diagonal and mirrored; the
-diagonal itself comes from the recursion of variances, without rounding.
+diagonal itself comes from the recursion of variances, without the rounding of an angle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterator
 from functools import partial
 
 import jax
@@ -20,42 +21,301 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.x64 import double_precision
-from leakscope.kernels.composition import integrated_activations, needs_pairs_of_pixels
+from leakscope.kernels.composition import (
+    integrated_activations,
+    needs_pairs_of_pixels,
+    takes_images,
+)
 from leakscope.kernels.dual_tables import dual_table
 from leakscope.kernels.layers import Layer
 from leakscope.kernels.numerical_duals import function_of, slope_of
 from leakscope.kernels.propagation import Context, Covariance, State, Tables, propagate
 
 Array = NDArray[np.floating]
+Layers = tuple[Layer, ...]
+AllTables = tuple[Tables, ...]
 
-# Records on each side of a block without pixels.
+# Records on each side of a block without pixels, and with BLAS out of reach.
 DENSE_BLOCK = 512
-# Where a table cannot be made, every entry is a quadrature of thousands of points.
+DEVICE_BLOCK = 4096
+# Where there is no table, every entry is a quadrature of thousands of points.
 QUADRATURE_BLOCK = 16
 # Bytes of one covariance array of a block of images, for equal pixels and for pairs of them.
-IMAGE_BLOCK_BYTES = 4 * 2**20
+IMAGE_BLOCK_BYTES = 2 * 2**20
 PAIRS_BLOCK_BYTES = 64 * 2**20
-# Arrays of that size alive at once in the compiled pass.
-ALIVE = 4
+# Arrays of a block's size that the compiled pass may hold at once.
+ALIVE = 6
 
 
-def matrix(
-    layers: tuple[Layer, ...], X: Array, Z: Array | None, *, ntk: bool
-) -> Array:
-    """The matrix over X and Z (X itself where Z is None), in the arrays' own precision."""
+def matrix(layers: Layers, X: Array, Z: Array | None = None, *, ntk: bool = False) -> Array:
+    """The matrix over the records of X and Z (X itself where Z is None), in their precision."""
+    columns = X if Z is None else Z
+    _require_room(layers, X, columns)
     with double_precision():
-        own, tables = _own(layers, X, ntk)
-        if Z is not None:
-            both = np.concatenate([own, _own(layers, Z, ntk)[0]])
-            del both
-        columns = X if Z is None else Z
-        if Z is not None:
-            tables = _tables(layers, _ranges(layers, [X, Z]), ntk)
-        out = _start(layers, X, columns, tables)
-        for rows, cols, block in _blocks(layers, X, columns, out, tables, ntk, Z is None):
-            out[rows, cols] = block
-            if Z is None and rows != cols:
-                out[cols, rows] = block.T
+        tables = _tables(layers, [X] if Z is None else [X, Z], ntk)
+        if takes_images(layers):
+            out = np.empty((len(X), len(columns)), X.dtype)
+            _fill_from_images(layers, X, columns, out, tables, ntk, symmetric=Z is None)
+        elif jax.default_backend() == "cpu":
+            out = X @ columns.T
+            _fill_from_products(layers, X, columns, out, tables, ntk, symmetric=Z is None)
+        else:
+            out = np.empty((len(X), len(columns)), X.dtype)
+            _fill_on_device(layers, X, columns, out, tables, ntk, symmetric=Z is None)
         if Z is None:
-            np.fill_diagonal(out, own)
+            np.fill_diagonal(out, _diagonal(layers, X, tables, ntk))
     return out
+
+
+def diagonal(layers: Layers, X: Array, *, ntk: bool = False) -> Array:
+    """k(x, x) for every record."""
+    with double_precision():
+        return _diagonal(layers, X, _tables(layers, [X], ntk), ntk)
+
+
+def evaluate(layers: Layers, x: jax.Array, z: jax.Array, *, ntk: bool = False) -> jax.Array:
+    """The same as JAX code, to be differentiated, in whatever precision the caller works."""
+    if takes_images(layers):
+        state = _image_state(x, z, ntk, needs_pairs_of_pixels(layers))
+    else:
+        scale = 1.0 / x.shape[1]
+        state = _dense_state(
+            scale * (x @ z.T), scale * (x * x).sum(1), scale * (z * z).sum(1), ntk
+        )
+    return _result(propagate(layers, state, Context()).pair, ntk)
+
+
+def _fill_from_products(
+    layers: Layers, X: Array, Z: Array, out: Array, tables: AllTables, ntk: bool, symmetric: bool
+) -> None:
+    q1 = _mean_squares(X)
+    q2 = q1 if symmetric else _mean_squares(Z)
+    scale = 1.0 / X.shape[1]
+    size = _dense_size(layers, tables, ntk, DENSE_BLOCK)
+    for rows, columns in _places(len(X), len(Z), (size, size), symmetric):
+        block = _dense_block(
+            layers, out[rows, columns], q1[rows], q2[columns], scale, tables, ntk
+        )
+        _put(out, rows, columns, np.asarray(block), symmetric)
+
+
+def _fill_on_device(
+    layers: Layers, X: Array, Z: Array, out: Array, tables: AllTables, ntk: bool, symmetric: bool
+) -> None:
+    x = jnp.asarray(X)
+    z = x if symmetric else jnp.asarray(Z)
+    size = _dense_size(layers, tables, ntk, DEVICE_BLOCK)
+    for rows, columns in _places(len(X), len(Z), (size, size), symmetric):
+        block = _product_block(layers, x[rows], z[columns], tables, ntk)
+        _put(out, rows, columns, np.asarray(block), symmetric)
+
+
+def _fill_from_images(
+    layers: Layers, X: Array, Z: Array, out: Array, tables: AllTables, ntk: bool, symmetric: bool
+) -> None:
+    size = _image_size(layers, X, tables, ntk)
+    shape = (min(size, len(X)), min(size, len(Z)))
+    for rows, columns in _places(len(X), len(Z), shape, symmetric):
+        x, z = _padded(X[rows], shape[0]), _padded(Z[columns], shape[1])
+        block = np.asarray(_image_block(layers, x, z, tables, ntk))
+        kept = block[: rows.stop - rows.start, : columns.stop - columns.start]
+        _put(out, rows, columns, kept, symmetric)
+
+
+def _places(
+    n: int, m: int, shape: tuple[int, int], symmetric: bool
+) -> Iterator[tuple[slice, slice]]:
+    for top in range(0, n, shape[0]):
+        for left in range(top if symmetric else 0, m, shape[1]):
+            yield slice(top, min(top + shape[0], n)), slice(left, min(left + shape[1], m))
+
+
+def _put(out: Array, rows: slice, columns: slice, block: Array, symmetric: bool) -> None:
+    out[rows, columns] = block
+    if symmetric and rows == columns:
+        # Above the diagonal and mirrored: the two halves of a block round differently.
+        upper = np.triu(block)
+        out[rows, columns] = upper + np.triu(block, 1).T
+    elif symmetric:
+        out[columns, rows] = block.T
+
+
+def _padded(images: Array, count: int) -> Array:
+    """As many images as every block has, so that the pass is compiled for one size only."""
+    missing = count - len(images)
+    return images if missing == 0 else np.concatenate([images, np.repeat(images[:1], missing, 0)])
+
+
+def _diagonal(layers: Layers, X: Array, tables: AllTables, ntk: bool) -> Array:
+    if not takes_images(layers):
+        return np.asarray(_dense_diagonal(layers, _mean_squares(X), tables, ntk))
+    size = max(1, min(len(X), _image_size(layers, X, tables, ntk) ** 2))
+    parts = [
+        np.asarray(_image_diagonal(layers, _padded(X[start : start + size], size), tables, ntk))
+        for start in range(0, len(X), size)
+    ]
+    return np.concatenate(parts)[: len(X)] if parts else np.empty(0, X.dtype)
+
+
+def _tables(layers: Layers, datasets: list[Array], ntk: bool) -> AllTables:
+    """A table for each activation without a formula, over the deviations these data have.
+
+    Beyond pooling the variances depend on pairs of pixels; from there on there are no tables.
+    """
+    phis = integrated_activations(layers)
+    if not phis:
+        return ()
+    before = next(
+        (i for i, layer in enumerate(layers) if needs_pairs_of_pixels((layer,))), len(layers)
+    )
+    found = [_ranges(layers[:before], data) for data in datasets]
+    tables: list[Tables] = []
+    for place, phi in enumerate(phis):
+        if place >= len(found[0]):
+            tables.append((None, None))
+            continue
+        low = math.sqrt(min(ranges[place][0] for ranges in found))
+        high = math.sqrt(max(ranges[place][1] for ranges in found))
+        function = function_of(phi)
+        slope = dual_table(slope_of(function), low, high) if ntk else None
+        tables.append((dual_table(function, low, high), slope))
+    return tuple(tables)
+
+
+def _ranges(layers: Layers, X: Array) -> list[tuple[float, float]]:
+    images = X.ndim == 4
+    step = max(1, IMAGE_BLOCK_BYTES // X[0].nbytes) if images else max(len(X), 1)
+    found: list[list[tuple[float, float]]] = []
+    for start in range(0, len(X), step):
+        part = X[start : start + step]
+        q = (part * part).mean(axis=3).transpose(1, 2, 0) if images else _mean_squares(part)
+        found.append([(float(a), float(b)) for a, b in _variance_ranges(layers, q, images)])
+    return [
+        (min(r[i][0] for r in found), max(r[i][1] for r in found)) for i in range(len(found[0]))
+    ]
+
+
+def _mean_squares(X: Array) -> Array:
+    result: Array = np.einsum("ij,ij->i", X, X) / X.dtype.type(X.shape[1])
+    return result
+
+
+def _needs_quadrature(layers: Layers, tables: AllTables, ntk: bool) -> bool:
+    return any(value is None or (ntk and slope is None) for value, slope in tables)
+
+
+def _dense_size(layers: Layers, tables: AllTables, ntk: bool, otherwise: int) -> int:
+    return QUADRATURE_BLOCK if _needs_quadrature(layers, tables, ntk) else otherwise
+
+
+def _image_size(layers: Layers, X: Array, tables: AllTables, ntk: bool) -> int:
+    limit = PAIRS_BLOCK_BYTES if needs_pairs_of_pixels(layers) else IMAGE_BLOCK_BYTES
+    size = math.isqrt(max(1, limit // _bytes_of_a_pair(layers, X)))
+    return min(size, QUADRATURE_BLOCK) if _needs_quadrature(layers, tables, ntk) else size
+
+
+def _bytes_of_a_pair(layers: Layers, X: Array) -> int:
+    pixels = X.shape[1] * X.shape[2]
+    return (pixels**2 if needs_pairs_of_pixels(layers) else pixels) * X.itemsize
+
+
+def _require_room(layers: Layers, X: Array, Z: Array) -> None:
+    needed = len(X) * len(Z) * X.itemsize
+    remedy = "audit fewer records, or ask for float32"
+    if takes_images(layers):
+        pair = _bytes_of_a_pair(layers, X)
+        limit = PAIRS_BLOCK_BYTES if needs_pairs_of_pixels(layers) else IMAGE_BLOCK_BYTES
+        needed += ALIVE * max(pair, limit)
+        remedy += ", or use smaller images or flatten() instead of pooling"
+    require_memory(needed, f"the kernel matrix of {len(X)} by {len(Z)} records", remedy)
+
+
+def _result(covariance: Covariance | None, ntk: bool) -> jax.Array:
+    assert covariance is not None
+    if not ntk:
+        return covariance.nngp
+    assert covariance.ntk is not None
+    return covariance.ntk
+
+
+def _covariance(nngp: jax.Array, ntk: bool) -> Covariance:
+    return Covariance(nngp, jnp.zeros_like(nngp) if ntk else None)
+
+
+def _dense_state(
+    pair: jax.Array | None, q1: jax.Array, q2: jax.Array | None, ntk: bool, pixels: bool = False
+) -> State:
+    return State(
+        first=_covariance(q1, ntk),
+        second=None if q2 is None else _covariance(q2, ntk),
+        pair=None if pair is None else _covariance(pair, ntk),
+        pixels=pixels,
+        all_pairs=False,
+    )
+
+
+def _image_state(x: jax.Array, z: jax.Array | None, ntk: bool, all_pairs: bool) -> State:
+    """Inner products over channels, of equal pixels or of all pairs of them."""
+    scale = 1.0 / x.shape[3]
+    side = "ahwc,axyc->hwxya" if all_pairs else "ahwc,ahwc->hwa"
+    pair = "ahwc,bxyc->hwxyab" if all_pairs else "ahwc,bhwc->hwab"
+    return State(
+        first=_covariance(scale * jnp.einsum(side, x, x), ntk),
+        second=None if z is None else _covariance(scale * jnp.einsum(side, z, z), ntk),
+        pair=None if z is None else _covariance(scale * jnp.einsum(pair, x, z), ntk),
+        pixels=True,
+        all_pairs=all_pairs,
+    )
+
+
+@partial(jax.jit, static_argnums=(0, 6))
+def _dense_block(
+    layers: Layers,
+    products: jax.Array,
+    q1: jax.Array,
+    q2: jax.Array,
+    scale: float,
+    tables: AllTables,
+    ntk: bool,
+) -> jax.Array:
+    state = _dense_state(scale * products, q1, q2, ntk)
+    return _result(propagate(layers, state, Context(iter(tables))).pair, ntk)
+
+
+@partial(jax.jit, static_argnums=(0, 4))
+def _product_block(
+    layers: Layers, x: jax.Array, z: jax.Array, tables: AllTables, ntk: bool
+) -> jax.Array:
+    scale = 1.0 / x.shape[1]
+    q1, q2 = scale * (x * x).sum(1), scale * (z * z).sum(1)
+    state = _dense_state(scale * (x @ z.T), q1, q2, ntk)
+    return _result(propagate(layers, state, Context(iter(tables))).pair, ntk)
+
+
+@partial(jax.jit, static_argnums=(0, 4))
+def _image_block(
+    layers: Layers, x: jax.Array, z: jax.Array, tables: AllTables, ntk: bool
+) -> jax.Array:
+    state = _image_state(x, z, ntk, needs_pairs_of_pixels(layers))
+    return _result(propagate(layers, state, Context(iter(tables))).pair, ntk)
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _dense_diagonal(layers: Layers, q: jax.Array, tables: AllTables, ntk: bool) -> jax.Array:
+    state = _dense_state(None, q, None, ntk)
+    return _result(propagate(layers, state, Context(iter(tables))).first, ntk)
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _image_diagonal(layers: Layers, x: jax.Array, tables: AllTables, ntk: bool) -> jax.Array:
+    state = _image_state(x, None, ntk, needs_pairs_of_pixels(layers))
+    return _result(propagate(layers, state, Context(iter(tables))).first, ntk)
+
+
+@partial(jax.jit, static_argnums=(0, 2))
+def _variance_ranges(
+    layers: Layers, q: jax.Array, images: bool
+) -> list[tuple[jax.Array, jax.Array]]:
+    ranges: list[tuple[jax.Array, jax.Array]] = []
+    propagate(layers, _dense_state(None, q, None, False, images), Context(None, ranges))
+    return ranges

@@ -35,6 +35,8 @@ def convolve(array: jax.Array, layer: Conv, axes: Axes) -> jax.Array:
         for axis in moving:
             widths[axis] = (before, after)
         padded = jnp.pad(array, widths, mode="wrap" if layer.padding == "circular" else "constant")
+        # Without the barrier the compiler would compute what is shifted anew for every shift.
+        padded = jax.lax.optimization_barrier(padded)
         array = _sum_of_shifts(padded, moving, size, stride, count) / size
     return array
 

@@ -103,6 +103,12 @@ class InducedKernel:
     residual: FloatArray
     inducing: NDArray[np.intp]
 
+    def scaled(self, scale: float) -> InducedKernel:
+        """The same for ``scale`` times the kernel."""
+        if scale == 1.0:
+            return self
+        return InducedKernel(self.V * np.sqrt(scale), self.residual * scale, self.inducing)
+
 
 def induce(X: ArrayLike, kernel: Kernel, inducing: int = INDUCING) -> InducedKernel:
     """Draw the inducing records and see all others through them."""
