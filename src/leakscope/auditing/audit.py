@@ -23,12 +23,13 @@ from leakscope.auditing.checks import (
 )
 from leakscope.auditing.kernel_choice import kernel_from_settings
 from leakscope.auditing.result import AuditResult
-from leakscope.auditing.routes import INDUCING, Computed, Request, Wanted, compute
+from leakscope.auditing.routes import Computed, Request, Wanted, compute
 from leakscope.errors import InputError
 from leakscope.io.datasets import Dataset, RecordId
 from leakscope.io.preparation import prepare
 from leakscope.io.results import DatasetEntry
 from leakscope.io.settings import AuditSettings
+from leakscope.lood.fitc import INDUCING
 
 OnStage = Callable[[str], None]
 

@@ -66,9 +66,7 @@ def takes_images(layers: tuple[Layer, ...]) -> bool:
 
 def needs_pairs_of_pixels(layers: tuple[Layer, ...]) -> bool:
     """Whether covariances between different pixels matter: pooling mixes them."""
-    return any(
-        isinstance(layer, (GlobalAveragePool, AveragePool)) for layer in every_layer(layers)
-    )
+    return any(isinstance(layer, (GlobalAveragePool, AveragePool)) for layer in every_layer(layers))
 
 
 def integrated_activations(layers: tuple[Layer, ...]) -> list[Activation]:
@@ -124,9 +122,7 @@ def _after(layer: Layer, stand: Stand) -> Stand:
             raise InputError(f"a {type(layer).__name__} is not a layer: use those of kernels.")
 
 
-def _after_residual(
-    branch: tuple[Layer, ...], skip: tuple[Layer, ...], stand: Stand
-) -> Stand:
+def _after_residual(branch: tuple[Layer, ...], skip: tuple[Layer, ...], stand: Stand) -> Stand:
     end, around = _walk(branch, stand), _walk(skip, stand)
     weights = any(isinstance(layer, (Dense, Conv)) for layer in every_layer(branch))
     if not (weights and end.normal):

@@ -61,9 +61,7 @@ class DualTable(NamedTuple):
         (now, before), _ = jax.lax.scan(
             clenshaw, (nothing, nothing), self.coefficients.astype(k.dtype)[:0:-1]
         )
-        last = jnp.einsum(
-            "...c,...c->...", first @ self.coefficients[0].astype(k.dtype), second
-        )
+        last = jnp.einsum("...c,...c->...", first @ self.coefficients[0].astype(k.dtype), second)
         return last + x * now - before
 
     def _polynomials(self, s: jax.Array, count: int) -> jax.Array:
@@ -79,10 +77,12 @@ def dual_table(function: Function, low: float, high: float) -> DualTable | None:
 
     To be called in 64 bits.
     """
-    # Rounded outwards, so that similar data share a table, and equal standard deviations
-    # (normalised inputs) still have an interval to interpolate on.
-    grain = 10.0 ** np.floor(np.log10(max(high, 1e-6)) - 1.0)
-    return _table(function, max(np.floor(low / grain - 1e-6), 0.0) * grain, (np.floor(high / grain) + 1) * grain)
+    # Rounded outwards to steps of a tenth: layers and datasets that are alike share a table, and
+    # equal standard deviations (normalised inputs) still have an interval to interpolate on.
+    step = np.log(1.1)
+    top = np.exp(step * (np.floor(np.log(max(high, 1e-6)) / step) + 1.0))
+    bottom = np.exp(step * np.floor(np.log(low) / step - 1e-6)) if low > 1e-3 * top else 0.0
+    return _table(function, float(bottom), float(top))
 
 
 @lru_cache(maxsize=128)
@@ -96,9 +96,7 @@ def _table(function: Function, low: float, high: float) -> DualTable | None:
     for rank, degree in DEGREES:
         table = _fit(function, low, high, rank, degree)
         got = np.asarray(
-            table(
-                jnp.asarray(s1 * s2 * np.cos(theta)), jnp.asarray(s1**2), jnp.asarray(s2**2)
-            )
+            table(jnp.asarray(s1 * s2 * np.cos(theta)), jnp.asarray(s1**2), jnp.asarray(s2**2))
         )
         if np.max(np.abs(got - expected)) <= TOLERANCE * scale:
             return table
@@ -130,7 +128,9 @@ def _grid(function: Function, s: jax.Array, theta: jax.Array) -> jax.Array:
     """E at one angle and all pairs of standard deviations: the quadrature as a matrix product."""
     across, along, weights = (a.ravel() for a in polar_rule(theta, FINE_NODES))
     u, v = s[:, None] * across, s[:, None] * along
-    return (function(u) * weights) @ function(v).T + (function(-u) * weights) @ function(-v).T
+    upper: jax.Array = (function(u) * weights) @ function(v).T
+    lower: jax.Array = (function(-u) * weights) @ function(-v).T
+    return upper + lower
 
 
 _at_angle = jax.jit(_grid, static_argnums=0)

@@ -17,6 +17,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from leakscope.errors import InputError
 from leakscope.kernels import numerical_duals
@@ -120,7 +121,13 @@ def _inverse_root(q: jax.Array) -> jax.Array:
 
 
 def _correlation(k: jax.Array, q1: jax.Array, q2: jax.Array) -> jax.Array:
-    return jnp.clip(k * _inverse_root(q1) * _inverse_root(q2), -1.0, 1.0)
+    """k / sqrt(q1 q2); a few units of rounding from the ends is at the end.
+
+    Equal records then have angle zero, not the root of a rounding error.
+    """
+    cosine = k * _inverse_root(q1) * _inverse_root(q2)
+    end = jnp.abs(cosine) > 1.0 - 8.0 * float(np.finfo(cosine.dtype).eps)
+    return jnp.where(end, jnp.sign(cosine), cosine)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -158,9 +165,7 @@ def _piecewise_linear_jvp(
     return value, _piecewise_constant(alpha, k, q1, q2) * dk + by_q1 * dq1 + by_q2 * dq2
 
 
-def _piecewise_constant(
-    alpha: float, k: jax.Array, q1: jax.Array, q2: jax.Array
-) -> jax.Array:
+def _piecewise_constant(alpha: float, k: jax.Array, q1: jax.Array, q2: jax.Array) -> jax.Array:
     """E[phi' phi'] of the same: the arc-cosine kernel of order 0."""
     bend = (1.0 - alpha) ** 2 / (2.0 * jnp.pi)
     return 0.5 * (1.0 + alpha**2) - bend * _angle(_correlation(k, q1, q2))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 # arcsin(w) = w + w z p(z) / q(z), z = w^2 <= 1/4: coefficients of FreeBSD's msun, e_asin.c.
 NUMERATOR = (
@@ -57,7 +58,7 @@ def _arcsin_jvp(
 
 def floored(squared_sine: jax.Array) -> jax.Array:
     """Kept away from zero by less than rounding, so that what divides by its root is finite."""
-    return jnp.maximum(squared_sine, jnp.finfo(squared_sine.dtype).eps ** 2)
+    return jnp.maximum(squared_sine, float(np.finfo(squared_sine.dtype).eps) ** 2)
 
 
 def _reduced(c: jax.Array) -> tuple[jax.Array, jax.Array]:

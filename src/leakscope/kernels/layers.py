@@ -90,9 +90,7 @@ class LayerNorm:
         if not (np.isfinite(self.epsilon) and self.epsilon > 0.0):
             raise InputError(f"layer_norm: epsilon must be positive, but it is {self.epsilon}.")
         if self.over not in ("channels", "all"):
-            raise InputError(
-                f"layer_norm: over must be channels or all, but it is {self.over!r}."
-            )
+            raise InputError(f"layer_norm: over must be channels or all, but it is {self.over!r}.")
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,7 @@ def dense(weight_variance: float = 2.0, bias_variance: float = 0.0) -> Dense:
     >>> kernels.dense(weight_variance=2.0)
     Dense(weight_variance=2.0, bias_variance=0.0)
     """
-    return Dense(weight_variance, bias_variance)
+    return Dense(float(weight_variance), float(bias_variance))
 
 
 def conv(
@@ -139,12 +137,11 @@ def conv(
     """
     if isinstance(padding, int):
         padding = (padding, padding)
-    return Conv(_pair(filter_size), _pair(strides), padding, weight_variance, bias_variance)
+    weight, bias = float(weight_variance), float(bias_variance)
+    return Conv(_pair(filter_size), _pair(strides), padding, weight, bias)
 
 
-def activation(
-    name: str | Activation | Callable[[Any], Any], alpha: float | None = None
-) -> Apply:
+def activation(name: str | Activation | Callable[[Any], Any], alpha: float | None = None) -> Apply:
     """An activation function on every unit, by name or as a function.
 
     Examples
@@ -194,9 +191,7 @@ def average_pool(
     return AveragePool(_pair(window), _pair(window if strides is None else strides))
 
 
-def layer_norm(
-    epsilon: float = 1e-5, over: Literal["channels", "all"] = "channels"
-) -> LayerNorm:
+def layer_norm(epsilon: float = 1e-5, over: Literal["channels", "all"] = "channels") -> LayerNorm:
     """Layer normalisation, over the channels of each pixel or over all units of the layer.
 
     Examples

@@ -67,8 +67,7 @@ class Network:
         from leakscope.kernels import network_matrix
 
         layers, rows = self._read(X, "X", dtype)
-        result: FloatArray = network_matrix.diagonal(layers, rows)
-        return result
+        return network_matrix.diagonal(layers, rows)
 
     def ntk(
         self, X: ArrayLike, Z: ArrayLike | None = None, *, dtype: DTypeLike = np.float64
@@ -106,7 +105,9 @@ class Network:
         one, other = jnp.asarray(x), jnp.asarray(z)
         single = 3 if takes_images(layers) and self.input_shape is None else 1
         alone = (one.ndim == single, other.ndim == single)
-        one, other = (a[None] if is_one else a for a, is_one in zip((one, other), alone, strict=True))
+        one, other = (
+            a[None] if is_one else a for a, is_one in zip((one, other), alone, strict=True)
+        )
         result = network_matrix.evaluate(layers, self._arranged(one), self._arranged(other))
         result = result[0] if alone[0] else result
         return result[..., 0] if alone[1] else result
@@ -132,8 +133,7 @@ class Network:
         if Z is not None:
             columns = self._read(Z, "Z", dtype)[1]
             require_same_columns("network", rows, columns)
-        result: FloatArray = network_matrix.matrix(layers, rows, columns, ntk=ntk)
-        return result
+        return network_matrix.matrix(layers, rows, columns, ntk=ntk)
 
     def _layers(self) -> tuple[Layer, ...]:
         """Without a leading flatten: rows need only their inner products, not those of pixels."""
@@ -143,22 +143,21 @@ class Network:
         self, values: ArrayLike, name: str, dtype: DTypeLike
     ) -> tuple[tuple[Layer, ...], NDArray[Any]]:
         array = numbers(values, name, precision(dtype))
-        images = takes_images(self.layers)
-        if images and self.input_shape is None and array.ndim != 4:
+        flat = not takes_images(self._layers())
+        wanted = 2 if flat or self.input_shape is not None else 4
+        # Where the network flattens images at once, rows are as good.
+        if array.ndim != wanted and not (flat and takes_images(self.layers)):
+            form = "records by features" if wanted == 2 else "records, height, width, channels"
             raise InputError(
-                f"network: {name} must be images, (records, height, width, channels), or "
-                f"input_shape must be given, but its shape is {array.shape}."
-            )
-        if not (images and self.input_shape is None) and array.ndim != 2:
-            raise InputError(
-                f"network: {name} must have two dimensions, records by features, but its shape "
-                f"is {array.shape}."
+                f"network: {name} must have {wanted} dimensions ({form}), but its shape is "
+                f"{array.shape}"
+                + ("." if wanted == 2 else "; input_shape lets images come as rows.")
             )
         return self._layers(), np.ascontiguousarray(self._arranged(array))
 
     def _arranged(self, array: Any) -> Any:
         """Images from rows, channels at the end; rows from images that are flattened at once."""
-        if self.input_shape is not None and takes_images(self.layers):
+        if self.input_shape is not None and array.ndim == 2:
             features = int(np.prod(self.input_shape))
             if array.shape[1] != features:
                 raise InputError(
@@ -202,7 +201,7 @@ def nngp(
     """
     if not isinstance(depth, (int, np.integer)) or isinstance(depth, bool) or depth < 1:
         raise InputError(f"nngp: depth must be a whole number of at least 1, but it is {depth}.")
-    weights = Dense(weight_variance, bias_variance)
+    weights = Dense(float(weight_variance), float(bias_variance))
     hidden = (Apply(as_activation(activation)), weights)
     return Network((weights, *(hidden * int(depth))))
 

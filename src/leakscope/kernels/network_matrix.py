@@ -31,7 +31,8 @@ from leakscope.kernels.layers import Layer
 from leakscope.kernels.numerical_duals import function_of, slope_of
 from leakscope.kernels.propagation import Context, Covariance, State, Tables, propagate
 
-Array = NDArray[np.floating]
+# float64 or, where it was asked for, float32.
+Array = NDArray[np.float64]
 Layers = tuple[Layer, ...]
 AllTables = tuple[Tables, ...]
 
@@ -79,9 +80,7 @@ def evaluate(layers: Layers, x: jax.Array, z: jax.Array, *, ntk: bool = False) -
         state = _image_state(x, z, ntk, needs_pairs_of_pixels(layers))
     else:
         scale = 1.0 / x.shape[1]
-        state = _dense_state(
-            scale * (x @ z.T), scale * (x * x).sum(1), scale * (z * z).sum(1), ntk
-        )
+        state = _dense_state(scale * (x @ z.T), scale * (x * x).sum(1), scale * (z * z).sum(1), ntk)
     return _result(propagate(layers, state, Context()).pair, ntk)
 
 
@@ -93,9 +92,7 @@ def _fill_from_products(
     scale = 1.0 / X.shape[1]
     size = _dense_size(layers, tables, ntk, DENSE_BLOCK)
     for rows, columns in _places(len(X), len(Z), (size, size), symmetric):
-        block = _dense_block(
-            layers, out[rows, columns], q1[rows], q2[columns], scale, tables, ntk
-        )
+        block = _dense_block(layers, out[rows, columns], q1[rows], q2[columns], scale, tables, ntk)
         _put(out, rows, columns, np.asarray(block), symmetric)
 
 
@@ -148,7 +145,7 @@ def _padded(images: Array, count: int) -> Array:
 
 def _diagonal(layers: Layers, X: Array, tables: AllTables, ntk: bool) -> Array:
     if not takes_images(layers):
-        return np.asarray(_dense_diagonal(layers, _mean_squares(X), tables, ntk))
+        return np.array(_dense_diagonal(layers, jnp.asarray(_mean_squares(X)), tables, ntk))
     size = max(1, min(len(X), _image_size(layers, X, tables, ntk) ** 2))
     parts = [
         np.asarray(_image_diagonal(layers, _padded(X[start : start + size], size), tables, ntk))
@@ -216,7 +213,7 @@ def _image_size(layers: Layers, X: Array, tables: AllTables, ntk: bool) -> int:
 
 def _bytes_of_a_pair(layers: Layers, X: Array) -> int:
     pixels = X.shape[1] * X.shape[2]
-    return (pixels**2 if needs_pairs_of_pixels(layers) else pixels) * X.itemsize
+    return int(pixels**2 if needs_pairs_of_pixels(layers) else pixels) * X.itemsize
 
 
 def _require_room(layers: Layers, X: Array, Z: Array) -> None:
@@ -300,7 +297,7 @@ def _image_block(
     return _result(propagate(layers, state, Context(iter(tables))).pair, ntk)
 
 
-@partial(jax.jit, static_argnums=(0, 3))
+# Not compiled: it is a few vectors, and compiling takes longer than they do.
 def _dense_diagonal(layers: Layers, q: jax.Array, tables: AllTables, ntk: bool) -> jax.Array:
     state = _dense_state(None, q, None, ntk)
     return _result(propagate(layers, state, Context(iter(tables))).first, ntk)

@@ -139,12 +139,10 @@ def polar(
     return total
 
 
-def polar_rule(
-    theta: jax.Array, nodes: tuple[int, int]
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+def polar_rule(theta: jax.Array, nodes: tuple[int, int]) -> tuple[jax.Array, jax.Array, jax.Array]:
     """u/s1, v/s2 and weights at the nodes where v > 0; v < 0 is their mirror image."""
-    points, lengths = np.polynomial.legendre.leggauss(nodes[0])
-    points, lengths = 0.5 * (points + 1.0), 0.5 * lengths
+    ticks, widths = np.polynomial.legendre.leggauss(nodes[0])
+    points, lengths = (jnp.asarray(a, theta.dtype) for a in (0.5 * (ticks + 1.0), 0.5 * widths))
     radius, radial_weights = (jnp.asarray(a, theta.dtype) for a in radial_rule(nodes[1]))
     theta = theta[..., None]
     # u > 0 on the first arc, u < 0 on the second.
@@ -152,7 +150,9 @@ def polar_rule(
     psi_all = jnp.concatenate(psi, axis=-1)
     arc_weights = jnp.concatenate([(jnp.pi - theta) * lengths, theta * lengths], axis=-1)
     # Without the barrier the compiler would take the cosines anew at every radius.
-    across, along = jax.lax.optimization_barrier((jnp.cos(psi_all), jnp.cos(psi_all - theta)))
+    across, along = jax.lax.optimization_barrier(  # type: ignore[no-untyped-call, unused-ignore]
+        (jnp.cos(psi_all), jnp.cos(psi_all - theta))
+    )
     weights = arc_weights[..., None] * radial_weights / (2.0 * jnp.pi)
     return across[..., None] * radius, along[..., None] * radius, weights
 
@@ -183,7 +183,9 @@ def _gauss_rule(t: FloatArray, w: FloatArray, count: int) -> tuple[FloatArray, F
         following = (t - centre[place]) * now - (side[place - 1] if place else 0.0) * before
         side[place] = np.sqrt(np.sum(w * following * following))
         before, now = now, following / side[place]
-    nodes, vectors = np.linalg.eigh(np.diag(centre) + np.diag(side[:-1], 1) + np.diag(side[:-1], -1))
+    nodes, vectors = np.linalg.eigh(
+        np.diag(centre) + np.diag(side[:-1], 1) + np.diag(side[:-1], -1)
+    )
     return nodes, vectors[0] ** 2 * w.sum()
 
 

@@ -180,16 +180,16 @@ def _apply_to_side(
     phi: Activation, side: Covariance, q: jax.Array, state: State, tables: Tables
 ) -> Covariance:
     variance = duals.variance(phi, q)
-    slope = None if side.ntk is None else duals.derivative_variance(phi, q)
+    ntk, slope = side.ntk, duals.derivative_variance(phi, q)
     if not state.all_pairs:
-        return Covariance(variance, None if slope is None else side.ntk * slope)
+        return Covariance(variance, None if ntk is None else ntk * slope)
     full = _apply_to_pairs(phi, side, q[:, :, None, None], q[None, None], tables)
     rows, columns = (i.ravel() for i in jnp.indices(q.shape[:2]))
     place = (rows, columns, rows, columns)
     nngp = full.nngp.at[place].set(variance.reshape(-1, q.shape[-1]))
-    if full.ntk is None or slope is None:
+    if full.ntk is None or ntk is None:
         return Covariance(nngp)
-    own = _diagonal(side.ntk) * slope
+    own = _diagonal(ntk) * slope
     return Covariance(nngp, full.ntk.at[place].set(own.reshape(-1, q.shape[-1])))
 
 
@@ -197,14 +197,10 @@ def _apply_to_pairs(
     phi: Activation, pair: Covariance, q1: jax.Array, q2: jax.Array, tables: Tables
 ) -> Covariance:
     value, slope = tables
-    nngp = (
-        duals.covariance(phi, pair.nngp, q1, q2) if value is None else value(pair.nngp, q1, q2)
-    )
+    nngp = duals.covariance(phi, pair.nngp, q1, q2) if value is None else value(pair.nngp, q1, q2)
     if pair.ntk is None:
         return Covariance(nngp)
-    factor = (
-        duals.derivative(phi, pair.nngp, q1, q2) if slope is None else slope(pair.nngp, q1, q2)
-    )
+    factor = duals.derivative(phi, pair.nngp, q1, q2) if slope is None else slope(pair.nngp, q1, q2)
     return Covariance(nngp, pair.ntk * factor)
 
 

@@ -36,7 +36,7 @@ def convolve(array: jax.Array, layer: Conv, axes: Axes) -> jax.Array:
             widths[axis] = (before, after)
         padded = jnp.pad(array, widths, mode="wrap" if layer.padding == "circular" else "constant")
         # Without the barrier the compiler would compute what is shifted anew for every shift.
-        padded = jax.lax.optimization_barrier(padded)
+        padded = jax.lax.optimization_barrier(padded)  # type: ignore[no-untyped-call, unused-ignore]
         array = _sum_of_shifts(padded, moving, size, stride, count) / size
     return array
 
@@ -52,13 +52,12 @@ def pool(array: jax.Array, layer: AveragePool, axes: Axes) -> jax.Array:
                 f"{array.shape[moving[0]]} pixels."
             )
         for axis in moving:
+            array = jax.lax.optimization_barrier(array)  # type: ignore[no-untyped-call, unused-ignore]
             array = _sum_of_shifts(array, (axis,), size, stride, count) / size
     return array
 
 
-def margins(
-    pixels: int, size: int, stride: int, layer: Conv, direction: int
-) -> tuple[int, int]:
+def margins(pixels: int, size: int, stride: int, layer: Conv, direction: int) -> tuple[int, int]:
     """Pixels added before and after; ``same`` puts the odd one after, as TensorFlow does."""
     if isinstance(layer.padding, tuple):
         return layer.padding[direction], layer.padding[direction]

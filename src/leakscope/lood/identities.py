@@ -107,10 +107,8 @@ def _relative_error(
     """How the errors of h_i, m_i and a_i reach the KL, to first order."""
     relative_excess = found.relative_error_h + found.relative_error_m
     # d(x - log(1 + x)) = x^2/(1 + x) dx/x
-    free_error = (
-        found.a.shape[1] * 0.5 * excess * (excess / (1.0 + excess)) * relative_excess
-    )
-    # kl_label is scale times |a_i|^2; where a label agrees exactly, a_i = 0, its error is quadratic.
+    free_error = found.a.shape[1] * 0.5 * excess * (excess / (1.0 + excess)) * relative_excess
+    # kl_label is scale times |a_i|^2; where a label agrees exactly, its error is quadratic.
     scale = 0.5 * excess / found.m
     size = np.sqrt(np.sum(found.a**2, axis=1))
     label_error = scale * found.error_a * (2.0 * size + found.error_a) + kl_label * (

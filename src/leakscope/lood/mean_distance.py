@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,10 @@ from leakscope.kernels import RBF, Kernel
 from leakscope.lood.all_records import checked_targets, require_positive
 
 FloatArray = NDArray[np.float64]
+
+# Untyped on purpose: the stubs of this function change from one release to the next.
+_minimize: Any = optimize.minimize
+
 Regime = Literal["far", "close", "between"]
 
 # S is far where the others leave it this share of its prior variance, and close where its label
@@ -255,7 +259,7 @@ def find_non_optimal_point(
 
     rng = np.random.default_rng(random_state)
     first = rng.uniform(box[:, 0], box[:, 1], size=(starts, len(box)))
-    runs = [optimize.minimize(length, x, bounds=bounds, method="L-BFGS-B") for x in first]
+    runs = [_minimize(length, x, bounds=bounds, method="L-BFGS-B") for x in first]
     point = np.asarray(min(runs, key=lambda run: float(run.fun)).x, dtype=np.float64)
     label = float(label_of(point))
     return NonOptimalPoint(
@@ -282,7 +286,7 @@ def kernel_gradient(kernel: Kernel, query: FloatArray, rows: FloatArray) -> Floa
 def _climb(trained: _Trained, point: FloatArray, label: FloatArray) -> FloatArray:
     """The query with the largest mean distance that is reached from the point."""
     scale = max(trained.mean_distance(point, label, point), np.finfo(np.float64).tiny)
-    found = optimize.minimize(
+    found = _minimize(
         lambda q: -trained.mean_distance(point, label, q) / scale,
         point,
         jac=lambda q: -trained.gradient(point, label, q) / scale,
@@ -306,9 +310,7 @@ def _train(X: ArrayLike, y: ArrayLike, kernel: Kernel, noise_variance: float) ->
     return _Trained(rows, outputs, resolved, noise_variance, lower, weights)
 
 
-def _point(
-    trained: _Trained, point: ArrayLike, label: ArrayLike
-) -> tuple[FloatArray, FloatArray]:
+def _point(trained: _Trained, point: ArrayLike, label: ArrayLike) -> tuple[FloatArray, FloatArray]:
     spot = np.asarray(point, dtype=np.float64)
     target = np.atleast_1d(np.asarray(label, dtype=np.float64))
     if spot.shape != trained.rows.shape[1:]:

@@ -1,10 +1,10 @@
 """The coordinates in which two posteriors differ, and everything that is computed from them.
 
 The two laws of what the model says at q queries, with and without g left-out records, differ only
-in r <= min(g, q) coordinates: with Sigma' the covariance with the records and Sigma = Sigma' + U U^T
-the one without (U is q x g), the coordinates are those of U^T Sigma'^{-1} f(Q), and everything
-orthogonal to them has the same conditional law under both.  Scaled and turned, coordinate i of
-output c is
+in r <= min(g, q) coordinates: with Sigma' the covariance with the records and the one without them
+Sigma = Sigma' + U U^T (U is q x g), the coordinates are those of U^T Sigma'^{-1} f(Q), and
+everything orthogonal to them has the same conditional law under both.  Scaled and turned,
+coordinate i of output c is
 
     N(sqrt(x_i) t_ic, 1) with the records,    N(0, 1 + x_i) without them,
 

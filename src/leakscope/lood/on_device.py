@@ -1,0 +1,103 @@
+"""All records on an accelerator: kernel, factorisation and inverse diagonal without leaving it.
+
+Symbols as in `leakscope.lood.identities`; the linear algebra is
+`leakscope._numerics.device_cholesky`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope._numerics.x64 import double_precision
+from leakscope.errors import InputError
+from leakscope.lood.all_records import ERROR_SHARE, checked_targets, probes, require_positive
+from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
+from leakscope.lood.leave_one_out import LeaveOneOut
+
+if TYPE_CHECKING:
+    from leakscope.kernels.network import Network
+
+FloatArray = NDArray[np.float64]
+
+
+def device_records(
+    X: FloatArray, y: FloatArray, *, kernel: Network, noise_variance: float
+) -> LeaveOneOut:
+    """Every record's laws with and without it, computed where JAX computes.
+
+    The answer of `all_records` for a network kernel, without ever holding its matrix on the
+    host.  Meant for a GPU, where the matrix must fit about twice; on a CPU `all_records` is
+    quicker.  Leverages far below one have fewer digits than there, which the trust flag counts
+    in.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels, lood
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.standard_normal((40, 3)), rng.standard_normal(40)
+    >>> k = kernels.nngp(depth=2)
+    >>> there = lood.device_records(X, y, kernel=k, noise_variance=0.1)
+    >>> here = lood.all_records(k(X), y, noise_variance=0.1)
+    >>> bool(np.allclose(there.kl, here.kl, rtol=1e-8))
+    True
+    """
+    function: Any = getattr(kernel, "jax", None)
+    if function is None:
+        raise InputError(
+            "the device route needs a kernel with JAX code, such as nngp or sequential; "
+            f"{type(kernel).__name__} has none."
+        )
+    features = np.asarray(X, dtype=np.float64)
+    targets = checked_targets(y, len(features), "the dataset")
+    require_positive(noise_variance, "noise_variance")
+    outputs = targets.reshape(len(targets), -1)
+    prior = np.asarray(kernel.diagonal(features))
+    with double_precision():
+        solved, m, norm, inverse_norm = _linear_algebra(
+            features, np.column_stack([outputs, probes(len(targets))]), function, noise_variance
+        )
+    a = solved[:, : outputs.shape[1]]
+    reach = np.mean(solved[:, outputs.shape[1] :] ** 2, axis=1)
+    leverage = np.clip(1.0 - noise_variance * m, prior / norm, prior / (prior + noise_variance))
+    error_matrix = ERROR_SHARE * EPS * norm
+    relative_m = error_matrix * reach / m
+    found = Leverages(
+        leverage=leverage,
+        m=m,
+        a=a,
+        relative_error_h=(EPS + relative_m) * noise_variance * m / leverage,
+        relative_error_m=relative_m,
+        error_a=error_matrix * np.sqrt(reach) * np.linalg.norm(a),
+    )
+    return laws_from_leverages(
+        found,
+        targets,
+        noise_variance=noise_variance,
+        condition_number=norm * inverse_norm,
+        route="dense",
+    )
+
+
+def _linear_algebra(
+    features: FloatArray, right: FloatArray, function: Any, noise_variance: float
+) -> tuple[FloatArray, FloatArray, float, float]:
+    """M^{-1} times ``right``, the diagonal of M^{-1}, the 1-norm of M and the norm of M^{-1}."""
+    import jax.numpy as jnp
+
+    from leakscope._numerics import device_cholesky as device
+
+    matrix = device.upper_triangle(jnp.asarray(features), function)
+    norm = device.one_norm(matrix) + noise_variance
+    factor = device.factorise(matrix, jnp.asarray(noise_variance))
+    if not bool(jnp.isfinite(factor[-1, -1])):
+        raise InputError(
+            f"the kernel matrix with noise_variance {noise_variance:g} on its diagonal is not "
+            "positive definite in float64: raise noise_variance, or check for repeated records."
+        )
+    solved = np.asarray(device.solve(factor, jnp.asarray(right)))
+    inverse_norm = float(device.largest_of_inverse(factor))
+    return solved, np.asarray(device.inverse_diagonal(factor)), norm, inverse_norm

@@ -1,0 +1,234 @@
+"""LOOD as a function of the queries, in JAX, for many sets of queries at once.
+
+Symbols as in :mod:`leakscope.lood.distinguish`: M = K_D'D' + s2 I = L L^T over all records,
+a = M^{-1} y, G the left-out group, V = M^{-1} E_G, [M^{-1}]_GG^{-1} = R R^T.  With
+
+    U = K_QD' V R        Sigma' = K_QQ - (L^{-1} K_D'Q)^T (L^{-1} K_D'Q)        t = R^T a_G
+
+the two posteriors at Q are Sigma = Sigma' + U U^T and mu = mu' - U t, so that with
+W = U^T Sigma'^{-1} U
+
+    KL(without || with) = (C/2) [tr W - log det(I + W)] + (1/2) sum_c t_c^T W t_c      (Def. C.3)
+    mean distance       = (1/2) sum_c ||U t_c||^2                                      (Def. C.1).
+
+L^{-1} and V R are computed once; a step of the search then costs O(n d + n^2) for each query,
+where refitting would cost O(n^3).
+
+Under **data-dependent normalisation** (App. D.4) the mean and the deviation of the training set
+belong to the model, so that leaving out a record moves every other one.  Two fits are then kept,
+each with its own statistics, and Def. C.3 is used as it stands.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from leakscope.errors import InputError
+from leakscope.kernels import Kernel
+from leakscope.lood.all_records import checked_problem
+from leakscope.lood.kernel_in_jax import JaxKernel, as_jax
+
+FloatArray = NDArray[np.float64]
+Objective = Literal["kl", "mean_distance"]
+
+# Noise on every answer, as a share of its prior variance: it keeps Sigma' positive definite when
+# two queries meet, and can only lower the KL.  The values that are reported have none of it.
+JITTER = 1e-10
+
+
+class Fixed(NamedTuple):
+    """What stays the same while the queries move; preprocessing does not depend on the record."""
+
+    rows: jax.Array | FloatArray
+    inverse_factor: jax.Array | FloatArray
+    columns: jax.Array | FloatArray
+    score: jax.Array | FloatArray
+
+
+class Fit(NamedTuple):
+    """One Gaussian process on records normalised by their own mean and deviation."""
+
+    mean: jax.Array | FloatArray
+    deviation: jax.Array | FloatArray
+    rows: jax.Array | FloatArray
+    inverse_factor: jax.Array | FloatArray
+    a: jax.Array | FloatArray
+
+
+class Normalised(NamedTuple):
+    """The processes with and without the group, under data-dependent normalisation."""
+
+    with_group: Fit
+    without_group: Fit
+
+
+Problem = Fixed | Normalised
+
+
+def fixed_problem(
+    rows: FloatArray,
+    targets: FloatArray,
+    group: NDArray[np.intp],
+    kernel: Kernel,
+    noise_variance: float,
+) -> Fixed:
+    """Factorise once; keep what a step needs."""
+    inverse_factor, a = _fitted(rows, targets, kernel, noise_variance)
+    V = inverse_factor.T @ inverse_factor[:, group]
+    eigenvalues, eigenvectors = np.linalg.eigh(0.5 * (V[group] + V[group].T))
+    R = eigenvectors / np.sqrt(eigenvalues)
+    return Fixed(rows, inverse_factor, V @ R, R.T @ a[group])
+
+
+def normalised_problem(
+    rows: FloatArray,
+    targets: FloatArray,
+    group: NDArray[np.intp],
+    kernel: Kernel,
+    noise_variance: float,
+    channels: int,
+) -> Normalised:
+    """Two fits, each on records normalised channel by channel over its own training set."""
+    others = np.delete(np.arange(len(rows)), group)
+    fits = []
+    for kept in (np.arange(len(rows)), others):
+        mean, deviation = channel_statistics(rows[kept], channels)
+        scaled = (rows[kept] - mean) / deviation
+        fits.append(
+            Fit(mean, deviation, scaled, *_fitted(scaled, targets[kept], kernel, noise_variance))
+        )
+    return Normalised(*fits)
+
+
+def channel_statistics(rows: FloatArray, channels: int) -> tuple[FloatArray, FloatArray]:
+    """Mean and deviation of each channel, one number a feature; feature j is of channel j mod c."""
+    if channels < 1 or rows.shape[1] % channels:
+        raise InputError(
+            f"normalise_channels must divide the {rows.shape[1]} features, but it is {channels}."
+        )
+    pixels = rows.reshape(-1, channels)
+    repeats = rows.shape[1] // channels
+    deviation = pixels.std(axis=0)
+    deviation[deviation == 0.0] = 1.0
+    return np.tile(pixels.mean(axis=0), repeats), np.tile(deviation, repeats)
+
+
+def _fitted(
+    rows: FloatArray, targets: FloatArray, kernel: Kernel, noise_variance: float
+) -> tuple[FloatArray, FloatArray]:
+    """L^{-1} and (n, C) a = M^{-1} y."""
+    matrix, checked = checked_problem(kernel(rows), targets, noise_variance)
+    noisy = matrix + noise_variance * np.eye(len(matrix))
+    try:
+        lower = np.linalg.cholesky(noisy)
+    except np.linalg.LinAlgError:
+        raise InputError(
+            f"the kernel matrix with noise_variance {noise_variance:g} on its diagonal is not "
+            "positive definite in float64: raise noise_variance, or check for repeated records."
+        ) from None
+    inverse = linalg.solve_triangular(lower, np.eye(len(lower)), lower=True)
+    return inverse, inverse.T @ (inverse @ checked.reshape(len(checked), -1))
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def lood(kernel: Kernel, objective: Objective, problem: Problem, queries: jax.Array) -> jax.Array:
+    """(S,) LOOD of S sets of queries, (S, q, d)."""
+    k = as_jax(kernel)
+    if isinstance(problem, Fixed):
+        return _fixed_lood(k, objective, problem, queries)
+    return _normalised_lood(k, objective, problem, queries)
+
+
+def signed(kernel, problem, queries):
+    k = as_jax(kernel)
+    rows, inverse_factor, columns, score = (jnp.asarray(part) for part in problem)
+    cross, covariance = _at(k, rows, inverse_factor, queries)
+    U = cross @ columns
+    return jnp.arcsinh(U[:, 0, 0] / jnp.sqrt(covariance[:, 0, 0]))
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def log_lood_and_slope(
+    kernel: Kernel, objective: Objective, problem: Problem, queries: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """(S,) the logarithm of LOOD and its gradient (S, q, d).
+
+    Far from the record LOOD is smaller by orders of magnitude, but its logarithm is not flat.
+    """
+
+    def total(moved: jax.Array) -> tuple[jax.Array, jax.Array]:
+        if objective == "correlation":
+            value = signed(kernel, problem, moved)
+        else:
+            value = jnp.log(lood(kernel, objective, problem, moved) + jnp.finfo(moved.dtype).tiny)
+        return value.sum(), value
+
+    (_, value), slope = jax.value_and_grad(total, has_aux=True)(queries)
+    return value, jnp.nan_to_num(slope, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _at(
+    k: JaxKernel, rows: jax.Array, inverse_factor: jax.Array, queries: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """K_QD' (S, q, n) and the posterior covariance (S, q, q), with the jitter."""
+    sets, count, features = queries.shape
+    cross = k(queries.reshape(-1, features), rows)
+    half = (cross @ inverse_factor.T).reshape(sets, count, -1)
+    prior = jax.vmap(lambda asked: k(asked, asked))(queries)
+    covariance = prior - jnp.einsum("sin,sjn->sij", half, half)
+    own = jnp.diagonal(prior, axis1=1, axis2=2)
+    floor = JITTER * own[:, :, None] * jnp.eye(count)
+    return cross.reshape(sets, count, -1), covariance + jax.lax.stop_gradient(floor)
+
+
+def _fixed_lood(
+    k: JaxKernel, objective: Objective, problem: Fixed, queries: jax.Array
+) -> jax.Array:
+    rows, inverse_factor, columns, score = (jnp.asarray(part) for part in problem)
+    cross, covariance = _at(k, rows, inverse_factor, queries)
+    U = cross @ columns
+    if objective == "mean_distance":
+        return 0.5 * ((U @ score) ** 2).sum(axis=(1, 2))
+    lower = jnp.linalg.cholesky(covariance)
+    half = jax.scipy.linalg.solve_triangular(lower, U, lower=True)
+    W = jnp.einsum("sji,sjk->sik", half, half)
+    free = jnp.trace(W, axis1=1, axis2=2) - _log_determinant(jnp.eye(W.shape[1]) + W)
+    label = jnp.einsum("ic,sij,jc->s", score, W, score)
+    return 0.5 * (score.shape[1] * free + label)
+
+
+def _normalised_lood(
+    k: JaxKernel, objective: Objective, problem: Normalised, queries: jax.Array
+) -> jax.Array:
+    means, covariances = [], []
+    for fit in problem:
+        asked = (queries - jnp.asarray(fit.mean)) / jnp.asarray(fit.deviation)
+        cross, covariance = _at(
+            k, jnp.asarray(fit.rows), jnp.asarray(fit.inverse_factor), asked
+        )
+        means.append(cross @ jnp.asarray(fit.a))
+        covariances.append(covariance)
+    shift = means[0] - means[1]
+    if objective == "mean_distance":
+        return 0.5 * (shift**2).sum(axis=(1, 2))
+    lower, other = (jnp.linalg.cholesky(covariance) for covariance in covariances)
+    ratio = jax.scipy.linalg.solve_triangular(lower, other, lower=True)
+    moved = jax.scipy.linalg.solve_triangular(lower, shift, lower=True)
+    logs = _log_diagonal(lower) - _log_diagonal(other)
+    free = (ratio**2).sum(axis=(1, 2)) - queries.shape[1] + 2.0 * logs
+    return 0.5 * (shift.shape[2] * free + (moved**2).sum(axis=(1, 2)))
+
+
+def _log_determinant(matrix: jax.Array) -> jax.Array:
+    return 2.0 * _log_diagonal(jnp.linalg.cholesky(matrix))
+
+
+def _log_diagonal(lower: jax.Array) -> jax.Array:
+    return jnp.log(jnp.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)

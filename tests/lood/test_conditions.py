@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from leakscope import kernels, lood
+
+
+class Written:
+    """A kernel by its formula on two arrays of vectors."""
+
+    def __init__(self, formula):
+        self.formula = formula
+
+    def __call__(self, X, Z=None):
+        X, Z = np.asarray(X), np.asarray(X if Z is None else Z)
+        return self.formula(X[:, None, :], Z[None, :, :])
+
+    def diagonal(self, X):
+        return np.array([self(row[None, :])[0, 0] for row in np.asarray(X)])
+
+
+def distance(x, z):
+    return np.sqrt(np.sum((x - z) ** 2, axis=-1))
+
+
+def cosine(x, z):
+    return np.sum(x * z, axis=-1) / np.sqrt(np.sum(x * x, axis=-1) * np.sum(z * z, axis=-1))
+
+
+def matern32(x, z):
+    r = np.sqrt(3.0) * distance(x, z)
+    return (1 + r) * np.exp(-r)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "normalised", "stationary"),
+    [
+        (kernels.rbf(1.0), True, True),
+        (kernels.rbf(1e-3), True, True),
+        (kernels.rbf(300.0, 5.0), True, True),
+        (Written(lambda x, z: np.exp(-distance(x, z))), True, False),
+        (Written(matern32), True, True),
+        (Written(lambda x, z: np.sum(x * z, axis=-1)), False, False),
+        (Written(cosine), True, True),
+        (Written(lambda x, z: (1 + np.sum(x * z, axis=-1)) ** 2), False, False),
+    ],
+    ids=["rbf", "short", "long", "laplace", "matern32", "linear", "cosine", "polynomial"],
+)
+def test_known_kernels(kernel, normalised, stationary):
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    found = lood.stationarity_conditions(kernel, X)
+    assert (found.normalised, found.stationary) == (normalised, stationary)
+    first, second = found.assumptions()
+    assert (first.holds, second.holds) == (normalised, stationary)
+    assert ("need not be" in first.evidence) == (not (normalised and stationary))
+
+
+def test_a_kernel_on_the_sphere():
+    """The linear kernel is normalised on the sphere, and still has a slope along the record."""
+    X = np.random.default_rng(1).normal(size=(30, 4))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    found = lood.stationarity_conditions(Written(lambda x, z: np.sum(x * z, axis=-1)), X)
+    assert (found.normalised, found.stationary) == (True, False)

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from brute_force import kl_multivariate, refit_group
+
+from leakscope import InputError, kernels, lood, measures
+
+KERNEL = kernels.rbf(1.0)
+
+
+@pytest.fixture(params=[1, 3])
+def data(request):
+    rng = np.random.default_rng(request.param)
+    y = rng.normal(size=20 if request.param == 1 else (20, request.param))
+    return rng.normal(size=(20, 2)), y, rng.normal(size=(4, 2))
+
+
+def test_against_refitting_every_record_at_every_query(data):
+    X, y, queries = data
+    found = lood.influence(X, y, queries, KERNEL, 0.05)
+    assert found.kl.shape == found.mean_distance.shape == (20, 4)
+    for i in range(0, 20, 3):
+        for j in range(4):
+            q = queries[j : j + 1]
+            laws = refit_group(KERNEL(X), y, 0.05, KERNEL(X, q), KERNEL(q), [i], np.longdouble)
+            assert found.kl[i, j] == pytest.approx(
+                float(kl_multivariate(laws[1], laws[0])), rel=1e-9
+            )
+            assert found.kl_reverse[i, j] == pytest.approx(
+                float(kl_multivariate(laws[0], laws[1])), rel=1e-9
+            )
+            half = 0.5 * float(((laws[0][0] - laws[1][0]) ** 2).sum())
+            assert found.mean_distance[i, j] == pytest.approx(half, rel=1e-9)
+
+
+def test_at_the_records_themselves_the_diagonal_is_the_audit(data):
+    X, y, _ = data
+    found = lood.influence(X, y, None, KERNEL, 0.05)
+    everyone = lood.all_records(KERNEL(X), y, noise_variance=0.05)
+    np.testing.assert_allclose(np.diagonal(found.kl), everyone.kl, rtol=1e-11)
+    np.testing.assert_allclose(np.diagonal(found.mean_distance), found.memorisation, rtol=1e-11)
+    asked = lood.influence(X, y, X, KERNEL, 0.05)
+    np.testing.assert_allclose(found.kl, asked.kl, rtol=1e-8)
+    np.testing.assert_allclose(found.mean_distance, asked.mean_distance, rtol=1e-8)
+    # The record itself is the most revealing query, in KL; in mean distance it need not be.
+    assert (found.kl <= np.diagonal(found.kl)[:, None] * (1 + 1e-9)).all()
+
+
+def test_the_pairs_are_the_same_laws(data):
+    X, y, queries = data
+    found = lood.influence(X, y, queries, KERNEL, 0.05)
+    pair = found.law_pair()
+    assert pair.batch_shape == (20, 4)
+    np.testing.assert_allclose(measures.kl(pair), found.kl, rtol=1e-8)
+
+
+def test_refusals():
+    X, y = np.arange(6.0)[:, None], np.zeros(6)
+    with pytest.raises(InputError, match="queries must be rows"):
+        lood.influence(X, y, [1.0, 2.0], KERNEL, 0.1)
+    with pytest.raises(InputError, match="query 1 has no variance left"):
+        lood.influence(np.repeat(X, 2, axis=0), np.zeros(12), [[9.0], [1.0]], KERNEL, 2e-15)
+
+
+def test_too_large_is_refused(monkeypatch):
+    monkeypatch.setattr("leakscope._numerics.memory.available_memory", lambda: 0)
+    with pytest.raises(InputError, match="influence of 6 records on 2 queries needs"):
+        lood.influence(np.zeros((6, 1)), np.zeros(6), np.zeros((2, 1)), KERNEL, 0.1)

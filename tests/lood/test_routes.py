@@ -1,0 +1,165 @@
+"""The feature-space and FITC routes against the dense one and against refitting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from brute_force import refit_features
+
+from leakscope import InputError, kernels, lood
+from leakscope.lood import features, fitc
+
+
+@pytest.mark.parametrize("outputs", [1, 4])
+@pytest.mark.parametrize("noise", [1e-4, 0.1, 100.0])
+def test_features_against_refitting(outputs, noise):
+    rng = np.random.default_rng(0)
+    phi, y = rng.normal(size=(50, 4)), rng.normal(size=50 if outputs == 1 else (50, outputs))
+    found = lood.audit_features(phi, y, noise)
+    exact = refit_features(phi, y, noise, np.longdouble, list(range(50)))
+    np.testing.assert_allclose(found.kl, exact.kl().astype(float), rtol=1e-9)
+    np.testing.assert_allclose(found.mean_without, exact.mean_without.astype(float), rtol=1e-8)
+    np.testing.assert_allclose(found.variance_with, exact.variance_with.astype(float), rtol=1e-10)
+    assert found.trusted.all()
+    assert found.route == "features"
+
+
+def test_features_in_blocks_and_in_float32(monkeypatch, tmp_path):
+    rng = np.random.default_rng(1)
+    phi, y = rng.normal(size=(101, 3)).astype(np.float32), rng.normal(size=101)
+    whole = lood.audit_features(phi, y, 0.1)
+    monkeypatch.setattr(features, "BLOCK_BYTES", 8 * 3 * 7)
+    np.save(tmp_path / "phi.npy", phi)
+    parts = lood.audit_features(np.load(tmp_path / "phi.npy", mmap_mode="r"), y, 0.1)
+    np.testing.assert_allclose(parts.kl, whole.kl, rtol=1e-11)
+
+
+def test_features_flag_what_float64_cannot_say():
+    """A record alone in its direction, and noise far below it: 1 - h is rounding."""
+    rng = np.random.default_rng(2)
+    phi = rng.normal(size=(60, 3))
+    phi[:, 2] = 0.0
+    phi[7] = [0.0, 0.0, 1e4]
+    found = lood.audit_features(phi, rng.normal(size=60), 1e-4)
+    assert not found.trusted[7]
+    assert found.trusted[:7].all()
+
+
+@pytest.mark.parametrize(
+    ("phi", "y", "noise", "sentence"),
+    [
+        (np.zeros(3), np.zeros(3), 0.1, "records by features"),
+        (np.ones((3, 2)), np.zeros(4), 0.1, "phi has 3 records"),
+        (np.array([[1.0, 2.0], [np.nan, 1.0]]), np.zeros(2), 0.1, "not finite in row 1"),
+        (np.array([[1.0, 2.0], [0.0, 0.0]]), np.zeros(2), 0.1, "row 1 are all zero"),
+        (np.array([["a", "b"]]), np.zeros(1), 0.1, "numbers only"),
+        (np.ones((3, 2)), np.zeros(3), 0.0, "noise_variance must be positive"),
+        (np.full((3, 2), 1e9), np.zeros(3), 1e-9, "too small beside these features"),
+    ],
+)
+def test_features_refusals(phi, y, noise, sentence):
+    with pytest.raises(InputError, match=sentence):
+        lood.audit_features(phi, y, noise)
+
+
+class Polynomial:
+    """k(x, z) = (x.z)^2 of two inputs: three features."""
+
+    def __init__(self, honest=True):
+        self.honest = honest
+
+    def __call__(self, X, Z=None):
+        return (np.asarray(X) @ np.asarray(X if Z is None else Z).T) ** 2
+
+    def diagonal(self, X):
+        return np.sum(np.asarray(X) ** 2, axis=1) ** 2
+
+    def resolved(self, X):
+        return self
+
+    def describe(self):
+        return {"name": "polynomial"}
+
+    def features(self, X):
+        a, b = np.asarray(X).T
+        cross = a * b * np.sqrt(2.0)
+        return np.column_stack([a * a, b * b, cross if self.honest else a])
+
+
+class Linear:
+    def __call__(self, X, Z=None):
+        return 2.0 * np.asarray(X) @ np.asarray(X if Z is None else Z).T + 0.5
+
+    def diagonal(self, X):
+        return 2.0 * np.sum(np.asarray(X) ** 2, axis=1) + 0.5
+
+    def resolved(self, X):
+        return self
+
+    def describe(self):
+        return {"name": "linear", "variance": 2.0, "bias_variance": 0.5}
+
+
+def test_finite_features_are_found_and_checked():
+    X = np.random.default_rng(3).normal(size=(20, 2))
+    assert features.finite_features(Polynomial(), X).shape == (20, 3)
+    assert features.finite_features(Linear(), X).shape == (20, 3)
+    assert features.finite_features(Polynomial(honest=False), X) is None
+    assert features.finite_features(kernels.rbf(1.0), X) is None
+
+
+def test_two_hundred_thousand_records_at_once():
+    rng = np.random.default_rng(4)
+    phi, y = rng.normal(size=(200_000, 5)).astype(np.float32), rng.normal(size=200_000)
+    found = lood.audit_features(phi, y, 0.1)
+    assert found.trusted.all()
+    assert found.kl.shape == (200_000,)
+
+
+def test_fitc_with_all_records_inducing_is_dense():
+    rng = np.random.default_rng(5)
+    X, y, kernel = rng.normal(size=(80, 3)), rng.normal(size=(80, 2)), kernels.rbf(1.0)
+    close = lood.fitc_records(fitc.induce(X, kernel, 80), y, 0.1)
+    dense = lood.all_records(kernel(X), y, noise_variance=0.1)
+    np.testing.assert_allclose(close.kl, dense.kl, rtol=1e-6)
+    np.testing.assert_allclose(close.mean_without, dense.mean_without, rtol=1e-5, atol=1e-8)
+
+
+def test_fitc_is_the_dense_audit_of_its_own_kernel_matrix():
+    rng = np.random.default_rng(6)
+    X, y, kernel = rng.normal(size=(60, 3)), rng.normal(size=60), kernels.rbf(1.5)
+    induced = fitc.induce(X, kernel, 15)
+    u = induced.inducing
+    Q = kernel(X, X[u]) @ np.linalg.solve(kernel(X[u]), kernel(X[u], X))
+    matrix = 0.5 * (Q + Q.T)
+    np.fill_diagonal(matrix, 1.0)
+    for scale, noise in ((1.0, 0.05), (3.0, 0.05)):
+        close = lood.fitc_records(induced.scaled(scale), y, noise)
+        dense = lood.all_records(scale * matrix, y, noise_variance=noise)
+        np.testing.assert_allclose(close.kl, dense.kl, rtol=1e-5)
+        np.testing.assert_allclose(close.leverage, dense.leverage, rtol=1e-6)
+    assert close.provenance().method == "asymptotic"
+
+
+def test_fitc_keeps_outliers():
+    rng = np.random.default_rng(7)
+    X = np.vstack([rng.normal(size=(300, 3)), [[9.0, 9.0, 9.0]]])
+    y = np.append(np.sin(X[:300, 0]), 4.0)
+    kernel = kernels.rbf(2.0)
+    induced = fitc.induce(X, kernel, 40)
+    assert 300 not in induced.inducing
+    close = lood.fitc_records(induced, y, 0.1)
+    dense = lood.all_records(kernel(X), y, noise_variance=0.1)
+    assert np.argmax(close.kl) == 300
+    assert close.kl[300] == pytest.approx(dense.kl[300], rel=0.05)
+
+
+def test_the_error_is_measured_on_a_subsample():
+    rng = np.random.default_rng(8)
+    X, y = rng.normal(size=(500, 2)), rng.normal(size=500)
+    error = lood.approximation_error(X, y, kernels.rbf(1.0), 0.1, inducing=125, checked=200)
+    assert (error.records, error.inducing) == (200, 50)
+    assert 0 <= error.median_relative_error <= error.largest_relative_error
+    assert 0.9 < error.rank_correlation <= 1
+    assert error.top_shared > 10
+    assert "200 records with 50 inducing" in error.sentence()
