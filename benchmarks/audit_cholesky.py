@@ -1,20 +1,29 @@
 """Auditing all n records against one Cholesky factorisation, and against refitting each.
 
-Everything is timed in this one run and printed as ratios.  The kernel matrix is given.  Refitting
-is timed on a few records and multiplied: two fits a record, on the cached kernel matrix.
+Everything is timed in this one run and printed as ratios.  The kernel matrix is given; the audit
+includes the measures (KL in both directions, advantage, AUC).  Refitting is timed on a few records
+and multiplied: two fits a record, on the cached kernel matrix.  The noise sweep (four more levels)
+and one eigendecomposition, which could serve all levels instead, are set apart.  A second table
+has the n x q influence matrix against q.  Arguments: the sizes n, by default 500 to 10000.
+
+On a machine that others use too, set OPENBLAS_NUM_THREADS=1: two threads that wait for each other
+measure the neighbours.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, lapack
+from scipy.linalg import cho_factor, cho_solve, eigh, lapack
 
-from leakscope import kernels, lood
+from leakscope import kernels, lood, measures
 
-SIZES = (500, 1000, 2000, 4000)
+SIZES = tuple(int(n) for n in sys.argv[1:]) or (500, 1000, 2000, 5000, 10_000)
+QUERIES = (1, 10, 100, 1000, 4000)
+EIGEN_UP_TO = 2000
 NOISE = 0.01
 REFITS = 3
 
@@ -36,6 +45,14 @@ def factorise(kernel: np.ndarray) -> None:
     lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
 
 
+def audit(kernel: np.ndarray, y: np.ndarray) -> None:
+    pair = lood.all_records(kernel, y, noise_variance=NOISE).law_pair()
+    measures.kl(pair)
+    measures.kl(pair, "member_to_nonmember")
+    measures.advantage(pair)
+    measures.auc(pair)
+
+
 def refit(kernel: np.ndarray, y: np.ndarray, record: int) -> None:
     """Mean and variance at the record, with it and without it."""
     everyone = np.arange(len(y))
@@ -49,25 +66,41 @@ def refit(kernel: np.ndarray, y: np.ndarray, record: int) -> None:
 
 def main() -> None:
     rng = np.random.default_rng(0)
-    print("| n | Cholesky, s | audit, s | audit / Cholesky | refit all / audit |")
-    print("|---|---|---|---|---|")
+    print("| n | Cholesky, s | audit / Cholesky | refit all / audit | sweep / Cholesky | eigh / C |")
+    print("|---|---|---|---|---|---|")
     for n in SIZES:
         X, y = rng.normal(size=(n, 20)), rng.normal(size=n)
         kernel = kernels.rbf(4.0)(X)
-        cholesky, audit = best_of_each(
-            [
-                lambda k=kernel: factorise(k),
-                lambda k=kernel, t=y: lood.all_records(k, t, noise_variance=NOISE),
-            ]
+        cholesky, audited = best_of_each(
+            [lambda k=kernel: factorise(k), lambda k=kernel, t=y: audit(k, t)],
+            repeats=5 if n <= 5000 else 2,
         )
         (refits,) = best_of_each(
             [lambda k=kernel, t=y: [refit(k, t, i) for i in range(REFITS)]], repeats=1
         )
-        each = refits / REFITS
-        print(
-            f"| {n} | {cholesky:.3f} | {audit:.3f} | {audit / cholesky:.1f} | "
-            f"{each * n / audit:.0f} |"
+        known = lood.all_records(kernel, y, noise_variance=NOISE)
+        (swept,) = best_of_each(
+            [lambda k=kernel, t=y, w=known: lood.sweep_noise(k, t, noise_variance=NOISE, known=w)],
+            repeats=1,
         )
+        eigen = "-"
+        if n <= EIGEN_UP_TO:
+            (seconds,) = best_of_each([lambda k=kernel: eigh(k)], repeats=1)
+            eigen = f"{seconds / cholesky:.1f}"
+        print(
+            f"| {n} | {cholesky:.3f} | {audited / cholesky:.2f} | "
+            f"{refits / REFITS * n / audited:.0f} | {swept / cholesky:.1f} | {eigen} |",
+            flush=True,
+        )
+    n = 2000
+    X, y = rng.normal(size=(n, 20)), rng.normal(size=n)
+    print("\n| q queries of n = 2000 | influence matrix, s |\n|---|---|")
+    for q in QUERIES:
+        Q = rng.normal(size=(q, 20))
+        (seconds,) = best_of_each(
+            [lambda a=Q: lood.influence(X, y, a, kernels.rbf(4.0), NOISE)], repeats=2
+        )
+        print(f"| {q} | {seconds:.3f} |", flush=True)
 
 
 if __name__ == "__main__":

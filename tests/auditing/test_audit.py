@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import leakscope
-from leakscope import InputError, kernels, measures
+from leakscope import InputError, kernels, lood, measures
 from leakscope.auditing import audit_dataset
 from leakscope.auditing import checks as audit_checks
 from leakscope.auditing.audit import STAGES
@@ -99,14 +100,21 @@ def test_document_is_json_and_sorted(result):
     content = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert [r["record_id"] for r in content["records"]] == list(result.ranking())
     assert content["provenance"]["question"] == "leave_one_out"
-    assert len(content["assumptions"]) == 5
+    assert len(content["assumptions"]) == 7
     assert set(content["timing"]) == set(STAGES)
+    assert (content["route"], content["noise_chosen_by"]) == ("dense", "user")
+    assert "60 x 60" in content["route_reason"]
+    levels = content["sensitivity"]["noise_variances"]
+    assert (levels[0], levels[-1]) == (pytest.approx(0.01), pytest.approx(1.0))
 
 
 def test_stages_are_told_in_order(data):
     seen: list[str] = []
     leakscope.audit(*data, on_stage=seen.append)
     assert seen == list(STAGES)
+    seen.clear()
+    leakscope.audit(*data, on_stage=seen.append, sensitivity=False)
+    assert seen == [name for name in STAGES if name != "sensitivity"]
 
 
 def test_the_verdict_keeps_to_its_words(data, result):
@@ -213,3 +221,137 @@ def test_classes(name):
     result = audit_dataset(read_example(name), AuditSettings())
     assert result.dataset.outputs == (3 if name == "iris" else 1)
     assert np.isfinite(result.advantage).all()
+
+
+def test_ranks_range_over_the_noise(data, result):
+    frame = result.to_frame()
+    assert (frame["rank_low"] <= np.arange(1, 61)).all()
+    assert (frame["rank_high"] >= np.arange(1, 61)).all()
+    assert frame["rank_high"].iloc[0] == 1
+    levels = [
+        leakscope.audit(*data, kernel=kernels.rbf(2.0), noise_variance=v, sensitivity=False)
+        for v in result.sweep.noise_variances
+    ]
+    places = np.array([[level.ranking().index(i) + 1 for i in range(60)] for level in levels])
+    np.testing.assert_array_equal(places.min(axis=0), result.sweep.rank_low)
+    np.testing.assert_array_equal(places.max(axis=0), result.sweep.rank_high)
+    record = levels[0].to_document().records[0]
+    assert (record.rank_low, record.rank_high) == (None, None)
+    assert levels[0].to_document().sensitivity is None
+
+
+@pytest.mark.parametrize("criterion", ["marginal_likelihood", "leave_one_out"])
+def test_the_data_choose_the_noise(data, criterion):
+    X, y = data
+    kernel = kernels.rbf(2.0)
+    result = leakscope.audit(X, y, kernel=kernel, noise_variance=criterion)
+    expected = lood.choose_noise(kernel(X), y, criterion=criterion)
+    assert result.laws.noise_variance == expected.noise_variance
+    document = result.to_document()
+    assert document.noise_chosen_by == criterion
+    assert any(criterion in a.statement for a in document.assumptions)
+    scaled = leakscope.audit(X, y, kernel=kernel, noise_variance=criterion, fit_kernel_scale=True)
+    scale = scaled.noise_choice.kernel_scale
+    assert scaled.kernel["fitted_scale"] == scale
+    again = leakscope.audit(
+        X, y, kernel=kernels.rbf(2.0, scale), noise_variance=scaled.laws.noise_variance
+    )
+    np.testing.assert_allclose(scaled.kl, again.kl, rtol=1e-9)
+    with pytest.raises(InputError, match="must be a number or one of"):
+        leakscope.audit(X, y, noise_variance="guess")
+    with pytest.raises(InputError, match="fitted together with the noise"):
+        leakscope.audit(X, y, fit_kernel_scale=True)
+
+
+def test_linear_kernels_go_through_feature_space(data):
+    X, y = data
+    for kernel in (kernels.linear(), kernels.linear(2.0, 0.3, divide_by_features=True)):
+        quick = leakscope.audit(X, y, kernel=kernel, noise_variance=0.1)
+        dense = leakscope.audit(X, y, kernel=kernel, noise_variance=0.1, route="dense")
+        assert (quick.laws.route, dense.laws.route) == ("features", "dense")
+        assert "in feature space" in quick.route_reason
+        np.testing.assert_allclose(quick.kl, dense.kl, rtol=1e-9)
+        np.testing.assert_allclose(quick.advantage, dense.advantage, rtol=1e-7)
+        np.testing.assert_array_equal(quick.sweep.ranks, dense.sweep.ranks)
+        holds = [a.holds for a in quick.laws.provenance().assumptions if "Thm 4.1" in a.statement]
+        assert holds == [False, False]
+    fitted = leakscope.audit(
+        X, y, kernel=kernels.linear(), noise_variance="leave_one_out", fit_kernel_scale=True
+    )
+    assert fitted.laws.route == "features"
+    with pytest.raises(InputError, match="finitely many features"):
+        leakscope.audit(X, y, route="features")
+
+
+def test_what_does_not_fit_is_approximated_and_said(data, monkeypatch):
+    X, y = data
+    monkeypatch.setattr("leakscope.auditing.routes.available_memory", lambda: 256 * 2**20 + 1)
+    kernel = kernels.rbf(2.0)
+    with pytest.warns(UserWarning, match=r"this audit is approximate \(FITC, 25 inducing"):
+        result = leakscope.audit(X, y, kernel=kernel, noise_variance=0.1, inducing=25)
+    assert result.laws.route == "fitc"
+    assert result.approximation.records == 60
+    assert "approximate" in result.verdict
+    assert result.laws.provenance().method == "asymptotic"
+    assert any("inducing" in a.statement for a in result.laws.provenance().assumptions)
+    assert result.ranking()[0] == 17
+    with pytest.warns(UserWarning, match="approximate"):
+        scaled = leakscope.audit(
+            X, y, kernel=kernel, noise_variance="leave_one_out", fit_kernel_scale=True, inducing=25
+        )
+    assert scaled.noise_choice.kernel_scale != 1.0
+    # So few records are not approximated: the dense route is refused, with its size.
+    monkeypatch.setattr("leakscope._numerics.memory.available_memory", lambda: 0)
+    with pytest.raises(InputError, match="kernel matrix of 60 records needs"):
+        leakscope.audit(X, y, inducing=40)
+
+
+def test_a_route_that_is_not_one(data):
+    with pytest.raises(InputError, match="route must be one of auto, dense, features, fitc"):
+        leakscope.audit(*data, route="scenic")
+
+
+def test_many_outputs_are_measured_in_parts(data, monkeypatch):
+    X, y = data
+    targets = np.column_stack([y, -y, y**2])
+    whole = leakscope.audit(X, targets, noise_variance=0.1)
+    monkeypatch.setattr(sys.modules["leakscope.auditing.audit"], "PAIRS_AT_ONCE", 7)
+    parts = leakscope.audit(X, targets, noise_variance=0.1)
+    np.testing.assert_allclose(parts.advantage, whole.advantage, rtol=1e-12)
+
+
+def test_a_read_only_kernel_matrix_is_no_obstacle(data):
+    class Locked(kernels.RBF):
+        def __call__(self, X, Z=None):
+            matrix = super().__call__(X, Z)
+            matrix.setflags(write=False)
+            return matrix
+
+    X, y = data
+    locked = leakscope.audit(X, y, kernel=Locked(2.0), noise_variance=0.1)
+    open_ = leakscope.audit(X, y, kernel=kernels.rbf(2.0), noise_variance=0.1)
+    np.testing.assert_array_equal(locked.kl, open_.kl)
+
+
+@pytest.mark.parametrize("name", ["rbf", "matern", "linear", "nngp"])
+def test_every_kernel_by_name(name):
+    result = audit_dataset(read_example("iris"), AuditSettings(kernel=name, sensitivity=False))
+    assert result.kernel["name"] == name
+    assert np.isfinite(result.kl).all()
+
+
+def test_options_belong_to_their_kernel():
+    with pytest.raises(InputError, match="depth is no option of the kernel rbf"):
+        audit_dataset(read_example("iris"), AuditSettings(depth=3))
+    deep = audit_dataset(
+        read_example("iris"),
+        AuditSettings(kernel="nngp", depth=5, activation="relu", bias_variance=0.1),
+    )
+    assert (deep.kernel["depth"], deep.kernel["bias_variance"]) == (5, 0.1)
+    assert "depth 5" in deep.verdict
+
+
+def test_ten_classes():
+    result = audit_dataset(read_example("digits"), AuditSettings())
+    assert result.dataset.outputs == 10
+    assert result.laws.trusted.all()

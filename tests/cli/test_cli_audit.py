@@ -49,6 +49,8 @@ def test_json_on_stdout_is_nothing_else(here, capsys):
         "mean_without",
         "variance_without",
         "trusted",
+        "rank_low",
+        "rank_high",
     ):
         assert key in first
     assert content["settings"]["noise_variance"] == 0.01
@@ -64,6 +66,34 @@ def test_file_with_ids_to_a_json_file(here, capsys):
     out, _ = capsys.readouterr()
     assert "The 3 most exposed" in out
     assert read_result("r.json").records[0].record_id.startswith("p")
+
+
+def test_a_network_kernel_from_a_file(here, capsys):
+    rng = np.random.default_rng(0)
+    np.savez(here / "d.npz", X=rng.normal(size=(40, 3)), y=rng.normal(size=40))
+    options = "--kernel nngp --depth 5 --activation relu --noise-variance 0.01 --json -"
+    assert main(["audit", "d.npz", "--target", "y", *options.split()]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["kernel"]["depth"] == 5
+    assert len(content["records"]) == 40
+    kl = [record["kl"] for record in content["records"]]
+    assert kl == sorted(kl, reverse=True)
+    assert {"settings", "assumptions", "timing"} <= set(content)
+
+
+def test_routes_and_noise_by_name(here, capsys):
+    common = ["audit", "--example", "diabetes", "--json", "-"]
+    assert main([*common, "--kernel", "linear", "--no-sensitivity"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["route"] == "features"
+    assert content["sensitivity"] is None
+    assert content["records"][0]["rank_low"] is None
+    options = ["--route", "fitc", "--inducing", "150", "--noise-variance", "marginal_likelihood"]
+    assert main([*common, *options]) == 0
+    out, err = capsys.readouterr()
+    content = json.loads(out)
+    assert (content["route"], content["noise_chosen_by"]) == ("fitc", "marginal_likelihood")
+    assert "warning: this audit is approximate (FITC, 150 inducing records of 442)" in err
 
 
 def test_warnings_are_said_on_stderr(here, capsys):
@@ -89,6 +119,11 @@ def test_warnings_are_said_on_stderr(here, capsys):
         (["--example", "diabetes", "--length-scale", "nan"], "length_scale"),
         (["--example", "diabetes", "--length-scale", "1e12"], "the kernel is constant"),
         (["--example", "diabetes", "--kernel", "magic"], "kernel"),
+        (["--example", "diabetes", "--depth", "3"], "depth is no option of the kernel rbf"),
+        (["--example", "iris", "--kernel", "nngp", "--activation", "magic"], "magic"),
+        (["--example", "diabetes", "--noise-variance", "low"], "number or one of marginal_likeli"),
+        (["--example", "diabetes", "--route", "features"], "finitely many features"),
+        (["--example", "diabetes", "--fit-kernel-scale"], "fitted together with the noise"),
         (["--example", "diabetes", "--scaling", "odd"], "scaling"),
         (["--example", "diabetes", "--top", "-1"], "--top must be zero or more"),
         (["--example", "diabetes", "--json", "no/where.json"], "There is no folder no"),

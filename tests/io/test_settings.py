@@ -10,7 +10,18 @@ from leakscope import InputError, io
     [
         (io.AuditSettings, {"noise_variance": -1}, "noise_variance: .* greater than 0.*-1"),
         (io.AuditSettings, {"noise_variance": float("nan")}, "noise_variance: .*finite"),
-        (io.AuditSettings, {"kernel": "magic"}, "kernel: input should be 'rbf', but it is 'magic'"),
+        (
+            io.AuditSettings,
+            {"noise_variance": "guess"},
+            "number or one of marginal_likelihood, leav",
+        ),
+        (
+            io.AuditSettings,
+            {"kernel": "magic"},
+            "kernel: input should be 'rbf', .*but it is 'magic'",
+        ),
+        (io.AuditSettings, {"depth": 0}, "depth: .*greater than or equal to 1"),
+        (io.AuditSettings, {"route": "scenic"}, "route: .*'auto', 'dense', 'features' or 'fitc'"),
         (io.AuditSettings, {"scaling": "some"}, "scaling: .*'standard' or 'none'"),
         (io.AuditSettings, {"length": 1.0}, "length: extra inputs are not permitted"),
         (io.AuditSettings, {"seed": -1}, "seed: "),
@@ -26,6 +37,14 @@ def test_one_sentence(model, values, sentence):
         io.validated(model, **values)
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [(0.5, 0.5), ("0.5", 0.5), ("1e-3", 1e-3), ("leave_one_out", "leave_one_out")],
+)
+def test_noise_variance_is_a_number_or_a_criterion(given, kept):
+    assert io.AuditSettings(noise_variance=given).noise_variance == kept
 
 
 def test_none_means_the_default():

@@ -21,6 +21,11 @@ def test_everything_read_off_one_factor(matrix):
     assert cholesky.solve(factor, right[:, 0]).shape == (len(matrix),)
     exact = np.linalg.cond(matrix, 1)
     assert exact / 10 <= cholesky.condition_number(factor) <= exact * 1.01
+    half = cholesky.inverse_factor(factor)
+    np.testing.assert_allclose(half.inverse_diagonal(), np.diagonal(inverse), rtol=1e-8)
+    np.testing.assert_array_equal(np.triu(half.packed, 1), np.triu(matrix, 1))
+    whole = cholesky.inverse(half).full()
+    np.testing.assert_allclose(whole, inverse, rtol=1e-7, atol=1e-9)
     packed = cholesky.inverse(factor)
     np.testing.assert_allclose(packed.diagonal(), np.diagonal(inverse), rtol=1e-8)
     np.testing.assert_allclose(packed.squared_column_norms(), (inverse**2).sum(0), rtol=1e-8)
@@ -35,6 +40,7 @@ def test_the_callers_matrix_is_kept(matrix):
     before = matrix.copy()
     factor = cholesky.factorise(matrix)
     packed = factor.packed.copy()
+    cholesky.inverse(cholesky.inverse_factor(factor))
     cholesky.inverse(factor)
     np.testing.assert_array_equal(matrix, before)
     np.testing.assert_array_equal(factor.packed, packed)
@@ -45,6 +51,13 @@ def test_overwriting_uses_no_second_array():
     factor = cholesky.factorise(matrix, overwrite=True)
     assert np.shares_memory(factor.packed, matrix)
     assert np.shares_memory(cholesky.inverse(factor, overwrite=True).packed, matrix)
+
+
+def test_the_matrix_comes_back_from_its_other_triangle(matrix):
+    factor = cholesky.factorise(matrix)
+    half = cholesky.inverse_factor(factor, overwrite=True)
+    again = cholesky.refill(half.packed, np.diagonal(matrix) + 1.0)
+    np.testing.assert_array_equal(again, matrix + np.eye(len(matrix)))
 
 
 def test_indefinite_is_refused():

@@ -133,9 +133,9 @@ def test_no_query_reveals_more_than_the_record_itself():
             own = lood.distinguish(X, y, leave_out=group, kernel=kernel, noise_variance=noise)
             for _ in range(10):
                 size = (int(rng.integers(1, 6)), X.shape[1])
-                near = X[rng.choice(group, size=size[0])] + 10.0 ** rng.uniform(
-                    -4, 1
-                ) * rng.normal(size=size)
+                near = X[rng.choice(group, size=size[0])] + 10.0 ** rng.uniform(-4, 1) * rng.normal(
+                    size=size
+                )
                 other = lood.distinguish(
                     X, y, leave_out=group, queries=near, kernel=kernel, noise_variance=noise
                 )

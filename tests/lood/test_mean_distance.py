@@ -12,7 +12,10 @@ from leakscope.lood.mean_distance import kernel_gradient
 def mean_distance(X, y, point, label, query, kernel, noise):
     """Def. C.1 by two refits."""
     means = []
-    joined = np.vstack([X, point]), np.concatenate([y, np.atleast_1d(label).reshape(1, *y.shape[1:])])
+    joined = (
+        np.vstack([X, point]),
+        np.concatenate([y, np.atleast_1d(label).reshape(1, *y.shape[1:])]),
+    )
     for rows, targets in ((X, y), joined):
         matrix = kernel(rows) + noise * np.eye(len(rows))
         means.append(kernel(query[None, :], rows) @ np.linalg.solve(matrix, targets))

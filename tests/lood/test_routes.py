@@ -97,13 +97,16 @@ class Linear:
         return self
 
     def describe(self):
-        return {"name": "linear", "variance": 2.0, "bias_variance": 0.5}
+        return {"name": "linear", "weight_variance": 2.0, "bias_variance": 0.5}
 
 
 def test_finite_features_are_found_and_checked():
     X = np.random.default_rng(3).normal(size=(20, 2))
     assert features.finite_features(Polynomial(), X).shape == (20, 3)
     assert features.finite_features(Linear(), X).shape == (20, 3)
+    shared = kernels.linear(3.0, bias_variance=0.1, divide_by_features=True)
+    assert features.finite_features(shared, X).shape == (20, 3)
+    assert features.finite_features(kernels.linear(), X).shape == (20, 2)
     assert features.finite_features(Polynomial(honest=False), X) is None
     assert features.finite_features(kernels.rbf(1.0), X) is None
 

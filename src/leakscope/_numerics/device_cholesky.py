@@ -61,9 +61,7 @@ def one_norm(matrix: jax.Array) -> float:
 
 
 @partial(jax.jit, static_argnums=(3,))
-def _absolute_sums(
-    matrix: jax.Array, row: jax.Array, done: jax.Array, size: int
-) -> jax.Array:
+def _absolute_sums(matrix: jax.Array, row: jax.Array, done: jax.Array, size: int) -> jax.Array:
     """What rows ``row`` to ``row + size``, but for those already done, add to the column sums."""
     block = lax.dynamic_slice_in_dim(matrix, row, size)
     rows = row + jnp.arange(size)[:, None]
@@ -86,9 +84,7 @@ def factorise(matrix: jax.Array, shift: jax.Array) -> jax.Array:
 def solve(factor: jax.Array, right: jax.Array) -> jax.Array:
     """M^{-1} times the columns of ``right``."""
     half = lax.linalg.triangular_solve(factor.T, right, left_side=True, lower=True)
-    return lax.linalg.triangular_solve(
-        factor.T, half, left_side=True, lower=True, transpose_a=True
-    )
+    return lax.linalg.triangular_solve(factor.T, half, left_side=True, lower=True, transpose_a=True)
 
 
 def largest_of_inverse(factor: jax.Array, steps: int = 8) -> jax.Array:

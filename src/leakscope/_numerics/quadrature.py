@@ -44,16 +44,3 @@ def growing_panels(
     breaks[..., -1:] = last
     breaks = np.concatenate([np.zeros_like(first), breaks], axis=-1)
     return panels(breaks, order)
-
-
-def smooth_panels(breaks: FloatArray, order: int) -> tuple[FloatArray, FloatArray]:
-    """Like `panels`, for integrands with square-root kinks at the breaks.
-
-    The substitution x = 3u^2 - 2u^3 turns a square root at an end into a smooth function.
-    """
-    nodes, weights = gauss_legendre(order)
-    width = np.diff(breaks, axis=-1)[..., None]
-    x = breaks[..., :-1, None] + width * (nodes * nodes * (3.0 - 2.0 * nodes))
-    w = width * (weights * 6.0 * nodes * (1.0 - nodes))
-    shape = (*breaks.shape[:-1], -1)
-    return x.reshape(shape), w.reshape(shape)

@@ -240,7 +240,7 @@ def _cautions(computed: Computed) -> tuple[str, ...]:
     found: list[str] = []
     if computed.approximation is not None:
         found.append(
-            f"the dense audit does not fit or was not wanted; this one is {computed.route_reason}: "
+            f"this audit is {computed.route_reason}; compared with the exact one "
             f"{computed.approximation.sentence()}."
         )
     if computed.noise_choice is not None and computed.noise_choice.at_bound:

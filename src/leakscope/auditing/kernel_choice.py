@@ -14,9 +14,9 @@ OPTIONS: dict[str, dict[str, str]] = {
     "matern": {
         "length_scale": "length_scale",
         "kernel_variance": "variance",
-        "smoothness": "smoothness",
+        "smoothness": "nu",
     },
-    "linear": {"kernel_variance": "variance", "bias_variance": "bias_variance"},
+    "linear": {"weight_variance": "weight_variance", "bias_variance": "bias_variance"},
     "nngp": {
         "depth": "depth",
         "activation": "activation",

@@ -219,7 +219,7 @@ class AuditResult:
 def _in_words(kernel: dict[str, Any]) -> str:
     """The kernel's name and what matters most of its parameters."""
     words = [str(kernel["name"])]
-    for name in ("length_scale", "smoothness", "depth", "activation"):
+    for name in ("length_scale", "nu", "depth", "activation"):
         value = kernel.get(name)
         if isinstance(value, (int, float, str)):
             shown = f"{value:.4g}" if isinstance(value, float) else str(value)

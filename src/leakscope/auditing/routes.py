@@ -91,7 +91,7 @@ def compute(request: Request, stage: Stage) -> Computed:
         reason = f"exact, in feature space: {phi.shape[1]} features, {count} records"
         return _features(request, phi, stage, reason)
     if request.route == "fitc" or (request.route == "auto" and not _dense_fits(request)):
-        reason = f"approximate (FITC): {min(request.inducing, count)} inducing records of {count}"
+        reason = f"approximate (FITC, {min(request.inducing, count)} inducing records of {count})"
         return _fitc(request, stage, reason)
     return _dense(request, stage, f"exact, by one factorisation of a {count} x {count} matrix")
 
@@ -140,7 +140,8 @@ def _features(request: Request, phi: FloatArray, stage: Stage, reason: str) -> C
     with stage("kernel"):
         choice = _choice(request)
         noise_variance = _noise(request, choice)
-        phi = phi * np.sqrt(_scale(choice))
+        if _scale(choice) != 1.0:
+            phi = phi * np.sqrt(_scale(choice))
         if np.ptp(phi, axis=0).max() == 0.0:
             raise InputError(
                 f"the kernel is constant over these {len(phi)} records: to this kernel they are "

@@ -84,7 +84,7 @@ def audit(
     kernel_variance: Annotated[
         float | None,
         typer.Option(
-            help="Of rbf, matern and linear: the kernel's factor.  [default: 1]",
+            help="Of rbf and matern: the kernel's value at distance zero.  [default: 1]",
             metavar="NUMBER",
             show_default=False,
         ),
@@ -92,7 +92,7 @@ def audit(
     smoothness: Annotated[
         float | None,
         typer.Option(
-            help="Of matern: 0.5, 1.5 or 2.5.  [default: the kernel's own]",
+            help="Of matern: its nu.  [default: 1.5]",
             metavar="NUMBER",
             show_default=False,
         ),
@@ -100,7 +100,7 @@ def audit(
     depth: Annotated[
         int | None,
         typer.Option(
-            help="Of nngp: hidden layers.  [default: the kernel's own]",
+            help="Of nngp: hidden layers.  [default: 3]",
             metavar="COUNT",
             show_default=False,
         ),
@@ -115,7 +115,9 @@ def audit(
     ] = None,
     weight_variance: Annotated[
         float | None,
-        typer.Option(help="Of nngp.  [default: 2]", metavar="NUMBER", show_default=False),
+        typer.Option(
+            help="Of nngp (default 2) and linear (1).", metavar="NUMBER", show_default=False
+        ),
     ] = None,
     bias_variance: Annotated[
         float | None,

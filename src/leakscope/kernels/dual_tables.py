@@ -77,11 +77,11 @@ def dual_table(function: Function, low: float, high: float) -> DualTable | None:
 
     To be called in 64 bits.
     """
-    # Rounded outwards to steps of a tenth: layers and datasets that are alike share a table, and
+    # Rounded outwards to steps of a fifth: layers and datasets that are alike share a table, and
     # equal standard deviations (normalised inputs) still have an interval to interpolate on.
-    step = np.log(1.1)
+    step = np.log(1.2)
     top = np.exp(step * (np.floor(np.log(max(high, 1e-6)) / step) + 1.0))
-    bottom = np.exp(step * np.floor(np.log(low) / step - 1e-6)) if low > 1e-3 * top else 0.0
+    bottom = np.exp(step * np.floor(np.log(low) / step - 1e-6)) if low > BEND else 0.0
     return _table(function, float(bottom), float(top))
 
 
@@ -95,9 +95,7 @@ def _table(function: Function, low: float, high: float) -> DualTable | None:
     scale = max(float(np.max(np.abs(expected[:2]))), np.finfo(float).tiny)
     for rank, degree in DEGREES:
         table = _fit(function, low, high, rank, degree)
-        got = np.asarray(
-            table(jnp.asarray(s1 * s2 * np.cos(theta)), jnp.asarray(s1**2), jnp.asarray(s2**2))
-        )
+        got = np.asarray(_looked_up(table, s1 * s2 * np.cos(theta), s1**2, s2**2))
         if np.max(np.abs(got - expected)) <= TOLERANCE * scale:
             return table
     return None
@@ -109,7 +107,7 @@ def _fit(function: Function, low: float, high: float, rank: int, degree: int) ->
     ends = np.log(low + BEND), np.log(high + BEND)
     s = np.exp(0.5 * (ends[0] + ends[1]) + 0.5 * (ends[1] - ends[0]) * nodes) - BEND
     theta = 0.5 * np.pi * (angles + 1.0)
-    values = np.stack([np.asarray(_at_angle(function, s, t)) for t in theta])
+    values = _on_grid(function, s, theta)
     coefficients = np.einsum(
         "bB,aA,cC,BAC->bac", angle_transform, transform, transform, values, optimize=True
     )
@@ -124,20 +122,31 @@ def _chebyshev(count: int) -> tuple[FloatArray, FloatArray]:
     return np.cos(phases), transform
 
 
-def _grid(function: Function, s: jax.Array, theta: jax.Array) -> jax.Array:
-    """E at one angle and all pairs of standard deviations: the quadrature as a matrix product."""
-    across, along, weights = (a.ravel() for a in polar_rule(theta, FINE_NODES))
-    u, v = s[:, None] * across, s[:, None] * along
-    upper: jax.Array = (function(u) * weights) @ function(v).T
-    lower: jax.Array = (function(-u) * weights) @ function(-v).T
-    return upper + lower
+def _on_grid(function: Function, s: FloatArray, theta: FloatArray) -> FloatArray:
+    """E at every angle and all pairs of standard deviations: the quadrature as matrix products."""
+    rule = polar_rule(jnp.asarray(theta), FINE_NODES)
+    across, along, weights = (np.asarray(a).reshape(len(theta), -1) for a in rule)
+    values = np.empty((len(theta), len(s), len(s)))
+    for place in range(len(theta)):
+        u, v = s[:, None] * across[place], s[:, None] * along[place]
+        at = [np.asarray(_applied(function, x)) for x in (u, v, -u, -v)]
+        values[place] = (at[0] * weights[place]) @ at[1].T + (at[2] * weights[place]) @ at[3].T
+    return values
 
 
-_at_angle = jax.jit(_grid, static_argnums=0)
+def _apply(function: Function, x: jax.Array) -> jax.Array:
+    value: jax.Array = function(x)
+    return value
+
+
+def _look_up(table: DualTable, k: jax.Array, q1: jax.Array, q2: jax.Array) -> jax.Array:
+    return table(k, q1, q2)
 
 
 def _fine(function: Function, s1: jax.Array, s2: jax.Array, theta: jax.Array) -> jax.Array:
     return polar(function, function, s1, s2, theta, FINE_NODES)
 
 
+_applied = jax.jit(_apply, static_argnums=0)
 _at_points = jax.jit(_fine, static_argnums=0)
+_looked_up = jax.jit(_look_up)

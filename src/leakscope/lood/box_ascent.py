@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from leakscope.kernels import Kernel
-from leakscope.lood.search_objective import Objective, Problem, log_lood_and_slope
+from leakscope.lood.search_objective import Climb, Problem, slope
 
 FloatArray = NDArray[np.float64]
 
@@ -28,12 +28,12 @@ class _State(NamedTuple):
     first: jax.Array
     second: jax.Array
     best: jax.Array
-    best_value: jax.Array
+    height: jax.Array
 
 
 def adam(
     kernel: Kernel,
-    objective: Objective,
+    climb: Climb,
     problem: Problem,
     starts: FloatArray,
     box: tuple[FloatArray, FloatArray],
@@ -41,21 +41,21 @@ def adam(
     steps: int,
     step_size: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """The best place of each start, (S, q, d), and the objective along the way, (steps + 1, S).
+    """The best place of each start, (S, q, d), and LOOD along the way, (steps + 1, S).
 
     ``step_size`` is a share of the box's width in each feature.  Called with JAX in 64 bits.
     """
     low, high = box
     places, trace = _adam(
-        kernel, objective, steps, problem, jnp.asarray(starts), low, high, step_size
+        kernel, climb, steps, problem, jnp.asarray(starts), low, high, step_size
     )
-    return np.asarray(places), np.exp(np.asarray(trace))
+    return np.asarray(places), np.asarray(trace)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _adam(
     kernel: Kernel,
-    objective: Objective,
+    climb: Climb,
     steps: int,
     problem: Problem,
     starts: jax.Array,
@@ -65,44 +65,39 @@ def _adam(
 ) -> tuple[jax.Array, jax.Array]:
     width = high - low
 
-    def look(state: _State, slope_wanted: jax.Array) -> tuple[_State, jax.Array, jax.Array]:
-        value, slope = log_lood_and_slope(kernel, objective, problem, state.place)
-        better = value > state.best_value
-        return (
-            state._replace(
-                best=jnp.where(better[:, None, None], state.place, state.best),
-                best_value=jnp.where(better, value, state.best_value),
-            ),
-            value,
-            slope * slope_wanted,
-        )
-
     def step(state: _State, number: jax.Array) -> tuple[_State, jax.Array]:
-        state, value, slope = look(state, jnp.ones(()))
+        height, value, uphill = slope(kernel, climb, problem, state.place)
+        better = height > state.height
         # In units of the box, so that one step size serves features of every scale.
-        slope = slope * width
-        first = FIRST * state.first + (1.0 - FIRST) * slope
-        second = SECOND * state.second + (1.0 - SECOND) * slope**2
+        uphill = uphill * width
+        first = FIRST * state.first + (1.0 - FIRST) * uphill
+        second = SECOND * state.second + (1.0 - SECOND) * uphill**2
         count = number + 1.0
         direction = (first / (1.0 - FIRST**count)) / (
             jnp.sqrt(second / (1.0 - SECOND**count)) + FLOOR
         )
         shrink = LAST_STEP + (1.0 - LAST_STEP) * 0.5 * (1.0 + jnp.cos(jnp.pi * number / steps))
-        place = jnp.clip(state.place + step_size * shrink * width * direction, low, high)
-        return state._replace(place=place, first=first, second=second), value
+        moved = _State(
+            place=jnp.clip(state.place + step_size * shrink * width * direction, low, high),
+            first=first,
+            second=second,
+            best=jnp.where(better[:, None, None], state.place, state.best),
+            height=jnp.where(better, height, state.height),
+        )
+        return moved, value
 
     nothing = jnp.zeros_like(starts)
     begin = _State(
         jnp.clip(starts, low, high), nothing, nothing, starts, jnp.full(len(starts), -jnp.inf)
     )
-    state, trace = jax.lax.scan(step, begin, jnp.arange(steps, dtype=starts.dtype))
-    state, last, _ = look(state, jnp.zeros(()))
-    return state.best, jnp.concatenate([trace, last[None]])
+    # The last of steps + 1 looks moves nothing that is used.
+    state, trace = jax.lax.scan(step, begin, jnp.arange(steps + 1, dtype=starts.dtype))
+    return state.best, trace
 
 
 def l_bfgs(
     kernel: Kernel,
-    objective: Objective,
+    climb: Climb,
     problem: Problem,
     starts: FloatArray,
     box: tuple[FloatArray, FloatArray],
@@ -114,31 +109,45 @@ def l_bfgs(
     A start that stops early keeps its last value for the rest of the trace.
     """
     low, high = (np.broadcast_to(side, starts.shape[1:]).ravel() for side in box)
-    width = np.where(high > low, high - low, 1.0)
-    places, traces = [], []
-    for start in starts:
-        values: list[float] = []
+    width = high - low
+    found = [_l_bfgs(kernel, climb, problem, start, low, width, steps) for start in starts]
+    return np.array([place for place, _ in found]), np.array([trace for _, trace in found]).T
 
-        def falling(unit: FloatArray, shape: tuple[int, ...] = start.shape) -> tuple[float, FloatArray]:
-            place = jnp.asarray((low + unit * width).reshape(1, *shape))
-            value, slope = log_lood_and_slope(kernel, objective, problem, place)
-            return -float(value[0]), -np.asarray(slope[0]).ravel() * width
 
-        def note(intermediate_result: optimize.OptimizeResult) -> None:
-            values.append(-float(intermediate_result.fun))
+def _l_bfgs(
+    kernel: Kernel,
+    climb: Climb,
+    problem: Problem,
+    start: FloatArray,
+    low: FloatArray,
+    width: FloatArray,
+    steps: int,
+) -> tuple[FloatArray, list[float]]:
+    trace: list[float] = []
+    latest = [0.0]
 
-        unit = np.clip((start.ravel() - low) / width, 0.0, 1.0)
-        values.append(-falling(unit)[0])
-        found = optimize.minimize(
-            falling,
-            unit,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=optimize.Bounds(0.0, (high > low).astype(float)),
-            callback=note,
-            options={"maxiter": steps, "maxfun": 4 * steps, "ftol": 1e-14, "gtol": 1e-9},
-        )
-        values += [-float(found.fun)] * (steps + 1 - len(values))
-        places.append((low + found.x * width).reshape(start.shape))
-        traces.append(values[: steps + 1])
-    return np.array(places), np.exp(np.array(traces).T)
+    def falling(unit: FloatArray) -> tuple[float, FloatArray]:
+        place = jnp.asarray((low + unit * width).reshape(1, *start.shape))
+        height, value, uphill = slope(kernel, climb, problem, place)
+        latest[0] = float(value[0])
+        return -float(height[0]), -np.asarray(uphill[0]).ravel() * width
+
+    def note(place: FloatArray) -> None:
+        trace.append(latest[0])
+
+    # A feature whose box has no width stays at zero: its gradient here is zero.
+    unit = np.divide(start.ravel() - low, width, out=np.zeros_like(low), where=width > 0.0)
+    falling(unit)
+    note(unit)
+    found = optimize.minimize(
+        falling,
+        unit,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=optimize.Bounds(0.0, 1.0),
+        callback=note,
+        options={"maxiter": steps, "maxfun": 4 * steps, "ftol": 1e-14, "gtol": 1e-9},
+    )
+    falling(found.x)
+    trace += [latest[0]] * (steps + 1 - len(trace))
+    return (low + found.x * width).reshape(start.shape), trace[: steps + 1]

@@ -129,7 +129,8 @@ def _least_power(kernel: Kernel, x: FloatArray, rng: np.random.Generator) -> flo
         directions = np.vstack([directions, x, -x])
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     size = max(float(np.linalg.norm(x)), 1.0)
-    steps = size * 2.0 ** -np.arange(STEPS)
+    # Not a whole number of lengths, which would lead through the origin.
+    steps = 0.7 * size * 2.0 ** -np.arange(STEPS)
     moved = x + (directions[:, None, :] * steps[None, :, None]).reshape(-1, len(x))
     values = kernel(moved, x[None, :])[:, 0].reshape(len(directions), STEPS)
     own = float(kernel.diagonal(x[None, :])[0])

@@ -147,8 +147,9 @@ def finite_features(kernel: Kernel, X: FloatArray) -> FloatArray | None:
     if isinstance(kernel, FiniteFeatures):
         phi = np.asarray(kernel.features(X), dtype=np.float64)
     elif described.get("name") == "linear":
-        phi = X * np.sqrt(float(described.get("variance", 1.0)))
-        bias = float(described.get("bias_variance", described.get("bias", 0.0)))
+        shared = X.shape[1] if described.get("divide_by_features") else 1
+        phi = X * np.sqrt(float(described.get("weight_variance", 1.0)) / shared)
+        bias = float(described.get("bias_variance", 0.0))
         if bias > 0.0:
             phi = np.column_stack([phi, np.full(len(X), np.sqrt(bias))])
     if phi is None:

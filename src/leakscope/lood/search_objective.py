@@ -14,6 +14,16 @@ W = U^T Sigma'^{-1} U
 L^{-1} and V R are computed once; a step of the search then costs O(n d + n^2) for each query,
 where refitting would cost O(n^3).
 
+For **one record and one query** W is the number U^2/Sigma', KL increases with it, and
+
+    W/(1 + W) = U^2/Sigma = rho^2 v/(v + s2),
+
+with rho the correlation, given the other records, of f(Q) with f(x_i), and v the variance of
+f(x_i): maximising LOOD is maximising rho^2, which is 1 at the record.  Queries with rho < 0 climb
+towards rho = -1 instead, which no query reaches: the colour-flipped pictures of the paper's
+Fig. 2(b).  Climbing rho itself (its increasing function arcsinh(U/sqrt(Sigma'))) has the same
+maximum and no such detour.
+
 Under **data-dependent normalisation** (App. D.4) the mean and the deviation of the training set
 belong to the model, so that leaving out a record moves every other one.  Two fits are then kept,
 each with its own statistics, and Def. C.3 is used as it stands.
@@ -37,6 +47,7 @@ from leakscope.lood.kernel_in_jax import JaxKernel, as_jax
 
 FloatArray = NDArray[np.float64]
 Objective = Literal["kl", "mean_distance"]
+Climb = Literal["kl", "mean_distance", "correlation"]
 
 # Noise on every answer, as a share of its prior variance: it keeps Sigma' positive definite when
 # two queries meet, and can only lower the KL.  The values that are reported have none of it.
@@ -146,32 +157,24 @@ def lood(kernel: Kernel, objective: Objective, problem: Problem, queries: jax.Ar
     return _normalised_lood(k, objective, problem, queries)
 
 
-def signed(kernel, problem, queries):
-    k = as_jax(kernel)
-    rows, inverse_factor, columns, score = (jnp.asarray(part) for part in problem)
-    cross, covariance = _at(k, rows, inverse_factor, queries)
-    U = cross @ columns
-    return jnp.arcsinh(U[:, 0, 0] / jnp.sqrt(covariance[:, 0, 0]))
-
-
 @partial(jax.jit, static_argnums=(0, 1))
-def log_lood_and_slope(
-    kernel: Kernel, objective: Objective, problem: Problem, queries: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """(S,) the logarithm of LOOD and its gradient (S, q, d).
+def slope(
+    kernel: Kernel, climb: Climb, problem: Problem, queries: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """What is followed uphill (S,), LOOD (S,), and the slope of the former (S, q, d)."""
 
-    Far from the record LOOD is smaller by orders of magnitude, but its logarithm is not flat.
-    """
-
-    def total(moved: jax.Array) -> tuple[jax.Array, jax.Array]:
-        if objective == "correlation":
-            value = signed(kernel, problem, moved)
+    def followed(moved: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        if climb == "correlation":
+            assert isinstance(problem, Fixed)
+            height, value = _correlation(as_jax(kernel), problem, moved)
         else:
-            value = jnp.log(lood(kernel, objective, problem, moved) + jnp.finfo(moved.dtype).tiny)
-        return value.sum(), value
+            value = lood(kernel, climb, problem, moved)
+            # Far from the record LOOD is smaller by orders of magnitude; its logarithm is not flat.
+            height = jnp.log(value + jnp.finfo(moved.dtype).tiny)
+        return height.sum(), (height, value)
 
-    (_, value), slope = jax.value_and_grad(total, has_aux=True)(queries)
-    return value, jnp.nan_to_num(slope, nan=0.0, posinf=0.0, neginf=0.0)
+    (_, (height, value)), uphill = jax.value_and_grad(followed, has_aux=True)(queries)
+    return height, value, jnp.nan_to_num(uphill, nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def _at(
@@ -204,15 +207,26 @@ def _fixed_lood(
     return 0.5 * (score.shape[1] * free + label)
 
 
+def _correlation(
+    k: JaxKernel, problem: Fixed, queries: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """An increasing function of rho, and KL LOOD, for one record and one query."""
+    rows, inverse_factor, columns, score = (jnp.asarray(part) for part in problem)
+    cross, covariance = _at(k, rows, inverse_factor, queries)
+    root = (cross @ columns)[:, 0, 0] / jnp.sqrt(covariance[:, 0, 0])
+    W = root**2
+    return jnp.arcsinh(root), 0.5 * (
+        score.shape[1] * (W - jnp.log1p(W)) + (score**2).sum() * W
+    )
+
+
 def _normalised_lood(
     k: JaxKernel, objective: Objective, problem: Normalised, queries: jax.Array
 ) -> jax.Array:
     means, covariances = [], []
     for fit in problem:
         asked = (queries - jnp.asarray(fit.mean)) / jnp.asarray(fit.deviation)
-        cross, covariance = _at(
-            k, jnp.asarray(fit.rows), jnp.asarray(fit.inverse_factor), asked
-        )
+        cross, covariance = _at(k, jnp.asarray(fit.rows), jnp.asarray(fit.inverse_factor), asked)
         means.append(cross @ jnp.asarray(fit.a))
         covariances.append(covariance)
     shift = means[0] - means[1]

@@ -14,10 +14,11 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from leakscope._numerics.quadrature import panels, smooth_panels
+from leakscope._numerics.quadrature import panels
 from leakscope.laws import NormalMixture
 from leakscope.measures import mixture_table
 from leakscope.measures.integrands import kl_integrand, moment_integrand
+from leakscope.measures.level_integral import auc_by_levels
 from leakscope.measures.mixture_densities import MixturePair, log_mass
 from leakscope.measures.parabola import log_difference
 from leakscope.measures.ratio import Tails
@@ -26,6 +27,7 @@ from leakscope.measures.search import SearchedRatio, epsilon_by_search, tpr_by_s
 FloatArray = npt.NDArray[np.float64]
 
 _ORDER = 10
+_SHARES = (1e-8, 1e-5, 1e-3, 0.01, 0.05, 0.15, 0.35, 0.5, 0.65, 0.85, 0.95, 0.99, 0.999)
 
 
 class Nodes(NamedTuple):
@@ -220,54 +222,30 @@ class NormalMixtureRatio(SearchedRatio):
         breaks = np.concatenate([breaks.reshape(x.shape[0], -1), x[:, -1:]], axis=-1)
         return self._at(*panels(breaks, 8))
 
-    def _auc_breaks(self) -> FloatArray:
-        table = self._table
-        last = table.x[:, -1:]
-        extremes = mixture_table.crossings(self.pair, table, table.extremes).x
-        limits = mixture_table.crossings(self.pair, table, table.llr[:, [0, -1]]).x
-        extremes, limits = (a.reshape(self.size, -1) for a in (extremes, limits))
-        limits = np.where(np.isfinite(limits), limits, last)
-        # in a flat tail l passes its limit by rounding alone
-        steep = np.abs(self.pair.llr_slope(limits)) * np.exp(self.pair.nonmember.log_sigma[:, :1])
-        real = steep > 1e-9 * np.abs(table.extremes).max(axis=-1, keepdims=True)
-        limits = np.where(real, limits, last)
-        limits = limits[:, (limits < last).any(axis=0)]
-        reach = (last - table.x[:, :1])[..., None] * 0.02
-        near = reach * 0.5 ** np.arange(40.0)
-        graded = np.concatenate([limits[..., None] - near, limits[..., None] + near], axis=-1)
-        parts = [table.x, np.where(np.isfinite(extremes), extremes, last), limits]
-        parts.append(graded.reshape(self.size, -1))
-        breaks = np.concatenate(parts, axis=-1)
-        return np.asarray(np.sort(np.clip(breaks, table.x[:, :1], last), axis=-1))
-
     def auc(self) -> FloatArray:
-        """P(l(X1) > l(X0)): one minus the integral of p1(x) P0(l > l(x)).
+        """P(l(X1) > l(X0)).
 
-        P0(l > .) has a square-root kink at every extreme of l, so panels also end where l(x)
-        passes one; and a stronger one at a value that l tends to in a tail (where both laws have
-        their widest component in common), so panels shrink geometrically towards that.
+        The size of the test has kinks at the extremes of l and at what l tends to in the tails.
         """
-        llr = self._table.llr
-        x, weight = smooth_panels(self._auc_breaks(), 12)
-        up, _ = self.pair.log_densities(x)
-        share = weight * np.exp(up)
-        # where l has settled in a tail its order is rounding: what is within this is a tie
-        # (not for nearly equal laws, whose l has digits of its own)
-        settled = np.abs(np.diff(llr[:, [0, 1, -2, -1]], axis=-1)[:, ::2]) < 1e-12
-        tie = np.where(settled.any(axis=-1) & (self.llr_scale() > 0.01), 3e-14, 0.0)[:, None]
-        ties = (tie, -tie) if tie.any() else (tie,)
-        missed = np.zeros(self.size)
-        # nodes without mass need no crossings
-        order = np.argsort(-share, axis=-1)
-        needed = int((share > 1e-14 * share.max(axis=-1, keepdims=True)).sum(axis=-1).max())
-        for start in range(0, needed, 512):
-            some = order[:, start : min(start + 512, needed)]
-            here = self.pair.llr(np.take_along_axis(x, some, axis=-1))
-            part = np.take_along_axis(share, some, axis=-1) / len(ties)
-            for shift in ties:
-                low, high, inside = self._intervals(here + shift, tolerance=1e-11)
-                mass = np.where(inside, np.exp(log_mass(self.pair.nonmember, low, high)), 0.0)
-                missed += (part * mass.sum(axis=-1)).sum(axis=-1)
+        table = self._table
+        levels = np.concatenate([table.extremes, table.llr[:, [0, -1]], self._quantiles()], -1)
         # laws that are equal in disguise: the order of rounding errors says nothing
         same = self.advantage() < 1e-14
-        return np.asarray(np.where(same, 0.5, 1.0 - missed))
+        return np.asarray(np.where(same, 0.5, auc_by_levels(self._size_of_test, levels)))
+
+    def _size_of_test(self, threshold: FloatArray) -> FloatArray:
+        """P0(l > threshold) to absolute precision."""
+        low, high, inside = self._intervals(threshold, tolerance=1e-12)
+        mass = np.exp(log_mass(self.pair.nonmember, low, high))
+        return np.asarray(np.where(inside, mass, 0.0).sum(axis=-1))
+
+    def _quantiles(self) -> FloatArray:
+        """Quantiles of l under both laws together, shape (B, 13)."""
+        nodes = self._nodes
+        order = np.argsort(nodes.llr, axis=-1)
+        mass = nodes.weight * (np.exp(nodes.up) + np.exp(nodes.down))
+        below = np.cumsum(np.take_along_axis(mass, order, axis=-1), axis=-1)
+        share = below / below[:, -1:]
+        at = [(share < q).sum(axis=-1) for q in _SHARES]
+        index = np.take_along_axis(order, np.stack(at, axis=-1), axis=-1)
+        return np.asarray(np.take_along_axis(nodes.llr, index, axis=-1))

@@ -1,0 +1,245 @@
+"""The query that gives most away, found by climbing (lood Section 4, App. D.4 and E).
+
+An attacker who knows all records but one, and the laws of the model's answers with and without it,
+can look for the query at which the two differ most.  Since that query is the record itself
+(docs/attack_query.md), the search reconstructs it.  :mod:`leakscope.lood.search_objective` has the
+formulas, :mod:`leakscope.lood.box_ascent` the climbing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leakscope._numerics.keys import Key, as_key
+from leakscope._numerics.memory import require_memory
+from leakscope._numerics.x64 import double_precision
+from leakscope.errors import InputError
+from leakscope.kernels import Kernel
+from leakscope.lood.all_records import checked_targets
+from leakscope.lood.distinguish import checked_group, distinguish
+
+if TYPE_CHECKING:
+    from leakscope.lood.search_objective import Climb, Normalised, Objective, Problem
+
+FloatArray = NDArray[np.float64]
+
+# A query has recovered a record when it is nearer to it, in the kernel's own distance, than this
+# share of the way to the record's nearest neighbour; no other record can then be nearer.
+RECOVERED_WITHIN = 0.5
+
+# Arrays of (starts x queries) by records that a step may hold at once, with its derivative.
+ALIVE = 24
+
+
+@dataclass(frozen=True)
+class QuerySearch:
+    """The best queries found for a left-out record or group, and how near they came to it.
+
+    Attributes
+    ----------
+    leave_out
+        Row numbers of the group (one record: one number).
+    objective, climb
+        What was maximised, and what was followed uphill to do so.
+    query
+        (q, d) the best set of queries over all starts.
+    lood, lood_at_record
+        The objective at the best queries and at the group's own points.
+    nearest, distance, relative_distance
+        (q,) for each query the row of the nearest record of the group, the Euclidean distance to
+        it, and that distance as a share of the one from that record to its own nearest neighbour.
+    cosine
+        (q,) of the angle between the query and that record: a kernel without bias and with a
+        homogeneous activation does not see a query's length.
+    prediction_kl
+        (q,) KL from the model's answer at that record to its answer at the query, both of the
+        model trained on all records: 0 where the two cannot be told apart.
+    queries, values
+        (S, q, d) where each start ended, (S,) the objective there.
+    recovered
+        (S, g) whether some query of that start ended at that record: nearer to it, in the kernel's
+        own distance, than half the way to its nearest neighbour.
+    trace
+        (steps + 1, S) the objective along the way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels, lood
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> found = lood.search_query(
+    ...     X, X[:, 0], leave_out=[3], kernel=kernels.rbf(2.0), noise_variance=0.01, starts=4)
+    >>> round(found.ratio, 4), found.starts_recovered
+    (1.0, 4)
+    """
+
+    leave_out: tuple[int, ...]
+    objective: Objective
+    climb: Climb
+    query: FloatArray
+    lood: float
+    lood_at_record: float
+    nearest: NDArray[np.intp]
+    distance: FloatArray
+    relative_distance: FloatArray
+    cosine: FloatArray
+    prediction_kl: FloatArray
+    queries: FloatArray
+    values: FloatArray
+    recovered: NDArray[np.bool_]
+    trace: FloatArray
+
+    @property
+    def ratio(self) -> float:
+        """LOOD at the best queries over LOOD at the group's own points.
+
+        At most 1 for KL, up to rounding, whatever the kernel and the number of queries: the
+        function's values at the group are sufficient.  Data-dependent normalisation is the
+        exception, and the mean distance has no such bound.
+        """
+        return self.lood / self.lood_at_record
+
+    @property
+    def starts_recovered(self) -> int:
+        """How many starts ended at a record of the group."""
+        return int(self.recovered.any(axis=1).sum())
+
+
+def search_query(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    leave_out: list[int] | tuple[int, ...],
+    kernel: Kernel,
+    noise_variance: float,
+    queries: int = 1,
+    objective: Objective = "kl",
+    climb: Literal["auto", "lood", "correlation"] = "auto",
+    method: Literal["adam", "l-bfgs"] = "adam",
+    starts: int = 8,
+    steps: int = 300,
+    step_size: float = 0.02,
+    box: tuple[ArrayLike, ArrayLike] | None = None,
+    normalise_channels: int | None = None,
+    random_state: int | np.random.Generator | Key | None = None,
+) -> QuerySearch:
+    """Look for the queries at which the models with and without a group differ most.
+
+    X and y are used as they are; the prior mean is zero.
+
+    Parameters
+    ----------
+    X, y
+        Records by features, and targets, (n,) or (n, C).
+    leave_out
+        Row numbers of the records that leave together.
+    kernel
+        From :mod:`leakscope.kernels`: rbf, matern (nu 0.5, 1.5, 2.5), linear or a network.
+    noise_variance
+        s2, in squared units of the target.
+    queries
+        How many are asked together.
+    objective
+        ``"kl"``, KL(without || with), or ``"mean_distance"``.
+    climb
+        ``"lood"`` follows the objective, as the paper does.  ``"correlation"`` follows the signed
+        correlation of the answer with the record's own, which has the same maximum for one record
+        and one query and avoids the paper's colour-flipped queries.  ``"auto"`` takes the latter
+        where it applies.
+    method
+        ``"adam"``, all starts at once, or ``"l-bfgs"``, one start after another.
+    starts, steps
+        Starts are drawn uniformly from the box; each takes so many steps.
+    step_size
+        Adam's first step, as a share of the box's width.
+    box
+        Least and largest values of the query's features, numbers or one a feature, such as
+        ``(0, 255)`` for pixels; each feature's range over all records where left out.
+    normalise_channels
+        The model normalises its inputs by the mean and deviation of its own training set (App.
+        D.4), for so many channels: 3 for rows of RGB pixels, channels last; 1 for one mean over
+        everything; the number of features for one each.  None: preprocessing is fixed.
+    random_state
+        For the starts.
+
+    Examples
+    --------
+    Three records that leave together, and three queries:
+
+    >>> import numpy as np
+    >>> from leakscope import kernels, lood
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> found = lood.search_query(X, X[:, 0], leave_out=[1, 2, 3], queries=3,
+    ...                           kernel=kernels.rbf(2.0), noise_variance=0.01)
+    >>> found.query.shape, found.recovered.shape, found.ratio <= 1.0
+    ((3, 4), (8, 3), True)
+    """
+    rows, targets, group = _checked(X, y, leave_out)
+    if queries < 1 or starts < 1 or steps < 1:
+        raise InputError(
+            f"queries, starts and steps must be at least 1, but they are {queries}, {starts} and "
+            f"{steps}."
+        )
+    count, features = rows.shape
+    require_memory(
+        8 * (3 * count * count + starts * queries * (ALIVE * count + 8 * features)),
+        f"the search from {starts} starts over {count} records",
+        "take fewer starts",
+    )
+    followed = _followed(climb, objective, len(group), queries, normalise_channels)
+    low, high = _checked_box(box, rows)
+    begin = as_key(random_state).generator().uniform(low, high, size=(starts, queries, features))
+    from leakscope.lood import box_ascent, search_objective
+
+    resolved = kernel.resolved(rows)
+    problem: Problem
+    if normalise_channels is None:
+        problem = search_objective.fixed_problem(rows, targets, group, resolved, noise_variance)
+    else:
+        mean, deviation = search_objective.channel_statistics(rows, normalise_channels)
+        resolved = kernel.resolved((rows - mean) / deviation)
+        problem = search_objective.normalised_problem(
+            rows, targets, group, resolved, noise_variance, normalise_channels
+        )
+    with double_precision():
+        if method == "adam":
+            places, trace = box_ascent.adam(
+                resolved, followed, problem, begin, (low, high), steps=steps, step_size=step_size
+            )
+        elif method == "l-bfgs":
+            places, trace = box_ascent.l_bfgs(
+                resolved, followed, problem, begin, (low, high), steps=steps
+            )
+        else:
+            raise InputError(f"method must be adam or l-bfgs, but it is {method!r}.")
+        values = np.asarray(search_objective.lood(resolved, objective, problem, places))
+    best = places[int(np.argmax(values))]
+    if isinstance(problem, search_objective.Fixed):
+        seen = rows
+        answers = _answers(rows, targets, group, resolved, noise_variance, best, objective)
+    else:
+        seen = (rows - problem.with_group.mean) / problem.with_group.deviation
+        answers = _normalised_answers(problem, resolved, rows[group], best, objective)
+    there = places if seen is rows else (places - mean) / deviation
+    nearest, distance, relative, cosine = _nearness(rows, group, best)
+    return QuerySearch(
+        leave_out=tuple(int(i) for i in group),
+        objective=objective,
+        climb=followed,
+        query=best,
+        lood=answers.lood,
+        lood_at_record=answers.lood_at_record,
+        nearest=nearest,
+        distance=distance,
+        relative_distance=relative,
+        cosine=cosine,
+        prediction_kl=answers.prediction_kl(np.searchsorted(np.sort(group), nearest)),
+        queries=places,
+        values=values,
+        recovered=_recovered(resolved, seen, group, there),
+        trace=trace,
+    )

@@ -1,0 +1,150 @@
+"""Expectations over two normal variables, against an independent quadrature."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+from random_networks import FUNCTIONS
+from scipy.special import ndtr
+
+from leakscope._numerics.x64 import double_precision
+from leakscope.kernels import Activation, duals
+from leakscope.kernels.dual_tables import dual_table
+from leakscope.kernels.inverse_cosine import arccos, arcsin
+from leakscope.kernels.numerical_duals import function_of, slope_of
+
+SLOPES = {
+    "identity": np.ones_like,
+    "relu": lambda x: (x > 0) * 1.0,
+    "leaky_relu": lambda x: np.where(x > 0, 1.0, 0.2),
+    "gelu": lambda x: ndtr(x) + x * np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi),
+    "erf": lambda x: 2 / np.sqrt(np.pi) * np.exp(-x * x),
+    "sin": np.cos,
+    "tanh": lambda x: 1 / np.cosh(x) ** 2,
+    "elu": lambda x: np.where(x > 0, 1.0, np.exp(np.minimum(x, 0.0))),
+}
+POINTS = [
+    (1.0, 1.0, 0.3),
+    (0.4, 2.5, 0.9),
+    (2.0, 0.7, -0.8),
+    (4.0, 4.0, 0.999),
+    (1e-4, 3.0, 0.5),
+    (6.0, 1e-3, -0.2),
+]
+
+
+def named(name):
+    return Activation(name, 0.2 if name == "leaky_relu" else None)
+
+
+def half_lines(breaks, reach=9.5, count=160):
+    """Gauss-Legendre nodes on [-reach, breaks] and [breaks, reach], many at once."""
+    x, w = np.polynomial.legendre.leggauss(count)
+    inside = np.clip(breaks, -reach, reach)[..., None]
+    left = 0.5 * (inside + reach)
+    right = 0.5 * (reach - inside)
+    nodes = np.concatenate([inside - left * (1 - x), inside + right * (1 + x)], axis=-1)
+    return nodes, np.concatenate([left * w, right * w], axis=-1)
+
+
+def by_quadrature(f, q1, q2, rho):
+    """E f(u) f(v) in the coordinates of a Cholesky factor, cut where u and where v change sign."""
+    z, w = half_lines(np.array(0.0))
+    s = np.sqrt(1.0 - rho**2)
+    y, wy = half_lines(-rho * z / s)
+    inner = (f(np.sqrt(q2) * (rho * z[:, None] + s * y)) * np.exp(-0.5 * y * y) * wy).sum(-1)
+    return (f(np.sqrt(q1) * z) * inner * np.exp(-0.5 * z * z) * w).sum() / (2 * np.pi)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_formulas_and_integrals(name):
+    with double_precision():
+        for q1, q2, rho in POINTS:
+            k = rho * np.sqrt(q1 * q2)
+            arguments = [jnp.asarray(a) for a in (k, q1, q2)]
+            for function, ours in ((FUNCTIONS, duals.covariance), (SLOPES, duals.derivative)):
+                expected = by_quadrature(function[name], q1, q2, rho)
+                got = float(ours(named(name), *arguments))
+                scale = np.sqrt(
+                    by_quadrature(function[name], q1, q1, 0.0 + 1e-12)
+                    if name == "identity" and function is FUNCTIONS
+                    else expected**2
+                )
+                assert got == pytest.approx(expected, rel=1e-9, abs=1e-11 * (scale + 1))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_variances_are_covariances_at_equal_inputs(name):
+    q = np.array([1e-6, 0.1, 1.0, 7.0])
+    with double_precision():
+        for whole, own in (
+            (duals.covariance, duals.variance),
+            (duals.derivative, duals.derivative_variance),
+        ):
+            np.testing.assert_allclose(
+                own(named(name), jnp.asarray(q)), whole(named(name), q, q, q), rtol=1e-9
+            )
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_price_and_derivatives_by_the_variances(name):
+    phi, step = named(name), 1e-5
+    with double_precision():
+        gradient = jax.grad(lambda *a: duals.covariance(phi, *a), argnums=(0, 1, 2))
+        for q1, q2, rho in POINTS[:4]:
+            point = np.array([rho * np.sqrt(q1 * q2), q1, q2])
+            got = np.array(gradient(*point))
+            assert got[0] == pytest.approx(float(duals.derivative(phi, *point)), rel=1e-10)
+            if rho > 0.99:
+                continue  # a step in k would leave the cone
+            for place in range(3):
+                up, down = point.copy(), point.copy()
+                up[place] += step
+                down[place] -= step
+                difference = duals.covariance(phi, *up) - duals.covariance(phi, *down)
+                assert got[place] == pytest.approx(float(difference) / (2 * step), abs=2e-8)
+
+
+@pytest.mark.parametrize("name", ["tanh", "elu"])
+@pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (0.0, 2.5), (0.4, 5.0)])
+def test_tables_agree_with_the_quadrature(name, low, high):
+    rng = np.random.default_rng(5)
+    s1, s2 = rng.uniform(low, high, (2, 60))
+    k = s1 * s2 * np.cos(np.append(rng.uniform(0, np.pi, 57), [0.0, 1e-4, np.pi]))
+    with double_precision():
+        function = function_of(named(name))
+        for f, exact in ((function, duals.covariance), (slope_of(function), duals.derivative)):
+            table = dual_table(f, low, high)
+            assert table is not None
+            np.testing.assert_allclose(
+                table(jnp.asarray(k), jnp.asarray(s1**2), jnp.asarray(s2**2)),
+                exact(named(name), k, s1**2, s2**2),
+                rtol=0,
+                atol=3e-8 if high > 3 else 1e-9,
+            )
+
+
+def test_inverse_cosine_and_sine_to_the_last_digits():
+    ends = [1.0, -1.0, 0.0, 0.5, -0.5, 1 - 1e-16, 1e-300]
+    x = np.concatenate(
+        [np.random.default_rng(0).uniform(-1, 1, 400), 1 - 10.0 ** -np.arange(16), ends]
+    )
+    with double_precision():
+        for ours, exact in ((arccos, mpmath.acos), (arcsin, mpmath.asin)):
+            expected = np.array([float(exact(mpmath.mpf(float(v)))) for v in x])
+            np.testing.assert_allclose(ours(jnp.asarray(x)), expected, rtol=4e-16, atol=0)
+
+
+def test_no_overflow_and_no_nan_anywhere():
+    q = np.array([0.0, 1e-300, 1e-12, 1.0, 1e3, 1e12])
+    q1, q2 = (a.ravel() for a in np.meshgrid(q, q))
+    with double_precision():
+        for name in FUNCTIONS:
+            for rho in (-1.0, 0.0, 1.0, 1.0 + 1e-15):
+                k = rho * np.sqrt(q1) * np.sqrt(q2)
+                for function in (duals.covariance, duals.derivative):
+                    values = np.asarray(function(named(name), *map(jnp.asarray, (k, q1, q2))))
+                    assert np.isfinite(values).all(), (name, rho)
