@@ -109,9 +109,11 @@ def one_pair(d: float, s: float, log_cdf: LogCdf = log_ndtr) -> list[float]:
     def ends_at(h: float) -> tuple[float, float, bool]:
         return vertex - h, vertex + h, outside
 
+    def log_fpr(h: float, target: float) -> float:
+        return log_mass(log_cdf, 0.0, 1.0, ends_at(h)) - target
+
     for fpr in FPR:
-        high = abs(vertex) + 9.0
-        h = brentq(lambda h: log_mass(log_cdf, 0.0, 1.0, ends_at(h)) - math.log(fpr), 1e-12, high)
+        h = brentq(log_fpr, 1e-12, abs(vertex) + 9.0, args=(math.log(fpr),))
         tpr.append(math.exp(log_mass(log_cdf, d, s, ends_at(h))))
     epsilon = max(epsilon_at(d, s), epsilon_at(back_d, r))
     delta = max(hockey_stick(log_cdf, d, s, EPSILON), hockey_stick(log_cdf, back_d, r, EPSILON))

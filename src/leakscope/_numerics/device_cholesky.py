@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,7 @@ from jax import lax
 # Rows and columns of a block that is filled at once, and columns of the inverse solved at once.
 FILL_BLOCK = 5000
 COLUMNS = 2048
-# The columns of that inverse are zero above their own row: parts of decreasing height skip that work.
+# Columns of that inverse are zero above their own row: parts of decreasing height skip that.
 PARTS = 4
 
 Kernel = Callable[[jax.Array, jax.Array], jax.Array]
@@ -87,7 +88,7 @@ def solve(factor: jax.Array, right: jax.Array) -> jax.Array:
     return lax.linalg.triangular_solve(factor.T, half, left_side=True, lower=True, transpose_a=True)
 
 
-def largest_of_inverse(factor: jax.Array, steps: int = 8) -> jax.Array:
+def largest_of_inverse(factor: jax.Array, steps: int = 8) -> float:
     """The largest eigenvalue of M^{-1}, from below, by power iteration."""
     n = factor.shape[0]
     vector = jnp.cos(jnp.arange(n, dtype=factor.dtype))[:, None]
@@ -95,7 +96,7 @@ def largest_of_inverse(factor: jax.Array, steps: int = 8) -> jax.Array:
     for _ in range(steps):
         vector = solve(factor, vector / length)
         length = jnp.linalg.norm(vector)
-    return length
+    return float(length)
 
 
 def inverse_diagonal(factor: jax.Array) -> jax.Array:
@@ -103,7 +104,7 @@ def inverse_diagonal(factor: jax.Array) -> jax.Array:
     n = factor.shape[0]
     edges = [n * part // PARTS for part in range(PARTS + 1)]
     found = []
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in pairwise(edges):
         if stop > start:
             corner = factor if start == 0 else _corner(factor, start)
             size = min(COLUMNS, stop - start)

@@ -99,5 +99,5 @@ def _linear_algebra(
             "positive definite in float64: raise noise_variance, or check for repeated records."
         )
     solved = np.asarray(device.solve(factor, jnp.asarray(right)))
-    inverse_norm = float(device.largest_of_inverse(factor))
+    inverse_norm = device.largest_of_inverse(factor)
     return solved, np.asarray(device.inverse_diagonal(factor)), norm, inverse_norm
