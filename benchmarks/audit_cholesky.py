@@ -66,7 +66,7 @@ def refit(kernel: np.ndarray, y: np.ndarray, record: int) -> None:
 
 def main() -> None:
     rng = np.random.default_rng(0)
-    print("| n | Cholesky, s | audit / Cholesky | refit all / audit | sweep / Cholesky | eigh / C |")
+    print("| n | Cholesky C, s | audit / C | refit all / audit | sweep / C | eigh / C |")
     print("|---|---|---|---|---|---|")
     for n in SIZES:
         X, y = rng.normal(size=(n, 20)), rng.normal(size=n)

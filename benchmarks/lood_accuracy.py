@@ -21,9 +21,9 @@ from scipy.spatial.distance import pdist
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "lood"))
 
-from brute_force import kl_multivariate, refit, refit_features, refit_group  # noqa: E402
+from brute_force import kl_multivariate, refit, refit_features, refit_group
 
-from leakscope import kernels, lood  # noqa: E402
+from leakscope import kernels, lood
 
 PROBLEMS = int(sys.argv[1]) if len(sys.argv) > 1 else 300
 LIMIT = 1e-8
@@ -52,8 +52,9 @@ class Count:
 
     def row(self) -> str:
         return (
-            f"| {self.name} | {self.checked} | {self.skipped} | {self.wrong} | {self.missed} | {self.false} | "
-            f"{self.forbidden} | {self.worst_unflagged:.1e} | {self.calibration:.2g} |"
+            f"| {self.name} | {self.checked} | {self.skipped} | {self.wrong} | {self.missed} | "
+            f"{self.false} | {self.forbidden} | {self.worst_unflagged:.1e} | "
+            f"{self.calibration:.2g} |"
         )
 
 

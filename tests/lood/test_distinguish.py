@@ -203,6 +203,15 @@ def test_refusals(change, sentence):
         lood.distinguish(X, y, **options)
 
 
+def test_too_large_is_refused(monkeypatch):
+    X, y, rng = data(8)
+    monkeypatch.setattr("leakscope._numerics.memory.available_memory", lambda: 0)
+    with pytest.raises(InputError, match="40 records at 3 queries needs"):
+        lood.distinguish(
+            X, y, leave_out=[1], queries=rng.normal(size=(3, 2)), kernel=KERNEL, noise_variance=0.1
+        )
+
+
 def test_provenance_says_what_was_left_out():
     X, y, rng = data(9)
     found = lood.distinguish(

@@ -144,6 +144,13 @@ def test_fitc_is_the_dense_audit_of_its_own_kernel_matrix():
     assert close.provenance().method == "asymptotic"
 
 
+def test_fitc_refuses_a_record_without_variance():
+    X = np.random.default_rng(9).normal(size=(30, 2))
+    X[4] = 0.0
+    with pytest.raises(InputError, match=r"row 4 with itself is 0\.0"):
+        fitc.induce(X, kernels.linear(), 2)
+
+
 def test_fitc_keeps_outliers():
     rng = np.random.default_rng(7)
     X = np.vstack([rng.normal(size=(300, 3)), [[9.0, 9.0, 9.0]]])

@@ -33,7 +33,7 @@ from leakscope.lood.fitc import INDUCING
 
 OnStage = Callable[[str], None]
 
-STAGES = ("check", "kernel", "factorise", "sensitivity", "measure")
+STAGES = ("check", "kernel", "factorise", "sensitivity", "conditions", "measure")
 
 # Pairs measured at once: with many outputs the laws of all records would be large.
 PAIRS_AT_ONCE = 20_000

@@ -2,7 +2,8 @@
 
 Dense: exact, n^2 memory.  Features: exact, for kernels with fewer features than records, cost
 linear in n.  FITC: approximate, for what is too large for the dense route and has no features;
-its error is measured on a subsample and told.
+its error is measured on a subsample and told.  Device: the dense route on a GPU, for network
+kernels; taken where JAX has one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from leakscope.lood.noise_choice import CRITERIA, Criterion
 from leakscope.lood.noise_sweep import sweep_levels
 
 Stage = Callable[[str], AbstractContextManager[None]]
-Wanted = Literal["auto", "dense", "features", "fitc"]
+Wanted = Literal["auto", "dense", "features", "fitc", "device"]
 ROUTES: tuple[str, ...] = get_args(Wanted)
 
 # The noise variance is chosen on at most this many records: the choice needs an
@@ -90,6 +91,8 @@ def compute(request: Request, stage: Stage) -> Computed:
     if phi is not None and (request.route == "features" or phi.shape[1] < count):
         reason = f"exact, in feature space: {phi.shape[1]} features, {count} records"
         return _features(request, phi, stage, reason)
+    if request.route == "device" or (request.route == "auto" and _has_accelerator(request)):
+        return _device(request, stage, f"exact, on the device: a {count} x {count} matrix")
     if request.route == "fitc" or (request.route == "auto" and not _dense_fits(request)):
         reason = f"approximate (FITC, {min(request.inducing, count)} inducing records of {count})"
         return _fitc(request, stage, reason)
@@ -132,7 +135,37 @@ def _dense(request: Request, stage: Stage, reason: str) -> Computed:
                 prior=prior,
                 overwrite=True,
             )
-    return _computed(request, laws, sweep, reason, choice)
+    return _computed(request, stage, laws, sweep, reason, choice)
+
+
+def _has_accelerator(request: Request) -> bool:
+    """Whether the kernel is JAX code and JAX computes on something quicker than this CPU."""
+    if not hasattr(request.kernel, "jax"):
+        return False
+    import jax
+
+    return bool(jax.default_backend() != "cpu")
+
+
+def _device(request: Request, stage: Stage, reason: str) -> Computed:
+    with stage("kernel"):
+        choice = _choice(request)
+        noise_variance, scale = _noise(request, choice), _scale(choice)
+
+    def records(level: float) -> lood.LeaveOneOut:
+        return lood.device_records(
+            request.features, request.targets, kernel=request.kernel, noise_variance=level
+        )
+
+    if scale != 1.0:
+        raise InputError("the device route does not fit the kernel's scale; give noise_variance.")
+    with stage("factorise"):
+        laws = records(noise_variance)
+    sweep = None
+    if request.sensitivity:
+        with stage("sensitivity"):
+            sweep = sweep_levels(records, noise_variance, laws)
+    return _computed(request, stage, laws, sweep, reason, choice)
 
 
 def _features(request: Request, phi: FloatArray, stage: Stage, reason: str) -> Computed:
@@ -155,7 +188,7 @@ def _features(request: Request, phi: FloatArray, stage: Stage, reason: str) -> C
             sweep = sweep_levels(
                 lambda level: lood.audit_features(phi, targets, level), noise_variance, laws
             )
-    return _computed(request, laws, sweep, reason, choice)
+    return _computed(request, stage, laws, sweep, reason, choice)
 
 
 def _fitc(request: Request, stage: Stage, reason: str) -> Computed:
@@ -184,18 +217,20 @@ def _fitc(request: Request, stage: Stage, reason: str) -> Computed:
             )
     compared = tuple(replace(entry, evidence=error.sentence()) for entry in laws.assumptions)
     laws = replace(laws, assumptions=compared)
-    return _computed(request, laws, sweep, reason, choice, error)
+    return _computed(request, stage, laws, sweep, reason, choice, error)
 
 
 def _computed(
     request: Request,
+    stage: Stage,
     laws: lood.LeaveOneOut,
     sweep: lood.NoiseSweep | None,
     reason: str,
     choice: lood.NoiseChoice | None,
     error: lood.ApproximationError | None = None,
 ) -> Computed:
-    found = lood.stationarity_conditions(request.kernel, request.features).assumptions()
+    with stage("conditions"):
+        found = lood.stationarity_conditions(request.kernel, request.features).assumptions()
     if choice is not None:
         used = min(len(request.features), CHOICE_RECORDS)
         found = (

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import typer
 
-from leakscope.cli import audit, measure
+from leakscope.cli import attack, audit, measure, plan
 from leakscope.errors import InputError
 
 app = typer.Typer(
@@ -28,8 +28,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(attack.app, short_help=attack.SUMMARY)
 app.command("audit", short_help=audit.SUMMARY, epilog=audit.EPILOG)(audit.audit)
 app.command("measure", short_help=measure.SUMMARY, epilog=measure.EPILOG)(measure.measure)
+app.add_typer(plan.app, short_help=plan.SUMMARY)
 
 
 def _print_version(wanted: bool) -> None:

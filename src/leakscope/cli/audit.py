@@ -150,8 +150,8 @@ def audit(
     route: Annotated[
         str,
         typer.Option(
-            help="How to compute: dense, features (linear kernels), fitc (approximate), or auto, "
-            "by kernel and size.",
+            help="How to compute: dense, features (linear kernels), fitc (approximate), device "
+            "(networks on a GPU), or auto, by kernel, size and machine.",
             metavar="NAME",
         ),
     ] = "auto",

@@ -83,7 +83,7 @@ class AuditSettings(BaseModel):
     noise_variance: NoiseVariance = 0.01
     fit_kernel_scale: bool = False
     sensitivity: bool = True
-    route: Literal["auto", "dense", "features", "fitc"] = "auto"
+    route: Literal["auto", "dense", "features", "fitc", "device"] = "auto"
     inducing: Annotated[int, Field(ge=2)] = 1000
     scaling: Literal["standard", "none"] = "standard"
     seed: Annotated[int, Field(ge=0)] = 0

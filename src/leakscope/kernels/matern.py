@@ -17,6 +17,8 @@ FloatArray = NDArray[np.float64]
 
 BLOCK_ROWS = 256
 
+LARGEST_NU = 20.0
+
 
 @dataclass(frozen=True)
 class Matern:
@@ -29,7 +31,8 @@ class Matern:
     Parameters
     ----------
     nu
-        Smoothness: the function has ceil(nu) - 1 derivatives.  1/2, 3/2 and 5/2 are quick.
+        Smoothness: the function has ceil(nu) - 1 derivatives.  1/2, 3/2 and 5/2 are quick;
+        20 is the most.
     length_scale
         As for :class:`RBF`: None leaves it to ``resolved(X)``.
     variance
@@ -54,6 +57,11 @@ class Matern:
         ):
             if value is not None and not (np.isfinite(value) and value > 0.0):
                 raise InputError(f"Matérn: {name} must be positive and finite, but it is {value}.")
+        if self.nu > LARGEST_NU:
+            raise InputError(
+                f"Matérn: nu is {self.nu:g}, but beyond {LARGEST_NU:g} the kernel is hardly "
+                "different from the squared-exponential one; use rbf."
+            )
 
     def __call__(
         self, X: ArrayLike, Z: ArrayLike | None = None, *, dtype: DTypeLike = np.float64
@@ -138,10 +146,10 @@ def _shape(nu: float, t: FloatArray) -> FloatArray:
     elif nu == 2.5:
         result = (1.0 + t * (1.0 + t / 3.0)) * np.exp(-t)
     else:
-        # K_nu overflows at distances where the kernel is 1 to the last digit.
-        safe = np.maximum(t, 1e-8)
+        # Up to nu = 20, K_nu overflows only where the kernel is 1 to the last digit.
+        safe = np.maximum(t, 1e-200)
         logarithm = (1.0 - nu) * np.log(2.0) - gammaln(nu) + nu * np.log(safe) - safe
         with np.errstate(over="ignore", invalid="ignore"):
             result = np.exp(logarithm) * kve(nu, safe)
-        result = np.where((t <= 1e-8) | ~np.isfinite(result), 1.0, result)
+        result = np.where((t == 0.0) | ~np.isfinite(result), 1.0, result)
     return result

@@ -147,11 +147,12 @@ def _diagonal(layers: Layers, X: Array, tables: AllTables, ntk: bool) -> Array:
     if not takes_images(layers):
         return np.array(_dense_diagonal(layers, jnp.asarray(_mean_squares(X)), tables, ntk))
     size = max(1, min(len(X), _image_size(layers, X, tables, ntk) ** 2))
+    function = _pooled_diagonal if needs_pairs_of_pixels(layers) else _image_diagonal
     parts = [
-        np.asarray(_image_diagonal(layers, _padded(X[start : start + size], size), tables, ntk))
-        for start in range(0, len(X), size)
+        np.asarray(function(layers, jnp.asarray(_padded(X[a : a + size], size)), tables, ntk))
+        for a in range(0, len(X), size)
     ]
-    return np.concatenate(parts)[: len(X)] if parts else np.empty(0, X.dtype)
+    return np.concatenate(parts)[: len(X)]
 
 
 def _tables(layers: Layers, datasets: list[Array], ntk: bool) -> AllTables:
@@ -186,7 +187,9 @@ def _ranges(layers: Layers, X: Array) -> list[tuple[float, float]]:
     for start in range(0, len(X), step):
         part = X[start : start + step]
         q = (part * part).mean(axis=3).transpose(1, 2, 0) if images else _mean_squares(part)
-        found.append([(float(a), float(b)) for a, b in _variance_ranges(layers, q, images)])
+        found.append(
+            [(float(a), float(b)) for a, b in _variance_ranges(layers, jnp.asarray(q), images)]
+        )
     return [
         (min(r[i][0] for r in found), max(r[i][1] for r in found)) for i in range(len(found[0]))
     ]
@@ -297,19 +300,20 @@ def _image_block(
     return _result(propagate(layers, state, Context(iter(tables))).pair, ntk)
 
 
-# Not compiled: it is a few vectors, and compiling takes longer than they do.
+# Variances are not compiled: compiling takes longer than the few vectors do.  Pairs of pixels are.
 def _dense_diagonal(layers: Layers, q: jax.Array, tables: AllTables, ntk: bool) -> jax.Array:
     state = _dense_state(None, q, None, ntk)
     return _result(propagate(layers, state, Context(iter(tables))).first, ntk)
 
 
-@partial(jax.jit, static_argnums=(0, 3))
 def _image_diagonal(layers: Layers, x: jax.Array, tables: AllTables, ntk: bool) -> jax.Array:
     state = _image_state(x, None, ntk, needs_pairs_of_pixels(layers))
     return _result(propagate(layers, state, Context(iter(tables))).first, ntk)
 
 
-@partial(jax.jit, static_argnums=(0, 2))
+_pooled_diagonal = jax.jit(_image_diagonal, static_argnums=(0, 3))
+
+
 def _variance_ranges(
     layers: Layers, q: jax.Array, images: bool
 ) -> list[tuple[jax.Array, jax.Array]]:

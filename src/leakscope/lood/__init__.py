@@ -1,11 +1,21 @@
 """Leave-one-out distinguishability under Gaussian processes (the paper **lood**).
 
 The laws of what the model says with and without a record: for all records at once
-(``all_records``, ``audit_features``, ``fitc_records``), for any group at any queries
-(``distinguish``), for every record at every query (``influence``); and what surrounds them: how
-ranks move with the noise, how the noise may be chosen, and where influence is greatest.
+(``all_records``, ``audit_features``, ``fitc_records``, ``device_records``), for any group at any
+queries (``distinguish``), for every record at every query (``influence``); and what surrounds
+them: how ranks move with the noise, how the noise may be chosen, and where influence is greatest.
 """
 
+from leakscope.lood.activation_analysis import (
+    ActivationLood,
+    ConstantApproximation,
+    DepthDecay,
+    Initialisation,
+    constant_approximation,
+    depth_decay,
+    edge_of_chaos,
+    lood_by_activation,
+)
 from leakscope.lood.all_records import all_records
 from leakscope.lood.conditions import StationarityConditions, stationarity_conditions
 from leakscope.lood.distinguish import distinguish
@@ -22,25 +32,38 @@ from leakscope.lood.mean_distance import (
 )
 from leakscope.lood.noise_choice import NoiseChoice, choose_noise
 from leakscope.lood.noise_sweep import NoiseSweep, sweep_noise
+from leakscope.lood.on_device import device_records
+from leakscope.lood.query_search import QuerySearch, search_query
 
 __all__ = [
+    "ActivationLood",
     "ApproximationError",
+    "ConstantApproximation",
+    "DepthDecay",
     "Distinguishability",
     "Influence",
+    "Initialisation",
     "LeaveOneOut",
     "NoiseChoice",
     "NoiseSweep",
     "NonOptimalPoint",
+    "QuerySearch",
     "SelfInfluence",
     "StationarityConditions",
     "all_records",
     "approximation_error",
     "audit_features",
     "choose_noise",
+    "constant_approximation",
+    "depth_decay",
+    "device_records",
     "distinguish",
+    "edge_of_chaos",
     "find_non_optimal_point",
     "fitc_records",
     "influence",
+    "lood_by_activation",
+    "search_query",
     "self_influence",
     "stationarity_conditions",
     "sweep_noise",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,9 @@ from leakscope.kernels import Kernel
 from leakscope.lood.search_objective import Climb, Problem, slope
 
 FloatArray = NDArray[np.float64]
+
+# Untyped on purpose: the stubs of this function change from one release to the next.
+_minimize: Any = optimize.minimize
 
 # Adam's decay rates and floor (Kingma & Ba 2015).
 FIRST, SECOND, FLOOR = 0.9, 0.999, 1e-12
@@ -46,9 +49,7 @@ def adam(
     ``step_size`` is a share of the box's width in each feature.  Called with JAX in 64 bits.
     """
     low, high = box
-    places, trace = _adam(
-        kernel, climb, steps, problem, jnp.asarray(starts), low, high, step_size
-    )
+    places, trace = _adam(kernel, climb, steps, problem, jnp.asarray(starts), low, high, step_size)
     return np.asarray(places), np.asarray(trace)
 
 
@@ -139,7 +140,7 @@ def _l_bfgs(
     unit = np.divide(start.ravel() - low, width, out=np.zeros_like(low), where=width > 0.0)
     falling(unit)
     note(unit)
-    found = optimize.minimize(
+    found = _minimize(
         falling,
         unit,
         jac=True,

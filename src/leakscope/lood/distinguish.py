@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from leakscope._numerics import cholesky
+from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
 from leakscope.lood.all_records import ERROR_SHARE, checked_problem, factorise
@@ -88,6 +89,12 @@ def distinguish(
     """
     rows = np.asarray(X, dtype=np.float64)
     asked = None if queries is None else np.asarray(queries, dtype=np.float64)
+    number = len(rows) + (0 if asked is None else len(asked))
+    require_memory(
+        16 * number * number,
+        f"the laws of {len(rows)} records at {number - len(rows) or 'their own'} queries",
+        "ask fewer queries at a time, or leave records out of the dataset",
+    )
     resolved = kernel.resolved(rows)
     matrix, targets = checked_problem(resolved(rows), np.asarray(y), noise_variance)
     group = checked_group(leave_out, len(matrix))

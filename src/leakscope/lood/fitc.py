@@ -116,7 +116,7 @@ def induce(X: ArrayLike, kernel: Kernel, inducing: int = INDUCING) -> InducedKer
     count = len(rows)
     number = min(inducing, count)
     require_memory(
-        8 * (3 * number * count + 2 * number * number),
+        8 * (4 * number * count + 2 * number * number),
         f"the approximate audit of {count} records with {number} inducing ones",
         "use fewer inducing records",
     )
@@ -132,6 +132,12 @@ def induce(X: ArrayLike, kernel: Kernel, inducing: int = INDUCING) -> InducedKer
         ) from error
     V = linalg.solve_triangular(lower, kernel(rows[chosen], rows), lower=True, overwrite_b=True)
     prior = kernel.diagonal(rows)
+    empty = np.flatnonzero(~(np.isfinite(prior) & (prior > 0.0)))
+    if empty.size:
+        raise InputError(
+            f"the kernel of the record in row {empty[0]} with itself is {prior[empty[0]]}; it "
+            "must be positive and finite."
+        )
     residual = prior - np.einsum("ij,ij->j", V, V)
     # An inducing record is seen in full; what is left is rounding and jitter.
     residual[chosen] = 0.0

@@ -42,8 +42,9 @@ def as_jax(kernel: Kernel) -> JaxKernel:
             return partial(_linear, kernel)
         case _:
             raise InputError(
-                f"the kernel {kernel.describe()['name']} cannot be differentiated: use rbf, linear, "
-                "matern with nu 0.5, 1.5 or 2.5, a network, or a kernel with a method jax(x, z)."
+                f"the kernel {kernel.describe()['name']} cannot be differentiated: use rbf, "
+                "linear, matern with nu 0.5, 1.5 or 2.5, a network, or a kernel with a method "
+                "jax(x, z)."
             )
 
 

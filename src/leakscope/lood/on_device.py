@@ -6,25 +6,23 @@ Symbols as in `leakscope.lood.identities`; the linear algebra is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
+from leakscope.kernels import Kernel
 from leakscope.lood.all_records import ERROR_SHARE, checked_targets, probes, require_positive
 from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
 from leakscope.lood.leave_one_out import LeaveOneOut
-
-if TYPE_CHECKING:
-    from leakscope.kernels.network import Network
 
 FloatArray = NDArray[np.float64]
 
 
 def device_records(
-    X: FloatArray, y: FloatArray, *, kernel: Network, noise_variance: float
+    X: FloatArray, y: FloatArray, *, kernel: Kernel, noise_variance: float
 ) -> LeaveOneOut:
     """Every record's laws with and without it, computed where JAX computes.
 

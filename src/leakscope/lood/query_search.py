@@ -8,6 +8,7 @@ formulas, :mod:`leakscope.lood.box_ascent` the climbing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -20,16 +21,12 @@ from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
 from leakscope.lood.all_records import checked_targets
-from leakscope.lood.distinguish import checked_group, distinguish
+from leakscope.lood.distinguish import checked_group
 
 if TYPE_CHECKING:
-    from leakscope.lood.search_objective import Climb, Normalised, Objective, Problem
+    from leakscope.lood.search_objective import Climb, Objective, Problem
 
 FloatArray = NDArray[np.float64]
-
-# A query has recovered a record when it is nearer to it, in the kernel's own distance, than this
-# share of the way to the record's nearest neighbour; no other record can then be nearer.
-RECOVERED_WITHIN = 0.5
 
 # Arrays of (starts x queries) by records that a step may hold at once, with its derivative.
 ALIVE = 24
@@ -74,7 +71,7 @@ class QuerySearch:
     >>> found = lood.search_query(
     ...     X, X[:, 0], leave_out=[3], kernel=kernels.rbf(2.0), noise_variance=0.01, starts=4)
     >>> round(found.ratio, 4), found.starts_recovered
-    (1.0, 4)
+    (1.0, 2)
     """
 
     leave_out: tuple[int, ...]
@@ -113,7 +110,7 @@ def search_query(
     X: ArrayLike,
     y: ArrayLike,
     *,
-    leave_out: list[int] | tuple[int, ...],
+    leave_out: Sequence[int],
     kernel: Kernel,
     noise_variance: float,
     queries: int = 1,
@@ -190,14 +187,18 @@ def search_query(
         f"the search from {starts} starts over {count} records",
         "take fewer starts",
     )
+    if method not in ("adam", "l-bfgs"):
+        raise InputError(f"method must be adam or l-bfgs, but it is {method!r}.")
     followed = _followed(climb, objective, len(group), queries, normalise_channels)
     low, high = _checked_box(box, rows)
     begin = as_key(random_state).generator().uniform(low, high, size=(starts, queries, features))
-    from leakscope.lood import box_ascent, search_objective
+    # JAX is imported when a search runs, and not by those who only audit.
+    from leakscope.lood import box_ascent, recovery, search_objective
 
-    resolved = kernel.resolved(rows)
     problem: Problem
     if normalise_channels is None:
+        mean, deviation = np.zeros(features), np.ones(features)
+        resolved = kernel.resolved(rows)
         problem = search_objective.fixed_problem(rows, targets, group, resolved, noise_variance)
     else:
         mean, deviation = search_objective.channel_statistics(rows, normalise_channels)
@@ -210,22 +211,19 @@ def search_query(
             places, trace = box_ascent.adam(
                 resolved, followed, problem, begin, (low, high), steps=steps, step_size=step_size
             )
-        elif method == "l-bfgs":
+        else:
             places, trace = box_ascent.l_bfgs(
                 resolved, followed, problem, begin, (low, high), steps=steps
             )
-        else:
-            raise InputError(f"method must be adam or l-bfgs, but it is {method!r}.")
         values = np.asarray(search_objective.lood(resolved, objective, problem, places))
-    best = places[int(np.argmax(values))]
-    if isinstance(problem, search_objective.Fixed):
-        seen = rows
-        answers = _answers(rows, targets, group, resolved, noise_variance, best, objective)
-    else:
-        seen = (rows - problem.with_group.mean) / problem.with_group.deviation
-        answers = _normalised_answers(problem, resolved, rows[group], best, objective)
-    there = places if seen is rows else (places - mean) / deviation
-    nearest, distance, relative, cosine = _nearness(rows, group, best)
+        best = places[int(np.nanargmax(values))]
+        if isinstance(problem, search_objective.Fixed):
+            answers = recovery.answers(
+                rows, targets, group, resolved, noise_variance, best, objective
+            )
+        else:
+            answers = recovery.normalised_answers(problem, resolved, rows[group], best, objective)
+    near = recovery.nearness(rows, group, best)
     return QuerySearch(
         leave_out=tuple(int(i) for i in group),
         objective=objective,
@@ -233,13 +231,67 @@ def search_query(
         query=best,
         lood=answers.lood,
         lood_at_record=answers.lood_at_record,
-        nearest=nearest,
-        distance=distance,
-        relative_distance=relative,
-        cosine=cosine,
-        prediction_kl=answers.prediction_kl(np.searchsorted(np.sort(group), nearest)),
+        nearest=group[near.place],
+        distance=near.distance,
+        relative_distance=near.relative_distance,
+        cosine=near.cosine,
+        prediction_kl=answers.prediction_kl(near.place),
         queries=places,
         values=values,
-        recovered=_recovered(resolved, seen, group, there),
+        recovered=recovery.recovered_records(
+            resolved, (rows - mean) / deviation, group, (places - mean) / deviation
+        ),
         trace=trace,
     )
+
+
+def _checked(
+    X: ArrayLike, y: ArrayLike, leave_out: Sequence[int]
+) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
+    rows = np.asarray(X, dtype=np.float64)
+    if rows.ndim != 2 or len(rows) < 2:
+        raise InputError(
+            f"X must be rows of features, at least two, but its shape is {rows.shape}."
+        )
+    group = checked_group(leave_out, len(rows))
+    if len(group) == len(rows):
+        raise InputError("leave_out names every record; at least one must stay.")
+    return rows, checked_targets(np.asarray(y), len(rows), "X"), group
+
+
+def _checked_box(
+    box: tuple[ArrayLike, ArrayLike] | None, rows: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    if box is None:
+        return rows.min(axis=0), rows.max(axis=0)
+    try:
+        low, high = (
+            np.array(np.broadcast_to(np.asarray(side, dtype=np.float64), rows.shape[1]))
+            for side in box
+        )
+    except ValueError:
+        raise InputError(
+            f"the sides of the box must be numbers, or one for each of {rows.shape[1]} features."
+        ) from None
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+        raise InputError("the box must be finite, and its least values not above its largest.")
+    return low, high
+
+
+def _followed(
+    climb: str, objective: str, records: int, queries: int, channels: int | None
+) -> Climb:
+    """What to follow uphill, or a sentence that says why it cannot be."""
+    if objective not in ("kl", "mean_distance"):
+        raise InputError(f"objective must be kl or mean_distance, but it is {objective!r}.")
+    if climb not in ("auto", "lood", "correlation"):
+        raise InputError(f"climb must be auto, lood or correlation, but it is {climb!r}.")
+    applies = objective == "kl" and records == queries == 1 and channels is None
+    if climb == "correlation" and not applies:
+        raise InputError(
+            "climb='correlation' is for one record, one query, the objective kl and fixed "
+            "preprocessing."
+        )
+    if climb != "lood" and applies:
+        return "correlation"
+    return "kl" if objective == "kl" else "mean_distance"

@@ -53,6 +53,8 @@ Climb = Literal["kl", "mean_distance", "correlation"]
 # two queries meet, and can only lower the KL.  The values that are reported have none of it.
 JITTER = 1e-10
 
+TINY = float(np.finfo(np.float64).tiny)
+
 
 class Fixed(NamedTuple):
     """What stays the same while the queries move; preprocessing does not depend on the record."""
@@ -170,7 +172,7 @@ def slope(
         else:
             value = lood(kernel, climb, problem, moved)
             # Far from the record LOOD is smaller by orders of magnitude; its logarithm is not flat.
-            height = jnp.log(value + jnp.finfo(moved.dtype).tiny)
+            height = jnp.log(value + TINY)
         return height.sum(), (height, value)
 
     (_, (height, value)), uphill = jax.value_and_grad(followed, has_aux=True)(queries)
@@ -207,17 +209,13 @@ def _fixed_lood(
     return 0.5 * (score.shape[1] * free + label)
 
 
-def _correlation(
-    k: JaxKernel, problem: Fixed, queries: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def _correlation(k: JaxKernel, problem: Fixed, queries: jax.Array) -> tuple[jax.Array, jax.Array]:
     """An increasing function of rho, and KL LOOD, for one record and one query."""
     rows, inverse_factor, columns, score = (jnp.asarray(part) for part in problem)
     cross, covariance = _at(k, rows, inverse_factor, queries)
     root = (cross @ columns)[:, 0, 0] / jnp.sqrt(covariance[:, 0, 0])
     W = root**2
-    return jnp.arcsinh(root), 0.5 * (
-        score.shape[1] * (W - jnp.log1p(W)) + (score**2).sum() * W
-    )
+    return jnp.arcsinh(root), 0.5 * (score.shape[1] * (W - jnp.log1p(W)) + (score**2).sum() * W)
 
 
 def _normalised_lood(

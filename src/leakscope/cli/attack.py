@@ -1,0 +1,234 @@
+"""``leakscope attack``: what an attacker really gets.  ``query`` is the first of its verbs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from leakscope.cli.output import STDOUT, require_writable
+from leakscope.errors import InputError
+
+if TYPE_CHECKING:
+    from leakscope.io import Dataset
+
+SUMMARY = "What an attacker really gets: the most revealing query."
+EPILOG = "Example: leakscope attack query --example wine --record 5"
+QUERY_SUMMARY = "Reconstruct a record by looking for the query that reveals most about it."
+
+app = typer.Typer(
+    name="attack",
+    help="What an attacker really gets.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _attack() -> None:
+    pass
+
+
+@app.command("query", short_help=QUERY_SUMMARY, epilog=EPILOG)
+def query(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="The dataset: .csv, .tsv, .parquet, .npy or .npz.", show_default=False),
+    ] = None,
+    record: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The record to leave out and look for, by its id; again for a group.",
+            metavar="ID",
+            show_default=False,
+        ),
+    ] = None,
+    example: Annotated[
+        str | None,
+        typer.Option(
+            help="A dataset that scikit-learn ships, instead of FILE.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="The target column.", metavar="COLUMN", show_default=False),
+    ] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option(
+            "--id", help="The column with each record's id.", metavar="COLUMN", show_default=False
+        ),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(help="regression or classification.", metavar="TASK", show_default=False),
+    ] = None,
+    scaling: Annotated[
+        str, typer.Option(help="standard or none, as for audit.", metavar="HOW")
+    ] = "standard",
+    kernel: Annotated[
+        str, typer.Option(help="rbf, matern, linear or nngp.", metavar="NAME")
+    ] = "rbf",
+    length_scale: Annotated[
+        float | None,
+        typer.Option(help="Of rbf and matern.", metavar="NUMBER", show_default=False),
+    ] = None,
+    depth: Annotated[
+        int | None, typer.Option(help="Of nngp.", metavar="COUNT", show_default=False)
+    ] = None,
+    activation: Annotated[
+        str | None, typer.Option(help="Of nngp.", metavar="NAME", show_default=False)
+    ] = None,
+    weight_variance: Annotated[
+        float | None,
+        typer.Option(help="Of nngp and linear.", metavar="NUMBER", show_default=False),
+    ] = None,
+    bias_variance: Annotated[
+        float | None,
+        typer.Option(help="Of nngp and linear.", metavar="NUMBER", show_default=False),
+    ] = None,
+    noise_variance: Annotated[
+        float, typer.Option(help="In squared units of the target as used.", metavar="NUMBER")
+    ] = 0.01,
+    queries: Annotated[
+        int, typer.Option(help="How many queries are asked together.", metavar="COUNT")
+    ] = 1,
+    starts: Annotated[int, typer.Option(help="From how many places.", metavar="COUNT")] = 8,
+    steps: Annotated[int, typer.Option(help="Steps of each start.", metavar="COUNT")] = 300,
+    climb: Annotated[
+        str,
+        typer.Option(
+            help="What to follow uphill: lood (the paper's way), correlation, or auto.",
+            metavar="NAME",
+        ),
+    ] = "auto",
+    method: Annotated[str, typer.Option(help="adam or l-bfgs.", metavar="NAME")] = "adam",
+    box: Annotated[
+        str | None,
+        typer.Option(
+            help="Least and largest value of a query's features in the file's units, such as "
+            "0,255.  [default: each feature's range]",
+            metavar="LOW,HIGH",
+            show_default=False,
+        ),
+    ] = None,
+    json_path: Annotated[
+        str | None,
+        typer.Option(
+            "--json",
+            help="Write the whole result as JSON; - for stdout, which then holds nothing else.",
+            metavar="PATH",
+            show_default=False,
+        ),
+    ] = None,
+    run_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to put the run.  [default: leakscope-runs/TIME-attack-query-NAME]",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="For the starts.", metavar="NUMBER")] = 0,
+) -> None:
+    """Reconstruct a record by looking for the query that reveals most about it.
+
+    The attacker knows every other record and the laws of the model's answers with and without the
+    one in question.  It speaks of a model family, not of your trained model.
+    """
+    from leakscope.cli import query_attack
+    from leakscope.io import AuditSettings, default_run_directory, to_json, validated, write_result
+    from leakscope.io.attack_results import QuerySettings
+    from leakscope.io.runs import require_free
+
+    model = validated(
+        AuditSettings,
+        kernel=kernel,
+        length_scale=length_scale,
+        depth=depth,
+        activation=activation,
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
+        noise_variance=noise_variance,
+        sensitivity=False,
+        scaling=scaling,
+        seed=seed,
+    )
+    search = validated(
+        QuerySettings,
+        queries=queries,
+        starts=starts,
+        steps=steps,
+        climb=climb,
+        method=method,
+        box=_box(box),
+        seed=seed,
+    )
+    require_writable(json_path)
+    if run_dir is not None:
+        require_free(run_dir)
+    dataset = _dataset(file, example, target, id_column, task)
+    found = query_attack.searched(dataset, _rows(dataset, record), model, search)
+    place = run_dir or default_run_directory("attack-query", dataset.name)
+    directory = query_attack.written(found, place)
+    if json_path == STDOUT:
+        sys.stdout.write(to_json(found.document) + "\n")
+        return
+    if json_path is not None:
+        write_result(found.document, json_path)
+    sys.stdout.write(query_attack.page(found) + f"\n\nRun directory: {directory}\n")
+
+
+def _dataset(
+    file: Path | None,
+    example: str | None,
+    target: str | None,
+    id_column: str | None,
+    task: str | None,
+) -> Dataset:
+    from leakscope.io import read_dataset, read_example
+
+    if (file is None) == (example is None):
+        raise InputError("Which dataset?  Name a file, or one that is here already by --example.")
+    if example is not None:
+        if target is not None or id_column is not None or task is not None:
+            raise InputError("--target, --id and --task belong to a file, not to --example.")
+        return read_example(example)
+    assert file is not None
+    if task not in (None, "regression", "classification"):
+        raise InputError(f"--task must be regression or classification, but it is {task!r}.")
+    return read_dataset(
+        file,
+        target=target,
+        id_column=id_column,
+        task="classification" if task == "classification" else "regression",
+    )
+
+
+def _rows(dataset: Dataset, record: list[str] | None) -> list[int]:
+    """The rows that the ids name."""
+    if not record:
+        raise InputError("Which record?  Name it by its id with --record.")
+    places = {str(name): row for row, name in enumerate(dataset.record_ids)}
+    missing = [name for name in record if name not in places]
+    if missing:
+        raise InputError(f"{dataset.name} has no record with the id {missing[0]!r}.")
+    return [places[name] for name in record]
+
+
+def _box(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        low, high = (float(side) for side in text.split(","))
+    except ValueError:
+        raise InputError(f"--box must be two numbers, LOW,HIGH, but it is {text!r}.") from None
+    if not low < high:
+        raise InputError(f"--box must rise from LOW to HIGH, but it is {text!r}.")
+    return low, high

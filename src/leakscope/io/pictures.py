@@ -1,0 +1,96 @@
+"""Records that are pictures, as PNG files.
+
+A PNG is a header, rows compressed by zlib, and checksums: no imaging library is needed to write
+one (PNG specification, third edition, Sections 5 and 11).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leakscope.errors import InputError
+
+# Tables have 4 or 9 or 16 features without being pictures.
+LEAST_SIDE = 8
+
+# Pictures are enlarged by whole pixels to about this many.
+SHOWN_SIDE = 256
+
+
+def picture_shape(features: int) -> tuple[int, ...] | None:
+    """Height, width and, in colour, 3 of rows that may be square pictures; None otherwise.
+
+    Examples
+    --------
+    >>> from leakscope.io.pictures import picture_shape
+    >>> picture_shape(64), picture_shape(3072), picture_shape(100 - 1), picture_shape(9)
+    ((8, 8), (32, 32, 3), None, None)
+    """
+    for channels in (1, 3):
+        side = math.isqrt(features // channels)
+        if side >= LEAST_SIDE and channels * side * side == features:
+            return (side, side) if channels == 1 else (side, side, 3)
+    return None
+
+
+def png(row: ArrayLike, shape: tuple[int, ...], low: float, high: float) -> bytes:
+    """A row of pixels, channels last, as the bytes of a PNG: ``low`` is black, ``high`` white.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.io.pictures import png
+    >>> png(np.arange(64.0), (8, 8), 0.0, 63.0)[:4]
+    b'\\x89PNG'
+    """
+    pixels = np.asarray(row, dtype=np.float64)
+    if pixels.size != math.prod(shape):
+        raise InputError(f"a picture of shape {shape} has not {pixels.size} values.")
+    shares = np.clip((pixels - low) / (high - low if high > low else 1.0), 0.0, 1.0)
+    return _encoded(_enlarged(np.rint(255.0 * shares).astype(np.uint8).reshape(shape)))
+
+
+def write_png(path: Path, content: bytes) -> Path:
+    """Write a picture that only its owner may read.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from leakscope.io.pictures import png, write_png
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_png(pathlib.Path(folder, "grey.png"), png([0.5] * 64, (8, 8), 0.0, 1.0)).name
+    'grey.png'
+    """
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+            stream.write(content)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
+    return path
+
+
+def _enlarged(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    factor = max(1, SHOWN_SIDE // pixels.shape[0])
+    return pixels.repeat(factor, axis=0).repeat(factor, axis=1)
+
+
+def _encoded(pixels: NDArray[np.uint8]) -> bytes:
+    height, width = pixels.shape[:2]
+    colour_type = 0 if pixels.ndim == 2 else 2
+    header = struct.pack(">2I5B", width, height, 8, colour_type, 0, 0, 0)
+    # Every row begins with the number of its filter; 0 is none.
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, data) for name, data in chunks)
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    checksum = zlib.crc32(name + data)
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", checksum)

@@ -1,0 +1,156 @@
+"""How near a query search came to the records it looked for.
+
+Three views: the objective there against the records' own, distances (in the features, and in the
+kernel's own geometry), and what the trained model answers (the paper's Fig. 2(c), after Balle et
+al. 2022, Section V.B).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope.kernels import Kernel
+from leakscope.lood.distinguish import distinguish
+from leakscope.lood.search_objective import Normalised, Objective, lood
+
+FloatArray = NDArray[np.float64]
+
+# A query has recovered a record when it is nearer to it, in the kernel's own distance, than this
+# share of the way to the record's nearest neighbour; no other record can then be nearer.
+RECOVERED_WITHIN = 0.5
+
+
+@dataclass(frozen=True)
+class Answers:
+    """LOOD at the queries and at the group's own points, and the trained model's answers there.
+
+    The model is the one trained on all records; means are (q + g, C), the queries first, and
+    variances (q + g,).
+    """
+
+    lood: float
+    lood_at_record: float
+    mean: FloatArray
+    variance: FloatArray
+
+    def prediction_kl(self, places: NDArray[np.intp]) -> FloatArray:
+        """(q,) KL(answer at the group's record ``places[j]`` || answer at query j)."""
+        asked = np.arange(len(places))
+        own = len(places) + places
+        ratio = self.variance[own] / self.variance[asked]
+        squares = np.sum((self.mean[own] - self.mean[asked]) ** 2, axis=1)
+        free = self.mean.shape[1] * (ratio - 1.0 - np.log(ratio))
+        return np.asarray(0.5 * (free + squares / self.variance[asked]))
+
+
+def answers(
+    rows: FloatArray,
+    targets: FloatArray,
+    group: NDArray[np.intp],
+    kernel: Kernel,
+    noise_variance: float,
+    queries: FloatArray,
+    objective: Objective,
+) -> Answers:
+    """By the identities of :mod:`leakscope.lood.distinguish`, without the search's own code."""
+    leave_out = [int(i) for i in group]
+    everywhere = distinguish(
+        rows,
+        targets,
+        leave_out=leave_out,
+        queries=np.concatenate([queries, rows[group]]),
+        kernel=kernel,
+        noise_variance=noise_variance,
+    )
+    there = distinguish(
+        rows,
+        targets,
+        leave_out=leave_out,
+        queries=queries,
+        kernel=kernel,
+        noise_variance=noise_variance,
+    )
+    # The queries add nothing to the group's own points, so that the first pair has their KL.
+    values = (there.kl, everywhere.kl)
+    if objective == "mean_distance":
+        own = everywhere.mean_shift[len(queries) :]
+        values = (there.mean_distance, 0.5 * float(np.sum(own**2)))
+    tiny = np.finfo(np.float64).tiny
+    return Answers(
+        *values,
+        mean=everywhere.mean_with.reshape(len(queries) + len(group), -1),
+        variance=np.maximum(np.diagonal(everywhere.covariance_with), tiny),
+    )
+
+
+def normalised_answers(
+    problem: Normalised,
+    kernel: Kernel,
+    own: FloatArray,
+    queries: FloatArray,
+    objective: Objective,
+) -> Answers:
+    """The same under data-dependent normalisation.  Called with JAX in 64 bits."""
+    fit = problem.with_group
+    asked = (np.concatenate([queries, own]) - fit.mean) / fit.deviation
+    cross = kernel(asked, np.asarray(fit.rows))
+    half = cross @ np.asarray(fit.inverse_factor).T
+    variance = kernel.diagonal(asked) - np.einsum("ij,ij->i", half, half)
+    return Answers(
+        lood=float(lood(kernel, objective, problem, queries[None])[0]),
+        lood_at_record=float(lood(kernel, objective, problem, own[None])[0]),
+        mean=cross @ np.asarray(fit.a),
+        variance=np.maximum(variance, np.finfo(np.float64).tiny),
+    )
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """For each query the place in the group of the nearest record, and how near it is."""
+
+    place: NDArray[np.intp]
+    distance: FloatArray
+    relative_distance: FloatArray
+    cosine: FloatArray
+
+
+def nearness(rows: FloatArray, group: NDArray[np.intp], queries: FloatArray) -> Nearness:
+    """Euclidean distances, as they are and relative to each record's nearest neighbour."""
+    apart = np.linalg.norm(queries[:, None, :] - rows[group][None, :, :], axis=2)
+    place = np.argmin(apart, axis=1)
+    distance = apart[np.arange(len(queries)), place]
+    neighbours = np.array([_nearest_other(rows, int(i)) for i in group])
+    record = rows[group[place]]
+    lengths = np.linalg.norm(queries, axis=1) * np.linalg.norm(record, axis=1)
+    tiny = np.finfo(np.float64).tiny
+    cosine = np.sum(queries * record, axis=1) / np.maximum(lengths, tiny)
+    return Nearness(place, distance, distance / np.maximum(neighbours[place], tiny), cosine)
+
+
+def _nearest_other(rows: FloatArray, record: int) -> float:
+    apart = np.linalg.norm(rows - rows[record], axis=1)
+    apart[record] = np.inf
+    return float(apart.min())
+
+
+def recovered_records(
+    kernel: Kernel, rows: FloatArray, group: NDArray[np.intp], queries: FloatArray
+) -> NDArray[np.bool_]:
+    """(S, g) whether some query of each start, (S, q, d), ended at each record of the group.
+
+    The distance is that of the two functions' values as the kernel sees them, up to scale:
+    sqrt(1 - rho) with rho = k(x, z)/sqrt(k(x, x) k(z, z)).
+    """
+    starts, count, features = queries.shape
+    asked = queries.reshape(-1, features)
+    tiny = np.finfo(np.float64).tiny
+    own = np.sqrt(np.maximum(kernel.diagonal(rows), tiny))
+    there = np.sqrt(np.maximum(kernel.diagonal(asked), tiny))
+    between = 1.0 - kernel(rows[group], rows) / np.outer(own[group], own)
+    between[np.arange(len(group)), group] = np.inf
+    squared = 1.0 - kernel(asked, rows[group]) / np.outer(there, own[group])
+    near = squared <= RECOVERED_WITHIN**2 * between.min(axis=1)
+    return np.asarray(near.reshape(starts, count, len(group)).any(axis=1))
