@@ -1,6 +1,6 @@
 """The largest relative error of every measure against the stored values at 50 digits.
 
-    python benchmarks/accuracy_against_mpmath.py
+python benchmarks/accuracy_against_mpmath.py
 """
 
 from __future__ import annotations

@@ -18,15 +18,19 @@ PAGES_WITH_EXAMPLES = [p for p in PAGES if any(b.language == "console" for b in 
 def commands() -> dict[str, list[str]]:
     """Every verb and its options, as the command line itself knows them."""
     group: Any = typer.main.get_command(app)
-    return {
-        name: [
-            option
-            for parameter in command.params
-            if parameter.param_type_name == "option"
-            for option in parameter.opts
-        ]
-        for name, command in group.commands.items()
-    }
+    return {name: options(command) for name, command in group.commands.items()}
+
+
+def options(command: Any) -> list[str]:
+    """The command's own options and those of its sub-commands, if it has any."""
+    parts = [command, *getattr(command, "commands", {}).values()]
+    return [
+        option
+        for part in parts
+        for parameter in part.params
+        if parameter.param_type_name == "option"
+        for option in parameter.opts
+    ]
 
 
 @pytest.mark.parametrize("verb", commands())

@@ -15,9 +15,11 @@ from project import PAGES, ROOT, blocks
 
 ROOMS = (
     "leakscope",
+    "leakscope.defences",
     "leakscope.io",
     "leakscope.kernels",
     "leakscope.laws",
+    "leakscope.linear",
     "leakscope.lood",
     "leakscope.measures",
 )

@@ -34,6 +34,7 @@ def loaded_by(action: str) -> list[str]:
         "from leakscope.cli import main; main(['--help'])",
         "from leakscope.cli import main; main(['audit', '--help'])",
         "from leakscope.cli import main; main(['measure', '--help'])",
+        "from leakscope.cli import main; main(['plan', 'linear', '--help'])",
         "from leakscope.cli import main; main(['--version'])",
     ],
 )

@@ -180,16 +180,18 @@ def _apply_to_side(
     phi: Activation, side: Covariance, q: jax.Array, state: State, tables: Tables
 ) -> Covariance:
     variance = duals.variance(phi, q)
-    ntk, slope = side.ntk, duals.derivative_variance(phi, q)
+    ntk = side.ntk
     if not state.all_pairs:
-        return Covariance(variance, None if ntk is None else ntk * slope)
+        if ntk is None:
+            return Covariance(variance)
+        return Covariance(variance, ntk * duals.derivative_variance(phi, q))
     full = _apply_to_pairs(phi, side, q[:, :, None, None], q[None, None], tables)
     rows, columns = (i.ravel() for i in jnp.indices(q.shape[:2]))
     place = (rows, columns, rows, columns)
     nngp = full.nngp.at[place].set(variance.reshape(-1, q.shape[-1]))
     if full.ntk is None or ntk is None:
         return Covariance(nngp)
-    own = _diagonal(ntk) * slope
+    own = _diagonal(ntk) * duals.derivative_variance(phi, q)
     return Covariance(nngp, full.ntk.at[place].set(own.reshape(-1, q.shape[-1])))
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.spatial.distance import pdist
 
 from leakscope.errors import InputError
+from leakscope.kernels.inputs import precision
 
 FloatArray = NDArray[np.float64]
 
@@ -47,14 +48,16 @@ class RBF:
             _require_positive("length_scale", self.length_scale)
         _require_positive("variance", self.variance)
 
-    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> FloatArray:
+    def __call__(
+        self, X: ArrayLike, Z: ArrayLike | None = None, *, dtype: DTypeLike = np.float64
+    ) -> FloatArray:
         """The matrix of k(x, z); with Z left out it is exactly symmetric, its diagonal exact."""
         scale = self._number()
         rows = _rows(X, "X")
         # The kernel sees only differences: centring first keeps ||x||^2 + ||z||^2 - 2 x.z from
         # cancelling when the data lie far from the origin.
         centre = rows.mean(axis=0)
-        rows = rows - centre
+        rows = (rows - centre).astype(precision(dtype), copy=False)
         if Z is None:
             columns = rows
         else:
@@ -64,7 +67,7 @@ class RBF:
                     f"RBF: X has {rows.shape[1]} columns and Z has {columns.shape[1]}; "
                     "they must have the same."
                 )
-            columns = columns - centre
+            columns = (columns - centre).astype(rows.dtype, copy=False)
         products: FloatArray = rows @ columns.T
         row_norms = np.einsum("ij,ij->i", rows, rows)
         column_norms = row_norms if Z is None else np.einsum("ij,ij->i", columns, columns)
@@ -80,9 +83,9 @@ class RBF:
             np.fill_diagonal(products, self.variance)
         return products
 
-    def diagonal(self, X: ArrayLike) -> FloatArray:
+    def diagonal(self, X: ArrayLike, *, dtype: DTypeLike = np.float64) -> FloatArray:
         """k(x, x) = variance for every row."""
-        return np.full(len(_rows(X, "X")), self.variance)
+        return np.full(len(_rows(X, "X")), self.variance, precision(dtype))
 
     def resolved(self, X: ArrayLike) -> RBF:
         """This kernel with its length scale a number: its own, or the median distance in X."""

@@ -23,7 +23,7 @@ def stieltjes(ratio: float, ridge: float) -> tuple[float, float]:
     >>> from leakscope.linear import stieltjes
     >>> g, slope = stieltjes(4.0, 1.0)
     >>> round(g, 6), round(slope, 6)
-    (0.780776, 0.761697)
+    (0.809017, 0.766312)
     """
     if not ridge > 0.0:
         raise InputError(f"g(-lambda) needs a ridge above zero, but it is {ridge!r}.")
@@ -35,9 +35,7 @@ def stieltjes(ratio: float, ridge: float) -> tuple[float, float]:
     return float(g), float(slope)
 
 
-def asymptotic_moments(
-    design: GaussianDesign, norms: RecordNorms
-) -> tuple[Moments, Moments]:
+def asymptotic_moments(design: GaussianDesign, norms: RecordNorms) -> tuple[Moments, Moments]:
     """Second moments of (y0, yhat0) for member and non-member: Eq. (2) and Thm 4.1, corrected.
 
     The covariances with y0 are ours; the paper's attacker does not see the label.

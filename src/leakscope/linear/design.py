@@ -109,9 +109,7 @@ class RecordNorms:
     weight: FloatArray
 
     @classmethod
-    def of(
-        cls, used: ArrayLike, unused: ArrayLike, weight: ArrayLike | None = None
-    ) -> RecordNorms:
+    def of(cls, used: ArrayLike, unused: ArrayLike, weight: ArrayLike | None = None) -> RecordNorms:
         """Check and broadcast given squared norms; equal weights where none are given."""
         pair: list[Any] = []
         for name, value in (("used", used), ("unused", unused)):

@@ -76,9 +76,7 @@ def _untrained(
     return _moments(design, norms, drawn, key.child(1))
 
 
-def _moments(
-    design: GaussianDesign, norms: RecordNorms, drawn: DesignDraws, key: Key
-) -> Moments:
+def _moments(design: GaussianDesign, norms: RecordNorms, drawn: DesignDraws, key: Key) -> Moments:
     generator = key.generator()
     draws = drawn.gain.size
     rest = design.dim - design.p

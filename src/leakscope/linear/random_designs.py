@@ -35,7 +35,7 @@ class DesignDraws(NamedTuple):
 
 
 def draw_designs(rows: int, p: int, penalty: float, key: Key, draws: int) -> DesignDraws:
-    """Draw ``draws`` designs of ``rows`` records and ``p`` features; ``penalty`` is z = n lambda."""
+    """Draw ``draws`` designs of ``rows`` records, ``p`` features and ``penalty`` z = n lambda."""
     generator = key.generator()
     if penalty > 0.0:
         return _ridge(rows, p, penalty, generator, draws)

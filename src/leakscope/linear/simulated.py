@@ -52,15 +52,13 @@ def _solve(
 ) -> tuple[float, float]:
     """Var yhat0 and Cov(y0, yhat0): yhat0 = w'y for w = (pseudo-)inverse transposed times x0."""
     features, query = rows[:, : design.p], record[: design.p]
-    if design.ridge > 0.0:
-        gram = features.T @ features if design.p <= design.n else features @ features.T
-        gram[np.diag_indices_from(gram)] += design.penalty
-        if design.p <= design.n:
-            weights = features @ np.linalg.solve(gram, query)
-        else:
-            weights = np.linalg.solve(gram, features @ query)
+    tall = design.p <= design.n
+    gram = features.T @ features if tall else features @ features.T
+    gram[np.diag_indices_from(gram)] += design.penalty
+    if tall:
+        weights = features @ np.linalg.solve(gram, query)
     else:
-        weights = np.linalg.lstsq(features.T, query, rcond=None)[0]
+        weights = np.linalg.solve(gram, features @ query)
     through = rows.T @ weights
     variance = through @ through / design.dim + design.sigma**2 * (weights @ weights)
     covariance = record @ through / design.dim

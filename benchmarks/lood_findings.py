@@ -1,0 +1,474 @@
+"""The lood paper's findings, measured: what holds, what does not, and under which conditions.
+
+    python benchmarks/lood_findings.py [SECTION ...] [--records N] [--runs N]
+
+Sections: auc perturbation queries normalisation recovery group activation depth (all of them where
+none is named).  The images are CIFAR-10 cars and planes in ../shared/data beside the project, with
+pixels in [0, 1] and labels -1/2 and +1/2; where they are absent, scikit-learn's digits 0 and 1 are
+used, and the tables say so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from leakscope import kernels, lood, measures
+
+IMAGES = Path(__file__).resolve().parents[2] / "shared" / "data" / "cifar10_car_plane.npz"
+NOISE = 0.01
+
+
+def cifar(records: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    with np.load(IMAGES) as data:
+        pick = np.random.default_rng(seed).permutation(len(data["X"]))[:records]
+        X = data["X"][pick].reshape(len(pick), -1) / 255.0
+        return X, data["y"][pick] - 0.5
+
+
+def digits(records: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    pick = np.random.default_rng(seed).permutation(np.flatnonzero(y < 2))[:records]
+    return X[pick] / 16.0, y[pick] - 0.5
+
+
+def images(records: int) -> tuple[str, np.ndarray, np.ndarray]:
+    if IMAGES.exists():
+        return "CIFAR-10 cars and planes", *cifar(records)
+    return "digits 0 and 1", *digits(records)
+
+
+class Table:
+    """A markdown table, printed row by row."""
+
+    def __init__(self, *headings: str) -> None:
+        print("| " + " | ".join(headings) + " |")
+        print("|" + "---|" * len(headings), flush=True)
+
+    def append(self, row: list[Any]) -> None:
+        shown = [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
+        print("| " + " | ".join(shown) + " |", flush=True)
+
+
+@contextmanager
+def section(title: str) -> Iterator[None]:
+    start = time.perf_counter()
+    print(f"\n## {title}\n", flush=True)
+    yield
+    print(f"\n({time.perf_counter() - start:.0f} s)", flush=True)
+
+
+def newcomers(
+    kernel: Any, X: np.ndarray, y: np.ndarray, S: np.ndarray, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """KL, mean distance and AUC of each row of S, added alone to (X, y), at its own point."""
+    M = kernel(X) + NOISE * np.eye(len(X))
+    cross = kernel(X, S)
+    solved = np.linalg.solve(M, cross)
+    v = kernel.diagonal(S) - np.einsum("ij,ij->j", cross, solved)
+    r = labels - solved.T @ y
+    x = v / NOISE
+    shift = r * x / (1.0 + x)
+    kl = 0.5 * (x - np.log1p(x)) + 0.5 * r**2 * x / (NOISE * (1.0 + x))
+    pairs = [
+        measures.auc(pair_of(one, float(np.sqrt(NOISE * w / (1.0 + w))), float(np.sqrt(u))))
+        for one, w, u in zip(shift, x, v, strict=True)
+    ]
+    return kl, 0.5 * shift**2, np.array([float(np.asarray(a)) for a in pairs])
+
+
+def pair_of(shift: float, sigma_with: float, sigma_without: float) -> Any:
+    from leakscope.laws import LawPair, Normal, Provenance
+
+    known = Provenance(
+        question="leave_one_out",
+        adjacency="removed",
+        observes="latent",
+        random=("training",),
+        attacker_knows_label=True,
+        method="exact",
+        source="lood Def. C.3",
+        assumptions=(),
+    )
+    return LawPair(Normal(shift, sigma_with), Normal(0.0, sigma_without), known)
+
+
+def auc(records: int, runs: int) -> None:
+    name, X, y = images(records)
+    rng = np.random.default_rng(1)
+    half = len(X) // 2
+    noise = rng.uniform(size=(half, X.shape[1]))
+    sources = {
+        "images": (X[half:], y[half:]),
+        "uniform pixels": (noise, rng.choice([-0.5, 0.5], half)),
+    }
+    with section(f"LOOD against the AUC of the best attack (Fig. 1a, 6); {name}, {half} records"):
+        rows = Table("kernel", "records added", "n", "rank corr. KL", "rank corr. mean dist.")
+        for label, kernel in (
+            ("rbf", kernels.rbf().resolved(X[:half])),
+            ("nngp, depth 1", kernels.nngp(depth=1)),
+        ):
+            found = {
+                source: newcomers(kernel, X[:half], y[:half], S, t)
+                for source, (S, t) in sources.items()
+            }
+            found["both"] = tuple(
+                np.concatenate(parts) for parts in zip(*found.values(), strict=True)
+            )
+            for source, (kl, distance, area) in found.items():
+                ranks = [float(stats.spearmanr(v, area).statistic) for v in (kl, distance)]
+                rows.append([label, source, len(kl), *ranks])
+
+
+def perturbation(records: int, runs: int) -> None:
+    name, X, y = images(records)
+    rng = np.random.default_rng(2)
+    scale = np.linspace(-50.0, 50.0, 101) / 255.0
+    with section(f"Perturbed queries S + x R (Fig. 4b); {name}, {len(X)} records, 70 scans"):
+        rows = Table(
+            "kernel", "x of the maximum", "largest LOOD / own", "median LOOD at ±50 / maximum"
+        )
+        for label, kernel in (
+            ("rbf", kernels.rbf().resolved(X)),
+            ("nngp, depth 5", kernels.nngp(depth=5)),
+            ("nngp, depth 10", kernels.nngp(depth=10)),
+        ):
+            places, fall, worst = [], [], 0.0
+            for record in rng.permutation(len(X))[:70]:
+                direction = rng.uniform(-1.0, 1.0, size=X.shape[1])
+                asked = X[record] + scale[:, None] * direction
+                asked[50] = X[record] + 1e-9 * direction
+                kl = lood.influence(X, y, asked, kernel, NOISE).kl[record]
+                places.append(255.0 * scale[int(np.argmax(kl))])
+                fall.append(kl[[0, -1]].mean() / kl.max())
+                own = lood.distinguish(
+                    X, y, leave_out=[int(record)], kernel=kernel, noise_variance=NOISE
+                ).kl
+                worst = max(worst, float(kl.max() / own))
+            rows.append(
+                [label, f"{np.mean(places):.3f} ± {np.std(places):.3f}", worst, np.median(fall)]
+            )
+
+
+def several_queries(records: int, runs: int) -> None:
+    name, X, y = images(min(records, 300))
+    with section(f"Several queries together (App. E.1); {name}, {len(X)} records, 5 a cell"):
+        rows = Table("depth", "queries", "least ratio", "largest ratio", "at most 1")
+        for depth in (2, 6, 10):
+            for count in (1, 2, 4, 8):
+                ratios = [
+                    lood.search_query(
+                        X,
+                        y,
+                        leave_out=[record],
+                        kernel=kernels.nngp(depth=depth),
+                        noise_variance=NOISE,
+                        queries=count,
+                        climb="lood",
+                        starts=4,
+                        box=(0.0, 1.0),
+                        random_state=record,
+                    ).ratio
+                    for record in range(5)
+                ]
+                rows.append([depth, count, min(ratios), max(ratios), max(ratios) <= 1.0 + 1e-8])
+
+
+def normalisation(records: int, runs: int) -> None:
+    name, X, y = images(200)
+    channels = 3 if X.shape[1] == 3072 else 1
+    with section(f"Data-dependent normalisation (App. D.4); {name}, {len(X)} records, 10 a cell"):
+        rows = Table("kernel", "preprocessing", "median ratio", "largest ratio", "share above 1")
+        for label, kernel in (
+            ("rbf", kernels.rbf()),
+            ("nngp, depth 5, no bias", kernels.nngp(depth=5)),
+            ("nngp, depth 5, bias 0.1", kernels.nngp(depth=5, bias_variance=0.1)),
+        ):
+            for normalise in (None, channels):
+                found = [
+                    lood.search_query(
+                        X,
+                        y,
+                        leave_out=[record],
+                        kernel=kernel,
+                        noise_variance=NOISE,
+                        climb="lood",
+                        starts=8,
+                        box=(0.0, 1.0),
+                        normalise_channels=normalise,
+                        random_state=record,
+                    )
+                    for record in range(10)
+                ]
+                ratios = [one.ratio for one in found]
+                how = "fixed" if normalise is None else "by the training set"
+                share = float(np.mean([r > 1.0 + 1e-6 for r in ratios]))
+                rows.append([label, how, float(np.median(ratios)), max(ratios), share])
+
+
+def conv_net() -> Any:
+    layers: list[Any] = []
+    for _ in range(5):
+        layers += [kernels.conv(3, weight_variance=2.0), kernels.activation("relu")]
+    return kernels.sequential(*layers, kernels.flatten(), kernels.dense(), input_shape=(32, 32, 3))
+
+
+def recovery(records: int, runs: int) -> None:
+    cases: list[tuple[str, np.ndarray, np.ndarray, str, Any, int]] = []
+    if IMAGES.exists():
+        X, y = cifar(min(records, 400))
+        cases += [
+            ("CIFAR-10", X, y, "rbf", kernels.rbf().resolved(X), runs),
+            ("CIFAR-10", X, y, "nngp, depth 5", kernels.nngp(depth=5), runs),
+            ("CIFAR-10", X, y, "nngp, depth 5, gelu", kernels.nngp(5, "gelu"), runs),
+            ("CIFAR-10, n = 60", X[:60], y[:60], "conv net, depth 5", conv_net(), min(10, runs)),
+        ]
+    X, y = digits(300)
+    cases += [
+        ("digits 0, 1", X, y, "rbf", kernels.rbf().resolved(X), runs),
+        ("digits 0, 1", X, y, "nngp, depth 5", kernels.nngp(depth=5), runs),
+    ]
+    with section("Query search recovers the record (Fig. 2, 8, 9); one random start a run"):
+        rows = Table(
+            "data",
+            "kernel",
+            "climbs",
+            "runs",
+            "recovered",
+            "ratio > 0.99",
+            "median dist./neighbour",
+            "median cosine",
+            "median prediction KL",
+            "ratios <= 1",
+        )
+        for data, X, y, label, kernel, count in cases:
+            for climb in ("lood", "correlation"):
+                found = [
+                    lood.search_query(
+                        X,
+                        y,
+                        leave_out=[record],
+                        kernel=kernel,
+                        noise_variance=NOISE,
+                        climb=climb,
+                        starts=1,
+                        box=(0.0, 1.0),
+                        random_state=record,
+                    )
+                    for record in range(min(count, len(X)))
+                ]
+                rows.append(
+                    [
+                        f"{data}, n = {len(X)}" if "n =" not in data else data,
+                        label,
+                        climb,
+                        len(found),
+                        f"{np.mean([one.starts_recovered for one in found]):.0%}",
+                        f"{np.mean([one.ratio > 0.99 for one in found]):.0%}",
+                        float(np.median([one.relative_distance[0] for one in found])),
+                        float(np.median([one.cosine[0] for one in found])),
+                        float(np.median([one.prediction_kl[0] for one in found])),
+                        max(one.ratio for one in found) <= 1.0 + 1e-8,
+                    ]
+                )
+
+
+def group(records: int, runs: int) -> None:
+    name, X, y = images(min(records, 300))
+    rng = np.random.default_rng(3)
+    kernel = kernels.nngp(depth=5)
+    audit = lood.all_records(kernel(X), y, noise_variance=NOISE)
+    with section(
+        f"Groups of three (App. E.2); {name}, {len(X)} records, 10 groups, 10 starts each"
+    ):
+        rows = Table(
+            "queries",
+            "recovered: most exposed",
+            "middle",
+            "least exposed",
+            "largest ratio",
+        )
+        for count in (1, 3):
+            shares, ratios = [], []
+            for number in range(10):
+                members = [int(i) for i in rng.choice(len(X), 3, replace=False)]
+                members.sort(key=lambda i: -audit.kl[i])
+                found = lood.search_query(
+                    X,
+                    y,
+                    leave_out=members,
+                    queries=count,
+                    kernel=kernel,
+                    noise_variance=NOISE,
+                    starts=10,
+                    box=(0.0, 1.0),
+                    random_state=number,
+                )
+                shares.append(found.recovered.mean(axis=0))
+                ratios.append(found.ratio)
+            most, middle, least = np.mean(shares, axis=0)
+            rows.append([count, f"{most:.0%}", f"{middle:.0%}", f"{least:.0%}", max(ratios)])
+
+
+def activation(records: int, runs: int) -> None:
+    name, X, y = images(records)
+    centred = X - X.mean(axis=0)
+    sphere = centred / np.linalg.norm(centred, axis=1, keepdims=True) * np.sqrt(X.shape[1])
+    inputs = {
+        "[0, 1]": X,
+        "standardised": (X - X.mean()) / X.std(),
+        "on a sphere": sphere,
+    }
+
+    def edge(phi: str) -> lood.Initialisation:
+        return lood.edge_of_chaos(phi, variance=2.0)
+
+    def biased(phi: str) -> lood.Initialisation:
+        return lood.Initialisation(2.0, 0.1, 1.0)
+
+    variants: dict[str, dict[str, Any]] = {
+        "2, 0 (the paper's)": {},
+        "2, 0, equal scale": {"unit_scale": True},
+        "2, 0.1": {"initialisation": biased},
+        "edge of chaos": {"initialisation": edge},
+        "edge, equal scale": {"initialisation": edge, "unit_scale": True},
+    }
+    depths = tuple(range(2, 11, 2))
+    verdict = {}
+    with section(f"ReLU against GELU (Section 6, Fig. 5); {name}, {len(X)} records"):
+        rows = Table(
+            "inputs",
+            "noise",
+            "weight, bias variance",
+            *(f"depth {d}" for d in depths),
+            "ReLU > 1.1 GELU",
+            "GELU > 1.1 ReLU",
+            "k(x,x), GELU/ReLU, depth 10",
+        )
+        for what, data in inputs.items():
+            for noise in (NOISE, 0.1):
+                for how, options in variants.items():
+                    found = lood.lood_by_activation(
+                        data,
+                        y,
+                        activations=("relu", "gelu"),
+                        depths=depths,
+                        noise_variance=noise,
+                        **options,
+                    )
+                    pairs = list(zip(found[: len(depths)], found[len(depths) :], strict=True))
+                    ratios = np.array([relu.kl / gelu.kl for relu, gelu in pairs])
+                    row: list[Any] = [what, noise, how]
+                    row += [f"{np.median(r):.2f}" for r in ratios]
+                    row += [f"{np.mean(ratios > 1.1):.0%}", f"{np.mean(1.0 / ratios > 1.1):.0%}"]
+                    row.append(f"{pairs[-1][1].mean_variance / pairs[-1][0].mean_variance:.2g}")
+                    rows.append(row)
+                    verdict[what, noise, how] = ratios
+        paper = verdict["[0, 1]", NOISE, "2, 0 (the paper's)"]
+        fair = verdict["on a sphere", NOISE, "edge of chaos"]
+        print(
+            "\nColumns by depth: median over records of LOOD under ReLU / LOOD under GELU.\n\n"
+            f"Verdict: with the paper's variances on pixels in [0, 1], ReLU exceeds 1.1 GELU for "
+            f"{np.mean(paper[-1] > 1.1):.0%} of records at depth 10 ({np.mean(paper > 1.1):.0%} "
+            "over all depths), because GELU's kernel shrinks with depth and the noise does not; on "
+            "a sphere at the edge of chaos, where Prop. G.1 holds, GELU exceeds 1.1 ReLU for "
+            f"{np.mean(1.0 / fair > 1.1):.0%}."
+        )
+
+
+def depth(records: int, runs: int) -> None:
+    with section("Depth rates (Prop. G.1): exponent of 1 - correlation over layers 250 to 500"):
+        rows = Table(
+            "activation",
+            "weight variance at the edge",
+            "bias variance",
+            "exponent at the edge",
+            "exponent at 2, 0",
+            "k(x,x) at 2, 0, depth 10",
+        )
+        for phi in ("relu", "leaky_relu", "gelu", "erf", "tanh", "elu"):
+            start = lood.edge_of_chaos(phi)
+            at_edge = lood.depth_decay(phi, 500)
+            paper = lood.depth_decay(phi, 50, initialisation=lood.Initialisation(2.0, 0.0, 1.0))
+            rows.append(
+                [
+                    phi,
+                    start.weight_variance,
+                    start.bias_variance,
+                    at_edge.exponent,
+                    paper.exponent,
+                    float(paper.variances[9]),
+                ]
+            )
+    name, X, y = images(records)
+    centred = X - X.mean(axis=0)
+    sphere = centred / np.linalg.norm(centred, axis=1, keepdims=True) * np.sqrt(X.shape[1])
+    with section(f"h(alpha_min), bounds and LOOD (Prop. 6.1); {name} on a sphere, noise 1"):
+        rows = Table(
+            "activation",
+            "depth",
+            "alpha_min",
+            "h",
+            "largest KL",
+            "our bound",
+            "largest mean distance",
+            "our bound",
+            "Prop. 6.1 as printed",
+        )
+        for phi in ("relu", "gelu"):
+            for layers in (1, 2, 5, 10, 20):
+                start = lood.edge_of_chaos(phi, variance=2.0)
+                matrix = kernels.nngp(layers, phi, start.weight_variance, start.bias_variance)(
+                    sphere
+                )
+                near = lood.constant_approximation(matrix)
+                laws = lood.all_records(matrix, y, noise_variance=1.0)
+                residual = float(np.max(np.abs(y - laws.mean_without)))
+                rows.append(
+                    [
+                        phi,
+                        layers,
+                        near.alpha,
+                        near.distance,
+                        float(laws.kl.max()),
+                        near.kl_bound(noise_variance=1.0, residual=residual),
+                        float(laws.mean_distance.max()),
+                        near.mean_distance_bound(noise_variance=1.0, residual=residual),
+                        near.printed_bound(noise_variance=1.0, label_bound=0.5),
+                    ]
+                )
+
+
+SECTIONS: dict[str, Callable[[int, int], None]] = {
+    "auc": auc,
+    "perturbation": perturbation,
+    "queries": several_queries,
+    "normalisation": normalisation,
+    "recovery": recovery,
+    "group": group,
+    "activation": activation,
+    "depth": depth,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, add_help=True)
+    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], metavar="SECTION")
+    parser.add_argument("--records", type=int, default=500)
+    parser.add_argument("--runs", type=int, default=100)
+    options = parser.parse_args()
+    for name in options.sections or SECTIONS:
+        SECTIONS[name](options.records, options.runs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+import stat
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+
+from leakscope.cli import app, main
+
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "commands.md"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """Small grey pictures, 8 x 8 with values from 0 to 16, and a run over them."""
+    folder = tmp_path_factory.mktemp("pictures")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 16.0, size=(30, 64))
+    np.savez(folder / "small.npz", X=X, y=rng.normal(size=30))
+    status = main(
+        [
+            "attack", "query", str(folder / "small.npz"), "--record", "3", "--box", "0,16",
+            "--starts", "2", "--run-dir", str(folder / "run"), "--json", str(folder / "r.json"),
+        ]
+    )  # fmt: skip
+    assert status == 0
+    return folder, X
+
+
+def pixels(path):
+    """Read back a grey PNG with filter 0 in every row."""
+    content = path.read_bytes()
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    place, rows = 8, b""
+    while place < len(content):
+        (length,) = struct.unpack(">I", content[place : place + 4])
+        name, data = content[place + 4 : place + 8], content[place + 8 : place + 8 + length]
+        (checksum,) = struct.unpack(">I", content[place + 8 + length : place + 12 + length])
+        assert checksum == zlib.crc32(name + data)
+        if name == b"IHDR":
+            width, height, depth, colour = struct.unpack(">2I2B", data[:10])
+        elif name == b"IDAT":
+            rows += data
+        place += 12 + length
+    assert (depth, colour) == (8, 0)
+    image = np.frombuffer(zlib.decompress(rows), dtype=np.uint8).reshape(height, width + 1)
+    assert not image[:, 0].any()
+    return image[:, 1:]
+
+
+def test_the_run_directory_holds_the_search_and_its_pictures(pictures):
+    folder, X = pictures
+    run = folder / "run"
+    assert {file.name for file in run.iterdir()} == {
+        "settings.json", "result.json", "records.csv", "arrays.npz",
+        "record_0.png", "query_0.png", "difference_0.png",
+    }  # fmt: skip
+    assert stat.S_IMODE(run.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in run.iterdir()} == {0o600}
+    with np.load(run / "arrays.npz") as arrays:
+        np.testing.assert_array_equal(arrays["records"], X[[3]])
+        np.testing.assert_allclose(arrays["queries"], X[[3]], atol=0.1)
+        assert arrays["trace"].shape == (301, 2)
+    assert len((run / "records.csv").read_text().splitlines()) == 3
+
+
+def test_the_result_says_what_was_found(pictures):
+    folder, _ = pictures
+    content = json.loads((folder / "r.json").read_text())
+    assert content == json.loads((folder / "run" / "result.json").read_text())
+    assert content["kind"] == "attack_query"
+    assert content["records"] == [3]
+    assert 0.999 < content["ratio"] <= 1.0 + 1e-9
+    assert content["starts_recovered"] >= 1
+    assert content["queries"][0]["nearest_record"] == 3
+    assert content["settings"]["box"] == [0.0, 16.0]
+    assert content["assumptions"]
+
+
+def test_pictures_show_the_record(pictures):
+    folder, X = pictures
+    shown = pixels(folder / "run" / "record_0.png")
+    assert shown.shape == (256, 256)
+    np.testing.assert_array_equal(shown[::32, ::32], np.rint(255 * X[3].reshape(8, 8) / 16))
+    found = pixels(folder / "run" / "query_0.png").astype(float)
+    assert np.abs(found - shown).max() <= 3
+    assert np.abs(pixels(folder / "run" / "difference_0.png").astype(float) - 127.5).max() <= 3
+
+
+def test_table_and_json_on_stdout(here, capsys):
+    rng = np.random.default_rng(0)
+    rows = "\n".join(f"p{i},{a},{b},{a - b}" for i, (a, b) in enumerate(rng.normal(size=(15, 2))))
+    (here / "d.csv").write_text(f"who,a,b,y\n{rows}\n")
+    command = ["attack", "query", "d.csv", "--target", "y", "--id", "who", "--record", "p4"]
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "d: record p4 of 15, 2 features" in out
+    assert "at the record itself" in out
+    assert "your model was not examined" in " ".join(out.split())
+    assert "Pictures" not in out
+    (run,) = (here / "leakscope-runs").iterdir()
+    assert run.name.endswith("-attack-query-d")
+    assert main([*command, "--json", "-"]) == 0
+    out, _ = capsys.readouterr()
+    assert json.loads(out)["records"] == ["p4"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--example", "wine"], "Which record?"),
+        (["--record", "1"], "Which dataset?"),
+        (["--example", "wine", "--record", "9999"], "wine has no record with the id '9999'."),
+        (["--example", "wine", "--record", "1", "--box", "3"], "--box must be two numbers"),
+        (["--example", "wine", "--record", "1", "--box", "3,1"], "--box must rise"),
+        (["--example", "wine", "--record", "1", "--starts", "0"], "starts: input should be"),
+        (["--example", "wine", "--record", "1", "--depth", "2"], "depth is no option"),
+        (["--example", "wine", "--record", "1", "--record", "1"], "names a row twice"),
+        (["--example", "wine", "--record", "1", "--task", "regression"], "belong to a file"),
+        (["--example", "wine", "--record", "1", "--json", "no/r.json"], "There is no folder"),
+    ],
+)
+def test_bad_input_is_one_sentence(here, capsys, arguments, sentence):
+    assert main(["attack", "query", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("leakscope: ")
+    assert sentence in err
+    assert not (here / "leakscope-runs").exists()
+
+
+def test_every_option_is_documented():
+    group = typer.main.get_command(app)
+    query = group.commands["attack"].commands["query"]
+    section = REFERENCE.read_text(encoding="utf-8").split("## leakscope attack query\n")[1]
+    section = section.split("\n## ")[0]
+    for parameter in query.params:
+        if parameter.param_type_name == "option" and parameter.name != "help":
+            assert f"`{parameter.opts[0]}" in section, parameter.opts[0]
+
+
+def test_help_loads_nothing_heavy():
+    program = (
+        "import sys; from leakscope.cli import main; main(['attack', 'query', '--help']); "
+        "print([n for n in ('numpy', 'jax', 'pandas', 'sklearn') if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,97 @@
+"""leakscope plan linear: keys, targets, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leakscope.cli import main
+
+BASE = ["plan", "linear", "--n", "100", "--p", "400", "--dim", "3000", "--sigma", "1"]
+KEYS = {
+    "advantage",
+    "advantage_label_known",
+    "advantage_stderr",
+    "kl",
+    "auc",
+    "tpr_at_fpr",
+    "generalization_error",
+    "sigma_member",
+    "sigma_nonmember",
+    "method",
+    "assumptions",
+}
+
+
+def run(capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
+    assert main([*BASE, "--json", "-", *more]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.parametrize("method", ["exact", "asymptotic", "simulated"])
+def test_every_method_prints_the_same_keys(capsys: pytest.CaptureFixture[str], method: str) -> None:
+    more = ["--draws", "20"] if method == "simulated" else []
+    found = run(capsys, "--ridge", "0", "--method", method, *more)
+    assert set(found) >= KEYS
+    assert found["method"] == method
+    assert found["advantage_label_known"] == 1.0
+    assert found["advantage"] == pytest.approx(0.263, abs=0.02)
+    assert (found["advantage_stderr"] == 0.0) == (method == "asymptotic")
+
+
+def test_target(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, "--method", "asymptotic", "--target-advantage", "0.3")
+    features, noise = found["targets"]
+    assert features["setting"] < 100
+    assert noise["advantage"] <= 0.3
+    assert noise["generalization_error"] > found["generalization_error"]
+    hidden = run(
+        capsys, "--method", "asymptotic", "--target-advantage", "0.3", "--attacker", "label_hidden"
+    )
+    assert hidden["targets"][0]["setting"] == pytest.approx(454, abs=1)
+    assert hidden["targets"][1]["setting"] == 0.0
+
+
+def test_noise_lowers_both(capsys: pytest.CaptureFixture[str]) -> None:
+    plain, noisy = (
+        run(capsys, "--method", "asymptotic", "--output-noise", level) for level in ("0", "1")
+    )
+    assert noisy["advantage"] < plain["advantage"]
+    assert noisy["advantage_label_known"] < 0.5
+
+
+def test_json_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "plan.json"
+    assert main([*BASE, "--method", "asymptotic", "--json", str(path)]) == 0
+    assert "label hidden" in capsys.readouterr().out
+    assert json.loads(path.read_text())["kind"] == "plan_linear"
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (["--p", "4000"], "p must be at most dim"),
+        (["--n", "1"], "n must be 2 or more"),
+        (["--sigma", "-1"], "sigma must be zero or above"),
+        (["--ridge", "nan"], "ridge must be zero or above"),
+        (["--method", "magic"], "--method must be one of"),
+        (["--attacker", "nobody"], "--attacker must be one of"),
+        (["--target-advantage", "1.5"], "between 0 and 1"),
+        (["--fpr", "x"], "--fpr"),
+        (["--draws", "2"], "At least 8"),
+        (["--method", "asymptotic", "--p", "100"], "no asymptotic law"),
+        (["--seed", "-3"], "--seed"),
+    ],
+)
+def test_impossible_input(
+    capsys: pytest.CaptureFixture[str], change: list[str], sentence: str
+) -> None:
+    assert main([*BASE, *change]) == 2
+    printed = capsys.readouterr()
+    assert sentence in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
