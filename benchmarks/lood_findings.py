@@ -252,20 +252,16 @@ def recovery(records: int, runs: int) -> None:
         )
         for data, X, y, label, kernel, count in cases:
             for climb in ("lood", "correlation"):
-                found = [
-                    lood.search_query(
-                        X,
-                        y,
-                        leave_out=[record],
-                        kernel=kernel,
-                        noise_variance=NOISE,
-                        climb=climb,
-                        starts=1,
-                        box=(0.0, 1.0),
-                        random_state=record,
-                    )
-                    for record in range(min(count, len(X)))
-                ]
+                found = lood.search_each(
+                    X,
+                    y,
+                    records=range(min(count, len(X))),
+                    kernel=kernel,
+                    noise_variance=NOISE,
+                    climb=climb,
+                    starts=1,
+                    box=(0.0, 1.0),
+                )
                 rows.append(
                     [
                         f"{data}, n = {len(X)}" if "n =" not in data else data,
@@ -374,14 +370,20 @@ def activation(records: int, runs: int) -> None:
                     rows.append(row)
                     verdict[what, noise, how] = ratios
         paper = verdict["[0, 1]", NOISE, "2, 0 (the paper's)"]
-        fair = verdict["on a sphere", NOISE, "edge of chaos"]
+        sphere_rows = [
+            ratios
+            for (what, _, how), ratios in verdict.items()
+            if what == "on a sphere" and how.startswith("edge")
+        ]
         print(
             "\nColumns by depth: median over records of LOOD under ReLU / LOOD under GELU.\n\n"
-            f"Verdict: with the paper's variances on pixels in [0, 1], ReLU exceeds 1.1 GELU for "
-            f"{np.mean(paper[-1] > 1.1):.0%} of records at depth 10 ({np.mean(paper > 1.1):.0%} "
-            "over all depths), because GELU's kernel shrinks with depth and the noise does not; on "
-            "a sphere at the edge of chaos, where Prop. G.1 holds, GELU exceeds 1.1 ReLU for "
-            f"{np.mean(1.0 / fair > 1.1):.0%}."
+            "Verdict: both of the paper's statements can be had.  With its variances on pixels in "
+            f"[0, 1] ReLU exceeds 1.1 GELU for {np.mean(paper[-1] > 1.1):.0%} of records at depth "
+            f"10 ({np.mean(paper > 1.1):.0%} over all depths): GELU's kernel shrinks with depth, "
+            "and the noise does not.  On a sphere at the edge of chaos, which Prop. G.1 assumes, "
+            "GELU exceeds 1.1 ReLU for at least "
+            f"{min(float(np.mean(1.0 / r > 1.1)) for r in sphere_rows):.0%}.  What decides is how "
+            "inputs and weights are scaled."
         )
 
 

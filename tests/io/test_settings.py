@@ -21,7 +21,11 @@ from leakscope import InputError, io
             "kernel: input should be 'rbf', .*but it is 'magic'",
         ),
         (io.AuditSettings, {"depth": 0}, "depth: .*greater than or equal to 1"),
-        (io.AuditSettings, {"route": "scenic"}, "route: .*'auto', 'dense', 'features' or 'fitc'"),
+        (
+            io.AuditSettings,
+            {"route": "scenic"},
+            "route: .*'auto', 'dense', 'features', 'fitc' or 'device'",
+        ),
         (io.AuditSettings, {"scaling": "some"}, "scaling: .*'standard' or 'none'"),
         (io.AuditSettings, {"length": 1.0}, "length: extra inputs are not permitted"),
         (io.AuditSettings, {"seed": -1}, "seed: "),

@@ -151,6 +151,22 @@ def test_no_set_of_queries_reveals_more_than_the_group(group, queries):
     assert set(found.nearest.tolist()) <= set(group)
 
 
+def test_searches_of_many_records_are_those_of_each():
+    X, y = problem(outputs=2)
+    settings = {"kernel": KERNELS["rbf"], "noise_variance": 0.05}
+    together = lood.search_each(X, y, records=[3, 7], starts=4, random_state=1, **settings)
+    (alone,) = lood.search_each(X, y, records=[7], starts=4, random_state=1, **settings)
+    np.testing.assert_allclose(together[1].queries, alone.queries, atol=1e-6)
+    for found in together:
+        own = lood.distinguish(X, y, leave_out=found.leave_out, **settings)
+        there = lood.distinguish(X, y, leave_out=found.leave_out, queries=found.query, **settings)
+        assert found.lood_at_record == pytest.approx(own.kl, rel=1e-9)
+        assert found.lood == pytest.approx(there.kl, rel=1e-6)
+        assert found.ratio <= 1.0 + 1e-9
+        assert found.trace.shape == (301, 4)
+    assert together[1].prediction_kl[0] < 1e-2
+
+
 def test_mean_distance_has_no_such_bound():
     X, y = problem()
     found = lood.search_query(

@@ -34,6 +34,7 @@ from leakscope.lood.noise_choice import NoiseChoice, choose_noise
 from leakscope.lood.noise_sweep import NoiseSweep, sweep_noise
 from leakscope.lood.on_device import device_records
 from leakscope.lood.query_search import QuerySearch, search_query
+from leakscope.lood.search_each import search_each
 
 __all__ = [
     "ActivationLood",
@@ -63,6 +64,7 @@ __all__ = [
     "fitc_records",
     "influence",
     "lood_by_activation",
+    "search_each",
     "search_query",
     "self_influence",
     "stationarity_conditions",

@@ -175,7 +175,7 @@ def search_query(
     >>> found.query.shape, found.recovered.shape, found.ratio <= 1.0
     ((3, 4), (8, 3), True)
     """
-    rows, targets, group = _checked(X, y, leave_out)
+    rows, targets, group = checked_search(X, y, leave_out)
     if queries < 1 or starts < 1 or steps < 1:
         raise InputError(
             f"queries, starts and steps must be at least 1, but they are {queries}, {starts} and "
@@ -189,8 +189,8 @@ def search_query(
     )
     if method not in ("adam", "l-bfgs"):
         raise InputError(f"method must be adam or l-bfgs, but it is {method!r}.")
-    followed = _followed(climb, objective, len(group), queries, normalise_channels)
-    low, high = _checked_box(box, rows)
+    followed = what_to_follow(climb, objective, len(group), queries, normalise_channels)
+    low, high = checked_box(box, rows)
     begin = as_key(random_state).generator().uniform(low, high, size=(starts, queries, features))
     # JAX is imported when a search runs, and not by those who only audit.
     from leakscope.lood import box_ascent, recovery, search_objective
@@ -245,9 +245,10 @@ def search_query(
     )
 
 
-def _checked(
+def checked_search(
     X: ArrayLike, y: ArrayLike, leave_out: Sequence[int]
 ) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
+    """Rows, targets and the group as arrays, or a sentence that says what is wrong."""
     rows = np.asarray(X, dtype=np.float64)
     if rows.ndim != 2 or len(rows) < 2:
         raise InputError(
@@ -259,9 +260,10 @@ def _checked(
     return rows, checked_targets(np.asarray(y), len(rows), "X"), group
 
 
-def _checked_box(
+def checked_box(
     box: tuple[ArrayLike, ArrayLike] | None, rows: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
+    """Least and largest values, one a feature."""
     if box is None:
         return rows.min(axis=0), rows.max(axis=0)
     try:
@@ -278,7 +280,7 @@ def _checked_box(
     return low, high
 
 
-def _followed(
+def what_to_follow(
     climb: str, objective: str, records: int, queries: int, channels: int | None
 ) -> Climb:
     """What to follow uphill, or a sentence that says why it cannot be."""

@@ -57,7 +57,11 @@ TINY = float(np.finfo(np.float64).tiny)
 
 
 class Fixed(NamedTuple):
-    """What stays the same while the queries move; preprocessing does not depend on the record."""
+    """What stays the same while the queries move; preprocessing does not depend on the record.
+
+    ``columns`` V R is (n, g) and ``score`` (g, C) where all sets of queries look for one group,
+    (S, n, g) and (S, g, C) where each looks for its own.
+    """
 
     rows: jax.Array | FloatArray
     inverse_factor: jax.Array | FloatArray
@@ -98,6 +102,21 @@ def fixed_problem(
     eigenvalues, eigenvectors = np.linalg.eigh(0.5 * (V[group] + V[group].T))
     R = eigenvectors / np.sqrt(eigenvalues)
     return Fixed(rows, inverse_factor, V @ R, R.T @ a[group])
+
+
+def fixed_problems(
+    rows: FloatArray,
+    targets: FloatArray,
+    records: NDArray[np.intp],
+    kernel: Kernel,
+    noise_variance: float,
+) -> Fixed:
+    """One record for each set of queries, from the same factorisation."""
+    inverse_factor, a = _fitted(rows, targets, kernel, noise_variance)
+    V = inverse_factor.T @ inverse_factor[:, records]
+    root = np.sqrt(V[records, np.arange(len(records))])
+    columns, score = (V / root).T, a[records] / root[:, None]
+    return Fixed(rows, inverse_factor, columns[:, :, None], score[:, None, :])
 
 
 def normalised_problem(
@@ -205,8 +224,8 @@ def _fixed_lood(
     half = jax.scipy.linalg.solve_triangular(lower, U, lower=True)
     W = jnp.einsum("sji,sjk->sik", half, half)
     free = jnp.trace(W, axis1=1, axis2=2) - _log_determinant(jnp.eye(W.shape[1]) + W)
-    label = jnp.einsum("ic,sij,jc->s", score, W, score)
-    return 0.5 * (score.shape[1] * free + label)
+    label = (score * (W @ score)).sum(axis=(1, 2))
+    return 0.5 * (score.shape[-1] * free + label)
 
 
 def _correlation(k: JaxKernel, problem: Fixed, queries: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -215,7 +234,9 @@ def _correlation(k: JaxKernel, problem: Fixed, queries: jax.Array) -> tuple[jax.
     cross, covariance = _at(k, rows, inverse_factor, queries)
     root = (cross @ columns)[:, 0, 0] / jnp.sqrt(covariance[:, 0, 0])
     W = root**2
-    return jnp.arcsinh(root), 0.5 * (score.shape[1] * (W - jnp.log1p(W)) + (score**2).sum() * W)
+    return jnp.arcsinh(root), 0.5 * (
+        score.shape[-1] * (W - jnp.log1p(W)) + (score**2).sum(axis=(-2, -1)) * W
+    )
 
 
 def _normalised_lood(
