@@ -137,9 +137,8 @@ def main() -> None:
     )
     d, s = draw(50_000)
     call(d[:1000], s[:1000])
-    start = time.perf_counter()
     found = call(d, s)
-    ours = time.perf_counter() - start
+    ours = min(_timed(d, s) for _ in range(3))
     names = [
         *("advantage", "overlap", "kl", "kl_reverse", "auc", f"renyi_{ORDER:g}"),
         *(f"tpr_at_fpr_{x:g}" for x in FPR),

@@ -55,7 +55,9 @@ def over_pairs(
     """
     size = int(np.prod(pair.batch_shape, dtype=np.int64))
     flat = pair.reshape(size)
-    block = _block_size(flat)
+    cores = min(os.cpu_count() or 1, 8)
+    # as many blocks as cores, or a multiple, so that none waits for another
+    block = min(_block_size(flat), max(1024, -(-size // cores)))
     result = np.empty((size, *columns))
 
     def work(start: int) -> None:
@@ -64,7 +66,7 @@ def over_pairs(
         result[start:stop] = measure(ratio_of(part)).reshape((stop - start, *columns))
 
     starts = range(0, size, block)
-    workers = min(len(starts), os.cpu_count() or 1, 8)
+    workers = min(len(starts), cores)
     if workers > 1:
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(work, starts))
