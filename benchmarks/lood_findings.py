@@ -329,8 +329,10 @@ def activation(records: int, runs: int) -> None:
     sphere = centred / np.linalg.norm(centred, axis=1, keepdims=True) * np.sqrt(X.shape[1])
     inputs = {
         "[0, 1]": X,
+        "[0, 1], to mean square 1": X / np.sqrt(np.mean(X**2)),
         "standardised": (X - X.mean()) / X.std(),
         "on a sphere": sphere,
+        "on a sphere, a quarter as long": 0.25 * sphere,
     }
 
     def edge(phi: str) -> lood.Initialisation:
@@ -390,8 +392,8 @@ def activation(records: int, runs: int) -> None:
             f"10 ({np.mean(paper > 1.1):.0%} over all depths): GELU's kernel shrinks with depth, "
             "and the noise does not.  On a sphere at the edge of chaos, which Prop. G.1 assumes, "
             "GELU exceeds 1.1 ReLU for at least "
-            f"{min(float(np.mean(1.0 / r > 1.1)) for r in sphere_rows):.0%}.  What decides is how "
-            "inputs and weights are scaled."
+            f"{min(float(np.mean(1.0 / r > 1.1)) for r in sphere_rows):.0%}.  What decides is the "
+            "size of inputs and weights: ReLU is homogeneous, GELU of small inputs is linear."
         )
 
 

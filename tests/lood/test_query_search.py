@@ -195,6 +195,17 @@ def test_data_dependent_normalisation_is_the_exception():
     assert found.ratio > 1.02
 
 
+def test_normalised_without_bias_the_training_mean_reveals_without_bound():
+    X, y = problem()
+    kernel = kernels.nngp(depth=1)
+    with double_precision():
+        both = search_objective.normalised_problem(X, y, np.array([3]), kernel, 0.05, 4)
+        asked = np.stack([X[3], X.mean(axis=0) + 1e-3, X.mean(axis=0) + 1e-5])
+        own, near, nearer = np.asarray(search_objective.lood(kernel, "kl", both, asked[:, None, :]))
+    assert near > 10.0 * own
+    assert nearer > 1000.0 * near
+
+
 def test_l_bfgs_and_adam_agree():
     X, y = problem()
     found = [
