@@ -1,11 +1,11 @@
 """The lood paper's findings, measured: what holds, what does not, and under which conditions.
 
-    python benchmarks/lood_findings.py [SECTION ...] [--records N] [--runs N]
+    python benchmarks/lood_findings.py [SECTION ...] [--records N] [--runs N] [--digits]
 
 Sections: auc perturbation queries normalisation recovery group activation depth (all of them where
 none is named).  The images are CIFAR-10 cars and planes in ../shared/data beside the project, with
 pixels in [0, 1] and labels -1/2 and +1/2; where they are absent, scikit-learn's digits 0 and 1 are
-used, and the tables say so.
+used, and the tables say so; ``--digits`` asks for those.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from leakscope import kernels, lood, measures
 
 IMAGES = Path(__file__).resolve().parents[2] / "shared" / "data" / "cifar10_car_plane.npz"
 NOISE = 0.01
+ONLY_DIGITS = False
 
 
 def cifar(records: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -42,7 +43,7 @@ def digits(records: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def images(records: int) -> tuple[str, np.ndarray, np.ndarray]:
-    if IMAGES.exists():
+    if IMAGES.exists() and not ONLY_DIGITS:
         return "CIFAR-10 cars and planes", *cifar(records)
     return "digits 0 and 1", *digits(records)
 
@@ -232,7 +233,7 @@ def conv_net() -> Any:
 
 def recovery(records: int, runs: int) -> None:
     cases: list[tuple[str, np.ndarray, np.ndarray, str, Any, int]] = []
-    if IMAGES.exists():
+    if IMAGES.exists() and not ONLY_DIGITS:
         X, y = cifar(min(records, 400))
         cases += [
             ("CIFAR-10", X, y, "rbf", kernels.rbf().resolved(X), runs),
@@ -477,7 +478,10 @@ def main() -> None:
     parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], metavar="SECTION")
     parser.add_argument("--records", type=int, default=500)
     parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--digits", action="store_true", help="scikit-learn's digits 0 and 1")
     options = parser.parse_args()
+    global ONLY_DIGITS
+    ONLY_DIGITS = options.digits
     for name in options.sections or SECTIONS:
         SECTIONS[name](options.records, options.runs)
 

@@ -292,7 +292,7 @@ def test_what_does_not_fit_is_approximated_and_said(data, monkeypatch):
     assert result.laws.route == "fitc"
     assert result.approximation.records == 60
     assert "approximate" in result.verdict
-    assert result.laws.provenance().method == "asymptotic"
+    assert result.laws.provenance().method == "approximate"
     assert any("inducing" in a.statement for a in result.laws.provenance().assumptions)
     assert result.ranking()[0] == 17
     with pytest.warns(UserWarning, match="approximate"):

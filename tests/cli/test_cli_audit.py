@@ -129,7 +129,7 @@ def test_warnings_are_said_on_stderr(here, capsys):
         (["--example", "diabetes", "--json", "no/where.json"], "There is no folder no"),
         (["--example", "diabetes", "--json", "."], "is a folder"),
         (["--example", "diabetes", "--run-dir", "taken"], "taken is already there"),
-        (["bad.csv", "--target", "y", "--task", "guess"], "--task must be regression or"),
+        (["bad.csv", "--target", "y", "--task", "guess"], "--task must be one of regression"),
     ],
 )
 def test_bad_input_is_one_sentence_and_status_two(here, capsys, arguments, sentence):

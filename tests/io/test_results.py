@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leakscope import InputError, io
-from leakscope.io.results import AuditRecord, DatasetEntry
+from leakscope.io.audit_results import AuditRecord
+from leakscope.io.results import DatasetEntry
 
 ANY_NUMBER = st.floats(allow_nan=True, allow_infinity=True)
 

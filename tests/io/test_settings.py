@@ -29,10 +29,10 @@ from leakscope import InputError, io
         (io.AuditSettings, {"scaling": "some"}, "scaling: .*'standard' or 'none'"),
         (io.AuditSettings, {"length": 1.0}, "length: extra inputs are not permitted"),
         (io.AuditSettings, {"seed": -1}, "seed: "),
-        (io.MeasureSettings, {"fpr": (0.1, 2.0)}, r"fpr\.1: .*less than 1, but it is 2\.0"),
-        (io.MeasureSettings, {"fpr": (float("nan"),)}, r"fpr\.0: "),
+        (io.MeasureSettings, {"fpr": (0.1, 2.0)}, r"fpr, entry 1 .*less than 1, but it is 2\.0"),
+        (io.MeasureSettings, {"fpr": (float("nan"),)}, r"fpr, entry 0 "),
         (io.MeasureSettings, {"fpr": ()}, "fpr: "),
-        (io.MeasureSettings, {"delta": (0.0,)}, r"delta\.0: .*greater than 0"),
+        (io.MeasureSettings, {"delta": (0.0,)}, r"delta, entry 0 .*greater than 0"),
         (io.MeasureSettings, {"confidence": 1.0}, "confidence: .*less than 1"),
     ],
 )

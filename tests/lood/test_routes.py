@@ -141,7 +141,7 @@ def test_fitc_is_the_dense_audit_of_its_own_kernel_matrix():
         dense = lood.all_records(scale * matrix, y, noise_variance=noise)
         np.testing.assert_allclose(close.kl, dense.kl, rtol=1e-5)
         np.testing.assert_allclose(close.leverage, dense.leverage, rtol=1e-6)
-    assert close.provenance().method == "asymptotic"
+    assert close.provenance().method == "approximate"
 
 
 def test_fitc_refuses_a_record_without_variance():

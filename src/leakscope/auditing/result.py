@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from leakscope.auditing.verdict import verdict
 from leakscope.io.datasets import RecordId
-from leakscope.io.results import AuditDocument, AuditRecord, DatasetEntry, SensitivityEntry
+from leakscope.io.audit_results import AuditDocument, AuditRecord, SensitivityEntry
+from leakscope.io.results import DatasetEntry
 from leakscope.laws import LawPair
 from leakscope.lood import ApproximationError, LeaveOneOut, NoiseChoice, NoiseSweep
 

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli.output import STDOUT, require_writable
+from leakscope.cli.options import (
+    Activation,
+    BiasVariance,
+    DatasetFile,
+    Depth,
+    Example,
+    IdColumn,
+    JsonPath,
+    KernelName,
+    KernelVariance,
+    LengthScale,
+    RunDirectory,
+    Scaling,
+    Smoothness,
+    Target,
+    Task,
+    WeightVariance,
+    dataset_from,
+)
+from leakscope.cli.output import STDOUT, emit_json, require_writable
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,10 +53,7 @@ def _attack() -> None:
 
 @app.command("query", short_help=QUERY_SUMMARY, epilog=EPILOG)
 def query(
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="The dataset: .csv, .tsv, .parquet, .npy or .npz.", show_default=False),
-    ] = None,
+    file: DatasetFile = None,
     record: Annotated[
         list[str] | None,
         typer.Option(
@@ -47,52 +62,19 @@ def query(
             show_default=False,
         ),
     ] = None,
-    example: Annotated[
-        str | None,
-        typer.Option(
-            help="A dataset that scikit-learn ships, instead of FILE.",
-            metavar="NAME",
-            show_default=False,
-        ),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(help="The target column.", metavar="COLUMN", show_default=False),
-    ] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option(
-            "--id", help="The column with each record's id.", metavar="COLUMN", show_default=False
-        ),
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(help="regression or classification.", metavar="TASK", show_default=False),
-    ] = None,
-    scaling: Annotated[
-        str, typer.Option(help="standard or none, as for audit.", metavar="HOW")
-    ] = "standard",
-    kernel: Annotated[
-        str, typer.Option(help="rbf, matern, linear or nngp.", metavar="NAME")
-    ] = "rbf",
-    length_scale: Annotated[
-        float | None,
-        typer.Option(help="Of rbf and matern.", metavar="NUMBER", show_default=False),
-    ] = None,
-    depth: Annotated[
-        int | None, typer.Option(help="Of nngp.", metavar="COUNT", show_default=False)
-    ] = None,
-    activation: Annotated[
-        str | None, typer.Option(help="Of nngp.", metavar="NAME", show_default=False)
-    ] = None,
-    weight_variance: Annotated[
-        float | None,
-        typer.Option(help="Of nngp and linear.", metavar="NUMBER", show_default=False),
-    ] = None,
-    bias_variance: Annotated[
-        float | None,
-        typer.Option(help="Of nngp and linear.", metavar="NUMBER", show_default=False),
-    ] = None,
+    example: Example = None,
+    target: Target = None,
+    id_column: IdColumn = None,
+    task: Task = None,
+    scaling: Scaling = "standard",
+    kernel: KernelName = "rbf",
+    length_scale: LengthScale = None,
+    kernel_variance: KernelVariance = None,
+    smoothness: Smoothness = None,
+    depth: Depth = None,
+    activation: Activation = None,
+    weight_variance: WeightVariance = None,
+    bias_variance: BiasVariance = None,
     noise_variance: Annotated[
         float, typer.Option(help="In squared units of the target as used.", metavar="NUMBER")
     ] = 0.01,
@@ -118,23 +100,8 @@ def query(
             show_default=False,
         ),
     ] = None,
-    json_path: Annotated[
-        str | None,
-        typer.Option(
-            "--json",
-            help="Write the whole result as JSON; - for stdout, which then holds nothing else.",
-            metavar="PATH",
-            show_default=False,
-        ),
-    ] = None,
-    run_dir: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where to put the run.  [default: leakscope-runs/TIME-attack-query-NAME]",
-            metavar="DIR",
-            show_default=False,
-        ),
-    ] = None,
+    json_path: JsonPath = None,
+    run_dir: RunDirectory = None,
     seed: Annotated[int, typer.Option(help="For the starts.", metavar="NUMBER")] = 0,
 ) -> None:
     """Reconstruct a record by looking for the query that reveals most about it.
@@ -143,7 +110,7 @@ def query(
     one in question.  It speaks of a model family, not of your trained model.
     """
     from leakscope.cli import query_attack
-    from leakscope.io import AuditSettings, default_run_directory, to_json, validated, write_result
+    from leakscope.io import AuditSettings, default_run_directory, validated
     from leakscope.io.attack_results import QuerySettings
     from leakscope.io.runs import require_free
 
@@ -151,6 +118,8 @@ def query(
         AuditSettings,
         kernel=kernel,
         length_scale=length_scale,
+        kernel_variance=kernel_variance,
+        smoothness=smoothness,
         depth=depth,
         activation=activation,
         weight_variance=weight_variance,
@@ -173,42 +142,14 @@ def query(
     require_writable(json_path)
     if run_dir is not None:
         require_free(run_dir)
-    dataset = _dataset(file, example, target, id_column, task)
+    dataset = dataset_from(file, example, target, id_column, task)
     found = query_attack.searched(dataset, _rows(dataset, record), model, search)
     place = run_dir or default_run_directory("attack-query", dataset.name)
     directory = query_attack.written(found, place)
-    if json_path == STDOUT:
-        sys.stdout.write(to_json(found.document) + "\n")
-        return
     if json_path is not None:
-        write_result(found.document, json_path)
-    sys.stdout.write(query_attack.page(found) + f"\n\nRun directory: {directory}\n")
-
-
-def _dataset(
-    file: Path | None,
-    example: str | None,
-    target: str | None,
-    id_column: str | None,
-    task: str | None,
-) -> Dataset:
-    from leakscope.io import read_dataset, read_example
-
-    if (file is None) == (example is None):
-        raise InputError("Which dataset?  Name a file, or one that is here already by --example.")
-    if example is not None:
-        if target is not None or id_column is not None or task is not None:
-            raise InputError("--target, --id and --task belong to a file, not to --example.")
-        return read_example(example)
-    assert file is not None
-    if task not in (None, "regression", "classification"):
-        raise InputError(f"--task must be regression or classification, but it is {task!r}.")
-    return read_dataset(
-        file,
-        target=target,
-        id_column=id_column,
-        task="classification" if task == "classification" else "regression",
-    )
+        emit_json(found.document, json_path)
+    if json_path != STDOUT:
+        sys.stdout.write(query_attack.page(found) + f"\n\nRun directory: {directory}\n")
 
 
 def _rows(dataset: Dataset, record: list[str] | None) -> list[int]:

@@ -8,123 +8,50 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leakscope.cli.options import (
+    Activation,
+    BiasVariance,
+    DatasetFile,
+    Depth,
+    Example,
+    IdColumn,
+    JsonPath,
+    KernelName,
+    KernelVariance,
+    LengthScale,
+    RunDirectory,
+    Scaling,
+    Smoothness,
+    Target,
+    Task,
+    WeightVariance,
+    dataset_from,
+)
 from leakscope.cli.output import STDOUT, emit_json, require_writable, say, stages, table
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
     from leakscope.auditing import AuditResult
-    from leakscope.io import Dataset
 
 SUMMARY = "A dataset in, every record's leakage out."
 EPILOG = "Example: leakscope audit --example diabetes --noise-variance 0.05 --top 5"
 
 
 def audit(
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="The dataset: .csv, .tsv, .parquet, .npy or .npz.", show_default=False),
-    ] = None,
-    example: Annotated[
-        str | None,
-        typer.Option(
-            help="A dataset that scikit-learn ships, instead of FILE: diabetes, breast_cancer, "
-            "digits, iris or wine.",
-            metavar="NAME",
-            show_default=False,
-        ),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help="The target column, by name or position (0 is the first, -1 the last).",
-            metavar="COLUMN",
-            show_default=False,
-        ),
-    ] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option(
-            "--id",
-            help="The column with each record's own id.  [default: row numbers from 0]",
-            metavar="COLUMN",
-            show_default=False,
-        ),
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            help="regression or classification.  [default: the example's own; regression for FILE]",
-            metavar="TASK",
-            show_default=False,
-        ),
-    ] = None,
-    scaling: Annotated[
-        str,
-        typer.Option(
-            help="standard: features and a regression target to mean 0 and variance 1; none: as "
-            "they are.",
-            metavar="HOW",
-        ),
-    ] = "standard",
-    kernel: Annotated[
-        str,
-        typer.Option(
-            help="The covariance function: rbf, matern, linear or nngp (a wide network).",
-            metavar="NAME",
-        ),
-    ] = "rbf",
-    length_scale: Annotated[
-        float | None,
-        typer.Option(
-            help="Of rbf and matern.  [default: the median distance between records]",
-            metavar="NUMBER",
-            show_default=False,
-        ),
-    ] = None,
-    kernel_variance: Annotated[
-        float | None,
-        typer.Option(
-            help="Of rbf and matern: the kernel's value at distance zero.  [default: 1]",
-            metavar="NUMBER",
-            show_default=False,
-        ),
-    ] = None,
-    smoothness: Annotated[
-        float | None,
-        typer.Option(
-            help="Of matern: its nu.  [default: 1.5]",
-            metavar="NUMBER",
-            show_default=False,
-        ),
-    ] = None,
-    depth: Annotated[
-        int | None,
-        typer.Option(
-            help="Of nngp: hidden layers.  [default: 3]",
-            metavar="COUNT",
-            show_default=False,
-        ),
-    ] = None,
-    activation: Annotated[
-        str | None,
-        typer.Option(
-            help="Of nngp: relu, gelu, erf, tanh, ...  [default: relu]",
-            metavar="NAME",
-            show_default=False,
-        ),
-    ] = None,
-    weight_variance: Annotated[
-        float | None,
-        typer.Option(
-            help="Of nngp (default 2) and linear (1).", metavar="NUMBER", show_default=False
-        ),
-    ] = None,
-    bias_variance: Annotated[
-        float | None,
-        typer.Option(
-            help="Of nngp and linear.  [default: 0]", metavar="NUMBER", show_default=False
-        ),
-    ] = None,
+    file: DatasetFile = None,
+    example: Example = None,
+    target: Target = None,
+    id_column: IdColumn = None,
+    task: Task = None,
+    scaling: Scaling = "standard",
+    kernel: KernelName = "rbf",
+    length_scale: LengthScale = None,
+    kernel_variance: KernelVariance = None,
+    smoothness: Smoothness = None,
+    depth: Depth = None,
+    activation: Activation = None,
+    weight_variance: WeightVariance = None,
+    bias_variance: BiasVariance = None,
     noise_variance: Annotated[
         str,
         typer.Option(
@@ -160,23 +87,8 @@ def audit(
         typer.Option(help="Records that stand for all in the route fitc.", metavar="COUNT"),
     ] = 1000,
     top: Annotated[int, typer.Option(help="How many records to print.", metavar="COUNT")] = 10,
-    json_path: Annotated[
-        str | None,
-        typer.Option(
-            "--json",
-            help="Write the whole result as JSON; - for stdout, which then holds nothing else.",
-            metavar="PATH",
-            show_default=False,
-        ),
-    ] = None,
-    run_dir: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where to put the run.  [default: leakscope-runs/TIME-audit-NAME]",
-            metavar="DIR",
-            show_default=False,
-        ),
-    ] = None,
+    json_path: JsonPath = None,
+    run_dir: RunDirectory = None,
     seed: Annotated[
         int,
         typer.Option(
@@ -218,7 +130,7 @@ def audit(
     require_writable(json_path)
     if run_dir is not None:
         require_free(run_dir)
-    dataset = _dataset(file, example, target, id_column, task)
+    dataset = dataset_from(file, example, target, id_column, task)
     names = [name for name in STAGES if settings.sensitivity or name != "sensitivity"]
     with stages(names) as on_stage:
         result = audit_dataset(dataset, settings, on_stage=on_stage)
@@ -229,36 +141,6 @@ def audit(
         emit_json(result.to_document(), json_path)
     if json_path != STDOUT:
         sys.stdout.write(_page(result, top) + f"\n\nRun directory: {directory}\n")
-
-
-def _dataset(
-    file: Path | None,
-    example: str | None,
-    target: str | None,
-    id_column: str | None,
-    task: str | None,
-) -> Dataset:
-    from leakscope.io import read_dataset, read_example
-
-    if task not in (None, "regression", "classification"):
-        raise InputError(f"--task must be regression or classification, but it is {task!r}.")
-    if file is not None and example is not None:
-        raise InputError("Give a file or --example, not both.")
-    if example is not None:
-        if target is not None or id_column is not None or task is not None:
-            raise InputError("--target, --id and --task belong to a file, not to --example.")
-        return read_example(example)
-    if file is None:
-        raise InputError(
-            "Which dataset?  Name a file, or try one that is here already: "
-            "leakscope audit --example diabetes."
-        )
-    return read_dataset(
-        file,
-        target=target,
-        id_column=id_column,
-        task="classification" if task == "classification" else "regression",
-    )
 
 
 def _write(result: AuditResult, directory: Path) -> Path:

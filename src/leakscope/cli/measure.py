@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leakscope.cli.options import DeltaList, FprList, JsonPath, numbers
 from leakscope.cli.output import STDOUT, emit_json, require_writable, table
 from leakscope.errors import InputError
 
@@ -51,35 +52,12 @@ def measure(
         Path | None,
         typer.Option(help="Scores of non-members.", metavar="FILE", show_default=False),
     ] = None,
-    fpr: Annotated[
-        str | None,
-        typer.Option(
-            help="False-positive rates, fractions, with commas between.  "
-            "[default: 0.1,0.01,0.001,1e-05]",
-            metavar="LIST",
-            show_default=False,
-        ),
-    ] = None,
-    delta: Annotated[
-        str | None,
-        typer.Option(
-            help="Deltas for this pair's epsilon, with commas between.  [default: 1e-05]",
-            metavar="LIST",
-            show_default=False,
-        ),
-    ] = None,
+    fpr: FprList = None,
+    delta: DeltaList = None,
     confidence: Annotated[
         float, typer.Option(help="Of the intervals, for scores.", metavar="NUMBER")
     ] = 0.95,
-    json_path: Annotated[
-        str | None,
-        typer.Option(
-            "--json",
-            help="Write the result as JSON; - for stdout, which then holds nothing else.",
-            metavar="PATH",
-            show_default=False,
-        ),
-    ] = None,
+    json_path: JsonPath = None,
     seed: Annotated[
         int, typer.Option(help="For what is resampled, for scores.", metavar="NUMBER")
     ] = 0,
@@ -92,8 +70,8 @@ def measure(
 
     settings = validated(
         MeasureSettings,
-        fpr=_listed(fpr, "--fpr"),
-        delta=_listed(delta, "--delta"),
+        fpr=numbers(fpr, "--fpr"),
+        delta=numbers(delta, "--delta"),
         confidence=confidence,
         seed=seed,
     )
@@ -152,17 +130,6 @@ def _pair(
         "Two laws are needed, --member and --nonmember, or two files, --member-scores and "
         "--nonmember-scores."
     )
-
-
-def _listed(text: str | None, option: str) -> tuple[float, ...] | None:
-    if text is None:
-        return None
-    try:
-        return tuple(float(entry) for entry in text.split(","))
-    except ValueError:
-        raise InputError(
-            f"{option}: {text!r} is not a list of numbers with commas between, such as 0.1,0.001."
-        ) from None
 
 
 def _document(content: dict[str, Any], given: dict[str, Any], seconds: float) -> MeasureDocument:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
-    from leakscope.io import AuditDocument, MeasureDocument
+    from leakscope.io.results import ResultDocument
 
 STDOUT = "-"
 
@@ -27,7 +27,7 @@ def require_writable(json_path: str | None) -> None:
         raise InputError(f"There is no folder {path.parent} to write {path.name} to.")
 
 
-def emit_json(document: AuditDocument | MeasureDocument, json_path: str) -> None:
+def emit_json(document: ResultDocument, json_path: str) -> None:
     """Write the document to stdout for ``-``, to the file otherwise."""
     from leakscope.io import to_json, write_result
 
@@ -54,6 +54,16 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for row in cells
     ]
     return "\n".join(lines)
+
+
+def number(value: float) -> str:
+    """Four digits, and a word where there is no number."""
+    return "infinite" if value == float("inf") else f"{value:.4g}"
+
+
+def standard_error(value: float) -> str:
+    """One digit; nothing where there is none."""
+    return f"{value:.1g}" if value else ""
 
 
 @contextmanager

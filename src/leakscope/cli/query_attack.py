@@ -16,7 +16,7 @@ from leakscope.auditing.kernel_choice import kernel_from_settings
 from leakscope.cli.output import table
 from leakscope.io import AuditSettings, Dataset, prepare, write_run
 from leakscope.io.attack_results import FoundQuery, QueryDocument, QuerySettings, StartEntry
-from leakscope.io.pictures import picture_shape, png, write_png
+from leakscope.io.pictures import picture_shape, png
 from leakscope.io.results import DatasetEntry
 from leakscope.lood import QuerySearch
 
@@ -94,7 +94,6 @@ def _document(
     seconds: float,
     pictures: list[str],
 ) -> QueryDocument:
-
     provenance = pairs[0].provenance().to_dict()
     assumptions = provenance.pop("assumptions")
     advantages = [float(np.asarray(measures.advantage(pair.sufficient_pair()))) for pair in pairs]
@@ -169,7 +168,6 @@ def _pictures(
     settings: QuerySettings,
 ) -> dict[str, bytes]:
     """PNG files by name: the records, the queries, and each query minus its nearest record."""
-
     shape = picture_shape(dataset.features.shape[1])
     if shape is None:
         return {}
@@ -186,9 +184,8 @@ def _pictures(
 
 def written(found: Found, directory: Path) -> Path:
     """The run directory, with pictures where the records are."""
-
     starts = found.document.starts
-    written = write_run(
+    return write_run(
         directory,
         found.document,
         columns=["start", "kl", "ratio", "recovered"],
@@ -203,10 +200,8 @@ def written(found: Found, directory: Path) -> Path:
             "values": found.search.values,
             "recovered": found.search.recovered,
         },
+        files=found.pictures,
     )
-    for name, content in found.pictures.items():
-        write_png(written / name, content)
-    return written
 
 
 def page(found: Found) -> str:

@@ -1,16 +1,13 @@
 """Datasets in; results and run directories out.  This room imports no other."""
 
+from leakscope.io.attack_results import QueryDocument
+from leakscope.io.audit_results import AuditDocument
 from leakscope.io.datasets import Dataset, read_dataset
 from leakscope.io.examples import EXAMPLES, read_example
+from leakscope.io.measure_results import MeasureDocument
 from leakscope.io.preparation import prepare
-from leakscope.io.results import (
-    SCHEMA_VERSION,
-    AuditDocument,
-    MeasureDocument,
-    read_result,
-    to_json,
-    write_result,
-)
+from leakscope.io.result_reader import read_result
+from leakscope.io.results import SCHEMA_VERSION, to_json, write_result
 from leakscope.io.runs import default_run_directory, write_run
 from leakscope.io.scores import read_scores
 from leakscope.io.settings import AuditSettings, MeasureSettings, validated
@@ -23,6 +20,7 @@ __all__ = [
     "Dataset",
     "MeasureDocument",
     "MeasureSettings",
+    "QueryDocument",
     "default_run_directory",
     "prepare",
     "read_dataset",

@@ -7,10 +7,8 @@ one (PNG specification, third edition, Sections 5 and 11).
 from __future__ import annotations
 
 import math
-import os
 import struct
 import zlib
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,25 +53,6 @@ def png(row: ArrayLike, shape: tuple[int, ...], low: float, high: float) -> byte
         raise InputError(f"a picture of shape {shape} has not {pixels.size} values.")
     shares = np.clip((pixels - low) / (high - low if high > low else 1.0), 0.0, 1.0)
     return _encoded(_enlarged(np.rint(255.0 * shares).astype(np.uint8).reshape(shape)))
-
-
-def write_png(path: Path, content: bytes) -> Path:
-    """Write a picture that only its owner may read.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from leakscope.io.pictures import png, write_png
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_png(pathlib.Path(folder, "grey.png"), png([0.5] * 64, (8, 8), 0.0, 1.0)).name
-    'grey.png'
-    """
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-            stream.write(content)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
-    return path
 
 
 def _enlarged(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""The result file: what every verb's ``--json`` writes and later verbs read.
+"""What every result file has, and how one is written: what a verb's ``--json`` gives.
 
 Valid JSON only: a number that is not finite becomes null.  ``schema_version`` rises when a reader
 of the old form would misunderstand the new one; a file from a newer leakscope is refused.
@@ -11,12 +11,11 @@ import math
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from leakscope.errors import InputError
-from leakscope.io.settings import first_problem
 
 SCHEMA_VERSION = "1"
 
@@ -70,93 +69,6 @@ class DatasetEntry(BaseModel):
     steps: list[str]
 
 
-class AuditRecord(BaseModel):
-    """One record of an audit; see docs/commands.md for what each number means."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    record_id: int | str
-    kl: Number
-    kl_reverse: Number
-    advantage: Number
-    auc: Number
-    mean_distance: Number
-    kl_label_free: Number
-    kl_label: Number
-    mean_without: Number | list[Number]
-    variance_without: Number
-    mean_with: Number | list[Number]
-    variance_with: Number
-    trusted: bool
-    rank_low: int | None = None
-    rank_high: int | None = None
-
-
-class SensitivityEntry(BaseModel):
-    """The noise variances over which every record's ranks were taken."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    noise_variances: list[float]
-    median_kl: list[Number]
-    refused: list[float]
-
-
-class AuditDocument(ResultDocument):
-    """The result of ``leakscope audit``: every record, most exposed first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import leakscope
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
-    >>> document = result.to_document()
-    >>> document.kind, document.records[0].record_id
-    ('audit', 2)
-    """
-
-    kind: Literal["audit"] = "audit"
-    dataset: DatasetEntry
-    kernel: dict[str, Any]
-    noise_variance: float
-    noise_chosen_by: str = "user"
-    route: str = "dense"
-    route_reason: str = ""
-    sensitivity: SensitivityEntry | None = None
-    condition_number: Number
-    verdict: str
-    median_advantage: Number
-    records: list[AuditRecord]
-
-
-class MeasureDocument(ResultDocument):
-    """The result of ``leakscope measure``: one pair of laws, or of samples of scores.
-
-    Examples
-    --------
-    >>> from leakscope.io import MeasureDocument
-    >>> MeasureDocument.model_fields["kind"].default
-    'measure'
-    """
-
-    # The summary's own fields are the measures room's to choose; the ones below are promised.
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    kind: Literal["measure"] = "measure"
-    advantage: Number
-    kl: Number
-    kl_reverse: Number
-    auc: Number
-    tpr_at_fpr: dict[str, Number]
-    epsilon_at_delta: dict[str, Number]
-
-
-_KINDS: dict[str, type[AuditDocument] | type[MeasureDocument]] = {
-    "audit": AuditDocument,
-    "measure": MeasureDocument,
-}
-
-
 def to_json(value: ResultDocument | dict[str, Any]) -> str:
     """Valid JSON text, with null where a number is not finite.
 
@@ -207,55 +119,6 @@ def write_private(path: Path, text: str) -> None:
             raise
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
-
-
-def read_result(path: str | Path) -> AuditDocument | MeasureDocument:
-    """Read a result file and check it.
-
-    Raises
-    ------
-    InputError
-        Where it is not one, or was written by a newer leakscope.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from leakscope import io
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "result.json")
-    ...     _ = file.write_text('{"schema_version": "99", "kind": "audit"}')
-    ...     io.read_result(file)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    leakscope.errors.InputError: ... was written by a newer leakscope (schema_version 99; this \
-one reads up to 1): update leakscope to read it.
-    """
-    path = Path(path)
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"There is no file {path}.") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON ({error}).") from error
-    version = str(content.get("schema_version", "")) if isinstance(content, dict) else ""
-    kind = _KINDS.get(str(content.get("kind"))) if isinstance(content, dict) else None
-    if not version.isdigit():
-        raise InputError(f"{path} is not a leakscope result: it has no schema_version.")
-    if int(version) > int(SCHEMA_VERSION):
-        raise InputError(
-            f"{path} was written by a newer leakscope (schema_version {version}; this one reads "
-            f"up to {SCHEMA_VERSION}): update leakscope to read it."
-        )
-    if kind is None:
-        raise InputError(f"{path} is not a result of a known kind ({', '.join(_KINDS)}).")
-    try:
-        return kind.model_validate(content)
-    except ValidationError as error:
-        raise InputError(
-            f"{path} is not a whole leakscope result: {first_problem(error)}."
-        ) from error
 
 
 def _without_non_finite(value: Any) -> Any:

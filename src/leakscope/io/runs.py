@@ -26,7 +26,7 @@ from leakscope.io.results import ResultDocument, to_json
 RUNS_FOLDER = "leakscope-runs"
 
 # Whose versions a run records: those that can change a number.
-VERSIONED_PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "dp-accounting")
+VERSIONED_PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "dp-accounting", "jax", "jaxlib")
 
 
 def default_run_directory(verb: str, name: str, *, now: datetime | None = None) -> Path:
@@ -62,8 +62,9 @@ def write_run(
     columns: Sequence[str] = (),
     rows: Iterable[Sequence[Any]] = (),
     arrays: Mapping[str, NDArray[Any]] | None = None,
+    files: Mapping[str, bytes] | None = None,
 ) -> Path:
-    """Write ``settings.json``, ``result.json``, ``records.csv`` and ``arrays.npz``.
+    """Write ``settings.json``, ``result.json``, ``records.csv``, ``arrays.npz`` and other files.
 
     Parameters
     ----------
@@ -75,6 +76,8 @@ def write_run(
         The table for people, one row a record.
     arrays
         Large arrays, by name.
+    files
+        The contents of other files, such as pictures, by name.
 
     Examples
     --------
@@ -109,6 +112,8 @@ def write_run(
                 writer.writerows(rows)
             with (partial / "arrays.npz").open("wb") as binary:
                 np.savez_compressed(binary, **(arrays or {}))  # type: ignore[arg-type]
+            for name, content in (files or {}).items():
+                (partial / name).write_bytes(content)
             for file in partial.iterdir():
                 file.chmod(0o600)
             partial.rename(directory)

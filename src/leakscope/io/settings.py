@@ -144,7 +144,11 @@ def validated(model: type[Settings], **values: Any) -> Settings:
 def first_problem(error: ValidationError) -> str:
     """The first thing pydantic found wrong, as a clause without a full stop."""
     problem = error.errors()[0]
-    where = ".".join(str(part) for part in problem["loc"]) or "the whole"
+    path = list(problem["loc"])
+    last = path.pop() if path and isinstance(path[-1], int) else None
+    where = ".".join(str(part) for part in path) or "the whole"
+    if last is not None:
+        where += f", entry {last} (from 0)"
     message = problem["msg"][:1].lower() + problem["msg"][1:]
     value = problem.get("input")
     if problem["type"] == "missing" or isinstance(value, (dict, list)):

@@ -13,7 +13,7 @@ Observes = Literal[
     "latent", "prediction", "coefficients", "scores", "label_and_prediction", "unspecified"
 ]
 Randomness = Literal["training", "privacy_noise", "labels", "data", "output_noise"]
-Method = Literal["exact", "asymptotic", "simulated", "empirical", "unspecified"]
+Method = Literal["exact", "approximate", "asymptotic", "simulated", "empirical", "unspecified"]
 
 _CHOICES: dict[str, Any] = {
     "question": Question,

@@ -18,12 +18,29 @@ from leakscope._numerics import cholesky
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.laws import LawPair, MultivariateNormal, Normal, Provenance
-from leakscope.lood.all_records import all_records, checked_problem, factorise
+from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal, Provenance
+from leakscope.lood.all_records import (
+    ERROR_SHARE,
+    all_records,
+    checked_problem,
+    factorise,
+    probes,
+)
 from leakscope.lood.assumptions import common_assumptions
+from leakscope.lood.distinguish import ESTIMATE_MARGIN
+from leakscope.lood.identities import EPS, TRUSTED_BELOW
+from leakscope.lood.leave_one_out import LeaveOneOut
 from leakscope.lood.sufficient import kl_parts, kl_reverse_parts
 
 FloatArray = NDArray[np.float64]
+
+# Most records do nothing at most queries; what is below this share of the record's KL at its own
+# point is nothing, and need not have digits.
+NEGLIGIBLE = 1e-6
+
+# Rounding in the triangular solves moves C_ji by this share of eps ||M^{-1} e_i|| ||k_j||,
+# calibrated as ERROR_SHARE was (benchmarks/lood_accuracy.py, seeds from 0).
+ROUNDING_SHARE = 0.2
 
 
 @dataclass(frozen=True)
@@ -44,6 +61,9 @@ class Influence:
         (q,) variance at each query with all records; (n, q) what leaving out a record adds to it.
     memorisation
         (n,) the self-influence, the mean distance of each record at its own point.
+    error_estimate, trusted
+        (n, q) the estimated error of ``kl``, relative to the larger of the pair's own value and
+        ``NEGLIGIBLE`` times the record's value at its own point; and whether it is below 1e-8.
     noise_variance
         s2, in squared units of the target.
 
@@ -57,6 +77,8 @@ class Influence:
     [[0.0, 0.0], [0.0002, 0.0], [0.1547, 0.4193]]
     >>> found.memorisation.round(4).tolist()
     [0.0011, 0.0012, 0.4235]
+    >>> bool(found.trusted.all())
+    True
     """
 
     mean_distance: FloatArray
@@ -67,6 +89,8 @@ class Influence:
     variance_with: FloatArray
     variance_added: FloatArray
     memorisation: FloatArray
+    error_estimate: FloatArray
+    trusted: NDArray[np.bool_]
     noise_variance: float
 
     def law_pair(self) -> LawPair:
@@ -85,7 +109,7 @@ class Influence:
             attacker_knows_label=True,
             method="exact",
             source="lood Defs. C.1 and C.3 at one query, by a rank-one update",
-            assumptions=common_assumptions(self.noise_variance),
+            assumptions=(*common_assumptions(self.noise_variance), self._resolved()),
         )
         if shift.shape[2] == 1:
             return LawPair(
@@ -98,6 +122,14 @@ class Influence:
             MultivariateNormal(shift, variance[:, :, None, None] * identity),
             MultivariateNormal(np.zeros_like(shift), without[:, :, None, None] * identity),
             provenance,
+        )
+
+    def _resolved(self) -> Assumption:
+        untrusted = int(np.count_nonzero(~self.trusted))
+        return Assumption(
+            "float64 resolves the influences to a relative error of 1e-8",
+            holds=untrusted == 0,
+            evidence=f"{untrusted} of {self.trusted.size} pairs of a record and a query flagged",
         )
 
 
@@ -140,7 +172,7 @@ def influence(
         )
     count, number = len(rows), len(asked)
     require_memory(
-        8 * (2 * count * count + 7 * count * number),
+        8 * (2 * count * count + 12 * count * number),
         f"the influence of {count} records on {number} queries",
         "ask fewer queries at a time",
     )
@@ -149,25 +181,62 @@ def influence(
     laws = all_records(matrix, targets, noise_variance=noise_variance)
     m = laws.leverage / laws.variance_without
     a = ((targets - laws.mean_with) / noise_variance).reshape(count, -1)
-    if queries is None:
-        weight, variance = _at_records(matrix, noise_variance, laws.leverage, m)
-    else:
-        weight, variance = _at_queries(matrix, resolved, rows, asked, noise_variance, m)
-    added = weight**2 * m[:, None]
+    at = _at_records if queries is None else _at_queries
+    answers = at(matrix, resolved, rows, asked, noise_variance, laws)
+    added = answers.weight**2 * m[:, None]
     squares = np.sum(a**2, axis=1)
-    excess, score = added / variance, (squares / m)[:, None]
+    excess, score = added / answers.variance, (squares / m)[:, None]
     outputs = a.shape[1]
+    kl = sum(kl_parts(excess, score, outputs), np.zeros(()))
+    error = _error(answers, excess, score, m, a) / np.maximum(kl, NEGLIGIBLE * laws.kl[:, None])
+    if queries is None:
+        np.fill_diagonal(error, laws.error_estimate)
     return Influence(
-        mean_distance=0.5 * weight**2 * squares[:, None],
-        kl=sum(kl_parts(excess, score, outputs), np.zeros(())),
+        mean_distance=0.5 * answers.weight**2 * squares[:, None],
+        kl=kl,
         kl_reverse=sum(kl_reverse_parts(excess, score, outputs), np.zeros(())),
-        weight=weight,
+        weight=answers.weight,
         a=a,
-        variance_with=variance,
+        variance_with=answers.variance,
         variance_added=added,
         memorisation=laws.mean_distance,
+        error_estimate=error,
+        trusted=error < TRUSTED_BELOW,
         noise_variance=float(noise_variance),
     )
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What the queries say, and what their errors are made of.
+
+    ``reach`` is ||M^{-1} e_i||^2; ``error_matrix`` the size of a change of M that rounding amounts
+    to; ``rounding_variance`` (q,) and ``rounding_weight`` (n, q) the rounding of v_j and C_ji.
+    """
+
+    weight: FloatArray
+    variance: FloatArray
+    reach: FloatArray
+    error_matrix: float
+    rounding_variance: FloatArray
+    rounding_weight: FloatArray
+
+
+def _error(
+    answers: _Answers, excess: FloatArray, score: FloatArray, m: FloatArray, a: FloatArray
+) -> FloatArray:
+    """(n, q) the absolute error of the KL, to first order, as for groups in ``distinguish``."""
+    C = np.abs(answers.weight) * m[:, None]
+    w = C / (np.sqrt(m)[:, None] * answers.variance)
+    r = np.sqrt(answers.reach / m)[:, None]
+    length = np.sqrt(np.sum(C**2, axis=0))
+    change = answers.error_matrix * (length * w + np.sqrt(excess) * r) ** 2
+    change += answers.rounding_variance * w**2
+    change += 2.0 * w * answers.rounding_weight / np.sqrt(m)[:, None]
+    error_score = answers.error_matrix * r * np.linalg.norm(a)
+    absolute = 0.5 * change * (a.shape[1] * excess / (1.0 + excess) + score)
+    absolute += excess * error_score * (np.sqrt(score) + 0.5 * error_score)
+    return np.asarray(ESTIMATE_MARGIN * absolute)
 
 
 def _at_queries(
@@ -176,32 +245,58 @@ def _at_queries(
     rows: FloatArray,
     asked: FloatArray,
     noise_variance: float,
-    m: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    noisy = matrix.copy()
-    noisy[np.diag_indices(len(noisy))] += noise_variance
-    factor = factorise(noisy, noise_variance, overwrite=True)
+    laws: LeaveOneOut,
+) -> _Answers:
+    factor = _factorised(matrix, noise_variance)
     cross = kernel(rows, asked)
-    transposed = cholesky.solve(factor, cross)
+    solved = cholesky.solve(factor, np.column_stack([cross, probes(len(rows))]))
+    transposed, reach = solved[:, : len(asked)], np.mean(solved[:, len(asked) :] ** 2, axis=1)
     prior = kernel.diagonal(asked)
     variance = prior - np.einsum("ij,ij->j", cross, transposed)
-    lost = np.flatnonzero(variance <= 64.0 * np.finfo(np.float64).eps * prior)
+    lost = np.flatnonzero(variance <= 64.0 * EPS * prior)
     if lost.size:
         raise InputError(
             f"query {lost[0]} has no variance left that float64 resolves at noise_variance "
             f"{noise_variance:g}: raise it."
         )
-    return transposed / m[:, None], variance
+    size = np.sqrt(np.einsum("ij,ij->j", cross, cross))
+    return _Answers(
+        weight=transposed / (laws.leverage / laws.variance_without)[:, None],
+        variance=variance,
+        reach=reach,
+        error_matrix=ERROR_SHARE * EPS * factor.norm,
+        rounding_variance=EPS * prior,
+        rounding_weight=ROUNDING_SHARE * EPS * np.sqrt(reach)[:, None] * size,
+    )
 
 
 def _at_records(
-    matrix: FloatArray, noise_variance: float, leverage: FloatArray, m: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+    matrix: FloatArray,
+    kernel: Kernel,
+    rows: FloatArray,
+    asked: FloatArray,
+    noise_variance: float,
+    laws: LeaveOneOut,
+) -> _Answers:
     """C = K M^{-1} = I - s2 M^{-1}, with the leverages, digits and all, on its diagonal."""
+    factor = _factorised(matrix, noise_variance)
+    error_matrix = ERROR_SHARE * EPS * factor.norm
+    smoother = cholesky.inverse(factor, overwrite=True).full()
+    reach = np.einsum("ij,ij->i", smoother, smoother)
+    size = np.sqrt(np.einsum("ij,ij->j", matrix, matrix))
+    smoother *= -noise_variance
+    np.fill_diagonal(smoother, laws.leverage)
+    return _Answers(
+        weight=smoother / (laws.leverage / laws.variance_without)[:, None],
+        variance=noise_variance * laws.leverage,
+        reach=reach,
+        error_matrix=error_matrix,
+        rounding_variance=noise_variance * laws.error_estimate * laws.leverage,
+        rounding_weight=ROUNDING_SHARE * EPS * np.sqrt(reach)[:, None] * size,
+    )
+
+
+def _factorised(matrix: FloatArray, noise_variance: float) -> cholesky.Factor:
     noisy = matrix.copy()
     noisy[np.diag_indices(len(noisy))] += noise_variance
-    factor = factorise(noisy, noise_variance, overwrite=True)
-    smoother = cholesky.inverse(factor, overwrite=True).full()
-    smoother *= -noise_variance
-    np.fill_diagonal(smoother, leverage)
-    return np.asarray(smoother / m[:, None]), noise_variance * leverage
+    return factorise(noisy, noise_variance, overwrite=True)

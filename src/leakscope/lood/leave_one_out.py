@@ -129,7 +129,7 @@ class LeaveOneOut:
             random=("training",),
             attacker_knows_label=True,
             # The answers of FITC become exact as its inducing records become all records.
-            method="asymptotic" if self.route == "fitc" else "exact",
+            method="approximate" if self.route == "fitc" else "exact",
             source="lood Def. C.3 at the record itself, by the leave-one-out identities",
             assumptions=(*common_assumptions(self.noise_variance), digits, *self.assumptions),
         )

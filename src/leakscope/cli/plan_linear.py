@@ -1,0 +1,244 @@
+"""``leakscope plan linear``: least squares or ridge before training, and what meets a target."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from leakscope.cli.options import fractions, one_of
+from leakscope.cli.output import STDOUT, number, require_writable, standard_error, table
+from leakscope.errors import InputError
+
+if TYPE_CHECKING:
+    from leakscope.defences import LinearAnswer, TargetFound
+    from leakscope.linear import GaussianDesign, OutputNoise
+
+SUMMARY = "Least squares or ridge on Gaussian records."
+EPILOG = "Example: leakscope plan linear --n 100 --p 400 --dim 3000 --sigma 1"
+
+METHODS = ("exact", "asymptotic", "simulated")
+ATTACKERS = ("label_known", "label_hidden")
+
+
+def linear(
+    n: Annotated[int, typer.Option("--n", help="Records in the training set.", metavar="COUNT")],
+    p: Annotated[int, typer.Option("--p", help="Features the model uses.", metavar="COUNT")],
+    dim: Annotated[int, typer.Option(help="All features there are, D.", metavar="COUNT")],
+    sigma: Annotated[
+        float, typer.Option(help="Standard deviation of the label noise.", metavar="NUMBER")
+    ] = 1.0,
+    ridge: Annotated[
+        float,
+        typer.Option(
+            help="lambda in X'X + n lambda I; 0 is (minimum-norm) least squares.", metavar="NUMBER"
+        ),
+    ] = 0.0,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="exact (finite n), asymptotic (Thm 3.2 and corrected Thm 4.1) or simulated (whole "
+            "matrices).",
+            metavar="NAME",
+        ),
+    ] = "exact",
+    output_noise: Annotated[
+        float,
+        typer.Option(help="Standard deviation of noise on every answer.", metavar="NUMBER"),
+    ] = 0.0,
+    answers: Annotated[
+        int,
+        typer.Option(help="Fresh answers the attacker gets to one question.", metavar="COUNT"),
+    ] = 1,
+    target_advantage: Annotated[
+        float | None,
+        typer.Option(
+            help="Find the largest p, and the least noise on every answer, that keep to it.",
+            metavar="NUMBER",
+            show_default=False,
+        ),
+    ] = None,
+    attacker: Annotated[
+        str,
+        typer.Option(help="Whom the target is met against: label_known or label_hidden."),
+    ] = "label_known",
+    fpr: Annotated[
+        str, typer.Option(help="False-positive rates, with commas between.", metavar="LIST")
+    ] = "0.1,0.01,0.001,1e-05",
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            help="Random designs.  [default: 4000 exact, 200 simulated]",
+            metavar="COUNT",
+            show_default=False,
+        ),
+    ] = None,
+    json_path: Annotated[
+        str | None,
+        typer.Option(
+            "--json",
+            help="Write the result as JSON; - for stdout, which then holds nothing else.",
+            metavar="PATH",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="For the random designs.", metavar="NUMBER")] = 0,
+) -> None:
+    """How much least squares or ridge would give away about a typical record, and its error.
+
+    Records and coefficients are Gaussian.  Two attackers: one sees x0 and the prediction, one the
+    record's label too.
+    """
+    one_of(method, METHODS, "--method")
+    one_of(attacker, ATTACKERS, "--attacker")
+    if seed < 0:
+        raise InputError(f"--seed must be zero or above, but it is {seed}.")
+    levels = fractions(fpr, "--fpr")
+    require_writable(json_path)
+    from leakscope.linear import GaussianDesign, OutputNoise
+
+    design = GaussianDesign(n=n, p=p, dim=dim, sigma=sigma, ridge=ridge)
+    noise = OutputNoise(output_noise, answers=answers)
+    start = time.perf_counter()
+    from leakscope.defences import plan_linear
+
+    answer = plan_linear(
+        design,
+        method=method,  # type: ignore[arg-type]
+        noise=noise if output_noise > 0.0 else None,
+        fpr=levels,
+        draws=draws,
+        random_state=seed,
+    )
+    targets = None
+    if target_advantage is not None:
+        targets = _targets(design, noise, target_advantage, attacker, method, seed)
+    if json_path is not None:
+        _emit(_document(answer, noise, targets, seed, time.perf_counter() - start), json_path)
+    if json_path != STDOUT:
+        sys.stdout.write(_page(answer, targets) + "\n")
+
+
+def _targets(
+    design: GaussianDesign,
+    noise: OutputNoise,
+    target: float,
+    attacker: Any,
+    method: Any,
+    seed: int,
+) -> tuple[TargetFound, TargetFound]:
+    from leakscope.defences import largest_p, least_noise
+
+    given = noise if noise.sigma > 0.0 else None
+    return (
+        largest_p(design, target, attacker=attacker, method=method, noise=given, random_state=seed),
+        least_noise(
+            design,
+            target,
+            attacker=attacker,
+            method=method,
+            answers=noise.answers,
+            random_state=seed,
+        ),
+    )
+
+
+def _document(
+    answer: LinearAnswer,
+    noise: OutputNoise,
+    targets: tuple[TargetFound, TargetFound] | None,
+    seed: int,
+    seconds: float,
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from leakscope import __version__
+
+    content = {
+        "kind": "plan_linear",
+        "leakscope_version": __version__,
+        "settings": {**asdict(answer.design), "noise": asdict(noise), "seed": seed},
+        **answer.to_dict(),
+    }
+    if targets is not None:
+        content["targets"] = [found.to_dict() for found in targets]
+    content["timing"] = {"plan": seconds}
+    return content
+
+
+def _emit(content: dict[str, Any], json_path: str) -> None:
+    from leakscope.io.results import to_json, write_private
+
+    text = to_json(content) + "\n"
+    if json_path == STDOUT:
+        sys.stdout.write(text)
+    else:
+        write_private(Path(json_path), text)
+
+
+def _page(answer: LinearAnswer, targets: tuple[TargetFound, TargetFound] | None) -> str:
+    design = answer.design
+    rows = [
+        [
+            "advantage, label hidden",
+            number(answer.advantage),
+            standard_error(answer.advantage_stderr),
+        ],
+        [
+            "advantage, label known",
+            number(answer.advantage_label_known),
+            standard_error(answer.advantage_label_known_stderr),
+        ],
+        ["AUC, label hidden", number(answer.measures.auc), ""],
+        ["KL(nonmember || member)", number(answer.measures.kl), ""],
+    ]
+    rows += [
+        [f"TPR at FPR {level:g}", number(value), ""]
+        for level, value in answer.measures.tpr_at_fpr.items()
+    ]
+    rows += [
+        [
+            "generalisation error",
+            number(answer.generalization_error),
+            standard_error(answer.generalization_error_stderr),
+        ],
+        ["sd of a member's prediction", number(answer.sigma_member), ""],
+        ["sd of a non-member's", number(answer.sigma_nonmember), ""],
+    ]
+    kind = "least squares" if design.ridge == 0.0 else f"ridge {design.ridge:g}"
+    lines = [
+        f"{kind}, n = {design.n}, p = {design.p} of {design.dim} features, sigma = "
+        f"{design.sigma:g}: {answer.provenance.method}",
+        "",
+        table(["measure", "value", "std. error"], rows),
+    ]
+    if targets is not None:
+        lines += ["", _targets_table(targets)]
+    words = (
+        "For Gaussian records and this data model; no trained model was examined. The label-hidden "
+        "attacker sees the record's features and the prediction; one who knows its label too is "
+        "the second line, and a small first line does not make the second one small."
+    )
+    lines += ["", *textwrap.wrap(words, width=92)]
+    return "\n".join(lines)
+
+
+def _targets_table(targets: tuple[TargetFound, TargetFound]) -> str:
+    rows = []
+    for found in targets:
+        setting = "none meets it" if found.setting is None else f"{found.setting:.6g}"
+        rows.append(
+            [
+                found.knob,
+                setting,
+                "" if found.advantage is None else number(found.advantage),
+                "" if found.generalization_error is None else number(found.generalization_error),
+            ]
+        )
+    first = targets[0]
+    title = f"advantage {first.target:g} or less ({first.attacker.replace('_', ' ')})"
+    return table([title, "setting", "advantage", "error"], rows)

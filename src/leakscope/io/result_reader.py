@@ -1,0 +1,70 @@
+"""Reading a result file back: which kinds there are, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from leakscope.errors import InputError
+from leakscope.io.attack_results import QueryDocument
+from leakscope.io.audit_results import AuditDocument
+from leakscope.io.measure_results import MeasureDocument
+from leakscope.io.results import SCHEMA_VERSION, ResultDocument
+from leakscope.io.settings import first_problem
+
+KINDS: dict[str, type[ResultDocument]] = {
+    "audit": AuditDocument,
+    "measure": MeasureDocument,
+    "attack_query": QueryDocument,
+}
+
+
+def read_result(path: str | Path) -> ResultDocument:
+    """Read a result file and check it.
+
+    Raises
+    ------
+    InputError
+        Where it is not one, or was written by a newer leakscope.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from leakscope import io
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "result.json")
+    ...     _ = file.write_text('{"schema_version": "99", "kind": "audit"}')
+    ...     io.read_result(file)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    leakscope.errors.InputError: ... was written by a newer leakscope (schema_version 99; this \
+one reads up to 1): update leakscope to read it.
+    """
+    path = Path(path)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"There is no file {path}.") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON ({error}).") from error
+    version = str(content.get("schema_version", "")) if isinstance(content, dict) else ""
+    kind = KINDS.get(str(content.get("kind"))) if isinstance(content, dict) else None
+    if not version.isdigit():
+        raise InputError(f"{path} is not a leakscope result: it has no schema_version.")
+    if int(version) > int(SCHEMA_VERSION):
+        raise InputError(
+            f"{path} was written by a newer leakscope (schema_version {version}; this one reads "
+            f"up to {SCHEMA_VERSION}): update leakscope to read it."
+        )
+    if kind is None:
+        raise InputError(f"{path} is not a result of a known kind ({', '.join(KINDS)}).")
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        raise InputError(
+            f"{path} is not a whole leakscope result: {first_problem(error)}."
+        ) from error
