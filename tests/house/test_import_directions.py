@@ -19,7 +19,7 @@ HOUSE: dict[str, tuple[str, ...]] = {
     "lood": ("laws", "kernels"),
     "lasso": ("laws",),
     "relu": ("laws",),
-    "experiments": ("linear", "lood", "lasso", "relu"),
+    "experiments": ("linear", "lood", "lasso", "relu", "measures", "io"),
     "auditing": ("lood", "linear", "measures", "io"),
     "defences": ("linear", "lood", "lasso", "relu", "measures"),
     "report": ("io",),
