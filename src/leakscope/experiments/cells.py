@@ -161,6 +161,10 @@ def computed(
     return dict(found.numbers), arrays, time.perf_counter() - start
 
 
+def _on_worker(cell: Cell, *, compute: Compute, seed: int) -> Any:
+    return computed(compute, cell, seed)
+
+
 def _here(
     store: CellStore, todo: Sequence[Cell], compute: Compute, seed: int
 ) -> Iterator[float | None]:
@@ -200,12 +204,17 @@ def _on_cluster(
     """Send every cell to a worker; only this process writes to the store."""
     from distributed import as_completed
 
-    by_future = {
-        client.submit(
-            computed, compute, cell, seed, key=f"leakscope-{cell.name}", retries=retries, pure=False
-        ): cell
-        for cell in todo
-    }
+    # map, not submit: what all cells share (the data) is sent once.
+    futures = client.map(
+        _on_worker,
+        list(todo),
+        compute=compute,
+        seed=seed,
+        key=[f"leakscope-{cell.name}" for cell in todo],
+        retries=retries,
+        pure=False,
+    )
+    by_future = dict(zip(futures, todo, strict=True))
     try:
         for future in as_completed(list(by_future)):  # type: ignore[no-untyped-call]
             cell = by_future.pop(future)
