@@ -1,11 +1,11 @@
 """The published curves of Fig. 2(b) and Fig. 5 of **linear**, beside what the text's model gives.
 
-    python benchmarks/linear_published.py [CSV] [--records 20] [--designs 300] [--figure 2b]
+    python benchmarks/linear_published.py [CSV] [--records 20] [--designs 60] [--figure 2b]
 
-CSV has columns figure, p, advantage (read off the authors' figures).  For each point: the
-histogram adversary under the published convention, and under both conventions the mixture over
-designs with its standard error over records.  Predictions for the histogram are drawn from the
-mixture, 100,000 of each kind, as the paper draws them.
+CSV has columns figure, p, advantage (read off the authors' figures).  For each point and each
+convention: the histogram adversary of that convention with its standard error over records, and the
+mixture over designs.  Predictions for the histogram are drawn from the mixture, 100,000 of each
+kind, as the paper draws them.  ``5b-exact`` is the published Fourier series in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ POINTS = {
     "2b": [110, 150, 200, 300, 500, 2000],
     "5a-latent": [90, 110, 190, 210, 230, 500, 2000],
     "5b-fourier": [64, 128, 256, 1024],
+    "5b-exact": [64, 128, 256, 1024],
     "5c-relu": [50, 90, 110, 400, 4000],
 }
+CONVENTIONS = ("published", "text")
+DRAWS = 100_000
 
 
 def model(figure: str, p: int, convention: str) -> linear.DataModel:
     if figure == "5a-latent":
         return linear.LatentSpace(200, p, 20, convention=convention)
-    if figure == "5b-fourier":
-        return linear.FourierSeries(128, p, convention=convention)
-    return linear.RandomRelu(100, p, 5000, convention=convention)
+    if figure == "5c-relu":
+        return linear.RandomRelu(100, p, 5000, convention=convention)
+    return linear.FourierSeries(128, p, convention=convention, rounding=figure != "5b-exact")
 
 
 def pairs(figure: str, p: int, convention: str, records: int, designs: int) -> list[LawPair]:
@@ -52,35 +55,40 @@ def pairs(figure: str, p: int, convention: str, records: int, designs: int) -> l
     ]
 
 
-def histogram(pair: LawPair, convention: str, seed: int) -> float:
-    rng = np.random.default_rng(seed)
-    drawn = []
-    for law in (pair.member, pair.nonmember):
-        sigmas = law.sigmas[rng.integers(law.components, size=100_000)]
-        drawn.append(sigmas * rng.standard_normal(100_000))
-    return linear.histogram_advantage(*drawn, convention=convention)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("table", nargs="?")
     parser.add_argument("--records", type=int, default=20)
-    parser.add_argument("--designs", type=int, default=300)
+    parser.add_argument("--designs", type=int, default=60)
     parser.add_argument("--figure", choices=list(POINTS), action="append")
     parser.add_argument("--p", type=int, action="append")
+    parser.add_argument("--convention", choices=CONVENTIONS, action="append")
     arguments = parser.parse_args()
     read: dict[tuple[str, int], str] = {}
     if arguments.table:
         with open(arguments.table, encoding="utf-8") as file:
             read = {(r["figure"], int(r["p"])): r["advantage"] for r in csv.DictReader(file)}
-    print("figure p read | published: histogram, mixture | text: histogram, mixture")
+    conventions = arguments.convention or CONVENTIONS
+    print("figure p read", *(f"| {name}: histogram, mixture" for name in conventions))
     for figure in arguments.figure or POINTS:
+        designs = None if figure == "2b" else arguments.designs
         for p in arguments.p or POINTS[figure]:
-            line = [figure, str(p), read.get((figure, p), "-")]
-            for convention in ("published", "text"):
+            line = [figure, str(p), read.get((figure.replace("exact", "fourier"), p), "-")]
+            for convention in conventions:
+                if figure == "5b-exact" and convention == "text":
+                    continue
                 found = pairs(figure, p, convention, arguments.records, arguments.designs)
-                bins = np.array([histogram(x, convention, j) for j, x in enumerate(found)])
-                mix = np.array([scored_advantage(x).value for x in found])
+                bins = np.array(
+                    [
+                        linear.histogram_advantage(
+                            pair.member.sample(Key(j).child(0), DRAWS),
+                            pair.nonmember.sample(Key(j).child(1), DRAWS),
+                            convention=convention,
+                        )
+                        for j, pair in enumerate(found)
+                    ]
+                )
+                mix = np.array([scored_advantage(pair, designs=designs).value for pair in found])
                 error = bins.std(ddof=1) / np.sqrt(len(bins))
                 line += ["|", f"{bins.mean():.3f}±{error:.3f}", f"{mix.mean():.3f}"]
             print(*line, flush=True)

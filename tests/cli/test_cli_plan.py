@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from leakscope.cli import main
+from leakscope.io import read_result
+from leakscope.io.plan_results import LinearPlanDocument
 
 BASE = ["plan", "linear", "--n", "100", "--p", "400", "--dim", "3000", "--sigma", "1"]
 KEYS = {
@@ -71,6 +73,43 @@ def test_json_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert json.loads(path.read_text())["kind"] == "plan_linear"
 
 
+@pytest.mark.parametrize("knob", ["p", "ridge", "noise", "answers"])
+def test_curve_is_a_table_and_comes_back_from_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], knob: str
+) -> None:
+    path = tmp_path / "plan.json"
+    more = ["--method", "asymptotic", "--output-noise", "1", "--curve", knob]
+    assert main([*BASE, *more, "--json", str(path)]) == 0
+    assert f"\n{knob} " in capsys.readouterr().out
+    found = read_result(path)
+    assert isinstance(found, LinearPlanDocument)
+    assert found.curve is not None
+    assert len(found.curve.settings) == len(found.curve.advantage_label_known) >= 5
+    if knob == "noise":
+        assert found.curve.advantage_label_known[0] == 1.0
+    if knob == "answers":
+        # one fresh answer is what the plan itself is about
+        assert found.curve.advantage[0] == pytest.approx(found.advantage)
+        assert found.curve.generalization_error[-1] == pytest.approx(found.generalization_error)
+
+
+def test_curve_over_settings_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, "--method", "asymptotic", "--curve", "p", "--settings", "50,400")
+    assert found["curve"]["settings"] == [50.0, 400.0]
+    assert found["curve"]["advantage"][1] == pytest.approx(found["advantage"])
+
+
+def test_memoised_answers_are_one_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    noise = ["--method", "asymptotic", "--output-noise", "1"]
+    one = run(capsys, *noise)
+    memoised = run(capsys, *noise, "--answers", "50", "--memoise")
+    fresh = run(capsys, *noise, "--answers", "50")
+    assert memoised["advantage_label_known"] == one["advantage_label_known"]
+    assert fresh["advantage_label_known"] > one["advantage_label_known"]
+    # an answer costs its own noise, whoever averages it
+    assert one["generalization_error"] == fresh["generalization_error"]
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -85,6 +124,12 @@ def test_json_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         (["--draws", "2"], "At least 8"),
         (["--method", "asymptotic", "--p", "100"], "no asymptotic law"),
         (["--seed", "-3"], "--seed"),
+        (["--curve", "depth"], "--curve must be one of"),
+        (["--settings", "1,2"], "--settings belongs to --curve"),
+        (["--curve", "answers"], "needs --output-noise"),
+        (["--curve", "answers", "--output-noise", "1", "--memoise"], "one answer"),
+        (["--curve", "p", "--settings", "10.5"], "whole numbers"),
+        (["--curve", "p", "--settings", "5000"], "p must be at most dim"),
     ],
 )
 def test_impossible_input(

@@ -15,7 +15,6 @@ from leakscope.defences import (
     least_noise,
     linear_advantage,
     plan_linear,
-    population_measures,
     scored_advantage,
     trade_off_curve,
 )
@@ -56,7 +55,7 @@ def test_of_normals_nothing_is_random() -> None:
 
 def test_population_measures_of_one_pair_are_the_measures() -> None:
     pair = linear.law_pair(GaussianDesign(100, 200, 3000, 1.0), draws=40, random_state=1)
-    found = population_measures(pair, fpr=(0.1, 0.001))
+    found = measures.population_measures(pair, fpr=(0.1, 0.001))
     exact = measures.summary(pair, fpr=(0.1, 0.001))
     assert found.advantage == pytest.approx(float(exact.advantage[0]), rel=1e-3)
     assert found.kl == pytest.approx(float(exact.kl[0]), rel=1e-3)
@@ -69,13 +68,13 @@ def test_population_measures_of_one_pair_are_the_measures() -> None:
 def test_gathered_components_change_nothing_that_counts() -> None:
     sigmas = np.sqrt(np.random.default_rng(0).chisquare(20, 3000) / 20.0)
     many = LawPair(Normal([0.0], 1.3), NormalMixture.scale(sigmas[None, :]))
-    found = population_measures(many)
+    found = measures.population_measures(many)
     assert found.advantage == pytest.approx(float(measures.advantage(many)[0]), abs=2e-5)  # type: ignore[index]
 
 
 def test_one_threshold_beats_the_mean_of_thresholds() -> None:
     pair = LawPair(Normal([0.0, 0.0], [1.0, 3.0]), Normal([0.0, 0.0], [0.9, 0.5]))
-    together = population_measures(pair, fpr=(0.01,)).tpr_at_fpr[0.01]
+    together = measures.population_measures(pair, fpr=(0.01,)).tpr_at_fpr[0.01]
     apart = float(np.mean(np.asarray(measures.tpr_at_fpr(pair, 0.01))))
     assert together > apart
 

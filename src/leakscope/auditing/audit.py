@@ -134,7 +134,14 @@ def audit(
     result = _audit(
         request,
         ids=checked_ids(record_ids, len(features)),
-        dataset=_entry("arrays", features, targets, "y", ()),
+        dataset=DatasetEntry(
+            name="arrays",
+            records=features.shape[0],
+            features=features.shape[1],
+            outputs=1 if targets.ndim == 1 else targets.shape[1],
+            target_name="y",
+            steps=[],
+        ),
         settings=settings,
         on_stage=on_stage,
     )
@@ -167,9 +174,7 @@ def audit_dataset(
     return _audit(
         request,
         ids=prepared.record_ids,
-        dataset=_entry(
-            prepared.name, prepared.features, prepared.target, prepared.target_name, prepared.steps
-        ),
+        dataset=DatasetEntry.of(prepared),
         settings=settings.model_dump(),
         on_stage=on_stage,
         warnings=found,
@@ -249,23 +254,6 @@ def _cautions(computed: Computed) -> tuple[str, ...]:
         levels = ", ".join(f"{level:.2g}" for level in computed.sweep.refused)
         found.append(f"float64 cannot factorise at noise_variance {levels}, left out of the sweep.")
     return tuple(found)
-
-
-def _entry(
-    name: str,
-    features: FloatArray,
-    targets: FloatArray,
-    target_name: str,
-    steps: tuple[str, ...],
-) -> DatasetEntry:
-    return DatasetEntry(
-        name=name,
-        records=features.shape[0],
-        features=features.shape[1],
-        outputs=1 if targets.ndim == 1 else targets.shape[1],
-        target_name=target_name,
-        steps=list(steps),
-    )
 
 
 def _exact(found: FloatArray | measures.Estimate) -> FloatArray:

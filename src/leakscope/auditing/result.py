@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope.auditing.verdict import verdict
-from leakscope.io.datasets import RecordId
 from leakscope.io.audit_results import AuditDocument, AuditRecord, SensitivityEntry
+from leakscope.io.datasets import RecordId
 from leakscope.io.results import DatasetEntry
 from leakscope.laws import LawPair
 from leakscope.lood import ApproximationError, LeaveOneOut, NoiseChoice, NoiseSweep

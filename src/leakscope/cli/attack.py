@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leakscope.cli import membership_attack, reconstruct_attack
 from leakscope.cli.options import (
     Activation,
     BiasVariance,
@@ -150,6 +151,14 @@ def query(
         emit_json(found.document, json_path)
     if json_path != STDOUT:
         sys.stdout.write(query_attack.page(found) + f"\n\nRun directory: {directory}\n")
+
+
+app.command("reconstruct", short_help=reconstruct_attack.SUMMARY, epilog=reconstruct_attack.EPILOG)(
+    reconstruct_attack.reconstruct
+)
+app.command("membership", short_help=membership_attack.SUMMARY, epilog=membership_attack.EPILOG)(
+    membership_attack.membership
+)
 
 
 def _rows(dataset: Dataset, record: list[str] | None) -> list[int]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
+    from leakscope.experiments import Progress as CellProgress
     from leakscope.io.results import ResultDocument
 
 STDOUT = "-"
@@ -35,6 +36,46 @@ def emit_json(document: ResultDocument, json_path: str) -> None:
         sys.stdout.write(to_json(document) + "\n")
     else:
         write_result(document, json_path)
+
+
+@contextmanager
+def cells_bar() -> Iterator[Callable[[CellProgress], None] | None]:
+    """A bar with cells done and the time that is left, where stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        TextColumn("{task.completed:.0f}/{task.total:.0f} cells"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("", total=None, visible=False)
+
+        def report(progress: CellProgress) -> None:
+            left = progress.seconds_left
+            words = "" if left is None else f"about {_duration(left)} left"
+            bar.update(
+                task,
+                completed=progress.done,
+                total=progress.total,
+                description=words,
+                visible=True,
+            )
+
+        yield report
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
 
 
 def say(text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from leakscope.cli import plan_linear
+from leakscope.cli import plan_lasso, plan_linear
 
 SUMMARY = "Before training: what a design gives away, and what meets a target."
 
@@ -25,3 +25,4 @@ def _plan() -> None:
 
 
 app.command("linear", short_help=plan_linear.SUMMARY, epilog=plan_linear.EPILOG)(plan_linear.linear)
+app.command("lasso", short_help=plan_lasso.SUMMARY, epilog=plan_lasso.EPILOG)(plan_lasso.lasso)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import sys
 import textwrap
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leakscope.cli.options import fractions, one_of
-from leakscope.cli.output import STDOUT, number, require_writable, standard_error, table
+from leakscope.cli.options import fractions, numbers, one_of
+from leakscope.cli.output import STDOUT, emit_json, number, require_writable, standard_error, table
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
-    from leakscope.defences import LinearAnswer, TargetFound
+    from leakscope.defences import LinearAnswer, TargetFound, TradeOff
+    from leakscope.io.plan_results import LinearPlanDocument
     from leakscope.linear import GaussianDesign, OutputNoise
 
 SUMMARY = "Least squares or ridge on Gaussian records."
@@ -23,6 +23,7 @@ EPILOG = "Example: leakscope plan linear --n 100 --p 400 --dim 3000 --sigma 1"
 
 METHODS = ("exact", "asymptotic", "simulated")
 ATTACKERS = ("label_known", "label_hidden")
+KNOBS = {"p": "features", "ridge": "ridge", "noise": "noise", "answers": "answers"}
 
 
 def linear(
@@ -54,6 +55,10 @@ def linear(
         int,
         typer.Option(help="Fresh answers the attacker gets to one question.", metavar="COUNT"),
     ] = 1,
+    memoise: Annotated[
+        bool,
+        typer.Option("--memoise", help="A repeated question gets the same answer, noise and all."),
+    ] = False,
     target_advantage: Annotated[
         float | None,
         typer.Option(
@@ -66,6 +71,22 @@ def linear(
         str,
         typer.Option(help="Whom the target is met against: label_known or label_hidden."),
     ] = "label_known",
+    curve: Annotated[
+        str | None,
+        typer.Option(
+            help="Leakage and error along a knob: p, ridge, noise (on every answer) or answers.",
+            metavar="KNOB",
+            show_default=False,
+        ),
+    ] = None,
+    settings: Annotated[
+        str | None,
+        typer.Option(
+            help="The knob's settings, with commas between.  [default: a range]",
+            metavar="LIST",
+            show_default=False,
+        ),
+    ] = None,
     fpr: Annotated[
         str, typer.Option(help="False-positive rates, with commas between.", metavar="LIST")
     ] = "0.1,0.01,0.001,1e-05",
@@ -95,6 +116,10 @@ def linear(
     """
     one_of(method, METHODS, "--method")
     one_of(attacker, ATTACKERS, "--attacker")
+    if curve is not None:
+        one_of(curve, tuple(KNOBS), "--curve")
+    elif settings is not None:
+        raise InputError("--settings belongs to --curve: name the knob, such as --curve p.")
     if seed < 0:
         raise InputError(f"--seed must be zero or above, but it is {seed}.")
     levels = fractions(fpr, "--fpr")
@@ -102,7 +127,7 @@ def linear(
     from leakscope.linear import GaussianDesign, OutputNoise
 
     design = GaussianDesign(n=n, p=p, dim=dim, sigma=sigma, ridge=ridge)
-    noise = OutputNoise(output_noise, answers=answers)
+    noise = OutputNoise(output_noise, answers=answers, memoised=memoise)
     start = time.perf_counter()
     from leakscope.defences import plan_linear
 
@@ -110,17 +135,21 @@ def linear(
         design,
         method=method,  # type: ignore[arg-type]
         noise=noise if output_noise > 0.0 else None,
-        fpr=levels,
+        fpr=levels or (),
         draws=draws,
         random_state=seed,
     )
     targets = None
     if target_advantage is not None:
         targets = _targets(design, noise, target_advantage, attacker, method, seed)
+    along = None
+    if curve is not None:
+        along = _curve(design, noise, curve, numbers(settings, "--settings"), method, seed)
     if json_path is not None:
-        _emit(_document(answer, noise, targets, seed, time.perf_counter() - start), json_path)
+        spent = time.perf_counter() - start
+        emit_json(_document(answer, noise, targets, along, seed, spent), json_path)
     if json_path != STDOUT:
-        sys.stdout.write(_page(answer, targets) + "\n")
+        sys.stdout.write(_page(answer, noise, targets, along) + "\n")
 
 
 def _targets(
@@ -142,45 +171,85 @@ def _targets(
             attacker=attacker,
             method=method,
             answers=noise.answers,
+            memoised=noise.memoised,
             random_state=seed,
         ),
     )
+
+
+def _curve(
+    design: GaussianDesign,
+    noise: OutputNoise,
+    name: str,
+    settings: tuple[float, ...] | None,
+    method: str,
+    seed: int,
+) -> TradeOff:
+    from leakscope.defences import trade_off_curve
+
+    if name == "answers" and noise.sigma == 0.0:
+        raise InputError("A curve over answers needs --output-noise above 0.")
+    if name == "answers" and noise.memoised:
+        raise InputError("A memoised answer is one answer however often it is asked for.")
+    if name in ("p", "answers") and any(entry != int(entry) for entry in settings or ()):
+        raise InputError(f"--settings of {name} must be whole numbers.")
+    return trade_off_curve(
+        design,
+        KNOBS[name],  # type: ignore[arg-type]
+        settings or _settings(design, name),
+        # whole matrices are dear: the exact law stands in for them
+        method="asymptotic" if method == "asymptotic" else "exact",
+        sigma_output=noise.sigma,
+        noise=noise if noise.sigma > 0.0 or name == "noise" else None,
+        random_state=seed,
+    )
+
+
+def _settings(design: GaussianDesign, name: str) -> tuple[float, ...]:
+    """A range for each knob; p keeps clear of n, where least squares has no second moment."""
+    if name == "ridge":
+        return (0.0, 0.01, 0.1, 1.0, 10.0)
+    if name == "noise":
+        return (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
+    if name == "answers":
+        return (1.0, 3.0, 10.0, 30.0, 100.0)
+    sizes = {round(design.n * share) for share in (0.1, 0.25, 0.5, 0.8, 1.25, 2, 3, 5, 10, 20)}
+    sizes.add(design.dim)
+    return tuple(float(p) for p in sorted(sizes) if 1 <= p <= design.dim and abs(p - design.n) > 1)
 
 
 def _document(
     answer: LinearAnswer,
     noise: OutputNoise,
     targets: tuple[TargetFound, TargetFound] | None,
+    curve: TradeOff | None,
     seed: int,
     seconds: float,
-) -> dict[str, Any]:
+) -> LinearPlanDocument:
     from dataclasses import asdict
 
     from leakscope import __version__
+    from leakscope.io.plan_results import LinearPlanDocument
 
-    content = {
-        "kind": "plan_linear",
-        "leakscope_version": __version__,
-        "settings": {**asdict(answer.design), "noise": asdict(noise), "seed": seed},
-        **answer.to_dict(),
-    }
-    if targets is not None:
-        content["targets"] = [found.to_dict() for found in targets]
-    content["timing"] = {"plan": seconds}
-    return content
-
-
-def _emit(content: dict[str, Any], json_path: str) -> None:
-    from leakscope.io.results import to_json, write_private
-
-    text = to_json(content) + "\n"
-    if json_path == STDOUT:
-        sys.stdout.write(text)
-    else:
-        write_private(Path(json_path), text)
+    return LinearPlanDocument.model_validate(
+        {
+            "leakscope_version": __version__,
+            "settings": {**asdict(answer.design), "noise": asdict(noise), "seed": seed},
+            **answer.to_dict(),
+            "targets": [found.to_dict() for found in targets or ()],
+            "curve": None if curve is None else curve.to_dict(),
+            "timing": {"plan": seconds},
+            "warnings": [],
+        }
+    )
 
 
-def _page(answer: LinearAnswer, targets: tuple[TargetFound, TargetFound] | None) -> str:
+def _page(
+    answer: LinearAnswer,
+    noise: OutputNoise,
+    targets: tuple[TargetFound, TargetFound] | None,
+    curve: TradeOff | None,
+) -> str:
     design = answer.design
     rows = [
         [
@@ -213,11 +282,14 @@ def _page(answer: LinearAnswer, targets: tuple[TargetFound, TargetFound] | None)
     lines = [
         f"{kind}, n = {design.n}, p = {design.p} of {design.dim} features, sigma = "
         f"{design.sigma:g}: {answer.provenance.method}",
+        *([_noise_words(noise)] if noise.sigma > 0.0 else []),
         "",
         table(["measure", "value", "std. error"], rows),
     ]
     if targets is not None:
         lines += ["", _targets_table(targets)]
+    if curve is not None:
+        lines += ["", _curve_table(curve)]
     words = (
         "For Gaussian records and this data model; no trained model was examined. The label-hidden "
         "attacker sees the record's features and the prediction; one who knows its label too is "
@@ -225,6 +297,24 @@ def _page(answer: LinearAnswer, targets: tuple[TargetFound, TargetFound] | None)
     )
     lines += ["", *textwrap.wrap(words, width=92)]
     return "\n".join(lines)
+
+
+def _noise_words(noise: OutputNoise) -> str:
+    if noise.memoised:
+        times = "the same answer to a repeated question"
+    else:
+        times = f"{noise.answers} fresh answer{'s' if noise.answers > 1 else ''}"
+    return f"noise of standard deviation {noise.sigma:g} on every answer, {times}"
+
+
+def _curve_table(curve: TradeOff) -> str:
+    name = next(name for name, knob in KNOBS.items() if knob == curve.knob)
+    columns = (curve.advantage, curve.advantage_label_known, curve.generalization_error)
+    rows = [
+        [f"{setting:g}", *(number(float(column[k])) for column in columns)]
+        for k, setting in enumerate(curve.settings)
+    ]
+    return table([name, "label hidden", "label known", "error"], rows)
 
 
 def _targets_table(targets: tuple[TargetFound, TargetFound]) -> str:

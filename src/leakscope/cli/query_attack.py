@@ -98,7 +98,6 @@ def _document(
     assumptions = provenance.pop("assumptions")
     advantages = [float(np.asarray(measures.advantage(pair.sufficient_pair()))) for pair in pairs]
     ids = dataset.record_ids
-    outputs = 1 if dataset.target.ndim == 1 else dataset.target.shape[1]
     return QueryDocument(
         leakscope_version=__version__,
         settings=settings,
@@ -106,14 +105,7 @@ def _document(
         assumptions=assumptions,
         timing={"search": seconds},
         warnings=[],
-        dataset=DatasetEntry(
-            name=dataset.name,
-            records=len(ids),
-            features=dataset.features.shape[1],
-            outputs=outputs,
-            target_name=dataset.target_name,
-            steps=list(dataset.steps),
-        ),
+        dataset=DatasetEntry.of(dataset),
         kernel=kernel,
         noise_variance=float(settings["noise_variance"]),
         records=[ids[row] for row in search.leave_out],

@@ -11,7 +11,6 @@ import numpy as np
 
 from leakscope import linear, measures
 from leakscope._numerics.keys import Key, as_key
-from leakscope.defences.population import PopulationMeasures, population_measures
 from leakscope.defences.scored_tests import ScoredAdvantage, scored_advantage
 from leakscope.errors import InputError
 from leakscope.laws import LawPair, Provenance
@@ -44,7 +43,7 @@ class LinearAnswer:
     advantage_stderr: float
     advantage_label_known: float
     advantage_label_known_stderr: float
-    measures: PopulationMeasures
+    measures: measures.PopulationMeasures
     generalization_error: float
     generalization_error_stderr: float
     sigma_member: float
@@ -117,7 +116,7 @@ def plan_linear(
         math.sqrt(float(norms.weight @ side.prediction.mean(axis=-1)) + more)
         for side, more in zip(sides, extra, strict=True)
     ]
-    found = population_measures(pair, norms.weight, fpr=fpr)
+    found = measures.population_measures(pair, norms.weight, fpr=fpr)
     if not math.isfinite(error.value):
         # the prediction's second moment is infinite, and KL(nonmember || member) with it
         found = replace(found, kl=math.inf)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from leakscope.defences.linear_answer import linear_advantage
 from leakscope.errors import InputError
 from leakscope.linear import GaussianDesign, OutputNoise
 from leakscope.linear.law_pair import Method
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FloatArray = NDArray[np.float64]
 Knob = Literal["features", "noise", "noise_nonmembers", "ridge", "answers"]
@@ -43,6 +46,27 @@ class TradeOff:
     generalization_error: FloatArray
     method: Method
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; what is infinite becomes ``None``."""
+        columns = {
+            name: [float(x) if np.isfinite(x) else None for x in getattr(self, name)]
+            for name in ("settings", "advantage", "advantage_label_known", "generalization_error")
+        }
+        return {"knob": self.knob, "method": self.method, **columns}
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a setting."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                self.knob: self.settings,
+                "advantage": self.advantage,
+                "advantage_label_known": self.advantage_label_known,
+                "generalization_error": self.generalization_error,
+            }
+        )
+
 
 def trade_off_curve(
     design: GaussianDesign,
@@ -51,6 +75,7 @@ def trade_off_curve(
     *,
     method: Method = "asymptotic",
     sigma_output: float = 1.0,
+    noise: OutputNoise | None = None,
     draws: int = 1500,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> TradeOff:
@@ -64,6 +89,9 @@ def trade_off_curve(
         deploy).  ``"ridge"``: lambda, which can raise the advantage.  ``"answers"``: how many
         fresh answers with noise ``sigma_output`` the attacker gets; a memoised answer is
         ``answers`` = 1.
+    noise
+        Noise that stays while features or ridge are turned; the knob ``"noise"`` keeps its
+        ``answers`` and ``memoised``.
 
     Examples
     --------
@@ -75,21 +103,20 @@ def trade_off_curve(
     """
     rows = []
     for setting in settings:
-        trial, noise = _turn(design, knob, float(setting), sigma_output)
+        trial, added = _turn(design, knob, float(setting), sigma_output, noise)
         found = [
             linear_advantage(
                 trial,
                 attacker=who,
                 method=method,
-                noise=noise,
+                noise=added,
                 draws=draws,
                 random_state=random_state,
             ).value
             for who in ("label_hidden", "label_known")
         ]
         error = linear.generalization_error(trial, method=method, draws=draws).value
-        added = 0.0 if noise is None else noise.sigma**2
-        rows.append([*found, error + added])
+        rows.append([*found, error + (0.0 if added is None else added.sigma**2)])
     table = np.array(rows).T
     hidden, known, errors = table
     levels = np.asarray(settings, dtype=np.float64)
@@ -123,14 +150,18 @@ def equivalence_gap(
 
 
 def _turn(
-    design: GaussianDesign, knob: Knob, setting: float, sigma_output: float
+    design: GaussianDesign,
+    knob: Knob,
+    setting: float,
+    sigma_output: float,
+    noise: OutputNoise | None,
 ) -> tuple[GaussianDesign, OutputNoise | None]:
     if knob == "features":
-        return replace(design, p=int(setting)), None
+        return replace(design, p=int(setting)), noise
     if knob == "ridge":
-        return replace(design, ridge=setting), None
+        return replace(design, ridge=setting), noise
     if knob == "noise":
-        return design, OutputNoise(setting)
+        return design, OutputNoise(setting) if noise is None else replace(noise, sigma=setting)
     if knob == "noise_nonmembers":
         return design, OutputNoise(setting, to="nonmembers")
     if knob == "answers":

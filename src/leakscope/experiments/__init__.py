@@ -1,12 +1,30 @@
 """Simulation and retraining that check the laws, in runs that survive being killed."""
 
-from leakscope.experiments.agreement import Agreement, agreement
+from leakscope.experiments.agreement import LEAST_RECORDS, Agreement, agreement
 from leakscope.experiments.attacks import likelihood_ratio, loss_threshold, relative
 from leakscope.experiments.cells import Cell, Found, Progress, run_cells
+from leakscope.experiments.checks import Check, counted, threshold_for
 from leakscope.experiments.cluster import cluster_client
-from leakscope.experiments.network_training import NetworkTrainer, TrainedAnswers, Trainer
+from leakscope.experiments.influence_functions import Influence, influence_functions
+from leakscope.experiments.memorisation import (
+    Contrast,
+    SubsetModels,
+    SubsetPlan,
+    train_subsets,
+)
+from leakscope.experiments.network_training import (
+    NetworkTrainer,
+    TrainedAnswers,
+    Trainer,
+    parameters_at,
+)
 from leakscope.experiments.networks import ConvolutionalNetwork, DenseNetwork
 from leakscope.experiments.own_training import FunctionTrainer, load_trainer
+from leakscope.experiments.posterior_draws import RecordLaws, check_records, posterior_draws
+from leakscope.experiments.prediction_difference import (
+    PredictionDifference,
+    prediction_difference,
+)
 from leakscope.experiments.record_choice import choose_records
 from leakscope.experiments.retraining import (
     Retrained,
@@ -14,28 +32,47 @@ from leakscope.experiments.retraining import (
     RetrainingPlan,
     retrain,
 )
+from leakscope.experiments.trac_in import TracIn, trac_in
 
 __all__ = [
+    "LEAST_RECORDS",
     "Agreement",
     "Cell",
+    "Check",
+    "Contrast",
     "ConvolutionalNetwork",
     "DenseNetwork",
     "Found",
     "FunctionTrainer",
+    "Influence",
     "NetworkTrainer",
+    "PredictionDifference",
     "Progress",
+    "RecordLaws",
     "Retrained",
     "RetrainedRecord",
     "RetrainingPlan",
+    "SubsetModels",
+    "SubsetPlan",
+    "TracIn",
     "TrainedAnswers",
     "Trainer",
     "agreement",
+    "check_records",
     "choose_records",
     "cluster_client",
+    "counted",
+    "influence_functions",
     "likelihood_ratio",
     "load_trainer",
     "loss_threshold",
+    "parameters_at",
+    "posterior_draws",
+    "prediction_difference",
     "relative",
     "retrain",
     "run_cells",
+    "threshold_for",
+    "trac_in",
+    "train_subsets",
 ]

@@ -15,6 +15,9 @@ FloatArray = NDArray[np.float64]
 
 RESAMPLES = 4000
 
+# With fewer, an interval of a correlation says nothing.
+LEAST_RECORDS = 8
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -103,17 +106,19 @@ def agreement(
     Parameters
     ----------
     predicted, measured, low, high
-        One number a record, at least four records.
+        One number a record, at least eight records.
     confidence
         Of the intervals of the correlations.
     random_state
         Of the bootstrap.
     """
     columns = [np.asarray(c, dtype=np.float64) for c in (predicted, measured, low, high)]
-    if any(c.shape != columns[0].shape or c.ndim != 1 for c in columns) or len(columns[0]) < 4:
+    if any(c.shape != columns[0].shape or c.ndim != 1 for c in columns) or (
+        len(columns[0]) < LEAST_RECORDS
+    ):
         raise InputError(
-            "agreement needs one number a record from each side, for four records or more, but "
-            f"the shapes are {', '.join(str(c.shape) for c in columns)}."
+            f"agreement needs one number a record from each side, for {LEAST_RECORDS} records or "
+            f"more, but the shapes are {', '.join(str(c.shape) for c in columns)}."
         )
     if not all(np.isfinite(c).all() for c in columns[:2]):
         raise InputError("agreement needs finite predictions and measurements.")
@@ -142,7 +147,10 @@ def _interval(
     confidence: float,
     ranked: tuple[FloatArray, FloatArray] | None = None,
 ) -> Interval:
-    """The percentile bootstrap over records."""
+    """The hull of the percentile bootstrap over records and of Bonett and Wright's interval.
+
+    The bootstrap alone is far too short for few records, and a point where they rank perfectly.
+    """
     value = float(_correlation(x, y))
     if ranked is None:
         resampled = _correlation(x[draws], y[draws])
@@ -151,9 +159,17 @@ def _interval(
     resampled = resampled[np.isfinite(resampled)]
     if not np.isfinite(value) or not len(resampled):
         return Interval(float("nan"), -1.0, 1.0)
+    from scipy.special import ndtri
+
     tail = 0.5 * (1.0 - confidence)
     low, high = np.quantile(resampled, [tail, 1.0 - tail])
-    return Interval(value, min(float(low), value), max(float(high), value))
+    count = x.shape[-1]
+    inner = np.clip(value, -1.0 + 1.0 / count, 1.0 - 1.0 / count)
+    half = -float(ndtri(tail)) * np.sqrt((1.0 + 0.5 * inner**2) / (count - 3))
+    ends = np.tanh(np.arctanh(inner) + np.array([-half, half]))
+    return Interval(
+        value, min(float(low), float(ends[0]), value), max(float(high), float(ends[1]), value)
+    )
 
 
 def _correlation(x: FloatArray, y: FloatArray) -> FloatArray:

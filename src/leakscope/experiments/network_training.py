@@ -8,8 +8,10 @@ spoils the caches (benchmarks/retraining.py measures both).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -158,8 +160,75 @@ def _weighted(residual: Any, weight: Any) -> Any:
     return 0.5 * jnp.sum(weight[:, None] * residual**2) / jnp.maximum(jnp.sum(weight), 1.0)
 
 
+def parameters_at(
+    trainer: NetworkTrainer,
+    X: FloatArray,
+    y: FloatArray,
+    included: NDArray[np.bool_],
+    key: Key,
+    checkpoints: Sequence[int] | None = None,
+) -> list[list[Any]]:
+    """The parameters of the models of :meth:`NetworkTrainer.train` after some of their epochs.
+
+    Parameters
+    ----------
+    trainer, X, y, included, key
+        As for :meth:`NetworkTrainer.train`; the same key trains the same models.
+    checkpoints
+        Epochs, rising, from 0 (the start) to the trainer's; by default the end only.
+
+    Returns
+    -------
+    list of list
+        For each checkpoint, the parameters of each model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope._numerics.keys import Key
+    >>> from leakscope.experiments import DenseNetwork, NetworkTrainer, parameters_at
+    >>> trainer = NetworkTrainer(DenseNetwork((8,)), epochs=4)
+    >>> X, y, everything = np.eye(3), np.ones((3, 1)), np.ones((2, 3), dtype=bool)
+    >>> start, end = parameters_at(trainer, X, y, everything, Key(0), (0, 4))
+    >>> len(start), start[1][0]["w"].shape
+    (2, (3, 8))
+    """
+    import jax
+
+    stops = (trainer.epochs,) if checkpoints is None else tuple(int(stop) for stop in checkpoints)
+    if not stops or list(stops) != sorted({*stops}) or stops[0] < 0 or stops[-1] > trainer.epochs:
+        raise InputError(
+            f"checkpoints must be epochs that rise from 0 to {trainer.epochs}, but they are "
+            f"{stops}."
+        )
+    seeds = key.generator().integers(2**32, size=len(included), dtype=np.uint32)
+    follow, inputs, targets = _compiled_path(trainer, stops), np.float32(X), np.float32(y)
+    models = [
+        jax.device_get(follow(inputs, targets, np.float32(rows), seed))
+        for rows, seed in zip(included, seeds, strict=True)
+    ]
+    return [[model[place] for model in models] for place in range(len(stops))]
+
+
+@lru_cache(maxsize=16)
+def _compiled_path(trainer: NetworkTrainer, stops: tuple[int, ...]) -> Any:
+    import jax
+
+    def follow(X: Any, y: Any, included: Any, seed: Any) -> Any:
+        return _path(trainer, X, y, included, seed, stops)
+
+    return jax.jit(follow)
+
+
 def _trained(trainer: NetworkTrainer, X: Any, y: Any, included: Any, seed: Any) -> Any:
     """The parameters of one model after all its steps."""
+    return _path(trainer, X, y, included, seed, (trainer.epochs,))[-1]
+
+
+def _path(
+    trainer: NetworkTrainer, X: Any, y: Any, included: Any, seed: Any, stops: tuple[int, ...]
+) -> list[Any]:
+    """The parameters of one model after each of these numbers of epochs."""
     import jax
     import jax.numpy as jnp
     import optax
@@ -167,8 +236,8 @@ def _trained(trainer: NetworkTrainer, X: Any, y: Any, included: Any, seed: Any) 
     n = len(X)
     size = min(trainer.batch_size or n, n)
     batches = -(-n // size)
-    begin, order = jax.random.split(jax.random.key(seed))
-    parameters = trainer.network.initial(begin, X.shape[1], y.shape[1])
+    start, order = jax.random.split(jax.random.key(seed))
+    parameters = trainer.network.initial(start, X.shape[1], y.shape[1])
     chain = [optax.add_decayed_weights(trainer.weight_decay)] if trainer.weight_decay else []
     chain.append(
         optax.adam(trainer.learning_rate)
@@ -205,5 +274,9 @@ def _trained(trainer: NetworkTrainer, X: Any, y: Any, included: Any, seed: Any) 
 
     keys = jax.random.split(order, trainer.epochs)
     state = (parameters, optimiser.init(parameters))
-    (parameters, _), _ = jax.lax.scan(whole if batches == 1 else epoch, state, keys)
-    return parameters
+    seen = []
+    for begin, end in pairwise((0, *stops)):
+        if end > begin:
+            state, _ = jax.lax.scan(whole if batches == 1 else epoch, state, keys[begin:end])
+        seen.append(state[0])
+    return seen

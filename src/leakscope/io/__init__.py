@@ -2,9 +2,10 @@
 
 from leakscope.io.attack_results import QueryDocument
 from leakscope.io.audit_results import AuditDocument
-from leakscope.io.datasets import Dataset, read_dataset
+from leakscope.io.datasets import Dataset, Source, read_again, read_dataset
 from leakscope.io.examples import EXAMPLES, read_example
 from leakscope.io.measure_results import MeasureDocument
+from leakscope.io.models import NetworkArrays, read_network
 from leakscope.io.preparation import prepare
 from leakscope.io.result_reader import read_result
 from leakscope.io.results import SCHEMA_VERSION, to_json, write_result
@@ -20,11 +21,15 @@ __all__ = [
     "Dataset",
     "MeasureDocument",
     "MeasureSettings",
+    "NetworkArrays",
     "QueryDocument",
+    "Source",
     "default_run_directory",
     "prepare",
+    "read_again",
     "read_dataset",
     "read_example",
+    "read_network",
     "read_result",
     "read_scores",
     "to_json",

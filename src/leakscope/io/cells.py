@@ -155,7 +155,11 @@ class CellStore:
             held = connection.execute(
                 "SELECT host, process, made FROM claims WHERE name = ?", (name,)
             ).fetchone()
-            if held is not None and held[:2] != (host, process) and _holds(held[0], held[1], held[2], host, now):
+            if (
+                held is not None
+                and held[:2] != (host, process)
+                and _holds(held[0], held[1], held[2], host, now)
+            ):
                 return False
             connection.execute(
                 "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?)", (name, host, process, now)

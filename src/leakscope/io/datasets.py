@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +16,34 @@ from leakscope.io.tables import UNNAMED_ID, UNNAMED_TARGET, read_table
 
 Task = Literal["regression", "classification"]
 RecordId = int | str
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a dataset came from, so that it can be read again.
+
+    Attributes
+    ----------
+    file, example
+        The file's absolute path, or the example's name.
+    target, id_column, task
+        As they were given.
+    digest
+        SHA-256 of the features and the target as read: the same data, or not.
+
+    Examples
+    --------
+    >>> from leakscope import io
+    >>> io.read_example("wine").source.example
+    'wine'
+    """
+
+    file: str | None
+    example: str | None
+    target: str | None
+    id_column: str | None
+    task: Task
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -37,6 +66,8 @@ class Dataset:
         Whether the target is a quantity or a class.
     steps
         What was done to the data, in order, in words.
+    source
+        Where it can be read again; None where it came as arrays.
 
     Examples
     --------
@@ -54,6 +85,7 @@ class Dataset:
     target_name: str
     task: Task
     steps: tuple[str, ...] = ()
+    source: Source | None = None
 
 
 def read_dataset(
@@ -112,16 +144,62 @@ def read_dataset(
     else:
         ids = _ids(table[id_name], id_name, path)
         steps.append(f"record_id: column {id_name}")
+    values = _target(table[target_name], target_name, task, path)
     return Dataset(
         name=path.stem,
         features=features,
-        target=_target(table[target_name], target_name, task, path),
+        target=values,
         record_ids=ids,
         feature_names=feature_names,
         target_name=target_name,
         task=task,
         steps=tuple(steps),
+        source=Source(
+            file=str(path.resolve()),
+            example=None,
+            target=target,
+            id_column=id_column,
+            task=task,
+            digest=digest(features, values),
+        ),
     )
+
+
+def read_again(source: Source, file: str | Path | None = None) -> Dataset:
+    """The dataset that a source names, from another file where one is given; the same, or refused.
+
+    Examples
+    --------
+    >>> from leakscope import io
+    >>> wine = io.read_example("wine")
+    >>> io.read_again(wine.source).name
+    'wine'
+    """
+    if source.example is not None and file is None:
+        from leakscope.io.examples import read_example
+
+        found = read_example(source.example)
+    else:
+        place = file or source.file
+        if place is None:
+            raise InputError("the result does not say where its data are; name the file.")
+        found = read_dataset(
+            place, target=source.target, id_column=source.id_column, task=source.task
+        )
+    assert found.source is not None
+    if found.source.digest != source.digest:
+        raise InputError(
+            f"{file or source.file or source.example} does not hold the data that the result is "
+            "about; they have changed since."
+        )
+    return found
+
+
+def digest(features: NDArray[np.float64], target: NDArray[Any]) -> str:
+    """SHA-256 of the numbers and of the target's values as text."""
+    found = hashlib.sha256(np.ascontiguousarray(features).tobytes())
+    found.update("\0".join(str(value) for value in target.tolist()).encode())
+    return found.hexdigest()
 
 
 def _target_name(columns: list[str], target: str | None, path: Path) -> str:

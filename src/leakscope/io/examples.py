@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from leakscope.errors import InputError
-from leakscope.io.datasets import Dataset, Task
+from leakscope.io.datasets import Dataset, Source, Task, digest
 
 EXAMPLES: dict[str, Task] = {
     "diabetes": "regression",
@@ -37,10 +37,11 @@ def read_example(name: str) -> Dataset:
     # scikit-learn's own scaling of diabetes is undone, so that the steps below tell all of it.
     bunch = loader(scaled=False) if name == "diabetes" else loader()
     features = np.asarray(bunch.data, dtype=np.float64)
+    target = np.asarray(bunch.target)
     return Dataset(
         name=name,
         features=features,
-        target=np.asarray(bunch.target),
+        target=target,
         record_ids=tuple(range(len(features))),
         feature_names=tuple(str(feature) for feature in bunch.feature_names),
         target_name="target",
@@ -49,5 +50,13 @@ def read_example(name: str) -> Dataset:
             f"read {features.shape[0]} records of {features.shape[1]} features from "
             f"scikit-learn's {name}",
             "record_id: row numbers, starting at 0",
+        ),
+        source=Source(
+            file=None,
+            example=name,
+            target=None,
+            id_column=None,
+            task=EXAMPLES[name],
+            digest=digest(features, target),
         ),
     )

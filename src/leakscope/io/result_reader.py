@@ -11,13 +11,21 @@ from leakscope.errors import InputError
 from leakscope.io.attack_results import QueryDocument
 from leakscope.io.audit_results import AuditDocument
 from leakscope.io.measure_results import MeasureDocument
+from leakscope.io.membership_results import MembershipDocument
+from leakscope.io.plan_results import LinearPlanDocument
+from leakscope.io.reconstruction_results import ReconstructDocument
 from leakscope.io.results import SCHEMA_VERSION, ResultDocument
 from leakscope.io.settings import first_problem
+from leakscope.io.verify_results import VerifyDocument
 
 KINDS: dict[str, type[ResultDocument]] = {
     "audit": AuditDocument,
     "measure": MeasureDocument,
     "attack_query": QueryDocument,
+    "attack_reconstruct": ReconstructDocument,
+    "attack_membership": MembershipDocument,
+    "plan_linear": LinearPlanDocument,
+    "verify": VerifyDocument,
 }
 
 

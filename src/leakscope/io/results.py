@@ -9,13 +9,17 @@ from __future__ import annotations
 import json
 import math
 import os
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from leakscope.errors import InputError
+
+if TYPE_CHECKING:
+    from leakscope.io.datasets import Dataset
 
 SCHEMA_VERSION = "1"
 
@@ -56,6 +60,19 @@ class ResultDocument(BaseModel):
     warnings: list[str]
 
 
+class SourceEntry(BaseModel):
+    """Where the data can be read again, and a digest that tells whether they are the same."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    file: str | None
+    example: str | None
+    target: str | None
+    id_column: str | None
+    task: str
+    digest: str
+
+
 class DatasetEntry(BaseModel):
     """What was audited, in a few words; never the data."""
 
@@ -67,6 +84,21 @@ class DatasetEntry(BaseModel):
     outputs: int
     target_name: str
     steps: list[str]
+    source: SourceEntry | None = None
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> DatasetEntry:
+        """What is told of a prepared dataset."""
+        source = dataset.source
+        return cls(
+            name=dataset.name,
+            records=dataset.features.shape[0],
+            features=dataset.features.shape[1],
+            outputs=1 if dataset.target.ndim == 1 else dataset.target.shape[1],
+            target_name=dataset.target_name,
+            steps=list(dataset.steps),
+            source=None if source is None else SourceEntry(**asdict(source)),
+        )
 
 
 def to_json(value: ResultDocument | dict[str, Any]) -> str:

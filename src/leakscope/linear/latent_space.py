@@ -8,7 +8,16 @@ import numpy as np
 
 from leakscope._numerics.keys import Key, as_key
 from leakscope.laws import Assumption
-from leakscope.linear.data_model import Convention, DataModel, FloatArray, Query, prediction_weights
+from leakscope.linear.data_model import (
+    Convention,
+    DataModel,
+    FloatArray,
+    Query,
+    gaussian_moments,
+    prediction_weights,
+)
+
+_POSITIONS = 8
 
 
 @dataclass(frozen=True)
@@ -44,20 +53,50 @@ class LatentSpace(DataModel):
             x0 += generator.standard_normal(self.p)
         return Query(z0, np.column_stack([loadings, x0]))
 
-    def variances(self, query: Query, generator: np.random.Generator) -> tuple[float, float]:
-        """Var of x0'X^+ y given Z and U: ||Z'w||^2/d + sigma^2 ||w||^2."""
-        loadings, x0 = query.fixed[:, :-1], query.fixed[:, -1]
+    def label_variance(self, query: Query) -> float:
+        """||z0||^2/d + sigma^2."""
+        return float(query.features @ query.features) / self.latent + self.sigma**2
+
+    def moments(
+        self, query: Query, generator: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """Of x0'X^+ y given Z and U: variance ||Z'w||^2/d + sigma^2 ||w||^2.
+
+        What x0 has outside the span of W may be rotated there, since U is as likely rotated: a
+        design answers for 8 such records.
+        """
+        loadings, positions = query.fixed[:, :-1], self._positions(query, generator)
         latent = generator.standard_normal((self.n, self.latent))
         rows = latent @ loadings.T + generator.standard_normal((self.n, self.p))
-        nonmember = self._variance(latent, prediction_weights(rows, x0))
-        rows[0] = x0
+        nonmember = self._moments(latent, query, prediction_weights(rows, positions))
+        if self.convention == "text" and self.p >= self.n:
+            return np.full(nonmember.shape, self.label_variance(query)), nonmember
         if self.convention == "text":
             latent[0] = query.features
-        return self._variance(latent, prediction_weights(rows, x0)), nonmember
+        member = np.empty_like(nonmember)
+        for k in range(positions.shape[1]):
+            rows[0] = positions[:, k]
+            weights = prediction_weights(rows, positions[:, k : k + 1])
+            member[:, k : k + 1] = self._moments(latent, query, weights)
+            if self.convention == "text":
+                member[1, k] += self.sigma**2 * weights[0, 0]
+        return member, nonmember
 
-    def _variance(self, latent: FloatArray, weights: FloatArray) -> float:
-        through = latent.T @ weights
-        return float(through @ through / self.latent + self.sigma**2 * (weights @ weights))
+    def _positions(self, query: Query, generator: np.random.Generator) -> FloatArray:
+        """(p, K) records as likely as x0."""
+        loadings, x0 = query.fixed[:, :-1], query.fixed[:, -1:]
+        if self.convention == "published" or self.p <= self.latent + 1:
+            return x0
+        basis = np.linalg.qr(loadings)[0]
+        inside = basis @ (basis.T @ x0)
+        turned = generator.standard_normal((self.p, _POSITIONS))
+        turned -= basis @ (basis.T @ turned)
+        length = np.linalg.norm(x0 - inside) / np.linalg.norm(turned, axis=0)
+        return np.asarray(inside + turned * length)
+
+    def _moments(self, latent: FloatArray, query: Query, weights: FloatArray) -> FloatArray:
+        record = query.features[:, None]
+        return gaussian_moments(latent, record, weights, 1.0 / self.latent, self.sigma**2)
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """W and x0 are fixed and known to the attacker; z0 is known only through x0 and W."""

@@ -13,11 +13,13 @@ from leakscope.measures.curves import RocCurve, auc, roc, tpr_at_fpr, trade_off
 from leakscope.measures.divergence import kl, renyi
 from leakscope.measures.epsilon import delta_at_epsilon, epsilon_at_delta
 from leakscope.measures.estimate import Estimate
+from leakscope.measures.population import PopulationMeasures, population_measures
 from leakscope.measures.summary import Summary, summary
 
 __all__ = [
     "Composition",
     "Estimate",
+    "PopulationMeasures",
     "RocCurve",
     "Summary",
     "advantage",
@@ -27,6 +29,7 @@ __all__ = [
     "epsilon_at_delta",
     "kl",
     "overlap",
+    "population_measures",
     "renyi",
     "roc",
     "summary",

@@ -30,7 +30,7 @@ class PopulationMeasures:
     Examples
     --------
     >>> from leakscope.laws import LawPair, Normal
-    >>> from leakscope.defences import population_measures
+    >>> from leakscope.measures import population_measures
     >>> found = population_measures(LawPair(Normal([0.0], 1.4), Normal([0.0], 0.7)), fpr=(0.001,))
     >>> round(found.advantage, 4), round(found.auc, 4), round(found.tpr_at_fpr[0.001], 4)
     (0.3226, 0.7048, 0.0999)
@@ -57,7 +57,7 @@ def population_measures(
     Examples
     --------
     >>> from leakscope import linear
-    >>> from leakscope.defences import population_measures
+    >>> from leakscope.measures import population_measures
     >>> design = linear.GaussianDesign(100, 400, 3000, 1.0)
     >>> norms = linear.RecordNorms.nodes(design)
     >>> pair = linear.law_pair(design, norms, method="asymptotic")

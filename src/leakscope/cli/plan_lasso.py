@@ -1,0 +1,212 @@
+"""``leakscope plan lasso``: a private LASSO before fitting, and the noise nearest to the origin."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from leakscope.cli.options import JsonPath, one_of
+from leakscope.cli.output import STDOUT, number, require_writable, standard_error, table
+from leakscope.errors import InputError
+
+if TYPE_CHECKING:
+    from leakscope.defences import LassoAnswer, LassoChoice, LassoTradeOff
+    from leakscope.lasso import LassoSetting
+
+SUMMARY = "LASSO with objective or output perturbation."
+EPILOG = (
+    "Example: leakscope plan lasso --alpha 0.5 --rho 0.1 --sigma-xi 0.1 --lam 1 --sigma-eta 0.2"
+)
+
+MECHANISMS = ("objective", "output")
+DIVERGENCES = ("joint", "component_wise", "printed")
+
+_Optimum = tuple["LassoChoice", "LassoTradeOff"]
+
+
+def lasso(
+    alpha: Annotated[float, typer.Option(help="n/p, records a coefficient.", metavar="NUMBER")],
+    rho: Annotated[
+        float, typer.Option(help="Share of non-zero true coefficients.", metavar="FRACTION")
+    ],
+    sigma_xi: Annotated[
+        float, typer.Option(help="Standard deviation of the label noise.", metavar="NUMBER")
+    ],
+    lam: Annotated[
+        float,
+        typer.Option(help="lambda in ||y - Xb||^2/2 + lambda ||b||_1.", metavar="NUMBER"),
+    ],
+    sigma_eta: Annotated[
+        float, typer.Option(help="Standard deviation of the privacy noise.", metavar="NUMBER")
+    ],
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            help="objective (noise times b in the objective) or output (noise on b).",
+            metavar="NAME",
+        ),
+    ] = "objective",
+    signal_variance: Annotated[
+        float, typer.Option(help="Variance of a non-zero coefficient.", metavar="NUMBER")
+    ] = 1.0,
+    pairs: Annotated[
+        int,
+        typer.Option(
+            help="Neighbouring datasets to simulate for the joint divergence; 400 give about 5%.",
+            metavar="COUNT",
+        ),
+    ] = 0,
+    coefficients: Annotated[
+        int, typer.Option(help="p of the simulated datasets.", metavar="COUNT")
+    ] = 1000,
+    optimize: Annotated[
+        bool,
+        typer.Option(
+            "--optimize",
+            help="Find the noise nearest to the origin of (error, divergence), and the curve.",
+        ),
+    ] = False,
+    divergence: Annotated[
+        str,
+        typer.Option(
+            help="For --optimize: joint, component_wise or printed (Eqs. 63-64 as they stand).",
+            metavar="NAME",
+        ),
+    ] = "joint",
+    json_path: JsonPath = None,
+    seed: Annotated[int, typer.Option(help="For the simulated pairs.", metavar="NUMBER")] = 0,
+) -> None:
+    """How much a private LASSO would give away about a typical record, and its errors.
+
+    For many records and coefficients, X ~ N(0, 1/p), in the limit.  A typical-case divergence is
+    not a differential-privacy guarantee.
+    """
+    one_of(mechanism, MECHANISMS, "--mechanism")
+    one_of(divergence, DIVERGENCES, "--divergence")
+    if seed < 0:
+        raise InputError(f"--seed must be zero or above, but it is {seed}.")
+    require_writable(json_path)
+    start = time.perf_counter()
+    from leakscope.lasso import LassoSetting
+
+    setting = LassoSetting(
+        alpha,
+        rho,
+        sigma_xi,
+        lam,
+        sigma_eta,
+        mechanism,  # type: ignore[arg-type]
+        signal_variance,
+    )
+    from leakscope.defences import plan_lasso
+
+    answer = plan_lasso(setting, pairs=pairs, coefficients=coefficients, random_state=seed)
+    optimum = _optimum(setting, divergence) if optimize else None
+    if json_path is not None:
+        _emit(_document(answer, optimum, seed, time.perf_counter() - start), json_path)
+    if json_path != STDOUT:
+        sys.stdout.write(_page(answer, optimum) + "\n")
+
+
+def _optimum(setting: LassoSetting, divergence: Any) -> _Optimum:
+    from leakscope.defences import lasso_trade_off, optimal_noise
+
+    return optimal_noise(setting, divergence=divergence), lasso_trade_off(setting)
+
+
+def _document(
+    answer: LassoAnswer, optimum: _Optimum | None, seed: int, seconds: float
+) -> dict[str, Any]:
+    from leakscope import __version__
+
+    content: dict[str, Any] = {
+        "kind": "plan_lasso",
+        "leakscope_version": __version__,
+        "settings": {**answer.setting.to_dict(), "seed": seed},
+        **answer.to_dict(),
+    }
+    if optimum is not None:
+        best, curve = optimum
+        content["sigma_eta_opt"] = best.sigma_eta
+        content["optimum"] = best.to_dict()
+        content["curve"] = curve.to_dict()
+    content["timing"] = {"plan": seconds}
+    return content
+
+
+def _emit(content: dict[str, Any], json_path: str) -> None:
+    from leakscope.io.results import to_json, write_private
+
+    text = to_json(content) + "\n"
+    if json_path == STDOUT:
+        sys.stdout.write(text)
+    else:
+        write_private(Path(json_path), text)
+
+
+def _page(answer: LassoAnswer, optimum: _Optimum | None) -> str:
+    setting = answer.setting
+    lines = [
+        f"LASSO with {setting.mechanism} perturbation, alpha = {float(setting.alpha):g}, rho = "
+        f"{float(setting.rho):g}, sigma_xi = {float(setting.sigma_xi):g}, lambda = "
+        f"{float(setting.lam):g}, sigma_eta = {float(setting.sigma_eta):g}",
+        "",
+    ]
+    if answer.stable:
+        lines.append(_measures(answer))
+    if answer.advice is not None:
+        lines += textwrap.wrap(answer.advice, width=92)
+    if optimum is not None:
+        best = optimum[0]
+        rows = [
+            ["sigma_eta", _text(best.sigma_eta)],
+            ["generalisation error", _text(best.generalization_error)],
+            [f"on-average KL, {best.divergence.replace('_', '-')}", _text(best.onavg_kl)],
+        ]
+        lines += ["", table(["nearest to the origin", "value"], rows)]
+    words = (
+        "For Gaussian features and this data model, in the limit of many records; no fitted model "
+        f"was examined. {answer.to_dict()['guarantee']}"
+    )
+    lines += ["", *textwrap.wrap(words, width=92)]
+    return "\n".join(lines)
+
+
+def _measures(answer: LassoAnswer) -> str:
+    rows = [
+        ["generalisation error", _text(answer.generalization_error), ""],
+        ["training error", _text(answer.training_error), ""],
+        ["share of non-zero estimates", _text(answer.active_fraction), ""],
+        ["noise, of what it can bear", _text(answer.stability_ratio), ""],
+        ["overlap error, E12", _text(answer.overlap_error), ""],
+        ["on-average KL, joint", _text(answer.joint_onavg_kl_limit), ""],
+    ]
+    if answer.joint_onavg_kl is not None and answer.joint_onavg_kl_stderr is not None:
+        rows.append(
+            [
+                "on-average KL, joint, simulated",
+                number(answer.joint_onavg_kl),
+                standard_error(answer.joint_onavg_kl_stderr),
+            ]
+        )
+    rows += [
+        ["on-average KL, component-wise", _text(answer.cw_onavg_kl), ""],
+        ["on-average KL, as printed", _text(answer.cw_onavg_kl_paper), ""],
+        ["advantage", _text(answer.advantage), ""],
+        ["AUC", _text(answer.auc), ""],
+    ]
+    rows += [
+        [f"average epsilon at delta {level:g}", _text(value), ""]
+        for level, value in answer.epsilon_at_delta.items()
+    ]
+    rows.append(["worst-case epsilon", "none", ""])
+    return table(["measure", "value", "std. error"], rows)
+
+
+def _text(value: float | None) -> str:
+    return "none" if value is None else number(value)

@@ -1,0 +1,133 @@
+"""``leakscope verify``: a result against simulation or retraining, law by law, in words."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leakscope.cli.options import JsonPath, RunDirectory
+from leakscope.cli.output import STDOUT, cells_bar, emit_json, require_writable
+from leakscope.errors import InputError
+
+SUMMARY = "A result against simulation or retraining, law by law."
+EPILOG = "Example: leakscope verify audit.json --records 3"
+
+# What the status says to a pipeline: a law differs from what was measured.
+DIFFERS = 3
+
+
+def verify(
+    result: Annotated[
+        Path,
+        typer.Argument(help="A result.json, or the run directory that holds one.", metavar="PATH"),
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where the data are now, if not where the result says.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    records: Annotated[
+        int, typer.Option(help="Of an audit: how many records to check.", metavar="COUNT")
+    ] = 10,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            help="Random draws of each law.  [default: 4000 for an audit, 200 matrices for a plan]",
+            metavar="COUNT",
+            show_default=False,
+        ),
+    ] = None,
+    train: Annotated[
+        str | None,
+        typer.Option(
+            help="Of an audit: retrain with your own function, train(X, y, seed) -> predictor.",
+            metavar="MODULE:FUNCTION",
+            show_default=False,
+        ),
+    ] = None,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            help="Of an audit: retrain a dense network with these widths, such as 256,256.",
+            metavar="WIDTHS",
+            show_default=False,
+        ),
+    ] = None,
+    epochs: Annotated[int, typer.Option(help="Of --network.", metavar="COUNT")] = 100,
+    learning_rate: Annotated[float, typer.Option(help="Of --network.", metavar="NUMBER")] = 1e-3,
+    models: Annotated[
+        int, typer.Option(help="At most this many models with and without a record.")
+    ] = 64,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Retrain in this many processes.", metavar="COUNT", show_default=False),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Retrain on the Dask cluster at this address.",
+            metavar="ADDRESS",
+            show_default=False,
+        ),
+    ] = None,
+    run_dir: RunDirectory = None,
+    json_path: JsonPath = None,
+    seed: Annotated[int, typer.Option(help="Of draws and retraining.", metavar="NUMBER")] = 0,
+) -> None:
+    """Check the laws behind a result: by drawing from them anew, or by retraining models.
+
+    For every law checked a z-score and a verdict: agrees, differs, could not be told.  Exit status
+    3 where one differs.  With --train or --network the audit is compared with models that are
+    really trained, with and without a record; the run resumes when started again with --run-dir.
+    """
+    if train is not None and network is not None:
+        raise InputError("Give --train or --network, not both.")
+    if seed < 0:
+        raise InputError(f"--seed must be zero or above, but it is {seed}.")
+    require_writable(json_path)
+    from leakscope.cli import verification
+    from leakscope.io import read_result
+
+    file = result / "result.json" if result.is_dir() else result
+    document = read_result(file)
+    retraining = None
+    if train is not None or network is not None:
+        retraining = verification.Retraining(
+            train=train,
+            widths=None if network is None else _widths(network),
+            epochs=epochs,
+            learning_rate=learning_rate,
+            models=models,
+            workers=workers,
+            scheduler=scheduler,
+            run_dir=run_dir,
+        )
+    with cells_bar() as on_progress:
+        found = verification.verified(
+            document,
+            data=data,
+            records=records,
+            draws=draws,
+            retraining=retraining,
+            seed=seed,
+            on_progress=on_progress,
+        )
+    if json_path is not None:
+        emit_json(found, json_path)
+    if json_path != STDOUT:
+        sys.stdout.write(verification.page(found) + "\n")
+    if found.differs:
+        raise typer.Exit(DIFFERS)
+
+
+def _widths(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(width) for width in text.split(","))
+    except ValueError:
+        raise InputError(f"--network needs widths, such as 256,256, but it is {text!r}.") from None

@@ -1,0 +1,71 @@
+"""The result file of ``leakscope attack reconstruct``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from leakscope.io.results import Number, ResultDocument
+
+
+class CandidateEntry(BaseModel):
+    """A place where a training record may be, and which theorem says so."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    x: Number
+    label: int
+    theorem: str
+    piece: int
+    certified: bool
+    multiplier_low: Number
+    multiplier_high: Number
+
+
+class FlatEntry(BaseModel):
+    """A constant piece on the margin; an end at infinity is null."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    low: Number
+    high: Number
+    label: int
+    certified: bool
+    mean: Number
+
+
+class NetworkEntry(BaseModel):
+    """Which network was attacked."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    width: int
+    features: int
+    notes: list[str]
+
+
+class ReconstructDocument(ResultDocument):
+    """The result of ``leakscope attack reconstruct``.
+
+    Examples
+    --------
+    >>> from leakscope.io.reconstruction_results import ReconstructDocument
+    >>> ReconstructDocument.model_fields["kind"].default
+    'attack_reconstruct'
+    """
+
+    kind: Literal["attack_reconstruct"] = "attack_reconstruct"
+    network: NetworkEntry
+    margin: Number
+    margin_known: bool
+    form: str
+    candidates: list[CandidateEntry]
+    flats: list[FlatEntry]
+    residual: Number
+    guarantee: Number
+    precision: Number
+    recall: Number
+    queries: int | None
+    verdict: str

@@ -1,0 +1,271 @@
+"""The data model of the paper **lasso**, estimated from the user's own (X, y).
+
+The theory wants alpha, rho, sigma_xi and the signal's variance.  Along a path of LASSO fits each
+lambda gives leave-one-out residuals z = (1 + V)(y - X beta), where V = rho_hat/(alpha - rho_hat)
+(Eq. 43); their mean square estimates the error E, and the lambda of least E is kept.  There the
+field m = beta + X'z/alpha is, under Setting D, beta0 plus Gaussian noise of variance E/alpha
+(Theorem 4.1).  So the p numbers m_i are a mixture of N(0, E/alpha) and
+N(0, E/alpha + sigma_beta^2), whose weight rho and variance sigma_beta^2 are found by maximum
+likelihood.  What is left of E after the estimated squared error of beta is sigma_xi^2 (Bayati,
+Erdogdu, Montanari 2013).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
+
+from leakscope._numerics.keys import Key, as_key
+from leakscope.errors import InputError
+from leakscope.lasso.amp import soft
+from leakscope.lasso.checked_data import checked_data
+from leakscope.lasso.design_check import DesignCheck, check_design
+from leakscope.lasso.solver import LassoSolution, solve_lasso_many
+from leakscope.laws import Assumption
+
+FloatArray = NDArray[np.float64]
+
+# The path stops where more of the records than this are used up: V is no longer well known there.
+LARGEST_SHARE = 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class DataFit:
+    """What (X, y) looks like to the theory, in the units of Setting D (rows of length one).
+
+    Attributes
+    ----------
+    alpha
+        n/p.
+    rho
+        Estimated share of true coefficients that are not zero.
+    sigma_xi
+        Estimated standard deviation of the label noise, in units of y.
+    signal_variance
+        sigma_beta^2, the estimated variance of a true coefficient that is not zero, for the
+        features X/scale.
+    scale
+        Root mean squared length of a row of X.  Setting D has 1; the theory's lam is lam/scale,
+        its coefficients are scale times those of X, and its sigma_eta is sigma_eta/scale for
+        objective and scale times sigma_eta for output perturbation.
+    lam
+        The lambda of least estimated error, in the units of X.
+    error
+        The estimated generalisation error there, from leave-one-out residuals of the theory.
+    cross_validated_error, cross_validated_stderr
+        The same by cross-validation, which assumes nothing of the design.
+    design
+        How far X is from i.i.d. Gaussian.
+    assumptions
+        Each assumption of the theory, whether it holds, and the evidence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.lasso.data_fit import fit_data_model
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 600)) / 600**0.5
+    >>> beta = rng.standard_normal(600) * (rng.random(600) < 0.1)
+    >>> found = fit_data_model(X, X @ beta + 0.1 * rng.standard_normal(300))
+    >>> found.alpha, bool(0.02 < found.rho < 0.3), bool(0.02 < found.sigma_xi < 0.2)
+    (0.5, True, True)
+    """
+
+    alpha: float
+    rho: float
+    sigma_xi: float
+    signal_variance: float
+    scale: float
+    lam: float
+    error: float
+    cross_validated_error: float
+    cross_validated_stderr: float
+    design: DesignCheck
+    assumptions: tuple[Assumption, ...]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether no assumption was found to fail."""
+        return all(a.holds is not False for a in self.assumptions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        values = {
+            name: getattr(self, name)
+            for name in (
+                "alpha",
+                "rho",
+                "sigma_xi",
+                "signal_variance",
+                "scale",
+                "lam",
+                "error",
+                "cross_validated_error",
+                "cross_validated_stderr",
+            )
+        }
+        return {
+            **values,
+            "design": self.design.to_dict(),
+            "assumptions": [
+                {"statement": a.statement, "holds": a.holds, "evidence": a.evidence}
+                for a in self.assumptions
+            ],
+        }
+
+
+def fit_data_model(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    folds: int = 10,
+    grid: int = 25,
+    random_state: int | np.random.Generator | Key | None = None,
+) -> DataFit:
+    """Estimate alpha, rho, sigma_xi and the signal from (X, y), and check the design.
+
+    Parameters
+    ----------
+    X, y
+        (n, p) features and (n,) labels, centred where the model has an intercept.  These estimates
+        are not private: they are for the owner of the data.
+    folds
+        Folds of the cross-validation that checks the theory's error.
+    grid
+        Values of lambda tried.
+    random_state
+        For the folds and for the columns sampled in the design check.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.lasso.data_fit import fit_data_model
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 1)) + 0.3 * rng.standard_normal((200, 50))
+    >>> found = fit_data_model(X, X[:, 0] + rng.standard_normal(200))
+    >>> found.trusted, found.assumptions[0].holds
+    (False, False)
+    """
+    design, labels = checked_data(X, y)
+    n, p = design.shape
+    if n < 10 or not 2 <= folds <= n:
+        raise InputError(f"There are {n} records; 10 or more are needed, and 2 to {n} folds.")
+    if not np.any(labels):
+        raise InputError("Every label is zero: there is nothing to fit.")
+    key = as_key(random_state)
+    scale = math.sqrt(float(np.einsum("ij,ij->", design, design)) / n)
+    if scale == 0.0:
+        raise InputError("X is all zero: there is nothing to fit.")
+    alpha = n / p
+    top = float(np.abs(design.T @ labels).max())
+    lams = top * np.geomspace(0.95, 0.003, grid)
+    best, error = _least_error(design, labels, lams, alpha)
+    lam, solution = best
+    residual = labels - design @ solution.coef
+    v = solution.active_fraction / (alpha - min(solution.active_fraction, 0.999 * alpha))
+    field = scale * solution.coef + (1.0 + v) / alpha * (design.T @ residual) / scale
+    noise = error / alpha
+    rho, signal = _mixture(field, noise)
+    threshold = lam / scale * (1.0 + v) / alpha
+    shrunk = soft(field, threshold)
+    # Stein's unbiased estimate of the squared error of soft(m), m ~ N(beta0, noise)
+    risk = float(np.mean((shrunk - field) ** 2)) + noise * (2.0 * solution.active_fraction - 1.0)
+    sigma_xi = math.sqrt(max(error - max(risk, 0.0), 0.0))
+    cv, cv_error, predicted = _cross_validate(design, labels, lam, folds, key.child(0))
+    check = check_design(design, random_state=key.child(1))
+    assumptions = (
+        *check.assumptions(),
+        _error_assumption(predicted, cv, cv_error, n),
+        Assumption(
+            "the true coefficients are zero or Gaussian, independent of each other",
+            None,
+            f"rho = {rho:.3g} is the weight of the wide part of a mixture of two Gaussians",
+        ),
+        Assumption("label noise is Gaussian and independent of the features", None, "not checked"),
+    )
+    return DataFit(
+        alpha, rho, sigma_xi, signal, scale, float(lam), error, cv, cv_error, check, assumptions
+    )
+
+
+def _least_error(
+    design: FloatArray, labels: FloatArray, lams: FloatArray, alpha: float
+) -> tuple[tuple[float, LassoSolution], float]:
+    """The lambda of least mean squared leave-one-out residual, its fit, and that error."""
+    share = LARGEST_SHARE * min(alpha, 1.0)
+    found: tuple[float, LassoSolution] | None = None
+    least, worse = math.inf, 0
+    guess: FloatArray | None = None
+    for lam in lams:
+        solution = solve_lasso_many(design, labels, float(lam), start=guess)[0]
+        guess = solution.coef
+        if solution.active_fraction > share and found is not None:
+            break
+        residual = labels - design @ solution.coef
+        correction = alpha / max(alpha - solution.active_fraction, 1e-3 * alpha)
+        error = float(np.mean(residual**2)) * correction**2
+        if error < least:
+            least, found, worse = error, (float(lam), solution), 0
+        else:
+            worse += 1
+        if worse >= 4:
+            break
+    assert found is not None
+    return found, least
+
+
+def _mixture(field: FloatArray, noise: float) -> tuple[float, float]:
+    """Weight and variance of the wide part of (1-rho) N(0, noise) + rho N(0, noise + signal)."""
+    square = field**2
+
+    def loss(parameters: FloatArray) -> float:
+        rho, ratio = 1.0 / (1.0 + math.exp(-parameters[0])), math.exp(parameters[1])
+        wide = noise * (1.0 + ratio)
+        narrow_part = math.log1p(-rho) - 0.5 * (square / noise + math.log(noise))
+        wide_part = math.log(rho) - 0.5 * (square / wide + math.log(wide))
+        return -float(np.mean(np.logaddexp(narrow_part, wide_part)))
+
+    excess = max(float(np.mean(square)) / noise - 1.0, 1e-3)
+    starts = [(-2.2, math.log(10.0 * excess)), (0.0, math.log(2.0 * excess)), (-4.6, 4.6)]
+    bounds = [(-9.0, 6.0), (-7.0, 14.0)]
+    ends = [optimize.minimize(loss, x0, method="L-BFGS-B", bounds=bounds) for x0 in starts]
+    best = min(ends, key=lambda end: float(end.fun))
+    rho = 1.0 / (1.0 + math.exp(-float(best.x[0])))
+    return rho, noise * math.exp(float(best.x[1]))
+
+
+def _cross_validate(
+    design: FloatArray, labels: FloatArray, lam: float, folds: int, key: Key
+) -> tuple[float, float, float]:
+    """Mean squared error on held-out folds, its standard error, and what the theory says of it.
+
+    Each fold's fit has its own leave-one-out residuals, so both speak of the same, smaller, fit;
+    lambda shrinks with the records that are left.
+    """
+    n, p = design.shape
+    order = key.generator().permutation(n)
+    square, predicted = np.empty(n), 0.0
+    for held in np.array_split(order, folds):
+        rest = np.setdiff1d(order, held)
+        fit = solve_lasso_many(design[rest], labels[rest], lam * rest.size / n)[0]
+        square[held] = (labels[held] - design[held] @ fit.coef) ** 2
+        inside = np.mean((labels[rest] - design[rest] @ fit.coef) ** 2)
+        share = min(fit.support.size / rest.size, 0.999)
+        predicted += held.size / n * float(inside) / (1.0 - share) ** 2
+    return float(square.mean()), float(square.std(ddof=1) / math.sqrt(n)), predicted
+
+
+def _error_assumption(predicted: float, cv: float, cv_error: float, n: int) -> Assumption:
+    """Whether the theory's leave-one-out error is what cross-validation finds."""
+    apart = math.hypot(cv_error, predicted * math.sqrt(2.0 / n))
+    return Assumption(
+        "leave-one-out residuals of the theory give the generalisation error",
+        abs(cv - predicted) <= 3.0 * apart + 0.05 * cv,
+        f"for the same folds: theory {predicted:.4g}, cross-validation {cv:.4g} with standard "
+        f"error {cv_error:.2g}",
+    )

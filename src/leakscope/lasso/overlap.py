@@ -1,0 +1,239 @@
+"""Two noises on the same data: the overlap of their errors, which Claim 5.1 of **lasso** lacks.
+
+At fixed data a coordinate's field moves with its own noise and with that of all others.  Two
+replicas (same data, independent noises) separate the two: their fields are jointly normal with
+variance v = E/alpha + Sigma^2 sigma_eta^2 and covariance E12/alpha (plus the signal's), where
+
+    E12 = sigma_xi^2 + E[(beta0 - F(mbar))^2],  mbar = beta0 + sqrt(E12/alpha) z,
+    F(m) = E soft(N(m, s^2), lambda Sigma),     s^2 = Sigma^2 sigma_eta^2 + (E - E12)/alpha.
+
+E F(mbar)^2 is E[soft(Y) soft(Y')] of correlated normals, whose derivative with respect to the
+correlation is P(|Y| > T, |Y'| > T) (Price's theorem), twice over a smooth integrand: no step to
+integrate across.  In s^2 the equation is convex, and Newton's method from above cannot fail.
+
+Replacing one record moves a location by its own share, of variance E12/(alpha n), and again
+through the residuals of all other records, which follow the estimates.  Together that is
+E12/(n (alpha - chi)), where chi is the share of coordinates that are active under both noises;
+Claim 6.1 has alpha alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from leakscope._numerics.quadrature import panels
+from leakscope.lasso.derivatives import Parameter, fixed_point_derivative
+from leakscope.lasso.state_evolution import FixedPoint, in_blocks, plain
+
+FloatArray = NDArray[np.float64]
+
+_STEPS = np.array([0.0, 0.15, 0.3, 0.5, 0.8, 1.3, 2.0, 4.0, 8.0, 30.0, 200.0])
+_ORDER = 12
+
+
+class LostMoment(NamedTuple):
+    """L(t, e), its derivatives, and those of dL/de."""
+
+    value: FloatArray
+    by_e: FloatArray
+    by_t: FloatArray
+    by_ee: FloatArray
+    by_et: FloatArray
+
+
+class OverlapSlope(NamedTuple):
+    """Derivatives of E12, s^2 and chi."""
+
+    overlap_error: FloatArray
+    variance: FloatArray
+    both_active: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Overlap:
+    """What the two-replica overlap says at each setting.
+
+    ``overlap_error`` is E12; ``sigma_location`` = sqrt(E12/alpha) is the sd over data of an
+    estimate's location, ``sigma`` = s the sd over the privacy noise at fixed data;
+    ``both_active`` is chi, the share of coordinates that are not zero under both of two noises.
+
+    Examples
+    --------
+    >>> from leakscope.lasso import LassoSetting, overlap, state_evolution
+    >>> found = overlap(state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.0, [0.2, 0.5, 0.7])))
+    >>> found.overlap_error.round(4).tolist()
+    [0.0961, 0.0844, 0.0757]
+    """
+
+    fixed_point: FixedPoint
+    sigma: FloatArray
+    overlap_error: FloatArray
+    both_active: FloatArray
+
+    @property
+    def amplification(self) -> FloatArray:
+        """1/(1 - chi/alpha): how much the other records multiply a replacement's own effect."""
+        alpha = self.fixed_point.setting.alpha
+        return np.asarray(alpha / (alpha - self.both_active))
+
+    @property
+    def sigma_location(self) -> FloatArray:
+        """sqrt(E12/alpha)."""
+        return np.asarray(np.sqrt(self.overlap_error / self.fixed_point.setting.alpha))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        names = ("overlap_error", "sigma", "both_active")
+        return {name: plain(getattr(self, name)) for name in names}
+
+
+def overlap(found: FixedPoint) -> Overlap:
+    """Solve for E12 at every stable setting.
+
+    Under output perturbation the noise is added after the fit, and E12 is the error without it.
+
+    Examples
+    --------
+    >>> from leakscope.lasso import LassoSetting, overlap, state_evolution
+    >>> found = state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.5, 1.0))
+    >>> round(float(overlap(found).overlap_error), 4), round(float(found.error), 4)
+    (0.0812, 0.7104)
+    """
+    setting = found.setting
+    noise = setting.objective_noise
+    own = (found.scale * noise) ** 2
+    chosen = (found.stable & (noise > 0.0)).ravel()
+    excess = np.where(found.stable, 0.0, np.nan).ravel()
+    shared = found.active_fraction.ravel().copy()
+    if chosen.any():
+        inputs = [
+            np.ascontiguousarray(np.broadcast_to(a, setting.shape).ravel()[chosen])
+            for a in (
+                setting.alpha,
+                setting.rho,
+                setting.signal_variance,
+                found.threshold,
+                found.field_variance,
+                found.active_fraction,
+                own,
+            )
+        ]
+        excess[chosen], shared[chosen] = in_blocks(_excess, inputs, 2, block=256)
+    spread = excess.reshape(setting.shape)
+    return Overlap(
+        fixed_point=found,
+        sigma=np.asarray(np.sqrt(own + spread)),
+        overlap_error=np.asarray(found.error - setting.alpha * spread),
+        both_active=shared.reshape(setting.shape),
+    )
+
+
+def noise_average(location: ArrayLike, sigma: ArrayLike, threshold: ArrayLike) -> FloatArray:
+    """F(m) = E soft(N(m, s^2), T): an estimate's mean over the privacy noise at fixed data.
+
+    Examples
+    --------
+    >>> from leakscope.lasso import noise_average
+    >>> noise_average([0.0, 1.0, 3.0], 0.5, 1.0).round(4).tolist()
+    [0.0, 0.1995, 2.0]
+    """
+    m, s, t = np.broadcast_arrays(*(np.asarray(a, float) for a in (location, sigma, threshold)))
+    a, b = (t - m) / s, (t + m) / s
+    phi_a, phi_b = (np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi) for z in (a, b))
+    return np.asarray(
+        s * (phi_a - a * special.ndtr(-a)) - s * (phi_b - b * special.ndtr(-b)), dtype=np.float64
+    )
+
+
+def lost_moment(t: FloatArray, e: FloatArray) -> LostMoment:
+    """L(t, e) = E soft(Z)^2 - E soft(Z) soft(Z') at correlation 1 - e, with derivatives.
+
+    Z and Z' are standard normals, and soft has threshold t; e lies in (0, 1].  dL/de is the
+    probability that both exceed the threshold.
+    """
+    last = 2.0 * np.arcsin(np.sqrt(0.5 * e))
+    breaks = np.minimum(np.maximum(t, 1e-8)[:, None] * _STEPS, last[:, None])
+    breaks = np.concatenate([breaks, last[:, None]], axis=-1)
+    psi, weight = panels(breaks, _ORDER)
+    fall = 2.0 * np.sin(0.5 * psi) ** 2  # 1 - cos(psi)
+    square = (t * t)[:, None]
+    with np.errstate(divide="ignore", over="ignore"):
+        near = np.exp(-square / (2.0 - fall))
+        far = np.exp(-square / fall)
+    density = (near - far) * weight / np.pi
+    slope = 2.0 * t[:, None] * (far / np.maximum(fall, 1e-300) - near / (2.0 - fall))
+    slope = slope * weight / np.pi
+    room = e[:, None] - fall
+    both = special.erfc(t * np.sqrt(0.5))
+    both_t = -np.sqrt(2.0 / np.pi) * np.exp(-0.5 * t * t)
+    last_density = np.exp(-t * t / (2.0 - e)) - np.exp(-t * t / np.maximum(e, 1e-300))
+    return LostMoment(
+        value=e * both - (room * density).sum(axis=-1),
+        by_e=both - density.sum(axis=-1),
+        by_t=e * both_t - (room * slope).sum(axis=-1),
+        by_ee=-last_density / (np.pi * np.sqrt(np.maximum(e * (2.0 - e), 1e-300))),
+        by_et=both_t - slope.sum(axis=-1),
+    )
+
+
+def _excess(
+    alpha: FloatArray,
+    rho: FloatArray,
+    signal: FloatArray,
+    threshold: FloatArray,
+    v: FloatArray,
+    active: FloatArray,
+    own: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """(E - E12)/alpha and chi: alpha d = sum_j w_j tau_j^2 L(T/tau_j, (own + d)/tau_j^2)."""
+    d = own * active / (alpha - active)
+    shared = active
+    for _ in range(60):
+        value, shared = -alpha * d, np.zeros_like(d)
+        for weight, tau2 in ((1.0 - rho, v), (rho, v + signal)):
+            e = np.minimum((own + d) / tau2, 1.0)
+            lost = lost_moment(threshold / np.sqrt(tau2), e)
+            value = value + weight * tau2 * lost.value
+            shared = shared + weight * lost.by_e
+        step = value / (shared - alpha)
+        d = np.maximum(d - step, 0.0)
+        if np.all(np.abs(step) <= 1e-14 * (own + d)):
+            break
+    return d, shared
+
+
+def overlap_derivative(found: Overlap, parameter: Parameter) -> OverlapSlope:
+    """Derivatives with respect to ``lam`` or ``sigma_eta``; flat batches (B,)."""
+    point = found.fixed_point
+    setting = point.setting
+    moved = fixed_point_derivative(point, parameter)
+    noise, alpha, rho = setting.objective_noise, setting.alpha, setting.rho
+    d_noise = 1.0 if parameter == "sigma_eta" and setting.mechanism == "objective" else 0.0
+    d_lam = 1.0 if parameter == "lam" else 0.0
+    own = 2.0 * point.scale * noise * (noise * moved.scale + point.scale * d_noise)
+    cut = setting.lam * moved.scale + point.scale * d_lam
+    q, dv = found.sigma**2, moved.field_variance
+    parts = []
+    right = np.zeros_like(q)
+    for weight, tau2 in (
+        (1.0 - rho, point.field_variance),
+        (rho, point.field_variance + setting.signal_variance),
+    ):
+        t, e = point.threshold / np.sqrt(tau2), np.minimum(q / tau2, 1.0)
+        lost = lost_moment(t, e)
+        moved_tau = lost.value - 0.5 * t * lost.by_t - e * lost.by_e
+        right = right + weight * (dv * moved_tau + np.sqrt(tau2) * lost.by_t * cut)
+        parts.append((weight, tau2, t, e, lost))
+    d_q = (alpha * own + right) / (alpha - found.both_active)
+    d_shared = np.zeros_like(q)
+    for weight, tau2, t, e, lost in parts:
+        d_e = (d_q - e * dv) / tau2
+        d_t = cut / np.sqrt(tau2) - 0.5 * t * dv / tau2
+        d_shared = d_shared + weight * (lost.by_ee * d_e + lost.by_et * d_t)
+    d_error = moved.error - alpha * (d_q - own)
+    return OverlapSlope(np.asarray(d_error), np.asarray(d_q), d_shared)

@@ -1,0 +1,148 @@
+"""The data model and the mechanism of the paper **lasso**, one setting or a batch of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leakscope.errors import InputError
+
+FloatArray = NDArray[np.float64]
+Mechanism = Literal["objective", "output"]
+
+_FIELDS = ("alpha", "rho", "sigma_xi", "lam", "sigma_eta", "signal_variance")
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class LassoSetting:
+    """A private LASSO in the limit of many records and coefficients (Settings D and P).
+
+    Features are X_mu,i ~ N(0, 1/p), coefficients are zero with probability 1 - rho and
+    N(0, sigma_beta^2) otherwise, labels carry noise N(0, sigma_xi^2).  The estimate minimises
+    ||y - X beta||^2/2 + lambda ||beta||_1 (Eq. 2), and the privacy noise N(0, sigma_eta^2) enters
+    as a linear term eta'beta (``"objective"``) or is added to the estimate (``"output"``, Eq. 3).
+    Every parameter may be an array; they broadcast together.
+
+    Parameters
+    ----------
+    alpha
+        n/p, records for each coefficient.
+    rho
+        Share of the true coefficients that are not zero.
+    sigma_xi
+        Standard deviation of the label noise.
+    lam
+        lambda, the l1 penalty.
+    sigma_eta
+        Standard deviation of the privacy noise; zero is the plain LASSO.
+    mechanism
+        Where the privacy noise enters.
+    signal_variance
+        sigma_beta^2, the variance of a coefficient that is not zero.
+
+    Examples
+    --------
+    >>> from leakscope.lasso import LassoSetting
+    >>> setting = LassoSetting(0.5, 0.1, 0.1, lam=[1.0, 1.5], sigma_eta=0.2)
+    >>> setting.shape, setting.mechanism
+    ((2,), 'objective')
+    """
+
+    alpha: FloatArray
+    rho: FloatArray
+    sigma_xi: FloatArray
+    lam: FloatArray
+    sigma_eta: FloatArray
+    mechanism: Mechanism
+    signal_variance: FloatArray
+
+    def __init__(
+        self,
+        alpha: ArrayLike,
+        rho: ArrayLike,
+        sigma_xi: ArrayLike,
+        lam: ArrayLike,
+        sigma_eta: ArrayLike,
+        mechanism: Mechanism = "objective",
+        signal_variance: ArrayLike = 1.0,
+    ) -> None:
+        if mechanism not in get_args(Mechanism):
+            raise InputError(f"mechanism must be objective or output, but it is {mechanism!r}.")
+        given = (alpha, rho, sigma_xi, lam, sigma_eta, signal_variance)
+        arrays = [_numbers(value, name) for name, value in zip(_FIELDS, given, strict=True)]
+        try:
+            arrays = list(np.broadcast_arrays(*arrays))
+        except ValueError:
+            shapes = ", ".join(
+                f"{name} {array.shape}" for name, array in zip(_FIELDS, arrays, strict=True)
+            )
+            raise InputError(f"The parameters' shapes do not fit together: {shapes}.") from None
+        for name, array in zip(_FIELDS, arrays, strict=True):
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "mechanism", mechanism)
+        self._require_ranges()
+
+    def _require_ranges(self) -> None:
+        for name in ("alpha", "lam"):
+            _require(getattr(self, name) > 0.0, getattr(self, name), name, "above zero")
+        for name in ("sigma_xi", "sigma_eta", "signal_variance"):
+            _require(getattr(self, name) >= 0.0, getattr(self, name), name, "zero or above")
+        _require((self.rho >= 0.0) & (self.rho <= 1.0), self.rho, "rho", "a fraction from 0 to 1")
+        silent = (self.sigma_xi == 0.0) & (self.rho * self.signal_variance == 0.0)
+        if self.mechanism == "objective":
+            silent = silent & (self.sigma_eta == 0.0)
+        if np.any(silent):
+            raise InputError(
+                "With no signal (rho or signal_variance 0) and no label noise (sigma_xi 0) the "
+                "labels are all zero and there is nothing to fit; set one of them above zero."
+            )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the batch of settings; () for one."""
+        return self.alpha.shape
+
+    @property
+    def objective_noise(self) -> FloatArray:
+        """The sd of the noise inside the objective: zero under output perturbation."""
+        if self.mechanism == "objective":
+            return self.sigma_eta
+        return np.zeros_like(self.sigma_eta)
+
+    def change(self, **values: Any) -> LassoSetting:
+        """The same setting with some parameters replaced.
+
+        Examples
+        --------
+        >>> from leakscope.lasso import LassoSetting
+        >>> float(LassoSetting(0.5, 0.1, 0.1, 1.0, 0.2).change(lam=2.0).lam)
+        2.0
+        """
+        kept = {name: getattr(self, name) for name in (*_FIELDS, "mechanism")}
+        return LassoSetting(**{**kept, **values})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        values = {name: getattr(self, name).tolist() for name in _FIELDS}
+        return {**values, "mechanism": self.mechanism}
+
+
+def _numbers(value: ArrayLike, name: str) -> FloatArray:
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number or an array of numbers.") from None
+    _require(np.isfinite(array), array, name, "finite")
+    array.setflags(write=False)
+    return array
+
+
+def _require(good: NDArray[np.bool_], array: FloatArray, name: str, wanted: str) -> None:
+    if np.all(good):
+        return
+    place = tuple(int(i) for i in np.argwhere(~np.asarray(good))[0])
+    where = f" at position {place[0] if len(place) == 1 else place}" if place else ""
+    raise InputError(f"{name} must be {wanted}, but it is {float(array[place])!r}{where}.")

@@ -1,0 +1,318 @@
+"""The fixed point of state evolution, in closed form and for a whole batch of settings at once.
+
+With a Bernoulli-Gaussian signal and Gaussian privacy noise the field beta0 + sigma_z z - Sigma eta
+is a mixture of two centred normals, of variance v for a zero coefficient and v + sigma_beta^2 for
+another, v = E/alpha + Sigma^2 sigma_eta^2.  So the maps of Eqs. (38)-(39) of **lasso** need no
+quadrature.  In the unknowns t = lambda Sigma/sqrt(v) and w = 1/sqrt(v) the fixed point is
+
+    t (alpha - rho_hat) = lambda w                     (Sigma = 1/(alpha - rho_hat), Eq. 43)
+    alpha (1 - t^2 sigma_eta^2/lambda^2) = w^2 (sigma_xi^2 + E||beta0 - beta_hat||^2/p)
+
+and both sides stay analytic at w = 0, which is the stability edge: Newton's method does not notice
+that the error diverges there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from leakscope.errors import InputError
+from leakscope.lasso.setting import LassoSetting
+from leakscope.lasso.stability import stability_edge, stability_ratio
+
+FloatArray = NDArray[np.float64]
+
+_ROOT_HALF = np.sqrt(0.5)
+_TWO_PHI = np.sqrt(2.0 / np.pi)
+_BLOCK = 8192
+_STEPS = 120
+
+
+class Equations(NamedTuple):
+    """The two equations at (t, w), their derivatives, and the active fraction."""
+
+    first: FloatArray
+    second: FloatArray
+    first_t: FloatArray
+    first_w: FloatArray
+    second_t: FloatArray
+    second_w: FloatArray
+    active: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class FixedPoint:
+    """The fixed point of state evolution at each setting of a batch.
+
+    ``error`` is E of the paper, the generalisation error of the estimate before any output noise;
+    ``scale`` is Sigma = (1 + V)/alpha; ``response`` is V; ``active_fraction`` is rho_hat;
+    ``field_variance`` is v = E/alpha + Sigma^2 sigma_eta^2.  ``residual`` is the larger relative
+    residual of Eqs. (38)-(39).  Where ``stable`` is false there is no fixed point, and the numbers
+    are NaN; ``to_dict`` makes them ``None``.
+
+    Examples
+    --------
+    >>> from leakscope.lasso import LassoSetting, state_evolution
+    >>> found = state_evolution(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=[0.2, 0.7]))
+    >>> found.error.round(4).tolist(), found.active_fraction.round(4).tolist()
+    ([0.0971, 0.5857], [0.0087, 0.1986])
+    >>> bool(found.residual.max() < 1e-12)
+    True
+    """
+
+    setting: LassoSetting
+    stable: NDArray[np.bool_]
+    error: FloatArray
+    scale: FloatArray
+    active_fraction: FloatArray
+    field_variance: FloatArray
+    residual: FloatArray
+
+    @property
+    def response(self) -> FloatArray:
+        """V = rho_hat/(alpha - rho_hat), Eq. (43)."""
+        return np.asarray(self.scale * self.active_fraction)
+
+    @property
+    def threshold(self) -> FloatArray:
+        """lambda Sigma, below which the field is cut to zero."""
+        return np.asarray(self.setting.lam * self.scale)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        names = ("error", "scale", "response", "active_fraction", "residual")
+        return {"stable": self.stable.tolist(), **{n: plain(getattr(self, n)) for n in names}}
+
+
+def plain(value: ArrayLike) -> Any:
+    """A float or nested lists, with ``None`` for what is not a finite number."""
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim == 0:
+        return float(array) if np.isfinite(array) else None
+    return [plain(item) for item in array]
+
+
+def state_evolution(
+    setting: LassoSetting, *, unstable: Literal["raise", "mark"] = "raise"
+) -> FixedPoint:
+    """Solve state evolution for every setting, near the edge as well as far from it.
+
+    Parameters
+    ----------
+    setting
+        One setting or a batch.  Under output perturbation the noise does not enter here.
+    unstable
+        ``"raise"``: a setting beyond the stability edge is an `InputError` that says what to
+        change.  ``"mark"``: it is marked in ``stable``, and its numbers are NaN.
+
+    Examples
+    --------
+    >>> from leakscope.lasso import LassoSetting, state_evolution
+    >>> state_evolution(LassoSetting(0.5, 0.1, 0.1, lam=0.3, sigma_eta=0.3))
+    Traceback (most recent call last):
+    ...
+    leakscope.errors.InputError: Objective perturbation is unstable at alpha = 0.5, lam = 0.3, \
+sigma_eta = 0.3: lam must be above 0.319, or sigma_eta below 0.2822.
+    """
+    if unstable not in ("raise", "mark"):
+        raise InputError(f"unstable must be raise or mark, but it is {unstable!r}.")
+    stable = np.asarray(stability_ratio(setting) < 1.0)
+    if unstable == "raise" and not stable.all():
+        raise InputError(unstable_sentence(setting, stable))
+    names = ("alpha", "rho", "sigma_xi", "signal_variance", "lam")
+    chosen = stable.ravel()
+    whole = bool(chosen.all())
+    inputs = []
+    for array in (*(getattr(setting, name) for name in names), setting.objective_noise):
+        flat = np.ascontiguousarray(array.ravel())
+        inputs.append(flat if whole else flat[chosen])
+    t, w = in_blocks(_solve_block, inputs, 2)
+    error, active, residual = in_blocks(_describe_block, [*inputs, t, w], 3)
+    lam = inputs[4]
+
+    def laid_out(values: FloatArray) -> FloatArray:
+        if whole:
+            return values.reshape(setting.shape)
+        full = np.full(chosen.size, np.nan)
+        full[chosen] = values
+        return full.reshape(setting.shape)
+
+    return FixedPoint(
+        setting=setting,
+        stable=stable,
+        error=laid_out(error),
+        scale=laid_out(t / (lam * w)),
+        active_fraction=laid_out(active),
+        field_variance=laid_out(1.0 / (w * w)),
+        residual=laid_out(residual),
+    )
+
+
+def unstable_sentence(setting: LassoSetting, stable: NDArray[np.bool_]) -> str:
+    """What is wrong with the first unstable setting, and what to change."""
+    place = np.flatnonzero(~np.asarray(stable).ravel())[0]
+    alpha, lam, noise = (
+        float(getattr(setting, name).ravel()[place]) for name in ("alpha", "lam", "sigma_eta")
+    )
+    where = f" (setting number {place})" if setting.shape else ""
+    edge = float(stability_edge(alpha))
+    return (
+        f"Objective perturbation is unstable at alpha = {alpha:g}, lam = {lam:g}, sigma_eta = "
+        f"{noise:g}{where}: lam must be above {edge * noise:.4g}, or sigma_eta below "
+        f"{lam / edge:.4g}."
+    )
+
+
+def equations(
+    t: FloatArray,
+    w: FloatArray,
+    alpha: FloatArray,
+    rho: FloatArray,
+    sigma_xi: FloatArray,
+    signal: FloatArray,
+    lam: FloatArray,
+    noise: FloatArray,
+) -> Equations:
+    """Both equations (left minus right) and their derivatives with respect to t and w.
+
+    With p = 2Q(t) and 2g(t) = (1 + t^2) 2Q(t) - 2t phi(t): the second moment of soft(N(0, 1), t).
+    """
+    c = (noise / lam) ** 2
+    sw = signal * w
+    shrink = 1.0 / (1.0 + sw * w)
+    root = np.sqrt(shrink)
+    u = t * root
+    p0, p1 = special.erfc(t * _ROOT_HALF), special.erfc(u * _ROOT_HALF)
+    h0, h1 = _TWO_PHI * np.exp(-0.5 * t * t), _TWO_PHI * np.exp(-0.5 * u * u)
+    g0, g1 = (1.0 + t * t) * p0 - t * h0, (1.0 + u * u) * p1 - u * h1
+    d0, d1 = 2.0 * (t * p0 - h0), 2.0 * (u * p1 - h1)
+    # 1 - 4Q(u) + 2g(u), which is of order u^2: written so that a strong signal keeps its digits
+    bias = special.erf(u * _ROOT_HALF) + u * (u * p1 - h1)
+    u_w = -u * sw * shrink
+    rest = 1.0 - rho
+    active = rest * p0 + rho * p1
+    moment_u = rho * (sw * w * (2.0 * h1 + d1) + d1)
+    noise_w = sigma_xi * sigma_xi * w
+    return Equations(
+        first=t * (alpha - active) - lam * w,
+        second=alpha * (1.0 - c * t * t) - rest * g0 - rho * (sw * w * bias + g1) - noise_w * w,
+        first_t=alpha - active + t * (rest * h0 + rho * h1 * root),
+        first_w=t * (rho * h1 * u_w) - lam,
+        second_t=-2.0 * alpha * c * t - rest * d0 - moment_u * root,
+        second_w=-moment_u * u_w - 2.0 * (rho * sw * bias + noise_w),
+        active=active,
+    )
+
+
+def in_blocks(
+    work: Callable[..., tuple[FloatArray, ...]],
+    inputs: list[FloatArray],
+    outputs: int,
+    block: int = _BLOCK,
+) -> list[FloatArray]:
+    """Apply ``work`` to flat arrays in blocks that fit the cache, on all cores.
+
+    NumPy and SciPy release the lock inside a block, so that threads are enough.
+    """
+    size = inputs[0].size
+    result = [np.empty(size) for _ in range(outputs)]
+
+    def one(start: int) -> None:
+        part = slice(start, min(start + block, size))
+        for target, values in zip(result, work(*(a[part] for a in inputs)), strict=True):
+            target[part] = values
+
+    starts = range(0, size, block)
+    workers = min(len(starts), os.cpu_count() or 1, 8)
+    if workers > 1:
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(one, starts))
+    else:
+        for start in starts:
+            one(start)
+    return result
+
+
+def _solve_block(*parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """t and w of a block, by Newton's method in both with w eliminated last.
+
+    t stays above t* = Q^{-1}(alpha/2), where rho_hat would reach alpha.  On the curve where the
+    first equation holds the second falls with w; where its slope has the other sign the step is a
+    factor of 3 in the direction of its value.
+    """
+    alpha, rho, sigma_xi, signal, lam, noise = parameters
+    least = np.maximum(-special.ndtri(0.5 * np.minimum(alpha, 1.0)), 0.0)
+    start = sigma_xi**2 + rho * signal
+    start = np.where(start > 0.0, start, (noise / alpha) ** 2)
+    w = np.sqrt(alpha / start)
+    t = np.maximum(lam * w / alpha, least + 0.5)
+    with np.errstate(divide="ignore"):
+        # beyond lambda/sigma_eta the second equation has no solution at any w
+        t = np.minimum(t, np.maximum(0.5 * (least + lam / noise), 1.01 * least))
+    result_t, result_w = t.copy(), w.copy()
+    where = np.arange(alpha.size)
+    state: list[FloatArray] = [*parameters, least, t, w]
+    for step in range(_STEPS):
+        alpha, _, _, _, lam, noise, least, t, w = state
+        found = equations(t, w, *state[:6])
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            size = residual_of(found, t, alpha, lam, noise)
+            ratio = found.second_t / found.first_t
+            value = found.second - ratio * found.first
+            slope = found.second_w - ratio * found.first_w
+            turned = np.where(value > 0.0, 3.0 * w, w / 3.0)
+            w_new = np.where(slope < 0.0, w - value / slope, turned)
+            w_new = np.minimum(np.maximum(w_new, 0.25 * w), 4.0 * w)
+            t_new = t - (found.first + found.first_w * (w_new - w)) / found.first_t
+        room = t - least
+        t_new = np.minimum(np.maximum(t_new, least + 0.3 * room), least + 4.0 * room)
+        # one more step from here is the last that can change anything
+        finished = size < 1e-11
+        state[7], state[8] = t_new, w_new
+        if step < 2 and not finished.all():
+            continue
+        count = int(np.count_nonzero(finished))
+        if count == finished.size or step == _STEPS - 1:
+            result_t[where], result_w[where] = t_new, w_new
+            break
+        if 2 * count >= finished.size or (count and step > 12):
+            result_t[where[finished]] = t_new[finished]
+            result_w[where[finished]] = w_new[finished]
+            kept = ~finished
+            where = where[kept]
+            state = [a[kept] for a in state]
+    return result_t, result_w
+
+
+def residual_of(
+    found: Equations, t: FloatArray, alpha: FloatArray, lam: FloatArray, noise: FloatArray
+) -> FloatArray:
+    """The larger of |E' - E|/E and |V' - V|/(1 + V), one step of the maps (38)-(39) away."""
+    share = 1.0 - (t * noise / lam) ** 2
+    return np.maximum(
+        np.abs(found.first) / (t * alpha), np.abs(found.second) / (alpha * np.abs(share))
+    )
+
+
+def _describe_block(*inputs: FloatArray) -> tuple[FloatArray, ...]:
+    """E and rho_hat at the solution, and how far one step of the maps moves (E, Sigma) from it."""
+    *parameters, t, w = inputs
+    alpha, _, _, _, lam, noise = parameters
+    found = equations(t, w, *parameters)
+    scale = t / (lam * w)
+    # E from its own positive terms, not as a difference
+    error = (alpha * (1.0 - (t * noise / lam) ** 2) - found.second) / (w * w)
+    w = 1.0 / np.sqrt(error / alpha + (scale * noise) ** 2)
+    t = lam * scale * w
+    again = equations(t, w, *parameters)
+    moved = (alpha * (1.0 - (t * noise / lam) ** 2) - again.second) / (w * w)
+    residual = np.maximum(np.abs(moved / error - 1.0), np.abs(again.first) / (t * alpha))
+    return error, found.active, residual

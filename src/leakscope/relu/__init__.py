@@ -1,0 +1,77 @@
+"""Reconstruction and membership inference against two-layer ReLU networks (the paper **relu**)."""
+
+from leakscope.relu.black_box import FoundPieces, find_pieces, reconstruct_from_queries
+from leakscope.relu.kkt import KktResidual, kkt_residual
+from leakscope.relu.margin_bounds import MarginBounds, TheoremConstants, margin_bounds
+from leakscope.relu.margin_experiment import MarginExperiment, MarginRow, margin_experiment
+from leakscope.relu.margin_scan import MarginScan, scan_margin
+from leakscope.relu.max_margin import MaxMarginNetwork, max_margin_network
+from leakscope.relu.membership import (
+    LEAST_MARGIN,
+    BoundedMargin,
+    KnownMargin,
+    LeakedPoints,
+    MembershipAnswer,
+    membership_attack,
+    scores_law_pair,
+)
+from leakscope.relu.near_orthogonality import (
+    Coverage,
+    NearOrthogonality,
+    coverage,
+    near_orthogonality,
+    orthogonality_of,
+)
+from leakscope.relu.network import TwoLayerNetwork
+from leakscope.relu.pieces import Pieces, pieces
+from leakscope.relu.populations import MixtureData, SphereData, normal_data
+from leakscope.relu.reconstruction import Candidate, Reconstruction, reconstruct
+from leakscope.relu.sklearn_network import from_sklearn
+from leakscope.relu.span import DataSpan
+from leakscope.relu.trained_networks import TrainedNetworks, TrainingHistory
+from leakscope.relu.training import TrainingPlan, train
+
+__all__ = [
+    "LEAST_MARGIN",
+    "BoundedMargin",
+    "Candidate",
+    "Coverage",
+    "DataSpan",
+    "FoundPieces",
+    "KktResidual",
+    "KnownMargin",
+    "LeakedPoints",
+    "MarginBounds",
+    "MarginExperiment",
+    "MarginRow",
+    "MarginScan",
+    "MaxMarginNetwork",
+    "MembershipAnswer",
+    "MixtureData",
+    "NearOrthogonality",
+    "Pieces",
+    "Reconstruction",
+    "SphereData",
+    "TheoremConstants",
+    "TrainedNetworks",
+    "TrainingHistory",
+    "TrainingPlan",
+    "TwoLayerNetwork",
+    "coverage",
+    "find_pieces",
+    "from_sklearn",
+    "kkt_residual",
+    "margin_bounds",
+    "margin_experiment",
+    "max_margin_network",
+    "membership_attack",
+    "near_orthogonality",
+    "normal_data",
+    "orthogonality_of",
+    "pieces",
+    "reconstruct",
+    "reconstruct_from_queries",
+    "scan_margin",
+    "scores_law_pair",
+    "train",
+]

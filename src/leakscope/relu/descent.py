@@ -1,0 +1,165 @@
+"""Loss-normalised gradient descent on many two-layer networks at once, in JAX.
+
+A step follows the gradient of log L, not of L: sum_i p_i y_i grad f(x_i) with weights p_i that are
+a softmax of the margins for the exponential loss.  It is the gradient of L divided by L, so it
+does not fade as the loss falls, and it is computed from log L, so nothing overflows.  The size of
+a step is ``step / (sum_i p_i |grad f(x_i)|^2 + R)``, R the largest norm of a point with its bias
+coordinate: the first term bounds the curvature through the softmax, the second that of f itself.
+
+Weights and bias of a neuron are one vector: W = (w, b) against points Z = (x, 1).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+LOG_LOSS_OF_LARGE_MARGIN = 30.0
+LOWEST_LOG_LOSS = 600.0
+
+
+class State(NamedTuple):
+    """Weights W (B, k, r+1) and v (B, k), and since the last check: scaling, multipliers."""
+
+    w: Any
+    v: Any
+    shrunk: Any
+    multipliers: Any
+
+
+class Problem(NamedTuple):
+    """Points Z (B, n, r+1), labels (B, n), squared norms (B, n), the largest norm (B,)."""
+
+    z: Any
+    y: Any
+    squared: Any
+    radius: Any
+
+
+class Settings(NamedTuple):
+    """Step size, decay, log of the loss to stop at, and the margins at which norms are held."""
+
+    step: Any
+    decay: Any
+    log_stop: Any
+    caps: Any
+
+
+class Check(NamedTuple):
+    """What a check measures, each (B,) but the margins (B, n)."""
+
+    log_loss: Any
+    margins: Any
+    stationarity: Any
+    complementarity: Any
+    drift: Any
+
+
+def loss_weights(q: Any, loss: str) -> tuple[Any, Any]:
+    """log L (B,) and p = -l'(q_i) / (n L) (B, n) of margins ``q``, without leaving log space."""
+    import jax
+    import jax.numpy as jnp
+
+    if loss == "exponential":
+        log_terms, log_slopes = -q, -q
+    else:
+        small = jnp.minimum(q, LOG_LOSS_OF_LARGE_MARGIN)
+        log_terms = jnp.where(q > LOG_LOSS_OF_LARGE_MARGIN, -q, jnp.log(jax.nn.softplus(-small)))
+        log_slopes = -jax.nn.softplus(q)
+    total = jax.nn.logsumexp(log_terms, axis=-1)
+    return total - jnp.log(q.shape[-1]), jnp.exp(log_slopes - total[:, None])
+
+
+def margins(w: Any, v: Any, problem: Problem) -> tuple[Any, Any]:
+    """Pre-activations (B, k, n) and margins y_i f(x_i) (B, n)."""
+    import jax.numpy as jnp
+
+    before = jnp.einsum("bkr,bnr->bkn", w, problem.z)
+    return before, problem.y * jnp.einsum("bk,bkn->bn", v, jnp.maximum(before, 0.0))
+
+
+def one_step(state: State, problem: Problem, settings: Settings, cap: Any, loss: str) -> State:
+    """One step of every network; those whose loss is low enough stay where they are."""
+    import jax.numpy as jnp
+
+    before, q = margins(state.w, state.v, problem)
+    active = before > 0.0
+    log_loss, p = loss_weights(q, loss)
+    pull = jnp.einsum(
+        "bkn,bnr->bkr", jnp.where(active, (p * problem.y)[:, None, :], 0.0), problem.z
+    )
+    # sum_i c_i relu(W_j . z_i) = W_j . pull_j, so the slope in v needs no second pass.
+    slope_v = jnp.sum(state.w * pull, axis=-1)
+    sizes = jnp.sum(jnp.maximum(before, 0.0) ** 2, axis=1) + problem.squared * jnp.sum(
+        jnp.where(active, (state.v**2)[..., None], 0.0), axis=1
+    )
+    # With a decay the loss stays away from zero; without one, exp(-log L) may overflow.
+    decay = settings.decay * jnp.exp(-jnp.maximum(log_loss, -LOWEST_LOG_LOSS))
+    eta = settings.step / (jnp.sum(p * sizes, axis=-1) + problem.radius + decay)
+    eta = jnp.where(log_loss <= settings.log_stop, 0.0, eta)
+    least = jnp.min(q, axis=-1)
+    held = jnp.where(least > cap, jnp.sqrt(cap / jnp.maximum(least, cap)), 1.0)
+    keep = held * (1.0 - eta * decay)
+    move = held * eta
+    return State(
+        keep[:, None, None] * state.w + (move[:, None] * state.v)[..., None] * pull,
+        keep[:, None] * state.v + move[:, None] * slope_v,
+        keep * state.shrunk,
+        keep[:, None] * state.multipliers + move[:, None] * p,
+    )
+
+
+@lru_cache(maxsize=8)
+def compiled_run(steps: int, loss: str) -> Any:
+    """``steps`` steps and a check of them, compiled once a shape."""
+    import jax
+    import jax.numpy as jnp
+
+    def run(w: Any, v: Any, problem: Problem, settings: Settings) -> tuple[State, Check]:
+        ones = jnp.ones_like(v[:, 0])
+        begin = State(w, v, ones, jnp.zeros_like(problem.y))
+        end = jax.lax.fori_loop(
+            0, steps, lambda i, s: one_step(s, problem, settings, settings.caps[i], loss), begin
+        )
+        return end, check(begin, end, problem, loss)
+
+    return jax.jit(run)
+
+
+def check(begin: State, end: State, problem: Problem, loss: str) -> Check:
+    """Loss, margins and the KKT residual along the path since the last check.
+
+    The displacement D = theta(t) - a theta(0), a the scaling in between, is a sum of gradients
+    with nonnegative multipliers at the points on the way.  A neuron that rests on a kink crosses
+    it to and fro, so D averages its two one-sided gradients: the freedom that the subdifferential
+    has there comes for free.  The stationarity is min over s of |theta - s D| / |theta|.  It
+    speaks of the points on the way; the drift, the sine of the angle between theta(0) and
+    theta(t), says how near to theta(t) they are.
+    """
+    import jax.numpy as jnp
+
+    _, q = margins(end.w, end.v, problem)
+    log_loss, _ = loss_weights(q, loss)
+    dw = end.w - end.shrunk[:, None, None] * begin.w
+    dv = end.v - end.shrunk[:, None] * begin.v
+    along = jnp.sum(dw * end.w, axis=(1, 2)) + jnp.sum(dv * end.v, axis=1)
+    moved = jnp.sum(dw**2, axis=(1, 2)) + jnp.sum(dv**2, axis=1)
+    size = jnp.sum(end.w**2, axis=(1, 2)) + jnp.sum(end.v**2, axis=1)
+    best = jnp.maximum(along, 0.0) / jnp.where(moved > 0.0, moved, 1.0)
+    left = jnp.sum((end.w - best[:, None, None] * dw) ** 2, axis=(1, 2)) + jnp.sum(
+        (end.v - best[:, None] * dv) ** 2, axis=1
+    )
+    before = jnp.sum(begin.w**2, axis=(1, 2)) + jnp.sum(begin.v**2, axis=1)
+    cosine = jnp.sum(begin.w * end.w, axis=(1, 2)) + jnp.sum(begin.v * end.v, axis=1)
+    cosine = jnp.clip(cosine / jnp.sqrt(before * size), 0.0, 1.0)
+    least = jnp.min(q, axis=-1)
+    weight = jnp.sum(end.multipliers, axis=-1)
+    excess = jnp.sum(end.multipliers * (q - least[:, None]), axis=-1)
+    scale = jnp.maximum(least, 0.0) * weight
+    return Check(
+        log_loss,
+        q,
+        jnp.sqrt(left / size),
+        jnp.where(scale > 0.0, excess / jnp.where(scale > 0.0, scale, 1.0), jnp.inf),
+        jnp.sqrt((1.0 - cosine) * (1.0 + cosine)),
+    )

@@ -1,0 +1,275 @@
+"""Assumption 4.1 as numbers: how probable nearly orthogonal points of full length are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leakscope._numerics.keys import Key, as_key
+from leakscope.errors import InputError
+from leakscope.relu.margin_bounds import margin_bounds
+from leakscope.relu.populations import MixtureData, Population, SphereData
+
+FloatArray = NDArray[np.float64]
+
+NODES = 400
+# Half-width, in standard deviations, of the range that quadratures cover.
+REACH = 14.0
+
+
+@dataclass(frozen=True)
+class NearOrthogonality:
+    """The two events of Assumption 4.1 with o(d) and Omega(d) made into shares of d.
+
+    Attributes
+    ----------
+    n, features
+        n and d.
+    inner_share, norm_share
+        a and b: the events are n |x_1.x_2| <= a d, and |x|^2 >= b d.
+    inner_failure, norm_failure
+        The probabilities of their complements, for one pair and for one point; exact.
+    tau
+        The least tau of Assumption 4.1: max(n^2 inner_failure, n norm_failure).
+    whole_set
+        1 - n (n - 1)/2 inner_failure - n norm_failure, at least 0: a lower bound (union) of the
+        probability that both hold for all of a training set.
+
+    Examples
+    --------
+    >>> from leakscope.relu import SphereData, near_orthogonality
+    >>> found = near_orthogonality(SphereData(1000), 20, inner_share=0.5)
+    >>> found.inner_failure > 0.4  # n |x_1.x_2| exceeds d/2 for almost every second pair
+    True
+    >>> near_orthogonality(SphereData(1_000_000), 20, inner_share=0.5).tau < 1e-100
+    True
+    """
+
+    n: int
+    features: int
+    inner_share: float
+    norm_share: float
+    inner_failure: float
+    norm_failure: float
+
+    @property
+    def tau(self) -> float:
+        """The least tau of Assumption 4.1."""
+        return max(self.n**2 * self.inner_failure, self.n * self.norm_failure)
+
+    @property
+    def whole_set(self) -> float:
+        """Lower bound of the probability that a whole training set satisfies both."""
+        pairs = 0.5 * self.n * (self.n - 1)
+        return max(1.0 - pairs * self.inner_failure - self.n * self.norm_failure, 0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "n": self.n,
+            "features": self.features,
+            "inner_share": self.inner_share,
+            "norm_share": self.norm_share,
+            "inner_failure": self.inner_failure,
+            "norm_failure": self.norm_failure,
+            "tau": self.tau,
+            "whole_set": self.whole_set,
+        }
+
+
+def near_orthogonality(
+    population: Population, n: int, *, inner_share: float = 0.5, norm_share: float = 0.5
+) -> NearOrthogonality:
+    """Assumption 4.1 for a sphere, a normal law or a mixture of them, at n and d as they are.
+
+    On the sphere the squared cosine of two points is Beta(1/2, (d - 1)/2).  For x ~ N(mu, I) and
+    y ~ N(nu, I), x.y given y is normal, and y enters by its component along mu and the length of
+    the rest, a normal and a noncentral chi: a quadrature in two variables.  |x|^2 is a noncentral
+    chi-square.
+
+    Parameters
+    ----------
+    population
+        Where the points come from.
+    n
+        Size of the training set.
+    inner_share, norm_share
+        What share of d stands for o(d) and for Omega(d).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.relu import near_orthogonality, normal_data
+    >>> 0.0 < near_orthogonality(normal_data(np.zeros(5000)), 20).inner_failure < 0.1
+    True
+    """
+    if n < 2:
+        raise InputError(f"n must be 2 or more, but it is {n}.")
+    d = population.features
+    bound = inner_share * d / n
+    if isinstance(population, SphereData):
+        inner = _sphere_tail(d, bound)
+        norm = 0.0 if norm_share <= 1.0 else 1.0
+    elif isinstance(population, MixtureData):
+        shares = np.outer(population.weights, population.weights)
+        tails = [
+            [_normal_inner_tail(first, second, bound) for second in population.means]
+            for first in population.means
+        ]
+        inner = float((shares * np.array(tails)).sum())
+        norm = float(
+            sum(
+                share * _short(d, float(mean @ mean), norm_share * d)
+                for share, mean in zip(population.weights, population.means, strict=True)
+            )
+        )
+    else:
+        raise InputError("near_orthogonality knows SphereData, normal_data and MixtureData.")
+    return NearOrthogonality(n, d, inner_share, norm_share, min(inner, 1.0), norm)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Share of random training sets that a theorem covers, by simulation.
+
+    Attributes
+    ----------
+    trials
+        Training sets drawn, with fair-coin labels.
+    gram, corrected, printed
+        Share in which every point is proven to be on the margin: by the whole Gram matrix
+        (`margin_bounds`), by the paper's constants with the bias put back, and as printed.
+    points
+        Mean share of points proven to be on the margin, by the Gram matrix.
+
+    Examples
+    --------
+    >>> from leakscope.relu import SphereData, coverage
+    >>> found = coverage(SphereData(1000), 20, trials=20, random_state=0)
+    >>> found.gram, found.corrected
+    (1.0, 0.0)
+    """
+
+    trials: int
+    gram: float
+    corrected: float
+    printed: float
+    points: float
+
+    def stderr(self, share: float) -> float:
+        """Standard error of one of the shares, after adding one success and one failure."""
+        smooth = (share * self.trials + 1.0) / (self.trials + 2.0)
+        return float(np.sqrt(smooth * (1.0 - smooth) / self.trials))
+
+
+def coverage(
+    population: Population,
+    n: int,
+    *,
+    trials: int = 200,
+    random_state: int | np.random.Generator | Key | None = None,
+) -> Coverage:
+    """How often Theorem 4.2, with constants, covers a training set of n points.
+
+    Examples
+    --------
+    >>> from leakscope.relu import SphereData, coverage
+    >>> coverage(SphereData(50), 20, trials=5, random_state=0).gram
+    0.0
+    """
+    if trials < 1:
+        raise InputError(f"trials must be 1 or more, but it is {trials}.")
+    key = as_key(random_state)
+    rows = []
+    for trial in range(trials):
+        x, y = population.training_sets(1, n, key.child(trial))
+        found = margin_bounds(x[0], y[0])
+        rows.append(
+            (
+                found.covered,
+                found.corrected.covered,
+                found.printed.covered,
+                found.on_margin.mean(),
+            )
+        )
+    means = np.array(rows, dtype=np.float64).mean(axis=0)
+    return Coverage(trials, *(float(value) for value in means))
+
+
+def orthogonality_of(x: ArrayLike) -> dict[str, float]:
+    """Assumption 4.1 looked at in a dataset: n delta / d, Delta / d and n delta / Delta.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.relu import orthogonality_of
+    >>> orthogonality_of(2.0 * np.eye(4))["inner"]
+    0.0
+    """
+    points = np.asarray(x, dtype=np.float64)
+    if points.ndim != 2 or len(points) < 2:
+        raise InputError("A dataset of two points or more is needed, one row a point.")
+    n, d = points.shape
+    gram = points @ points.T
+    least = float(np.diag(gram).min())
+    delta = float(np.abs(gram - np.diag(np.diag(gram))).max())
+    return {
+        "inner": n * delta / d,
+        "norm": least / d,
+        "ratio": n * delta / least if least > 0.0 else float("inf"),
+    }
+
+
+def _sphere_tail(d: int, bound: float) -> float:
+    """P(|x.y| > bound) on the sphere of radius sqrt(d)."""
+    from scipy import special
+
+    cosine = bound / d
+    if cosine >= 1.0:
+        return 0.0
+    if d == 1:
+        return 1.0
+    return float(special.betainc(0.5 * (d - 1), 0.5, 1.0 - cosine**2))
+
+
+def _short(d: int, squared_mean: float, bound: float) -> float:
+    """P(|x|^2 < bound) for x ~ N(mean, I)."""
+    from scipy import special
+
+    return float(special.chndtr(bound, d, squared_mean))
+
+
+def _normal_inner_tail(first: FloatArray, second: FloatArray, bound: float) -> float:
+    """P(|x.y| > bound) for x ~ N(first, I), y ~ N(second, I), independent."""
+    from scipy import special, stats
+
+    d = len(first)
+    size = float(np.linalg.norm(first))
+    along = float(first @ second) / size if size > 0.0 else 0.0
+    if size == 0.0 and np.any(second):
+        return _normal_inner_tail(second, first, bound)
+    rest = max(float(second @ second) - along**2, 0.0)
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    # In one dimension the tail jumps where y changes sign, so the range is split there.
+    ends = sorted({along - REACH, min(max(0.0, along - REACH), along + REACH), along + REACH})
+    panels = list(pairwise(ends))
+    y1 = np.concatenate([low + 0.5 * (high - low) * (nodes + 1.0) for low, high in panels])
+    w1 = np.concatenate([0.5 * (high - low) * weights for low, high in panels])
+    w1 = w1 * stats.norm.pdf(y1, along)
+    if d == 1:
+        length, w2 = np.zeros(1), np.ones(1)
+    else:
+        centre = np.sqrt(d - 1.0 + rest)
+        low = max(centre - REACH, 0.0)
+        half = 0.5 * (centre + REACH - low)
+        length = low + half * (nodes + 1.0)
+        law = stats.ncx2(d - 1, rest) if rest > 1e-12 else stats.chi2(d - 1)
+        w2 = half * weights * 2.0 * length * law.pdf(length**2)
+    spread = np.hypot(y1[:, None], length)
+    mean = size * y1[:, None]
+    tails = special.ndtr((mean - bound) / spread) + special.ndtr((-mean - bound) / spread)
+    return float(w1 @ tails @ w2)

@@ -1,0 +1,142 @@
+"""A two-layer ReLU network without an output bias: what every attack of this room looks at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leakscope.errors import InputError
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TwoLayerNetwork:
+    """f(x) = sum over j of v_j relu(w_j . x + b_j), the network Phi(theta; x) of **relu**.
+
+    It is homogeneous of degree two in its parameters: scaling them all by a scales f by a^2, so
+    that the margin can be taken to be one.
+
+    Parameters
+    ----------
+    w
+        Hidden weights, k x d; a vector of length k is read as d = 1.
+    b
+        Hidden biases, length k.
+    v
+        Output weights, length k.
+
+    Examples
+    --------
+    >>> from leakscope.relu import TwoLayerNetwork
+    >>> network = TwoLayerNetwork(w=[[1.0], [-1.0]], b=[0.0, 0.0], v=[1.0, -1.0])
+    >>> network([[-2.0], [3.0]]).tolist()
+    [-2.0, 3.0]
+    """
+
+    w: FloatArray
+    b: FloatArray
+    v: FloatArray
+
+    def __init__(self, w: ArrayLike, b: ArrayLike, v: ArrayLike) -> None:
+        hidden = _numbers("w", w)
+        if hidden.ndim == 1:
+            hidden = hidden[:, None]
+        if hidden.ndim != 2 or hidden.shape[1] < 1:
+            raise InputError(
+                "The hidden weights w must be an array of k rows, one a neuron, and d columns, "
+                f"but their shape is {hidden.shape}."
+            )
+        if not len(hidden):
+            raise InputError("The network has no neurons: w has no rows.")
+        for name, value in (("w", hidden), ("b", _numbers("b", b)), ("v", _numbers("v", v))):
+            if name != "w" and value.shape != (len(hidden),):
+                raise InputError(
+                    f"{name} must hold one number for each of the {len(hidden)} neurons in w, but "
+                    f"its shape is {value.shape}."
+                )
+            bad = ~np.isfinite(value)
+            if bad.any():
+                place = [int(i) for i in np.argwhere(bad)[0]]
+                raise InputError(
+                    f"The weights must be finite, but {name}{place} is {value[tuple(place)]}."
+                )
+            value = value.copy()
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"TwoLayerNetwork(width={self.width}, features={self.features})"
+
+    @property
+    def width(self) -> int:
+        """k, the number of hidden neurons."""
+        return len(self.v)
+
+    @property
+    def features(self) -> int:
+        """d, the number of inputs."""
+        return int(self.w.shape[1])
+
+    def __call__(self, x: ArrayLike) -> FloatArray:
+        """The network's answers at the rows of ``x`` (m x d; any shape where d = 1), length m."""
+        points = self.inputs(x)
+        return np.asarray(np.maximum(points @ self.w.T + self.b, 0.0) @ self.v)
+
+    def inputs(self, x: ArrayLike) -> FloatArray:
+        """``x`` as an m x d array of finite numbers."""
+        points = np.asarray(x, dtype=np.float64)
+        if self.features == 1 and (points.ndim != 2 or points.shape[1] != 1):
+            points = points.reshape(-1, 1)
+        if points.ndim != 2 or points.shape[1] != self.features:
+            raise InputError(
+                f"The network has {self.features} inputs, but the points' shape is {points.shape}."
+            )
+        bad = ~np.isfinite(points).all(axis=1)
+        if bad.any():
+            raise InputError(f"Row {int(np.argmax(bad))} of the points holds a NaN or an infinity.")
+        return points
+
+    def margins(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
+        """y_i f(x_i) for points and labels -1 or 1, length m."""
+        return np.asarray(signs(y, len(self.inputs(x))) * self(x))
+
+    def normalised(self, x: ArrayLike, y: ArrayLike) -> TwoLayerNetwork:
+        """The same network scaled so that its least margin on the points is one."""
+        least = float(self.margins(x, y).min())
+        if not least > 0.0:
+            raise InputError(
+                "A network that misclassifies a point has no margin to normalise: its least "
+                f"y f(x) is {least:g}."
+            )
+        root = np.sqrt(least)
+        return TwoLayerNetwork(self.w / root, self.b / root, self.v / root)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists for JSON."""
+        return {"w": self.w.tolist(), "b": self.b.tolist(), "v": self.v.tolist()}
+
+
+def signs(y: ArrayLike, points: int) -> FloatArray:
+    """Labels as an array of -1 and 1, one a point."""
+    labels = np.asarray(y, dtype=np.float64)
+    if labels.shape != (points,):
+        raise InputError(
+            f"There must be one label for each of the {points} points, but the labels' shape is "
+            f"{labels.shape}."
+        )
+    bad = np.abs(labels) != 1.0
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"Labels must be -1 or 1, but the label in row {row} is {labels[row]}.")
+    return labels
+
+
+def _numbers(name: str, value: ArrayLike) -> FloatArray:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be an array of numbers.") from None

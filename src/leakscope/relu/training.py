@@ -1,0 +1,329 @@
+"""Training two-layer ReLU networks to an approximate KKT point, many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leakscope._numerics.keys import Key, as_key
+from leakscope._numerics.memory import require_memory
+from leakscope._numerics.x64 import double_precision
+from leakscope.errors import InputError
+from leakscope.relu import descent, margin_flow
+from leakscope.relu.network import signs
+from leakscope.relu.span import DataSpan
+from leakscope.relu.trained_networks import TrainedNetworks, TrainingHistory, first_weights
+
+FloatArray = NDArray[np.float64]
+Loss = Literal["exponential", "logistic"]
+
+# Bytes that the arrays of one step may take on a CPU before a batch falls out of its cache.
+CPU_BATCH_BYTES = 2 * 2**20
+# The same on an accelerator, where only memory limits a batch.
+DEVICE_BATCH_BYTES = 16 * 2**30
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """How networks are trained.
+
+    Parameters
+    ----------
+    width
+        k, the number of hidden neurons.
+    loss
+        ``"exponential"``, exp(-y f), or ``"logistic"``, log(1 + exp(-y f)).
+    initial_scale
+        First-layer weights and biases start at this times a standard normal.
+    output_scale
+        Output weights start uniform between -1/sqrt(k) and 1/sqrt(k), times this.
+    step
+        Size of a step in units of the local bound of the curvature; 1 is the largest safe one.
+    steps
+        At most so many.
+    tolerance
+        Stop when the residual measured along the path, the largest of stationarity,
+        complementarity and drift, is at or below this.
+    flow_steps
+        After a quarter of the steps, so many steps of the limit of vanishing loss (`margin_flow`):
+        plain descent turns the direction only logarithmically in time, and these steps bring it
+        near a KKT point.  The margin is capped at ``flow_margin`` before them and the cap rises
+        to ``last_margin`` after them.  0: plain descent.
+    flow_margin, last_margin
+        See ``flow_steps``.
+    stop_loss
+        Stop each network when its mean loss is at or below this (early stopping).
+    weight_decay
+        Adds half of this times the squared norm to the mean loss.
+    label_noise
+        Share of the labels that are flipped before training, at random for each network.
+    check_every
+        Steps between two measurements of the residual.
+
+    Examples
+    --------
+    >>> from leakscope.relu import TrainingPlan
+    >>> TrainingPlan(width=50).loss
+    'exponential'
+    """
+
+    width: int = 1000
+    loss: Loss = "exponential"
+    initial_scale: float = 1e-4
+    output_scale: float = 1.0
+    step: float = 1.0
+    steps: int = 20_000
+    tolerance: float = 0.0
+    flow_steps: int = 4000
+    flow_margin: float = 100.0
+    last_margin: float = 3000.0
+    stop_loss: float | None = None
+    weight_decay: float = 0.0
+    label_noise: float = 0.0
+    check_every: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.loss not in get_args(Loss):
+            raise InputError(f"loss must be exponential or logistic, not {self.loss!r}.")
+        for name in ("width", "steps", "check_every"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be 1 or more, but it is {getattr(self, name)}.")
+        for name in ("initial_scale", "output_scale", "step"):
+            value = getattr(self, name)
+            if not 0.0 < value < np.inf:
+                raise InputError(f"{name} must be positive, but it is {value}.")
+        for name in ("tolerance", "weight_decay"):
+            if not 0.0 <= getattr(self, name) < np.inf:
+                raise InputError(f"{name} must be 0 or more, but it is {getattr(self, name)}.")
+        if self.flow_steps < 0:
+            raise InputError(f"flow_steps must be 0 or more, but it is {self.flow_steps}.")
+        if not 0.0 < self.flow_margin <= self.last_margin:
+            raise InputError("flow_margin must be positive and at most last_margin.")
+        if self.stop_loss is not None and not 0.0 < self.stop_loss < np.inf:
+            raise InputError(f"stop_loss must be positive, but it is {self.stop_loss}.")
+        if not 0.0 <= self.label_noise < 1.0:
+            raise InputError(f"label_noise is a share below 1, but it is {self.label_noise}.")
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is descent alone: asked for, or because the loss itself says where to end."""
+        return self.flow_steps == 0 or self.stop_loss is not None or self.weight_decay > 0.0
+
+    @property
+    def flow_at(self) -> int:
+        """The step of descent after which the flow comes."""
+        return max(self.steps // 4, 1)
+
+
+def train(
+    x: ArrayLike,
+    y: ArrayLike,
+    plan: TrainingPlan | None = None,
+    *,
+    networks: int | None = None,
+    batch: int | None = None,
+    random_state: int | np.random.Generator | Key | None = None,
+    progress: Callable[[int, float], None] | None = None,
+) -> TrainedNetworks:
+    """Train networks to an approximate KKT point of the maximum-margin problem (Eq. (1)).
+
+    Full-batch descent in float64 on the gradient of log L, on whatever device JAX has.  It runs
+    in the span of each training set, and by the residual it knows when to stop; see `descent` and
+    `margin_flow`.
+
+    Parameters
+    ----------
+    x
+        Points: (n, d), the same for all networks, or (B, n, d), a set for each.
+    y
+        Labels -1 or 1, (n,) or (B, n).
+    plan
+        How to train; the default plan where left out.
+    networks
+        How many networks are trained on one set of points; they differ in initialisation.
+    batch
+        How many networks take their steps together; chosen from the device and the sizes where
+        left out.
+    random_state
+        For initialisation and label noise; network i draws from child i.
+    progress
+        Called after each check with the steps done and the largest residual.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.relu import TrainingPlan, train
+    >>> x = np.array([[2.0, 0.0], [0.0, 2.0], [-2.0, 0.0], [0.0, -2.0]])
+    >>> y = np.array([1.0, -1.0, 1.0, -1.0])
+    >>> trained = train(x, y, TrainingPlan(width=30, steps=4000), networks=3, random_state=1)
+    >>> trained.correct.tolist()
+    [True, True, True]
+    >>> trained.network(0)
+    TwoLayerNetwork(width=30, features=2)
+    """
+    plan = TrainingPlan() if plan is None else plan
+    points, labels = _training_sets(x, y, networks)
+    key = as_key(random_state)
+    labels = np.stack(
+        [_noisy(row, plan.label_noise, key.child(i, 1)) for i, row in enumerate(labels)]
+    )
+    count, n, features = points.shape
+    require_memory(
+        8 * plan.width * (2 * features + 4 * (min(n, features) + n)),
+        f"A network of width {plan.width} on {features} features",
+        "train a narrower one",
+    )
+    span = DataSpan.of(points)
+    seeds = [int(key.child(i, 0).generator().integers(2**31)) for i in range(count)]
+    size = batch or batch_size(plan.width, n, span.rank, count)
+    parts = [
+        _train_batch(span, labels, plan, seeds, range(i, min(i + size, count)), progress)
+        for i in range(0, count, size)
+    ]
+    w, v, history = _joined(parts)
+    return TrainedNetworks(plan, points, labels, span, tuple(seeds), w, v, history)
+
+
+def batch_size(width: int, n: int, rank: int, networks: int) -> int:
+    """How many networks to step together: what fits the cache of a CPU, or a device's memory."""
+    import jax
+
+    each = 8 * width * (2 * n + 2 * (rank + 1) + 2)
+    limit = CPU_BATCH_BYTES if jax.default_backend() == "cpu" else DEVICE_BATCH_BYTES
+    return int(min(max(limit // each, 1), networks))
+
+
+def _training_sets(
+    x: ArrayLike, y: ArrayLike, networks: int | None
+) -> tuple[FloatArray, FloatArray]:
+    points = np.asarray(x, dtype=np.float64)
+    labels = np.asarray(y, dtype=np.float64)
+    if points.ndim == 2:
+        count = 1 if networks is None else networks
+        if count < 1:
+            raise InputError(f"networks must be 1 or more, but it is {count}.")
+        points = np.broadcast_to(points, (count, *points.shape))
+    elif networks is not None and points.ndim == 3 and networks != len(points):
+        raise InputError(f"There are {len(points)} training sets, but networks is {networks}.")
+    if points.ndim != 3 or 0 in points.shape:
+        raise InputError(
+            "Training points must be (points, features), or (sets, points, features), but their "
+            f"shape is {np.shape(x)}."
+        )
+    if labels.ndim == 1:
+        labels = np.broadcast_to(labels, (len(points), len(labels)))
+    if labels.shape != points.shape[:2]:
+        raise InputError(
+            f"There must be one label a point, but points have shape {np.shape(x)} and labels "
+            f"{np.shape(y)}."
+        )
+    if not np.isfinite(points).all():
+        place = [int(i) for i in np.argwhere(~np.isfinite(points))[0]]
+        raise InputError(f"The training points must be finite, but row {place[1]} is not.")
+    signs(labels.ravel(), labels.size)
+    return points, labels
+
+
+def _noisy(labels: FloatArray, share: float, key: Key) -> FloatArray:
+    flipped = round(share * len(labels))
+    rows = key.generator().permutation(len(labels))[:flipped]
+    noisy = labels.copy()
+    noisy[rows] *= -1.0
+    return noisy
+
+
+def _train_batch(
+    span: DataSpan,
+    labels: FloatArray,
+    plan: TrainingPlan,
+    seeds: list[int],
+    rows: range,
+    progress: Callable[[int, float], None] | None,
+) -> tuple[FloatArray, FloatArray, TrainingHistory]:
+    """Descend with the networks ``rows`` until the residual says stop."""
+    with double_precision():
+        import jax.numpy as jnp
+
+        coordinates = span.coordinates[rows.start : rows.stop]
+        z = np.concatenate([coordinates, np.ones((*coordinates.shape[:2], 1))], axis=2)
+        squared = (z**2).sum(axis=2)
+        problem = descent.Problem(
+            jnp.asarray(z),
+            jnp.asarray(labels[rows.start : rows.stop]),
+            jnp.asarray(squared),
+            jnp.asarray(np.sqrt(squared.max(axis=1))),
+        )
+        starts = [first_weights(plan, span.basis[i], seeds[i]) for i in rows]
+        w = jnp.stack([jnp.concatenate([a, b[:, None]], axis=1) for a, b, _ in starts])
+        v = jnp.stack([c for *_, c in starts])
+        records: list[tuple[int, Any]] = []
+        done = 0
+        while done < plan.steps:
+            ahead = plan.steps if done >= plan.flow_at or plan.plain else plan.flow_at
+            steps = min(plan.check_every, ahead - done)
+            settings = descent.Settings(
+                jnp.asarray(plan.step),
+                jnp.asarray(plan.weight_decay),
+                jnp.asarray(-np.inf if plan.stop_loss is None else np.log(plan.stop_loss)),
+                jnp.asarray(_caps(plan, done, steps)),
+            )
+            run = descent.compiled_run(steps, plan.loss)
+            state, found = run(w, v, problem, settings)
+            w, v = state.w, state.v
+            done += steps
+            if done == plan.flow_at and not plan.plain:
+                sizes = jnp.asarray(margin_flow.flow_steps(plan.flow_steps))
+                w, v = margin_flow.compiled_flow(plan.flow_steps)(w, v, problem, sizes)
+            record = descent.Check(*(np.asarray(part) for part in found))
+            records.append((done, record))
+            parts = (record.stationarity, record.complementarity, record.drift)
+            worst = float(np.max(parts))
+            if progress is not None:
+                progress(done, worst)
+            if (worst <= plan.tolerance and done > plan.flow_at) or (
+                plan.stop_loss is not None and record.log_loss.max() <= np.log(plan.stop_loss)
+            ):
+                break
+        history = TrainingHistory(
+            np.array([at for at, _ in records]),
+            np.stack([r.log_loss for _, r in records]),
+            np.stack([r.margins.min(axis=1) for _, r in records]),
+            np.stack([r.stationarity for _, r in records]),
+            np.stack([r.complementarity for _, r in records]),
+            np.stack([r.drift for _, r in records]),
+        )
+        return np.asarray(w), np.asarray(v), history
+
+
+def _caps(plan: TrainingPlan, done: int, steps: int) -> FloatArray:
+    if plan.plain:
+        return np.full(steps, np.inf)
+    at = (done + np.arange(steps) - plan.flow_at) / max(plan.steps - plan.flow_at, 1)
+    rise = np.clip(at, 0.0, 1.0)
+    return np.asarray(plan.flow_margin * (plan.last_margin / plan.flow_margin) ** rise)
+
+
+def _joined(
+    parts: list[tuple[FloatArray, FloatArray, TrainingHistory]],
+) -> tuple[FloatArray, FloatArray, TrainingHistory]:
+    """Batches side by side; one that stopped early keeps its last values."""
+    histories = [history for *_, history in parts]
+    longest = max(histories, key=lambda h: len(h.steps))
+    checks = len(longest.steps)
+
+    def beside(name: str) -> FloatArray:
+        columns = [getattr(h, name) for h in histories]
+        padded = [np.concatenate([c, np.repeat(c[-1:], checks - len(c), axis=0)]) for c in columns]
+        return np.concatenate(padded, axis=1)
+
+    names = ("log_loss", "margin", "stationarity", "complementarity", "drift")
+    history = TrainingHistory(longest.steps, *(beside(name) for name in names))
+    return (
+        np.concatenate([w for w, *_ in parts]),
+        np.concatenate([v for _, v, _ in parts]),
+        history,
+    )

@@ -1,0 +1,95 @@
+"""leakscope plan lasso: keys, mechanisms, optimum, unstable points, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leakscope.cli import main
+
+BASE = ["plan", "lasso", "--alpha", "0.5", "--rho", "0.1", "--sigma-xi", "0.1"]
+POINT = ["--lam", "1", "--sigma-eta", "0.2"]
+KEYS = {
+    "stable",
+    "stability_ratio",
+    "generalization_error",
+    "training_error",
+    "active_fraction",
+    "overlap_error",
+    "cw_onavg_kl",
+    "cw_onavg_kl_paper",
+    "joint_onavg_kl",
+    "joint_onavg_kl_stderr",
+    "auc",
+    "assumptions",
+}
+
+
+def run(capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
+    assert main([*BASE, *more, "--json", "-"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+def test_keys(capsys: pytest.CaptureFixture[str], mechanism: str) -> None:
+    found = run(capsys, *POINT, "--mechanism", mechanism)
+    assert set(found) >= KEYS
+    assert found["stable"] is True
+    assert found["joint_onavg_kl"] is None
+    assert found["joint_onavg_kl_stderr"] is None
+    assert 0.5 < found["auc"] < 1.0
+    assert any("guarantee" in entry["statement"] for entry in found["assumptions"])
+
+
+def test_pairs_bring_the_joint_divergence(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, *POINT, "--pairs", "40", "--coefficients", "300", "--seed", "1")
+    assert found["joint_onavg_kl_stderr"] > 0.0
+    gap = abs(found["joint_onavg_kl"] - found["joint_onavg_kl_limit"])
+    assert gap < 5.0 * found["joint_onavg_kl_stderr"]
+
+
+def test_optimize(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, *POINT, "--optimize")
+    assert 0.0 < found["sigma_eta_opt"] < 0.94
+    assert len(found["curve"]["sigma_eta"]) == len(found["curve"]["generalization_error"]) > 20
+    assert found["optimum"]["divergence"] == "joint"
+    printed = run(capsys, *POINT, "--optimize", "--divergence", "printed")
+    assert printed["sigma_eta_opt"] != found["sigma_eta_opt"]
+
+
+def test_unstable_point(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, "--lam", "0.3", "--sigma-eta", "0.3")
+    assert found["stable"] is False
+    assert all(found[key] is None for key in ("generalization_error", "cw_onavg_kl", "auc"))
+    assert "lam must be above" in found["advice"]
+    assert main([*BASE, "--lam", "0.3", "--sigma-eta", "0.3"]) == 0
+    assert "unstable" in capsys.readouterr().out
+
+
+def test_table_and_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "plan.json"
+    assert main([*BASE, *POINT, "--optimize", "--json", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "not a differential-privacy guarantee" in " ".join(text.split())
+    assert "nearest to the origin" in text
+    assert json.loads(path.read_text())["kind"] == "plan_lasso"
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--lam", "-1", "--sigma-eta", "0.2"], "lam must be above zero"),
+        (["--lam", "1", "--sigma-eta", "nan"], "sigma_eta must be finite"),
+        ([*POINT, "--mechanism", "gradient"], "--mechanism must be one of"),
+        ([*POINT, "--divergence", "other"], "--divergence must be one of"),
+        ([*POINT, "--pairs", "-3"], "pairs must be zero or above"),
+        ([*POINT, "--seed", "-1"], "--seed must be zero or above"),
+    ],
+)
+def test_refusals(more: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*BASE, *more]) == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())

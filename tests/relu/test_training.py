@@ -1,0 +1,152 @@
+"""Training against automatic differentiation, a plain loop in full dimension, and the residual."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from leakscope._numerics.x64 import double_precision
+from leakscope.errors import InputError
+from leakscope.relu import SphereData, TrainingPlan, kkt_residual, train
+from leakscope.relu.trained_networks import drawn_weights
+
+
+def slow_descent(
+    x: np.ndarray, y: np.ndarray, plan: TrainingPlan, seed: int, steps: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Descent on log L in all d dimensions by automatic differentiation, a step at a time."""
+    import jax
+    import jax.numpy as jnp
+
+    def log_loss(theta: Any) -> Any:
+        w, b, v = theta
+        q = y * (jnp.maximum(x @ w.T + b, 0.0) @ v)
+        terms = jnp.exp(-q) if plan.loss == "exponential" else jnp.log1p(jnp.exp(-q))
+        return jnp.log(jnp.mean(terms))
+
+    def answers(theta: Any) -> Any:
+        w, b, v = theta
+        return y * (jnp.maximum(x @ w.T + b, 0.0) @ v)
+
+    theta = drawn_weights(plan, x.shape[1], seed)
+    radius = np.sqrt(1.0 + (x**2).sum(axis=1).max())
+    for _ in range(steps):
+        slope = jax.grad(log_loss)(theta)
+        q = np.asarray(answers(theta))
+        terms = np.exp(-q) if plan.loss == "exponential" else np.log1p(np.exp(-q))
+        slopes = np.exp(-q) if plan.loss == "exponential" else 1.0 / (1.0 + np.exp(q))
+        p = slopes / terms.sum()
+        rows = jax.jacobian(answers)(theta)
+        sizes = sum(np.asarray((r.reshape(len(y), -1) ** 2).sum(axis=1)) for r in rows)
+        eta = plan.step / (p @ sizes + radius + plan.weight_decay / terms.mean())
+        decay = plan.weight_decay / terms.mean()
+        theta = tuple(t - eta * (g + decay * t) for t, g in zip(theta, slope, strict=True))
+    return tuple(np.asarray(t) for t in theta)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        TrainingPlan(width=8, steps=30, initial_scale=0.3, flow_steps=0, check_every=30),
+        TrainingPlan(
+            width=8, steps=30, initial_scale=0.3, flow_steps=0, loss="logistic", check_every=30
+        ),
+        TrainingPlan(width=8, steps=30, initial_scale=0.3, weight_decay=0.02, check_every=30),
+    ],
+    ids=["exponential", "logistic", "decay"],
+)
+def test_the_span_gives_what_the_whole_space_gives(plan: TrainingPlan) -> None:
+    x, y = SphereData(12).training_sets(1, 4, random_state=3)
+    trained = train(x, y, plan, random_state=1)
+    with double_precision():
+        w, b, v = slow_descent(x[0], y[0], plan, trained.seeds[0], 30)
+    network = trained.network(0)
+    assert network.w == pytest.approx(w, rel=1e-9, abs=1e-11)
+    assert network.b == pytest.approx(b, rel=1e-9, abs=1e-11)
+    assert network.v == pytest.approx(v, rel=1e-9, abs=1e-11)
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+def test_training_ends_near_a_kkt_point(loss: Any) -> None:
+    x, y = SphereData(60).training_sets(3, 10, random_state=0)
+    plan = TrainingPlan(width=100, steps=8000, flow_steps=2000, loss=loss)
+    trained = train(x, y, plan, random_state=0)
+    assert trained.correct.all()
+    assert trained.residual.max() < 0.02
+    for i in range(3):
+        found = kkt_residual(trained.network(i), x[i], y[i])
+        assert found.residual < 0.02
+        # The residual along the path is a residual of points nearby, kinks included.
+        assert found.stationarity < 2.0 * trained.residual[i] + 1e-3
+    plain = train(x, y, TrainingPlan(width=100, steps=8000, flow_steps=0), random_state=0)
+    assert plain.residual.min() > trained.residual.max()
+
+
+def test_a_batch_is_the_same_as_one_after_another() -> None:
+    x, y = SphereData(30).training_sets(5, 6, random_state=0)
+    plan = TrainingPlan(width=20, steps=1500, flow_steps=300)
+    together = train(x, y, plan, random_state=0, batch=5)
+    alone = train(x, y, plan, random_state=0, batch=2)
+    assert together.margins == pytest.approx(alone.margins, rel=1e-6)
+    assert together.history.stationarity.shape == alone.history.stationarity.shape
+
+
+def test_the_residual_stops_the_training() -> None:
+    x, y = SphereData(60).training_sets(2, 8, random_state=0)
+    plan = TrainingPlan(width=60, steps=20_000, flow_steps=1000, tolerance=0.02, check_every=500)
+    seen: list[int] = []
+    trained = train(x, y, plan, random_state=0, progress=lambda done, _: seen.append(done))
+    assert trained.residual.max() <= 0.02
+    assert seen[-1] == trained.history.steps[-1] < 20_000
+
+
+def test_early_stopping_stops_each_network_at_the_loss() -> None:
+    x, y = SphereData(60).training_sets(3, 8, random_state=0)
+    trained = train(x, y, TrainingPlan(width=60, stop_loss=0.05), random_state=0)
+    losses = np.exp(-trained.margins).mean(axis=1)
+    assert (losses <= 0.05).all()
+    assert (losses > 0.03).all()
+
+
+def test_weight_decay_ends_where_its_gradient_vanishes() -> None:
+    x, y = SphereData(40).training_sets(1, 5, random_state=0)
+    plan = TrainingPlan(width=1, steps=6000, weight_decay=0.01, initial_scale=0.1)
+    y = np.ones_like(y)
+    trained = train(x, y, plan, random_state=1)
+    p = np.exp(-trained.margins[0]) / 5
+    found = kkt_residual(trained.network(0), x[0], y[0], kink_tolerance=0.0)
+    # grad L + decay theta = 0: the multipliers are -l'(q_i) / (n decay).
+    inside = trained.margins[0] > 0.0
+    assert found.multipliers[inside] == pytest.approx(p[inside] / 0.01, rel=1e-3)
+
+
+def test_label_noise_flips_the_share_asked_for() -> None:
+    x, y = SphereData(30).training_sets(1, 10, random_state=0)
+    trained = train(x, y, TrainingPlan(width=20, steps=50, label_noise=0.2), random_state=0)
+    assert (trained.y != y).sum() == 2
+
+
+def test_outputs_are_those_of_the_networks() -> None:
+    x, y = SphereData(30).training_sets(2, 5, random_state=0)
+    trained = train(x, y, TrainingPlan(width=20, steps=500, flow_steps=100), random_state=0)
+    fresh = SphereData(30).sample(7, random_state=1)
+    for i in range(2):
+        assert trained.outputs(fresh)[i] == pytest.approx(trained.network(i)(fresh), rel=1e-10)
+    with pytest.raises(InputError, match="30 features"):
+        trained.outputs(fresh[:, :5])
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (np.ones((3, 2)), [1.0, -1.0], "one label a point"),
+        (np.full((2, 2), np.nan), [1.0, -1.0], "must be finite"),
+        (np.ones((2, 2)), [1.0, 0.0], "-1 or 1"),
+        (np.ones(3), [1.0], "shape"),
+    ],
+)
+def test_bad_training_sets_are_refused(x: Any, y: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        train(x, y, TrainingPlan(width=3, steps=1))
