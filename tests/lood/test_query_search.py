@@ -225,6 +225,18 @@ def test_l_bfgs_and_adam_agree():
     assert found[0].lood == pytest.approx(found[1].lood, rel=1e-6)
 
 
+def test_starts_near_known_records_find_what_the_flat_box_hides():
+    """In ten dimensions a random point of the box is far from everything under a short RBF."""
+    X, y = problem(n=40, d=10)
+    given = {"leave_out": [3], "kernel": kernels.rbf(1.5), "noise_variance": 0.05, "starts": 6}
+    near = lood.search_query(X, y, begin="records", **given)
+    far = lood.search_query(X, y, begin="box", **given)
+    assert near.starts_recovered > far.starts_recovered
+    assert near.ratio > 0.999
+    with pytest.raises(InputError, match="begin must be box or records, but it is 'here'"):
+        lood.search_query(X, y, begin="here", **given)
+
+
 def test_queries_stay_in_the_box_and_seeds_repeat():
     X, y = problem()
     settings = {

@@ -83,6 +83,13 @@ def query(
         int, typer.Option(help="How many queries are asked together.", metavar="COUNT")
     ] = 1,
     starts: Annotated[int, typer.Option(help="From how many places.", metavar="COUNT")] = 8,
+    begin: Annotated[
+        str,
+        typer.Option(
+            help="Where starts are drawn from: box, or records (those the attacker knows).",
+            metavar="NAME",
+        ),
+    ] = "box",
     steps: Annotated[int, typer.Option(help="Steps of each start.", metavar="COUNT")] = 300,
     climb: Annotated[
         str,
@@ -135,6 +142,7 @@ def query(
         queries=queries,
         starts=starts,
         steps=steps,
+        begin=begin,
         climb=climb,
         method=method,
         box=_box(box),

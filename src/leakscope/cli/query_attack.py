@@ -61,6 +61,7 @@ def searched(
         prepared.target,
         **problem,
         queries=settings.queries,
+        begin=settings.begin,
         climb=settings.climb,
         method=settings.method,
         starts=settings.starts,

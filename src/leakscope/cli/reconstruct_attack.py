@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from leakscope.relu import Reconstruction
 
 SUMMARY = "Reconstruct training records from a trained network with one input."
-EPILOG = "Example: leakscope attack reconstruct network.npz --margin 1.0"
+EPILOG = "Example: leakscope attack reconstruct network.json --margin 1.0"
 
 
 def reconstruct(
     model: Annotated[
         Path,
         typer.Argument(
-            help="The network: .safetensors, .onnx, .npz (arrays w, b, v), .pt or .pth.",
+            help="The network: .safetensors, .onnx, .npz or .json (arrays w, b, v), .pt or .pth.",
             show_default=False,
         ),
     ],

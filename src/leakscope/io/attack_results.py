@@ -16,7 +16,7 @@ class QuerySettings(BaseModel):
     ----------
     queries, starts, steps
         How many queries together, from how many starts, with how many steps each.
-    climb, method
+    begin, climb, method
         As :func:`leakscope.lood.search_query` takes them.
     box
         Least and largest value of every feature, in the file's units; each feature's range over
@@ -36,6 +36,7 @@ class QuerySettings(BaseModel):
     queries: Annotated[int, Field(ge=1)] = 1
     starts: Annotated[int, Field(ge=1)] = 8
     steps: Annotated[int, Field(ge=1)] = 300
+    begin: Literal["box", "records"] = "box"
     climb: Literal["auto", "lood", "correlation"] = "auto"
     method: Literal["adam", "l-bfgs"] = "adam"
     box: tuple[float, float] | None = None

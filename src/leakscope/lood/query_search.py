@@ -31,6 +31,9 @@ FloatArray = NDArray[np.float64]
 # Arrays of (starts x queries) by records that a step may hold at once, with its derivative.
 ALIVE = 24
 
+# How far a start is moved from the record it was drawn at, as a share of the box's width.
+NEAR = 0.1
+
 
 @dataclass(frozen=True)
 class QuerySearch:
@@ -118,6 +121,7 @@ def search_query(
     climb: Literal["auto", "lood", "correlation"] = "auto",
     method: Literal["adam", "l-bfgs"] = "adam",
     starts: int = 8,
+    begin: Literal["box", "records"] = "box",
     steps: int = 300,
     step_size: float = 0.02,
     box: tuple[ArrayLike, ArrayLike] | None = None,
@@ -150,7 +154,11 @@ def search_query(
     method
         ``"adam"``, all starts at once, or ``"l-bfgs"``, one start after another.
     starts, steps
-        Starts are drawn uniformly from the box; each takes so many steps.
+        How many starts; each takes so many steps.
+    begin
+        Where they are drawn from: ``"box"``, uniformly, as in the paper, or ``"records"``: the
+        records that the attacker knows, moved a little.  Far from all records a stationary
+        kernel is flat, and there is nothing to climb.
     step_size
         Adam's first step, as a share of the box's width.
     box
@@ -191,7 +199,9 @@ def search_query(
         raise InputError(f"method must be adam or l-bfgs, but it is {method!r}.")
     followed = what_to_follow(climb, objective, len(group), queries, normalise_channels)
     low, high = checked_box(box, rows)
-    begin = as_key(random_state).generator().uniform(low, high, size=(starts, queries, features))
+    places = starting_points(
+        begin, rows, group, (low, high), (starts, queries), as_key(random_state)
+    )
     # JAX is imported when a search runs, and not by those who only audit.
     from leakscope.lood import box_ascent, recovery, search_objective
 
@@ -209,11 +219,11 @@ def search_query(
     with double_precision():
         if method == "adam":
             places, trace = box_ascent.adam(
-                resolved, followed, problem, begin, (low, high), steps=steps, step_size=step_size
+                resolved, followed, problem, places, (low, high), steps=steps, step_size=step_size
             )
         else:
             places, trace = box_ascent.l_bfgs(
-                resolved, followed, problem, begin, (low, high), steps=steps
+                resolved, followed, problem, places, (low, high), steps=steps
             )
         values = np.asarray(search_objective.lood(resolved, objective, problem, places))
         best = places[int(np.nanargmax(values))]
@@ -243,6 +253,27 @@ def search_query(
         ),
         trace=trace,
     )
+
+
+def starting_points(
+    begin: str,
+    rows: FloatArray,
+    group: NDArray[np.intp],
+    box: tuple[FloatArray, FloatArray],
+    shape: tuple[int, int],
+    key: Key,
+) -> FloatArray:
+    """(starts, queries, d) points of the box, or known records moved by a tenth of its width."""
+    low, high = box
+    generator = key.generator()
+    if begin == "box":
+        return generator.uniform(low, high, size=(*shape, rows.shape[1]))
+    if begin != "records":
+        raise InputError(f"begin must be box or records, but it is {begin!r}.")
+    known = np.setdiff1d(np.arange(len(rows)), group)
+    chosen = rows[generator.choice(known, size=shape)]
+    moved = chosen + NEAR * (high - low) * generator.standard_normal(chosen.shape)
+    return np.clip(moved, low, high)
 
 
 def checked_search(
