@@ -5,6 +5,7 @@
     python benchmarks/lasso_against_solver.py amp         # message passing against the solver
     python benchmarks/lasso_against_solver.py divergences # E12 and the three KLs, p = 1000
     python benchmarks/lasso_against_solver.py output      # Eq. (60), printed and corrected
+    python benchmarks/lasso_against_solver.py sizes       # what is finite p about it
 
 Standard errors are over datasets; z is (simulated - theory) / standard error.
 """
@@ -106,7 +107,7 @@ def _enough(rows: list[list[float]]) -> bool:
 
 
 def edge() -> None:
-    p, draws = 700, 8
+    p, draws = 500, 12
     print(f"p = {p}, {draws} draws\n\n| alpha | closed form | linear programme | ratio |")
     print("|---|---|---|---|")
     for alpha in (0.3, 0.5, 0.7):
@@ -159,7 +160,7 @@ def divergences(limit: float) -> None:
     head = "alpha | rho | lambda | sigma_eta | rho_hat/alpha | E12 simulated (z) | E12 | "
     head += "cw KL simulated (z) | corrected | printed (z) | joint simulated (z) | limit | pairs"
     print(f"| {head} |\n|" + "---|" * 13)
-    for alpha, rho, lam, noise in DIVERGENCE_POINTS:
+    for number, (alpha, rho, lam, noise) in enumerate(DIVERGENCE_POINTS):
         setting = LassoSetting(alpha, rho, 0.1, lam, noise)
         point = lasso.state_evolution(setting)
         both = lasso.overlap(point)
@@ -168,11 +169,11 @@ def divergences(limit: float) -> None:
             found = lasso.simulate(
                 setting,
                 coefficients=1000,
-                datasets=12,
-                noises=24,
-                neighbours=8,
+                datasets=16,
+                noises=16,
+                neighbours=6,
                 component_wise=True,
-                random_state=len(parts),
+                random_state=1000 * number + len(parts),
             )
             parts.append(found)
             pooled = {
@@ -210,7 +211,7 @@ def _pooled(parts: list) -> tuple[float, float]:
 
 def output() -> None:
     print("| lambda | V | simulated | Eq. (60), z | times 1 + V, z |\n|---|---|---|---|---|")
-    for lam in (0.5, 0.2, 0.1, 0.06):
+    for lam in (0.5, 0.2, 0.1):
         setting = LassoSetting(0.5, 0.1, 0.1, lam, 0.3, "output")
         found = lasso.simulate(
             setting, coefficients=1500, datasets=30, neighbours=25, random_state=2
@@ -227,11 +228,41 @@ def output() -> None:
         )
 
 
+def sizes() -> None:
+    """A record's removal: how far the refit moves, over what it would at a fixed support."""
+    lam = 0.1
+    print("| p | moved, refit over fixed support |\n|---|---|")
+    for p, count, each in ((200, 60, 10), (800, 20, 16), (3200, 4, 16)):
+        rows = []
+        for number, (X, y, _, rng) in enumerate(datasets(0.5, 0.1, 0.1, p, 1)):
+            if number == count:
+                break
+            whole = solve_lasso(X, y, lam).coef
+            part = X[:, whole != 0.0]
+            inverse = np.linalg.inv(part.T @ part)
+            residual = y - X @ whole
+            for m in rng.permutation(len(y))[:each]:
+                x = part[m]
+                leverage = x @ inverse @ x
+                fixed = np.sum((inverse @ x) ** 2) * (residual[m] / (1.0 - leverage)) ** 2
+                kept = np.arange(len(y)) != m
+                refit = solve_lasso(X[kept], y[kept], lam, start=whole).coef
+                rows.append([fixed, np.sum((refit - whole) ** 2)])
+        table = np.array(rows)
+        ratio = table[:, 1].sum() / table[:, 0].sum()
+        spread = np.std(table[:, 1] - ratio * table[:, 0]) / np.sqrt(len(table))
+        print(f"| {p} | {ratio:.3f} ± {spread / table[:, 0].mean():.3f} |", flush=True)
+
+
 if __name__ == "__main__":
-    chosen = sys.argv[1:] or ["states", "edge", "amp", "divergences", "output"]
-    for name in chosen:
-        if name == "divergences":
-            divergences(limit=600.0)
-        else:
-            {"states": states, "edge": edge, "amp": amp, "output": output}[name]()
+    parts = {
+        "states": states,
+        "edge": edge,
+        "amp": amp,
+        "divergences": lambda: divergences(limit=600.0),
+        "output": output,
+        "sizes": sizes,
+    }
+    for name in sys.argv[1:] or parts:
+        parts[name]()
         print()

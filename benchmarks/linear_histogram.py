@@ -1,12 +1,13 @@
 """Mixture over 2,000 designs against the histogram of 100,000 draws, both against a long run.
 
-    python benchmarks/linear_histogram.py [--only NAME] [--long 40000] [--repeats 20]
+    python benchmarks/linear_histogram.py [--only NAME] [--long 20000] [--repeats 10]
 
 Small versions of the three other data models in both conventions, on both sides of p = n and close
-to it.  The long run is a mixture over designs of its own, ``long`` of them.  A repetition's mixture
-has 2,000 fresh designs; its histograms are of 100,000 predictions of each kind, each from a design
-drawn among the repetitions' designs.  Errors are root mean squares against the long run, the bias
-beside them; the last column says which of the two has the smaller error.
+to it; ``fourier exact`` is the published series in exact arithmetic.  The long run is a mixture
+over designs of its own, ``long`` of them.  A repetition's mixture has 2,000 fresh designs; its
+histograms are of 100,000 predictions of each kind, each from a design drawn among the repetitions'
+designs.  Errors are root mean squares against the long run, the bias beside them; the last column
+says which of the two has the smaller error.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ def models() -> dict[str, linear.DataModel]:
             found[f"relu {convention} 20/{p}"] = linear.RandomRelu(
                 20, p, 100, convention=convention
             )
+    for p in (8, 12, 20, 40):
+        found[f"fourier exact 12/{p}"] = linear.FourierSeries(
+            12, p, times=64, convention="published", rounding=False
+        )
     return found
 
 
@@ -76,8 +81,8 @@ class World:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", action="append")
-    parser.add_argument("--long", type=int, default=40_000)
-    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--long", type=int, default=20_000)
+    parser.add_argument("--repeats", type=int, default=10)
     arguments = parser.parse_args()
     print("model | long run | mixture: bias, error | text histogram | published histogram | wins")
     for name, model in models().items():

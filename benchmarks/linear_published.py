@@ -18,7 +18,7 @@ import numpy as np
 from leakscope import linear
 from leakscope._numerics.keys import Key
 from leakscope.defences import scored_advantage
-from leakscope.laws import LawPair
+from leakscope.laws import LawPair, Normal, NormalMixture
 
 POINTS = {
     "2b": [110, 150, 200, 300, 500, 2000],
@@ -55,6 +55,16 @@ def pairs(figure: str, p: int, convention: str, records: int, designs: int) -> l
     ]
 
 
+def histogram(pair: LawPair, convention: str, seed: int) -> float:
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for law in (pair.member, pair.nonmember):
+        mixture = NormalMixture.of(law) if isinstance(law, Normal) else law
+        sigmas = rng.choice(mixture.sigmas, DRAWS, p=mixture.weights)
+        drawn.append(sigmas * rng.standard_normal(DRAWS))
+    return linear.histogram_advantage(*drawn, convention=convention)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("table", nargs="?")
@@ -78,16 +88,7 @@ def main() -> None:
                 if figure == "5b-exact" and convention == "text":
                     continue
                 found = pairs(figure, p, convention, arguments.records, arguments.designs)
-                bins = np.array(
-                    [
-                        linear.histogram_advantage(
-                            pair.member.sample(Key(j).child(0), DRAWS),
-                            pair.nonmember.sample(Key(j).child(1), DRAWS),
-                            convention=convention,
-                        )
-                        for j, pair in enumerate(found)
-                    ]
-                )
+                bins = np.array([histogram(pair, convention, j) for j, pair in enumerate(found)])
                 mix = np.array([scored_advantage(pair, designs=designs).value for pair in found])
                 error = bins.std(ddof=1) / np.sqrt(len(bins))
                 line += ["|", f"{bins.mean():.3f}±{error:.3f}", f"{mix.mean():.3f}"]

@@ -47,7 +47,7 @@ from leakscope.experiments.tangents import tangent_products
 from leakscope.io.cells import open_cells
 from leakscope.laws import LawPair, Normal
 
-NOISES = (0.01, 0.05, 0.2, 0.5, 1.0)
+NOISES = (0.001, 0.01, 0.05, 0.2, 1.0)
 CHOSEN_AT = 0.05
 SEED = 7
 
@@ -134,8 +134,9 @@ def row(name: str, predicted, measured, low, high) -> None:
     p, s = found.pearson, found.spearman
     print(
         f"  {name:34s} {np.mean(predicted):8.3f} {np.mean(measured):8.3f}   "
-        f"{p.value:5.2f} [{p.low:5.2f}, {p.high:5.2f}]  {s.value:5.2f} [{s.low:5.2f}, {s.high:5.2f}]"
-        f"  {100 * found.outside:4.0f}%  {found.slope:8.3g}",
+        f"{p.value:5.2f} [{p.low:5.2f}, {p.high:5.2f}]  "
+        f"{s.value:5.2f} [{s.low:5.2f}, {s.high:5.2f}]  "
+        f"{100 * found.outside:4.0f}%  {found.slope:8.3g}",
         flush=True,
     )
 
@@ -205,11 +206,12 @@ class Study:
     def report(self) -> None:
         o, rows, n = self.options, self.records, len(self.y)
         print(
-            f"\n== {self.activation}, {o.depth} layers of {o.width}, SGD {self.trainer.learning_rate:g} "
-            f"momentum 0.9, {o.epochs} epochs of batches of {o.batch}; {n} records, "
-            f"{len(rows)} checked, {o.models} models with and {o.models} without each ==\n"
-            f"final losses (half the mean square; labels +-1): median {np.median(self.losses):.2g}, "
-            f"95% below {np.quantile(self.losses, 0.95):.2g}\n"
+            f"\n== {self.activation}, {o.depth} layers of {o.width}, SGD "
+            f"{self.trainer.learning_rate:g} momentum 0.9, {o.epochs} epochs of "
+            f"batches of {o.batch}; {n} records, {len(rows)} checked, {o.models} models "
+            f"with and {o.models} without each ==\n"
+            f"final losses (half the mean square; labels +-1): median "
+            f"{np.median(self.losses):.2g}, 95% below {np.quantile(self.losses, 0.95):.2g}\n"
             f"std. deviation of answers over models: with {self.sigma[0]:.3f}, without "
             f"{self.sigma[1]:.3f}"
         )
@@ -334,7 +336,7 @@ def main() -> None:
     parser.add_argument("--paper", action="store_true", help="10 x 1024, n 1000, 90 records, 50+50")
     for name, value in (("n", 200), ("pool", 2), ("width", 128), ("depth", 3), ("records", 16)):
         parser.add_argument(f"--{name}", type=int, default=value)
-    for name, value in (("models", 48), ("models-per-cell", 24), ("epochs", 50), ("batch", 32)):
+    for name, value in (("models", 24), ("models-per-cell", 24), ("epochs", 15), ("batch", 32)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--chunk", type=int, default=8, help="records between looks at the clock")
     parser.add_argument("--baseline-models", type=int, default=4)
@@ -347,7 +349,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.paper:
         given = {"n": 1000, "pool": 1, "width": 1024, "depth": 10, "records": 90, "models": 50}
-        given |= {"models_per_cell": 50, "batch": 128, "chunk": 10}
+        given |= {"models_per_cell": 50, "epochs": 50, "batch": 128, "chunk": 10}
         for name, value in given.items():
             if getattr(options, name) == parser.get_default(name):
                 setattr(options, name, value)

@@ -178,6 +178,7 @@ def test_a_large_lambda_gives_zero() -> None:
         ({"l2": -1.0}, "l2 must be"),
         ({"start": np.zeros(1)}, "start must be 3"),
         ({"X": np.full((5, 3), np.nan)}, "row 0, column 0"),
+        ({"X": np.diag([1.0, np.inf, -np.inf, 0.0, 0.0])[:, :3]}, "row 1, column 1"),
         ({"X": np.zeros(5)}, "table"),
     ],
 )

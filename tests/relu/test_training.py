@@ -49,11 +49,11 @@ def slow_descent(
 @pytest.mark.parametrize(
     "plan",
     [
-        TrainingPlan(width=8, steps=30, initial_scale=0.3, flow_steps=0, check_every=30),
+        TrainingPlan(width=8, steps=12, initial_scale=0.3, flow_steps=0, check_every=12),
         TrainingPlan(
-            width=8, steps=30, initial_scale=0.3, flow_steps=0, loss="logistic", check_every=30
+            width=8, steps=12, initial_scale=0.3, flow_steps=0, loss="logistic", check_every=12
         ),
-        TrainingPlan(width=8, steps=30, initial_scale=0.3, weight_decay=0.02, check_every=30),
+        TrainingPlan(width=8, steps=12, initial_scale=0.3, weight_decay=0.02, check_every=12),
     ],
     ids=["exponential", "logistic", "decay"],
 )
@@ -61,7 +61,7 @@ def test_the_span_gives_what_the_whole_space_gives(plan: TrainingPlan) -> None:
     x, y = SphereData(12).training_sets(1, 4, random_state=3)
     trained = train(x, y, plan, random_state=1)
     with double_precision():
-        w, b, v = slow_descent(x[0], y[0], plan, trained.seeds[0], 30)
+        w, b, v = slow_descent(x[0], y[0], plan, trained.seeds[0], 12)
     network = trained.network(0)
     assert network.w == pytest.approx(w, rel=1e-9, abs=1e-11)
     assert network.b == pytest.approx(b, rel=1e-9, abs=1e-11)
@@ -85,9 +85,9 @@ def test_training_ends_near_a_kkt_point(loss: Any) -> None:
 
 
 def test_a_batch_is_the_same_as_one_after_another() -> None:
-    x, y = SphereData(30).training_sets(5, 6, random_state=0)
-    plan = TrainingPlan(width=20, steps=1500, flow_steps=300)
-    together = train(x, y, plan, random_state=0, batch=5)
+    x, y = SphereData(30).training_sets(4, 6, random_state=0)
+    plan = TrainingPlan(width=20, steps=400, flow_steps=100, check_every=100)
+    together = train(x, y, plan, random_state=0, batch=4)
     alone = train(x, y, plan, random_state=0, batch=2)
     assert together.margins == pytest.approx(alone.margins, rel=1e-6)
     assert together.history.stationarity.shape == alone.history.stationarity.shape

@@ -39,7 +39,7 @@ class LassoChoice:
     >>> from leakscope.lasso import LassoSetting
     >>> found = optimal_noise(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.0))
     >>> found.met, found.divergence, round(found.sigma_eta, 4)
-    (True, 'joint', 0.1871)
+    (True, 'joint', 0.2129)
     """
 
     goal: Goal
@@ -79,7 +79,7 @@ def optimal_noise(setting: LassoSetting, *, divergence: Divergence = "joint") ->
     >>> from leakscope.lasso import LassoSetting
     >>> setting = LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.0, mechanism="output")
     >>> round(optimal_noise(setting).sigma_eta, 4)
-    0.1513
+    0.1914
     """
     _one(setting)
 
@@ -103,7 +103,7 @@ def least_error(
     >>> setting = LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.0)
     >>> found = least_error(setting, 0.05)
     >>> found.met, round(found.sigma_eta, 4), round(found.onavg_kl, 4)
-    (True, 0.2172, 0.05)
+    (True, 0.2424, 0.05)
     >>> least_error(setting, 0.001).met
     False
     """
@@ -131,7 +131,7 @@ def least_kl(
     >>> setting = LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0, mechanism="output")
     >>> found = least_kl(setting, 0.15)
     >>> round(found.generalization_error, 4), round(found.onavg_kl, 4)
-    (0.15, 0.0504)
+    (0.15, 0.051)
     """
     _positive(error_at_most, "error_at_most")
     return _constrained(

@@ -63,7 +63,7 @@ def worst_case_epsilon(
     >>> found = worst_case_epsilon(100, lam=1.0, sigma_eta=0.5, l2=50.0, clip_norm=1.0,
     ...                            clip_label=1.0)
     >>> round(found.sensitivity, 4), round(found.epsilon, 3)
-    (0.0683, 0.479)
+    (0.0683, 0.478)
     """
     if not (math.isfinite(sigma_eta) and sigma_eta > 0.0):
         raise InputError(f"sigma_eta must be above zero and finite, but it is {sigma_eta!r}.")

@@ -5,7 +5,15 @@ from leakscope.experiments.attacks import likelihood_ratio, loss_threshold, rela
 from leakscope.experiments.cells import Cell, Found, Progress, run_cells
 from leakscope.experiments.checks import Check, counted, threshold_for
 from leakscope.experiments.cluster import cluster_client
+from leakscope.experiments.density_adversary import cross_fitted_scores
 from leakscope.experiments.influence_functions import Influence, influence_functions
+from leakscope.experiments.membership_experiment import (
+    ConditionalExperiment,
+    SampledExperiment,
+    data_model_experiment,
+    fitted_experiment,
+    gaussian_design_experiment,
+)
 from leakscope.experiments.memorisation import (
     Contrast,
     SubsetModels,
@@ -19,6 +27,7 @@ from leakscope.experiments.network_training import (
     parameters_at,
 )
 from leakscope.experiments.networks import ConvolutionalNetwork, DenseNetwork
+from leakscope.experiments.out_of_core import OutOfCoreAudit, audit_out_of_core
 from leakscope.experiments.own_training import FunctionTrainer, load_trainer
 from leakscope.experiments.posterior_draws import RecordLaws, check_records, posterior_draws
 from leakscope.experiments.prediction_difference import (
@@ -32,6 +41,7 @@ from leakscope.experiments.retraining import (
     RetrainingPlan,
     retrain,
 )
+from leakscope.experiments.simulation import Simulated, SimulationPlan, simulate
 from leakscope.experiments.trac_in import TracIn, trac_in
 
 __all__ = [
@@ -39,6 +49,7 @@ __all__ = [
     "Agreement",
     "Cell",
     "Check",
+    "ConditionalExperiment",
     "Contrast",
     "ConvolutionalNetwork",
     "DenseNetwork",
@@ -46,22 +57,31 @@ __all__ = [
     "FunctionTrainer",
     "Influence",
     "NetworkTrainer",
+    "OutOfCoreAudit",
     "PredictionDifference",
     "Progress",
     "RecordLaws",
     "Retrained",
     "RetrainedRecord",
     "RetrainingPlan",
+    "SampledExperiment",
+    "Simulated",
+    "SimulationPlan",
     "SubsetModels",
     "SubsetPlan",
     "TracIn",
     "TrainedAnswers",
     "Trainer",
     "agreement",
+    "audit_out_of_core",
     "check_records",
     "choose_records",
     "cluster_client",
     "counted",
+    "cross_fitted_scores",
+    "data_model_experiment",
+    "fitted_experiment",
+    "gaussian_design_experiment",
     "influence_functions",
     "likelihood_ratio",
     "load_trainer",
@@ -72,6 +92,7 @@ __all__ = [
     "relative",
     "retrain",
     "run_cells",
+    "simulate",
     "threshold_for",
     "trac_in",
     "train_subsets",

@@ -188,7 +188,8 @@ def _gauss_newton(
     own = linalg.cho_solve(factor, matrix).reshape(n, size, n, size)
     blocks = np.eye(size) - np.einsum("iaib->iab", own)
     freed = np.linalg.solve(np.swapaxes(blocks, 1, 2), residual[:, :, None])[:, :, 0]
-    return tuple(np.einsum("iaqb,ia->iqb", smoother, r) for r in (residual, freed))  # type: ignore[return-value]
+    first, whole = (np.einsum("iaqb,ia->iqb", smoother, r) for r in (residual, freed))
+    return first, whole
 
 
 def _hessian(
@@ -227,7 +228,10 @@ def _compiled(network: Any, iterations: int) -> Any:
     import jax
     import jax.numpy as jnp
     from jax.flatten_util import ravel_pytree
-    from jax.scipy.sparse.linalg import cg
+    from jax.scipy.sparse import linalg as iterative
+
+    # JAX's own conjugate gradients, which carry no types.
+    solve: Any = iterative.cg
 
     def solved(parameters: Any, rows: Any, targets: Any, query: Any, damping: Any) -> Any:
         flat, unravel = ravel_pytree(parameters)
@@ -240,7 +244,7 @@ def _compiled(network: Any, iterations: int) -> Any:
             return jax.jvp(jax.grad(loss), (flat,), (vector,))[1] + damping * vector
 
         def one(wanted: Any) -> Any:
-            solution, _ = cg(product, wanted, tol=0.01 * LARGEST_RESIDUAL, maxiter=iterations)
+            solution, _ = solve(product, wanted, tol=0.01 * LARGEST_RESIDUAL, maxiter=iterations)
             back = product(solution)
             missed = jnp.linalg.norm(back - wanted) / jnp.linalg.norm(wanted)
             # J_i v for every record, then l_i' v = residual_i . J_i v.

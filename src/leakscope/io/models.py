@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import zipfile
 from collections.abc import Callable, Mapping
@@ -46,7 +47,7 @@ class NetworkArrays:
 
 
 def read_network(path: str | Path) -> NetworkArrays:
-    """Read .safetensors, .onnx, .npz (arrays w, b and v) or a torch state_dict (.pt, .pth).
+    """Read .safetensors, .onnx, .npz or .json (arrays w, b, v), or a state_dict (.pt, .pth).
 
     Examples
     --------
@@ -104,6 +105,19 @@ def _read_npz(path: Path) -> NetworkArrays:
     return _from_names(path, arrays)
 
 
+def _read_json(path: Path) -> NetworkArrays:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError("it holds no object")
+        arrays = {str(name): np.asarray(value) for name, value in content.items()}
+    except ValueError as error:
+        raise InputError(
+            f"{path} is not a JSON object of arrays of numbers ({_line(error)})."
+        ) from error
+    return _from_names(path, arrays)
+
+
 def _read_safetensors(path: Path) -> NetworkArrays:
     try:
         from safetensors import SafetensorError
@@ -153,6 +167,7 @@ READERS: dict[str, Callable[[Path], NetworkArrays]] = {
     ".safetensors": _read_safetensors,
     ".onnx": _read_onnx,
     ".npz": _read_npz,
+    ".json": _read_json,
     ".pt": _read_state_dict,
     ".pth": _read_state_dict,
 }

@@ -23,7 +23,10 @@ def checked_data(X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
             f"y must be {design.shape[0]} labels, one for each row of X, but its shape is "
             f"{labels.shape}."
         )
-    if not np.isfinite(design.sum()) and not np.all(np.isfinite(design)):
+    with np.errstate(all="ignore"):
+        total = design.sum()
+    # a sum reads X once and makes no copy; only where it is not finite is a closer look needed
+    if not np.isfinite(total) and not np.all(np.isfinite(design)):
         row, column = np.argwhere(~np.isfinite(design))[0]
         raise InputError(f"X has a value that is not finite at row {row}, column {column}.")
     if not np.all(np.isfinite(labels)):

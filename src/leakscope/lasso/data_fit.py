@@ -247,7 +247,7 @@ def _cross_validate(
     Each fold's fit has its own leave-one-out residuals, so both speak of the same, smaller, fit;
     lambda shrinks with the records that are left.
     """
-    n, p = design.shape
+    n = design.shape[0]
     order = key.generator().permutation(n)
     square, predicted = np.empty(n), 0.0
     for held in np.array_split(order, folds):

@@ -25,7 +25,7 @@ class FixedPointDerivative:
     >>> from leakscope.lasso import LassoSetting, fixed_point_derivative, state_evolution
     >>> found = state_evolution(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.3))
     >>> round(float(fixed_point_derivative(found, "sigma_eta").error), 4)
-    -0.0174
+    -0.0054
     """
 
     parameter: Parameter
@@ -46,7 +46,7 @@ def fixed_point_derivative(found: FixedPoint, parameter: Parameter) -> FixedPoin
     >>> from leakscope.lasso import LassoSetting, fixed_point_derivative, state_evolution
     >>> found = state_evolution(LassoSetting(0.5, 0.1, 0.1, lam=[0.3, 1.0], sigma_eta=0.0))
     >>> fixed_point_derivative(found, "lam").error.round(3).tolist()
-    [0.048, 0.044]
+    [0.114, 0.039]
     """
     if parameter not in get_args(Parameter):
         raise InputError(

@@ -27,7 +27,7 @@ def law_over_data(point: FixedPoint, coefficient: ArrayLike, noise: ArrayLike) -
     >>> from leakscope.lasso import LassoSetting, law_over_data, state_evolution
     >>> point = state_evolution(LassoSetting(0.5, 0.3, 0.1, lam=0.5, sigma_eta=0.1))
     >>> law_over_data(point, [0.0, 2.1796], [0.3579, -0.0079]).atom.round(4).tolist()
-    [0.5815, 0.0327]
+    [0.7218, 0.0846]
     """
     _require_objective(point)
     location = np.asarray(coefficient) - point.scale * np.asarray(noise)
@@ -82,7 +82,7 @@ def neighbouring_laws(
     >>> point = state_evolution(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.5))
     >>> pair = neighbouring_laws(point, location=[0.0, 2.0], shift=0.05)
     >>> advantage(pair).round(4).tolist()
-    [0.003, 0.0071]
+    [0.0026, 0.016]
     >>> pair.provenance.adjacency
     'replaced'
     """

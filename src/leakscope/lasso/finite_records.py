@@ -30,7 +30,7 @@ def cw_onavg_kl_at(found: Overlap, records: ArrayLike) -> FloatArray:
     >>> from leakscope.lasso import LassoSetting, cw_onavg_kl_at, overlap, state_evolution
     >>> both = overlap(state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.0, 0.5)))
     >>> cw_onavg_kl_at(both, [50, 500, 1e9]).round(4).tolist()
-    [0.0758, 0.0759, 0.0759]
+    [0.0772, 0.0771, 0.0771]
     """
     setting = found.fixed_point.setting
     n = np.asarray(records, dtype=np.float64)

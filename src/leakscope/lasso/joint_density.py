@@ -31,7 +31,7 @@ def log_density(
     >>> from leakscope.lasso import log_density
     >>> X, y = np.array([[1.0, 0.5], [0.0, 1.0]]), np.array([1.0, 0.2])
     >>> round(log_density(X, y, np.array([0.3, 0.0]), lam=0.5, sigma_eta=0.4), 4)
-    -0.5171
+    -0.9352
     """
     _check(sigma_eta)
     support = beta != 0.0

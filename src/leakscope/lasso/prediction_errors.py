@@ -28,9 +28,9 @@ class PredictionErrors:
     >>> objective = prediction_errors(state_evolution(setting))
     >>> output = prediction_errors(state_evolution(setting.change(mechanism="output")))
     >>> round(float(objective.generalization_error), 4), round(float(objective.ratio), 4)
-    (0.0953, 1.0661)
+    (0.0955, 1.0663)
     >>> round(float(output.generalization_error), 4), round(float(output.ratio), 4)
-    (0.1882, 1.0136)
+    (0.1893, 1.0136)
     """
 
     generalization_error: FloatArray
@@ -56,7 +56,7 @@ def prediction_errors(point: FixedPoint) -> PredictionErrors:
     >>> from leakscope.lasso import LassoSetting, prediction_errors, state_evolution
     >>> point = state_evolution(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=[0.0, 0.5]))
     >>> prediction_errors(point).training_error.round(4).tolist()
-    [0.0955, 0.0877]
+    [0.0967, 0.0877]
     """
     setting = point.setting
     added = np.zeros(setting.shape)

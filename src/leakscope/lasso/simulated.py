@@ -24,6 +24,10 @@ from leakscope.lasso.solver import solve_lasso, solve_lasso_many
 FloatArray = NDArray[np.float64]
 
 
+# Noises that locate a coordinate, for each noise under which neighbours are refitted.
+_LOCATING = 4
+
+
 class Estimate(NamedTuple):
     """A mean over datasets and its standard error."""
 
@@ -270,9 +274,7 @@ def _under_objective(setting: LassoSetting, data: _Data, noises: int, cw: bool, 
         )
         scale = 1.0 / (n / p - row[2])
         field = _fields(X, y, betas, eta, scale)
-        location = field.mean(axis=1)
-        spread = float(np.sqrt(field.var(axis=1, ddof=1).mean()))
-        weight = information(location / spread, np.full(p, lam * scale / spread))[0] / spread**2
+        weight = _weights(X, y, lam, sigma, scale, _LOCATING * noises, key.child(1))
         for index in range(rows.size):
             other_X, other_y = data.neighbour(index)
             again = _refits(other_X, other_y, lam, eta)
@@ -294,6 +296,25 @@ def _refits(X: FloatArray, y: FloatArray, lam: float, eta: FloatArray) -> FloatA
             "lam, lower sigma_eta or take more coefficients."
         )
     return np.stack([solution.coef for solution in found], axis=1)
+
+
+def _weights(
+    X: FloatArray, y: FloatArray, lam: float, sigma: float, scale: float, noises: int, key: Key
+) -> FloatArray:
+    """Fisher information about its location of each coordinate's law over the noise, (p,).
+
+    Locations are means over fresh noises.  Their error biases the information by a term in
+    1/noises, which twice the value from all noises less the mean of two halves' removes.
+    """
+    eta = key.generator().normal(0.0, sigma, (X.shape[1], noises))
+    field = _fields(X, y, _refits(X, y, lam, eta), eta, scale)
+    spread = float(np.sqrt(field.var(axis=1, ddof=1).mean()))
+    theta = np.full(X.shape[1], lam * scale / spread)
+
+    def at(part: FloatArray) -> FloatArray:
+        return information(part.mean(axis=1) / spread, theta)[0] / spread**2
+
+    return np.asarray(2.0 * at(field) - 0.5 * (at(field[:, ::2]) + at(field[:, 1::2])))
 
 
 def _fields(

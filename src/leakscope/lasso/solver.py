@@ -296,7 +296,7 @@ def _stalled(
             return refined
     if pool.l2 == 0.0 and np.any(eta) and n * p <= PROGRAMME_ENTRIES:
         edge = stability_programme(pool.design, eta)
-        if edge.edge > lam:
+        if edge.lower > lam:
             return _unbounded(problem, edge.direction)
     return LassoSolution(end.coef, worst, "not_converged", support, problem.factorizations)
 

@@ -26,7 +26,7 @@ def stability_edge(alpha: ArrayLike) -> FloatArray:
     --------
     >>> from leakscope.lasso import stability_edge
     >>> stability_edge([0.3, 0.5, 0.8, 1.0]).round(4).tolist()
-    [1.3796, 1.0633, 0.6268, 0.0]
+    [1.4146, 1.0633, 0.5963, 0.0]
     """
     value = np.asarray(alpha, dtype=np.float64)
     if not np.all(value > 0.0):

@@ -123,8 +123,8 @@ def data_model_law_pair(
     >>> from leakscope.linear import LatentSpace, data_model_law_pair
     >>> model = LatentSpace(n=20, p=60, latent=4)
     >>> pair = data_model_law_pair(model, model.query(1), designs=50, random_state=2)
-    >>> pair.nonmember.components
-    50
+    >>> pair.nonmember.components  # eight of each design
+    400
     """
     sides, settled = design_moments(model, query, designs=designs, random_state=random_state)
     extra = (0.0, 0.0) if noise is None else noise.variances()

@@ -63,24 +63,41 @@ class LatentSpace(DataModel):
         """Of x0'X^+ y given Z and U: variance ||Z'w||^2/d + sigma^2 ||w||^2.
 
         What x0 has outside the span of W may be rotated there, since U is as likely rotated: a
-        design answers for 8 such records.
+        design answers for 8 such records.  Where x0 has nothing there (``"published"``) it
+        replaces one row after the other.
         """
         loadings, positions = query.fixed[:, :-1], self._positions(query, generator)
         latent = generator.standard_normal((self.n, self.latent))
         rows = latent @ loadings.T + generator.standard_normal((self.n, self.p))
         nonmember = self._moments(latent, query, prediction_weights(rows, positions))
-        if self.convention == "text" and self.p >= self.n:
+        if self.convention == "published":
+            return self._relabelled(query, latent, rows), nonmember
+        if self.p >= self.n:
             return np.full(nonmember.shape, self.label_variance(query)), nonmember
-        if self.convention == "text":
-            latent[0] = query.features
+        latent[0] = query.features
         member = np.empty_like(nonmember)
         for k in range(positions.shape[1]):
             rows[0] = positions[:, k]
             weights = prediction_weights(rows, positions[:, k : k + 1])
             member[:, k : k + 1] = self._moments(latent, query, weights)
-            if self.convention == "text":
-                member[1, k] += self.sigma**2 * weights[0, 0]
+            member[1, k] += self.sigma**2 * weights[0, 0]
         return member, nonmember
+
+    def _relabelled(self, query: Query, latent: FloatArray, rows: FloatArray) -> FloatArray:
+        """A member whose row of X is replaced and whose label is not, for several rows.
+
+        A model that interpolates repeats the label that stands in the replaced row.
+        """
+        if self.p >= self.n:
+            spread = (latent**2).sum(axis=1) / self.latent + self.sigma**2
+            return np.stack([spread, latent @ query.features / self.latent])
+        x0 = query.fixed[:, -1:]
+        found = []
+        for k in range(min(_POSITIONS, self.n)):
+            replaced = rows.copy()
+            replaced[k] = x0[:, 0]
+            found.append(self._moments(latent, query, prediction_weights(replaced, x0)))
+        return np.concatenate(found, axis=1)
 
     def _positions(self, query: Query, generator: np.random.Generator) -> FloatArray:
         """(p, K) records as likely as x0."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leakscope._numerics.keys import Key, as_key
+from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.laws import Assumption
 from leakscope.linear.data_model import (
@@ -88,6 +89,16 @@ class RandomRelu(DataModel):
             member[:, k : k + 1] = self._moments(latent, records[:, k : k + 1], weights)
             member[1, k] += self.sigma**2 * weights[0, 0]
         return member, nonmember
+
+    def draw(self, query: Query, designs: int, key: Key) -> tuple[FloatArray, FloatArray]:
+        """As for every model, once it is clear that V fits into memory."""
+        height = self.n + _POSITIONS if self.convention == "published" else self.dim
+        require_memory(
+            8 * (2 * height * self.p + self.n * (self.p + self.dim)),
+            f"A {height} x {self.p} matrix of random directions",
+            "use fewer features or a smaller dim",
+        )
+        return super().draw(query, designs, key)
 
     def _permuted(self, z0: FloatArray, generator: np.random.Generator) -> FloatArray:
         order = generator.permuted(np.tile(z0, (_POSITIONS, 1)), axis=1)

@@ -8,12 +8,15 @@ the same number as [K M^{-1}]_ii, and
 
 so that :mod:`leakscope.lood.identities` gives every record's laws from d x d algebra.  Two passes
 over the records in blocks: one for A and Phi^T y, one for h and a; memory d^2 and one block beside
-the answers, and Phi may be a memory-mapped array of millions of rows.
+the answers, and Phi may be a memory-mapped array of millions of rows.  The two passes' arithmetic on
+a block is `feature_sums` and `FeatureRegression.leverages`, which the out-of-core audit of
+``leakscope.experiments`` shares.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -73,58 +76,127 @@ def audit_features(phi: ArrayLike, y: ArrayLike, noise_variance: float) -> Leave
     require_positive(noise_variance, "noise_variance")
     outputs = targets.reshape(count, -1)
     require_memory(
-        8 * (3 * width * width + count * (12 + 4 * outputs.shape[1])) + 4 * BLOCK_BYTES,
+        8 * (4 * width * width + count * (18 + 5 * outputs.shape[1])) + 4 * BLOCK_BYTES,
         f"the audit of {count} records in {width} features",
         "use fewer features or records",
     )
-    gram, product = np.zeros((width, width)), np.zeros((width, outputs.shape[1]))
+    sums = FeatureSums.none(width, outputs.shape[1])
     for start, block in blocks(rows):
-        gram += block.T @ block
-        product += block.T @ outputs[start : start + len(block)]
-    norm = float(np.linalg.norm(gram, 1)) + noise_variance
-    gram[np.diag_indices(width)] += noise_variance
-    try:
-        lower = linalg.cholesky(gram, lower=True, overwrite_a=True)
-    except linalg.LinAlgError as error:
-        raise InputError(
-            f"noise_variance {noise_variance:g} is too small beside these features for float64 "
-            f"({error}): raise it, or scale the features down."
-        ) from error
-    beta = linalg.cho_solve((lower, True), product)
-    leverage, reach = np.empty(count), np.empty(count)
-    a = np.empty((count, outputs.shape[1]))
-    for start, block in blocks(rows):
-        stop = start + len(block)
-        half = linalg.solve_triangular(lower, block.T, lower=True)
-        leverage[start:stop] = np.einsum("ij,ij->j", half, half)
-        whole = linalg.solve_triangular(lower, half, lower=True, trans="T", overwrite_b=True)
-        reach[start:stop] = np.einsum("ij,ij->j", whole, whole)
-        a[start:stop] = (outputs[start:stop] - block @ beta) / noise_variance
-    empty = np.flatnonzero(leverage <= 0.0)
-    if empty.size:
-        raise InputError(f"the features of the record in row {empty[0]} are all zero.")
-    complement = np.maximum(1.0 - leverage, EPS)
-    # A change E of A changes h_i by at most ||E|| ||A^{-1} phi_i||^2 and phi_i . beta by at most
-    # ||E|| ||A^{-1} phi_i|| ||beta||.
-    error_gram = ERROR_SHARE * EPS * norm
-    error_h = error_gram * reach + EPS * leverage
-    fitted = np.linalg.norm(outputs, axis=1) + noise_variance * np.linalg.norm(a, axis=1)
-    error_fit = error_gram * np.sqrt(reach) * np.linalg.norm(beta) + EPS * fitted
-    found = Leverages(
-        leverage=leverage,
-        m=complement / noise_variance,
-        a=a,
-        relative_error_h=error_h / leverage,
-        relative_error_m=(error_h + EPS) / complement,
-        error_a=error_fit / noise_variance,
-    )
-    return laws_from_leverages(
-        found,
-        targets,
-        noise_variance=noise_variance,
-        condition_number=norm / noise_variance,
-        route="features",
-    )
+        sums = sums + feature_sums(block, outputs[start : start + len(block)])
+    regression = FeatureRegression.of(sums, noise_variance)
+    parts = [
+        regression.leverages(block, outputs[start : start + len(block)], first_row=start)
+        for start, block in blocks(rows)
+    ]
+    joined = {
+        field.name: np.concatenate([getattr(part, field.name) for part in parts])
+        for field in fields(Leverages)
+    }
+    return regression.laws(Leverages(**joined), targets)
+
+
+@dataclass(frozen=True)
+class FeatureSums:
+    """What the first pass adds up: Phi^T Phi (d, d) and Phi^T y (d, C), over ``records``."""
+
+    gram: FloatArray
+    product: FloatArray
+    records: int
+
+    @classmethod
+    def none(cls, width: int, outputs: int) -> FeatureSums:
+        """The sums over no record."""
+        return cls(np.zeros((width, width)), np.zeros((width, outputs)), 0)
+
+    def __add__(self, other: FeatureSums) -> FeatureSums:
+        return FeatureSums(
+            self.gram + other.gram, self.product + other.product, self.records + other.records
+        )
+
+
+def feature_sums(block: FloatArray, outputs: FloatArray) -> FeatureSums:
+    """The sums over one block of features, (b, d), and its targets, (b, C)."""
+    return FeatureSums(block.T @ block, block.T @ outputs, len(block))
+
+
+@dataclass(frozen=True)
+class FeatureRegression:
+    """The factorised problem, from which the second pass answers for any block of records.
+
+    Attributes
+    ----------
+    lower
+        (d, d) Cholesky factor of A.
+    beta
+        (d, C) coefficients.
+    norm
+        ||A||_1.
+    noise_variance
+        s2.
+    """
+
+    lower: FloatArray
+    beta: FloatArray
+    norm: float
+    noise_variance: float
+
+    @classmethod
+    def of(cls, sums: FeatureSums, noise_variance: float) -> FeatureRegression:
+        """Factorise A; the sums are left as they are."""
+        norm = float(np.linalg.norm(sums.gram, 1)) + noise_variance
+        gram = sums.gram.copy()
+        gram[np.diag_indices(len(gram))] += noise_variance
+        try:
+            lower = linalg.cholesky(gram, lower=True, overwrite_a=True)
+        except linalg.LinAlgError as error:
+            raise InputError(
+                f"noise_variance {noise_variance:g} is too small beside these features for float64 "
+                f"({error}): raise it, or scale the features down."
+            ) from error
+        beta = linalg.cho_solve((lower, True), sums.product)
+        return cls(lower, beta, norm, float(noise_variance))
+
+    @property
+    def condition_number(self) -> float:
+        """An upper estimate of A's."""
+        return self.norm / self.noise_variance
+
+    def leverages(self, block: FloatArray, outputs: FloatArray, *, first_row: int = 0) -> Leverages:
+        """Leverage, residual and errors of the records of one block, (b, d) and (b, C)."""
+        half = linalg.solve_triangular(self.lower, block.T, lower=True)
+        leverage = np.einsum("ij,ij->j", half, half)
+        whole = linalg.solve_triangular(self.lower, half, lower=True, trans="T", overwrite_b=True)
+        reach = np.einsum("ij,ij->j", whole, whole)
+        a = (outputs - block @ self.beta) / self.noise_variance
+        empty = np.flatnonzero(leverage <= 0.0)
+        if empty.size:
+            row = first_row + int(empty[0])
+            raise InputError(f"the features of the record in row {row} are all zero.")
+        complement = np.maximum(1.0 - leverage, EPS)
+        # A change E of A changes h_i by at most ||E|| ||A^{-1} phi_i||^2 and phi_i . beta by at
+        # most ||E|| ||A^{-1} phi_i|| ||beta||.
+        error_gram = ERROR_SHARE * EPS * self.norm
+        error_h = error_gram * reach + EPS * leverage
+        fitted = np.linalg.norm(outputs, axis=1) + self.noise_variance * np.linalg.norm(a, axis=1)
+        error_fit = error_gram * np.sqrt(reach) * np.linalg.norm(self.beta) + EPS * fitted
+        return Leverages(
+            leverage=leverage,
+            m=complement / self.noise_variance,
+            a=a,
+            relative_error_h=error_h / leverage,
+            relative_error_m=(error_h + EPS) / complement,
+            error_a=error_fit / self.noise_variance,
+        )
+
+    def laws(self, found: Leverages, targets: FloatArray) -> LeaveOneOut:
+        """The laws of the records whose leverages these are; targets (b,) or (b, C)."""
+        return laws_from_leverages(
+            found,
+            targets,
+            noise_variance=self.noise_variance,
+            condition_number=self.condition_number,
+            route="features",
+        )
 
 
 @runtime_checkable

@@ -171,10 +171,21 @@ def _gaps(samples: _Samples, runs: list[tuple[int, int]]) -> list[tuple[int, int
     at, before = 0, None
     for run in [*runs, None]:
         begin = len(samples.x) - 1 if run is None else run[0]
-        if begin > at:
+        if begin > at and not _meets_inside(samples, at, begin, before, run):
             gaps.append((at, begin, before, run))
         at, before = (begin if run is None else run[1]), run
     return gaps
+
+
+def _meets_inside(
+    samples: _Samples, first: int, last: int, left: Any, right: Any, width: float = 1e-7
+) -> bool:
+    """Whether a gap is narrow and its two lines meet in it, so that more queries tell no more."""
+    if left is None or right is None:
+        return False
+    low, high = float(samples.x[first]), float(samples.x[last])
+    narrow = np.arctan(high) - np.arctan(low) <= width
+    return bool(narrow and low <= _meeting(samples, left, right) <= high)
 
 
 def _next_queries(samples: _Samples, runs: list[tuple[int, int]]) -> list[float]:
@@ -277,5 +288,5 @@ def reconstruct_from_queries(
     labels = signs(training[1], len(x))
     answers = np.asarray(ask(x), dtype=np.float64).reshape(-1)
     on = np.abs(labels * answers - margin) <= tolerance * margin
-    precision, recall = precision_and_recall(result.x, x, x[on])
+    precision, recall = precision_and_recall(result.x, x, x[on], tolerance)
     return replace(result, precision=precision, recall=recall)

@@ -115,18 +115,20 @@ def compiled_run(steps: int, loss: str) -> Any:
     import jax
     import jax.numpy as jnp
 
-    def run(w: Any, v: Any, problem: Problem, settings: Settings) -> tuple[State, Check]:
+    def run(
+        w: Any, v: Any, outside: Any, problem: Problem, settings: Settings
+    ) -> tuple[State, Check]:
         ones = jnp.ones_like(v[:, 0])
         begin = State(w, v, ones, jnp.zeros_like(problem.y))
         end = jax.lax.fori_loop(
             0, steps, lambda i, s: one_step(s, problem, settings, settings.caps[i], loss), begin
         )
-        return end, check(begin, end, problem, loss)
+        return end, check(begin, end, outside * end.shrunk**2, problem, loss)
 
     return jax.jit(run)
 
 
-def check(begin: State, end: State, problem: Problem, loss: str) -> Check:
+def check(begin: State, end: State, outside: Any, problem: Problem, loss: str) -> Check:
     """Loss, margins and the KKT residual along the path since the last check.
 
     The displacement D = theta(t) - a theta(0), a the scaling in between, is a sum of gradients
@@ -134,7 +136,8 @@ def check(begin: State, end: State, problem: Problem, loss: str) -> Check:
     it to and fro, so D averages its two one-sided gradients: the freedom that the subdifferential
     has there comes for free.  The stationarity is min over s of |theta - s D| / |theta|.  It
     speaks of the points on the way; the drift, the sine of the angle between theta(0) and
-    theta(t), says how near to theta(t) they are.
+    theta(t), says how near to theta(t) they are.  ``outside`` is the squared norm of the weights
+    outside the span of the data, which no gradient explains, (B,).
     """
     import jax.numpy as jnp
 
@@ -159,7 +162,7 @@ def check(begin: State, end: State, problem: Problem, loss: str) -> Check:
     return Check(
         log_loss,
         q,
-        jnp.sqrt(left / size),
+        jnp.sqrt((left + outside) / (size + outside)),
         jnp.where(scale > 0.0, excess / jnp.where(scale > 0.0, scale, 1.0), jnp.inf),
         jnp.sqrt((1.0 - cosine) * (1.0 + cosine)),
     )

@@ -94,7 +94,8 @@ def kkt_residual(
 ) -> KktResidual:
     """The KKT residual of a network on a training set, with multipliers fitted to it.
 
-    Nonnegative least squares finds the multipliers.  Where a point lies on a neuron's kink the
+    Nonnegative least squares finds the multipliers, for which stationarity and complementarity
+    count alike.  Where a point lies on a neuron's kink the
     ReLU has a subdifferential, [0, 1], one number for each neuron and point; trained networks
     rest on many kinks, and without this freedom their residual is several times too large.  The
     problem is convex in lambda_i and lambda_i sigma'_ij together; it is solved by turns in the
@@ -133,8 +134,10 @@ def kkt_residual(
     outside = 0.0 if span.whole else float(((network.w - inside @ span.basis[0]) ** 2).sum())
     w = np.column_stack([inside, network.b])
     z = np.column_stack([span.coordinates[0], np.ones(len(points))])
-    squared, multipliers, kinks = _fit(w, network.v, z, labels, kink_tolerance)
     norm = float((network.w**2).sum() + (network.b**2).sum() + (network.v**2).sum())
+    # At a KKT point |theta|^2 = 2 m sum lambda, so this weighs both residuals alike.
+    off = 2.0 * np.abs(q - m) / np.sqrt(norm) if m > 0.0 and norm > 0.0 else np.zeros(len(q))
+    squared, multipliers, kinks = _fit(w, network.v, z, labels, off, kink_tolerance)
     weight = float(multipliers.sum())
     positive = m > 0.0
     return KktResidual(
@@ -154,28 +157,34 @@ def kkt_residual(
 
 
 def _fit(
-    w: FloatArray, v: FloatArray, z: FloatArray, y: FloatArray, tolerance: float
+    w: FloatArray,
+    v: FloatArray,
+    z: FloatArray,
+    y: FloatArray,
+    off: FloatArray,
+    tolerance: float,
 ) -> tuple[float, FloatArray, int]:
-    """Least squared residual found, its multipliers, and the number of kinks."""
+    """Squared stationarity, multipliers and number of kinks at the least total found."""
     before = w @ z.T
     sizes = np.linalg.norm(w, axis=1)[:, None] * np.linalg.norm(z, axis=1)
     kink = np.abs(before) <= tolerance * sizes
     after = np.maximum(before, 0.0)
     slopes = np.where(kink, 0.5, (before > 0.0).astype(np.float64))
     gram = z @ z.T
-    best, found = np.inf, np.zeros(len(y))
+    best, best_squared, found = np.inf, np.inf, np.zeros(len(y))
     for _ in range(ROUNDS):
-        multipliers = _multipliers(slopes, after, before, v, gram, y)
+        multipliers = _multipliers(slopes, after, before, v, gram, y, off)
         pull = multipliers * y
         rest = w - v[:, None] * ((slopes * pull) @ z)
         squared = float((rest**2).sum() + ((v - after @ pull) ** 2).sum())
-        enough = squared > (1.0 - ENOUGH) * best
-        if squared < best:
-            best, found = squared, multipliers
+        total = squared + float(((off * multipliers) ** 2).sum())
+        enough = total > (1.0 - ENOUGH) * best
+        if total < best:
+            best, best_squared, found = total, squared, multipliers
         if enough or not kink.any():
             break
         _refit_slopes(slopes, rest, kink, pull, v, z)
-    return best, found, int(kink.sum())
+    return best_squared, found, int(kink.sum())
 
 
 def _multipliers(
@@ -185,12 +194,14 @@ def _multipliers(
     v: FloatArray,
     gram: FloatArray,
     y: FloatArray,
+    off: FloatArray,
 ) -> FloatArray:
     """Nonnegative least squares through the n x n Gram matrix of the gradients."""
     from scipy.optimize import nnls
 
     scaled = v[:, None] * slopes
     between = (after.T @ after + gram * (scaled.T @ scaled)) * np.outer(y, y)
+    between[np.diag_indices_from(between)] += off**2
     towards = y * (after.T @ v + (scaled * before).sum(axis=0))
     values, vectors = np.linalg.eigh(between)
     if values[-1] <= 0.0:

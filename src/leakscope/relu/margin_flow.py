@@ -41,11 +41,14 @@ def flow_steps(count: int) -> FloatArray:
 
 @lru_cache(maxsize=8)
 def compiled_flow(count: int) -> Any:
-    """``count`` steps of the flow from (w, v); networks with a misclassified point stay put."""
+    """``count`` steps of the flow from (w, v); networks with a misclassified point stay put.
+
+    The third result is the factor by which weights outside the span of the data shrink.
+    """
     import jax
     import jax.numpy as jnp
 
-    def run(w: Any, v: Any, problem: Problem, sizes: Any) -> tuple[Any, Any]:
+    def run(w: Any, v: Any, problem: Problem, sizes: Any) -> tuple[Any, Any, Any]:
         between = jnp.einsum("bnr,bmr->bnm", problem.z, problem.z)
         labels = problem.y[:, :, None] * problem.y[:, None, :]
         after = jnp.maximum(jnp.einsum("bkr,bnr->bkn", w, problem.z), 0.0)
@@ -81,7 +84,8 @@ def compiled_flow(count: int) -> Any:
 
         begin = (w / root[:, None, None], v / root[:, None], jnp.zeros_like(problem.y))
         w, v, _ = jax.lax.fori_loop(0, count, step, begin)
-        return w * root[:, None, None], v * root[:, None]
+        kept = jnp.where(fit, jnp.prod(1.0 - sizes), 1.0)
+        return w * root[:, None, None], v * root[:, None], kept
 
     return jax.jit(run)
 

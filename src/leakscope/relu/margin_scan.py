@@ -62,7 +62,7 @@ def scan_margin(
     The moment equations of the neurons (:mod:`leakscope.relu.moments`) have a solution with
     multipliers at the crossings if the margin is right.  Tried are |f| at every breakpoint, because
     kinks like to lie on records, and on constant pieces; and ``steps`` margins in equal ratios from
-    1e-5 to 1 times half the squared norm of the weights, which is the margin times the sum of the
+    1e-5 to 100 times half the squared norm of the weights, which is the margin times the sum of the
     multipliers, the best of them refined.  Among margins that fit equally well the largest comes
     first.  Where no kink lies on a record a whole range of margins may fit: the weights do not
     determine it then.
@@ -76,7 +76,7 @@ def scan_margin(
     """
     found, neurons = pieces(network, tolerance=tolerance), neuron_moments(network)
     half = 0.5 * float(np.sum(network.w**2) + np.sum(network.b**2) + np.sum(network.v**2))
-    grid = half * np.geomspace(1e-5, 1.0, steps)
+    grid = half * np.geomspace(1e-5, 1e2, steps)
 
     def residual(margin: float) -> float:
         return moment_residual(neurons, places_on(found, margin, tolerance))
@@ -100,6 +100,8 @@ def scan_margin(
         margin = float(np.exp(refined.x))
         if all(abs(margin - other) > 1e-6 * margin for other in tried):
             tried[margin] = float(refined.fun)
+    if not tried:
+        tried = dict(zip(grid.tolist(), rough.tolist(), strict=True))
     order = sorted(tried, key=lambda margin: (round(tried[margin], 10), -margin))[:keep]
     counts = [len(places_on(found, margin, tolerance).x) for margin in order]
     return MarginScan(

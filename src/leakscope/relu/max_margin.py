@@ -83,7 +83,7 @@ def max_margin_network(x: ArrayLike, y: ArrayLike) -> MaxMarginNetwork:
     >>> from leakscope import relu
     >>> found = relu.max_margin_network([0.0, 1.0], [-1, 1])
     >>> found.network.width, round(found.primal, 6)
-    (2, 2.613126)
+    (2, 2.414214)
     """
     points, labels = _training_set(x, y)
 

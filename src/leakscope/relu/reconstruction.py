@@ -23,6 +23,7 @@ from leakscope.relu.moments import (
 from leakscope.relu.network import TwoLayerNetwork
 from leakscope.relu.pieces import Pieces, pieces
 from leakscope.relu.training_check import (
+    KKT_RESIDUAL,
     TrainingCheck,
     check_training_set,
     precision_and_recall,
@@ -57,7 +58,8 @@ class Candidate:
         Least and largest KKT multiplier of a record there, over all training sets for which the
         network is a KKT point; ``None`` where only the function is known.
     certified
-        Whether the least is above zero: under KKT alone, there is a training record at ``x``.
+        Whether the least is above zero, and the weights fit a KKT point with this margin to 1e-6
+        (and ``tolerance`` is no larger): under KKT alone, there is a training record at ``x``.
 
     Examples
     --------
@@ -94,8 +96,8 @@ class Flat:
     """A constant piece on the margin: records in it are not determined by crossings.
 
     ``certified`` says whether, under KKT, there must be a record in it; ``low`` or ``high`` may be
-    infinite.  ``mean`` is the place of the records in it, averaged with their multipliers, where the
-    weights determine it: the record if there is one, and between two of them otherwise.
+    infinite.  ``mean`` is the place of the records in it, averaged with their multipliers, where
+    the weights determine it: the record if there is one, and between two of them otherwise.
     """
 
     low: float
@@ -214,7 +216,7 @@ def reconstruct(
         The records x and labels y, to check KKT on and to say how good the candidates are.
     tolerance
         How near the margin, as a share of it, counts as on it, and which slope, as a share of all,
-        as zero; a network trained for a finite time needs a larger one.
+        as zero; a network trained for a finite time needs a larger one, and certifies nothing.
 
     Examples
     --------
@@ -258,6 +260,8 @@ def candidates_of(
             np.array([float(sign) for sign in level.values()]),
         )
         bounds = moment_bounds(neurons, where)
+    # a network that is no KKT point with this margin, or only nearly, certifies nothing
+    exact = bounds is not None and max(bounds.residual, tolerance) <= KKT_RESIDUAL
     candidates = []
     theorem = _theorems(found, level, places, 0 if neurons is None else len(neurons.kinks))
     for i, place in enumerate(places):
@@ -269,7 +273,7 @@ def candidates_of(
             scale = math.hypot(1.0, place.x)
             low, high = float(bounds.low[i]) / scale, float(bounds.high[i]) / scale
             reach = _POSITIVE * max(1.0, float(bounds.low.max()))
-            certified = bool(bounds.low[i] > reach)
+            certified = exact and bool(bounds.low[i] > reach)
             if form == "moments" and bounds.high[i] <= reach:
                 continue
         piece = min(place.pieces)
@@ -277,7 +281,7 @@ def candidates_of(
     regions = []
     for i, (piece, sign) in enumerate(level.items()):
         ends_of = found.bounds(piece)
-        held = bounds is not None and bool(bounds.interval_low[i] > _POSITIVE)
+        held = exact and bounds is not None and bool(bounds.interval_low[i] > _POSITIVE)
         mean = None
         if bounds is not None:
             low, high = float(bounds.mean_low[i]), float(bounds.mean_high[i])
@@ -338,7 +342,7 @@ def assembled(
     x = np.array([candidate.x for candidate in candidates])
     precision = recall = guarantee = None
     if check is not None:
-        precision, recall = precision_and_recall(x, check.x, check.on_margin)
+        precision, recall = precision_and_recall(x, check.x, check.on_margin, check.tolerance)
         if check.is_kkt and candidates:
             guarantee = sum(candidate.certified for candidate in candidates) / len(candidates)
             third = any(candidate.theorem == "3.3" for candidate in candidates)

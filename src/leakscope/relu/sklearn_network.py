@@ -21,7 +21,7 @@ def from_sklearn(model: Any) -> TwoLayerNetwork:
     >>> import numpy as np
     >>> from sklearn.neural_network import MLPRegressor
     >>> from leakscope import relu
-    >>> model = MLPRegressor((4,), max_iter=1)
+    >>> model = MLPRegressor(hidden_layer_sizes=(4,))
     >>> model = model.partial_fit([[0.0], [1.0]], [0.0, 1.0])
     >>> model.intercepts_[1][:] = 0.0
     >>> network = relu.from_sklearn(model)

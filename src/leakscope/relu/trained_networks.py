@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,6 +71,9 @@ class TrainedNetworks:
         (B, n, d) points and (B, n) labels, label noise included.
     span, seeds, w, v
         The span, each network's seed, and its weights there: (B, k, r+1), bias last, and (B, k).
+    kept
+        (B,), what is left, as a factor, of the initial weights outside the span: descent does not
+        move them, but weight decay and every scaling of the network do.
     history
         The checks.
 
@@ -92,6 +95,7 @@ class TrainedNetworks:
     seeds: tuple[int, ...]
     w: FloatArray
     v: FloatArray
+    kept: FloatArray
     history: TrainingHistory
 
     def __len__(self) -> int:
@@ -159,7 +163,7 @@ class TrainedNetworks:
             return inside
         basis = jnp.asarray(self.span.basis[index])
         first = drawn_weights(self.plan, self.x.shape[2], self.seeds[index])[0]
-        return first + (inside - first @ basis.T) @ basis
+        return self.kept[index] * (first - (first @ basis.T) @ basis) + inside @ basis
 
 
 def drawn_weights(plan: TrainingPlan, features: int, seed: int) -> tuple[Any, Any, Any]:
@@ -176,9 +180,20 @@ def drawn_weights(plan: TrainingPlan, features: int, seed: int) -> tuple[Any, An
     )
 
 
-def first_weights(plan: TrainingPlan, basis: FloatArray, seed: int) -> tuple[Any, Any, Any]:
-    """The initial weights in the coordinates of the span: (k, r), (k,), (k,)."""
+class FirstWeights(NamedTuple):
+    """W (k, r+1) in the span, bias last, v (k,), and the squared norm outside the span."""
+
+    w: Any
+    v: Any
+    outside: Any
+
+
+def first_weights(plan: TrainingPlan, basis: FloatArray, seed: int) -> FirstWeights:
+    """The initial weights in the coordinates of the span."""
     import jax.numpy as jnp
 
     w, b, v = drawn_weights(plan, basis.shape[1], seed)
-    return w @ jnp.asarray(basis).T, b, v
+    rows = jnp.asarray(basis)
+    inside = w @ rows.T
+    outside = jnp.zeros(()) if basis.shape[0] == basis.shape[1] else w - inside @ rows
+    return FirstWeights(jnp.concatenate([inside, b[:, None]], axis=1), v, jnp.sum(outside**2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -119,6 +119,15 @@ class TrainingPlan:
         return max(self.steps // 4, 1)
 
 
+class Trained(NamedTuple):
+    """What a batch leaves: weights in the span, what is kept of those outside, the checks."""
+
+    w: FloatArray
+    v: FloatArray
+    kept: FloatArray
+    history: TrainingHistory
+
+
 def train(
     x: ArrayLike,
     y: ArrayLike,
@@ -184,8 +193,8 @@ def train(
         _train_batch(span, labels, plan, seeds, range(i, min(i + size, count)), progress)
         for i in range(0, count, size)
     ]
-    w, v, history = _joined(parts)
-    return TrainedNetworks(plan, points, labels, span, tuple(seeds), w, v, history)
+    whole = _joined(parts)
+    return TrainedNetworks(plan, points, labels, span, tuple(seeds), *whole)
 
 
 def batch_size(width: int, n: int, rank: int, networks: int) -> int:
@@ -243,7 +252,7 @@ def _train_batch(
     seeds: list[int],
     rows: range,
     progress: Callable[[int, float], None] | None,
-) -> tuple[FloatArray, FloatArray, TrainingHistory]:
+) -> Trained:
     """Descend with the networks ``rows`` until the residual says stop."""
     with double_precision():
         import jax.numpy as jnp
@@ -258,8 +267,10 @@ def _train_batch(
             jnp.asarray(np.sqrt(squared.max(axis=1))),
         )
         starts = [first_weights(plan, span.basis[i], seeds[i]) for i in rows]
-        w = jnp.stack([jnp.concatenate([a, b[:, None]], axis=1) for a, b, _ in starts])
-        v = jnp.stack([c for *_, c in starts])
+        w = jnp.stack([start.w for start in starts])
+        v = jnp.stack([start.v for start in starts])
+        outside = jnp.stack([start.outside for start in starts])
+        kept = jnp.ones_like(outside)
         records: list[tuple[int, Any]] = []
         done = 0
         while done < plan.steps:
@@ -272,12 +283,14 @@ def _train_batch(
                 jnp.asarray(_caps(plan, done, steps)),
             )
             run = descent.compiled_run(steps, plan.loss)
-            state, found = run(w, v, problem, settings)
-            w, v = state.w, state.v
+            state, found = run(w, v, kept**2 * outside, problem, settings)
+            w, v, kept = state.w, state.v, kept * state.shrunk
             done += steps
             if done == plan.flow_at and not plan.plain:
                 sizes = jnp.asarray(margin_flow.flow_steps(plan.flow_steps))
-                w, v = margin_flow.compiled_flow(plan.flow_steps)(w, v, problem, sizes)
+                flow = margin_flow.compiled_flow(plan.flow_steps)
+                w, v, shrunk = flow(w, v, problem, sizes)
+                kept = kept * shrunk
             record = descent.Check(*(np.asarray(part) for part in found))
             records.append((done, record))
             parts = (record.stationarity, record.complementarity, record.drift)
@@ -296,7 +309,7 @@ def _train_batch(
             np.stack([r.complementarity for _, r in records]),
             np.stack([r.drift for _, r in records]),
         )
-        return np.asarray(w), np.asarray(v), history
+        return Trained(np.asarray(w), np.asarray(v), np.asarray(kept), history)
 
 
 def _caps(plan: TrainingPlan, done: int, steps: int) -> FloatArray:
@@ -307,11 +320,9 @@ def _caps(plan: TrainingPlan, done: int, steps: int) -> FloatArray:
     return np.asarray(plan.flow_margin * (plan.last_margin / plan.flow_margin) ** rise)
 
 
-def _joined(
-    parts: list[tuple[FloatArray, FloatArray, TrainingHistory]],
-) -> tuple[FloatArray, FloatArray, TrainingHistory]:
+def _joined(parts: list[Trained]) -> Trained:
     """Batches side by side; one that stopped early keeps its last values."""
-    histories = [history for *_, history in parts]
+    histories = [part.history for part in parts]
     longest = max(histories, key=lambda h: len(h.steps))
     checks = len(longest.steps)
 
@@ -322,8 +333,9 @@ def _joined(
 
     names = ("log_loss", "margin", "stationarity", "complementarity", "drift")
     history = TrainingHistory(longest.steps, *(beside(name) for name in names))
-    return (
-        np.concatenate([w for w, *_ in parts]),
-        np.concatenate([v for _, v, _ in parts]),
+    return Trained(
+        np.concatenate([part.w for part in parts]),
+        np.concatenate([part.v for part in parts]),
+        np.concatenate([part.kept for part in parts]),
         history,
     )

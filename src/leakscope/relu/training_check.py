@@ -13,8 +13,8 @@ from leakscope.relu.network import TwoLayerNetwork, signs
 
 FloatArray = NDArray[np.float64]
 
-_KKT = 1e-6  # largest residual and imbalance, in units of moments of length one
-_SAME = 1e-6  # a candidate this near a record, relative to 1 + |x|, is the record
+KKT_RESIDUAL = 1e-6  # largest residual and imbalance, in units of moments of length one
+_SAME = 1e-6  # a candidate this near a record, relative to 1 + |x|, is the record at the least
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,27 +31,32 @@ class TrainingCheck:
     always_active: bool
     x: FloatArray
     on_margin: FloatArray
+    tolerance: float
 
     @property
     def is_kkt(self) -> bool:
         """Stationarity, feasibility and complementarity together."""
-        return self.margin_holds and self.residual <= _KKT
+        return self.margin_holds and self.residual <= KKT_RESIDUAL
 
 
 def precision_and_recall(
-    candidates: FloatArray, x: FloatArray, on_margin: FloatArray
+    candidates: FloatArray, x: FloatArray, on_margin: FloatArray, tolerance: float
 ) -> tuple[float | None, float | None]:
-    """Share of the candidates that are records, and of the margin's records that are candidates."""
-    precision = float(_near(candidates, x).mean()) if len(candidates) else None
-    recall = float(_near(on_margin, candidates).mean()) if len(on_margin) else None
+    """Share of the candidates that are records, and of the margin's records that are candidates.
+
+    A candidate is a record within ``tolerance`` (1e-6 at least), relative to 1 + |x|.
+    """
+    reach = max(_SAME, tolerance)
+    precision = float(_near(candidates, x, reach).mean()) if len(candidates) else None
+    recall = float(_near(on_margin, candidates, reach).mean()) if len(on_margin) else None
     return precision, recall
 
 
-def _near(places: FloatArray, others: FloatArray) -> NDArray[np.bool_]:
+def _near(places: FloatArray, others: FloatArray, reach: float) -> NDArray[np.bool_]:
     if not len(others):
         return np.zeros(len(places), dtype=bool)
     gap = np.abs(places[:, None] - others).min(axis=1)
-    return np.asarray(gap <= _SAME * (1.0 + np.abs(places)))
+    return np.asarray(gap <= reach * (1.0 + np.abs(places)))
 
 
 def check_training_set(
@@ -84,4 +89,5 @@ def check_training_set(
         bool(np.any(active & (weight > 1e-9 * weight.sum()))),
         points,
         points[on],
+        tolerance,
     )
