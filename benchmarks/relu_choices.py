@@ -37,8 +37,8 @@ def main() -> None:
     tests = np.stack([law.sample(options.tests, 100 + i) for i in range(options.networks)])
     truth = np.where(tests[:, :, 0] >= 0.0, 1.0, -1.0)
     print(
-        "choice                  fitted  test accuracy  on margin 5%  residual  AUC by nearness     "
-        "     TPR at 1% FPR         AUC by |f|"
+        "choice                  fitted  test accuracy  on margin 5%  residual  AUC by nearness"
+        "          TPR at 1% FPR         AUC by |f|"
     )
     for name, plan in rows.items():
         trained = train(x, y, plan, random_state=2)

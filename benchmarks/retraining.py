@@ -74,8 +74,8 @@ def problem() -> tuple[np.ndarray, np.ndarray]:
     return X, y[:, None]
 
 
-def looped(X, y, *, epochs: int, batch: int | None, momentum: float, models: int) -> np.ndarray:
-    """Final losses of models trained one after another, one jitted step at a time."""
+def loop(X, y, *, batch: int | None, momentum: float):
+    """What trains models one after another, one jitted step at a time, and gives final losses."""
     rows, targets = jnp.float32(X), jnp.float32(y)
     optimiser = optax.sgd(RATE, momentum=momentum or None)
 
@@ -84,31 +84,27 @@ def looped(X, y, *, epochs: int, batch: int | None, momentum: float, models: int
 
     @jax.jit
     def step(parameters, memory, chosen):
-        gradient = jax.grad(loss)(parameters, rows[chosen], targets[chosen])
-        change, memory = optimiser.update(gradient, memory, parameters)
-        return optax.apply_updates(parameters, change), memory
-
-    @jax.jit
-    def whole_step(parameters, memory):
-        gradient = jax.grad(loss)(parameters, rows, targets)
-        change, memory = optimiser.update(gradient, memory, parameters)
+        x, t = (rows, targets) if chosen is None else (rows[chosen], targets[chosen])
+        change, memory = optimiser.update(jax.grad(loss)(parameters, x, t), memory, parameters)
         return optax.apply_updates(parameters, change), memory
 
     final = jax.jit(lambda parameters: loss(parameters, rows, targets))
     start = jax.jit(lambda key: NETWORK.initial(key, INPUTS, 1))
-    rng, losses = np.random.default_rng(99), []
-    for model in range(models):
-        parameters = start(jax.random.key(10_000 + model))
-        memory = optimiser.init(parameters)
-        for _ in range(epochs):
-            if batch is None:
-                parameters, memory = whole_step(parameters, memory)
-                continue
-            order = rng.permutation(ROWS)
-            for begin in range(0, ROWS, batch):
-                parameters, memory = step(parameters, memory, order[begin : begin + batch])
-        losses.append(final(parameters))
-    return np.array([float(value) for value in losses])
+
+    def train(epochs: int, models: int) -> np.ndarray:
+        rng, losses = np.random.default_rng(99), []
+        for model in range(models):
+            parameters = start(jax.random.key(10_000 + model))
+            memory = optimiser.init(parameters)
+            for _ in range(epochs):
+                order = None if batch is None else rng.permutation(ROWS)
+                for begin in range(0, ROWS, batch or ROWS):
+                    chosen = None if order is None else order[begin : begin + batch]
+                    parameters, memory = step(parameters, memory, chosen)
+            losses.append(final(parameters))
+        return np.array([float(value) for value in losses])
+
+    return train
 
 
 def rate_of(task, count: float) -> float:
@@ -132,12 +128,11 @@ def steps_a_second(torch: str, rounds: int, models: int, steps: int, cores: int)
             side_by_side=together,
         )
 
+    one_by_one = loop(X, y, batch=None, momentum=0.0)
     tasks = {
         "NetworkTrainer": lambda: trainer(None).train(X, y, included, X[:1], Key(1)),
         f"vmap over {models} models": lambda: trainer(models).train(X, y, included, X[:1], Key(1)),
-        "loop over a jitted step": lambda: looped(
-            X, y, epochs=steps, batch=None, momentum=0.0, models=models
-        ),
+        "loop over a jitted step": lambda: one_by_one(steps, models),
     }
     for task in tasks.values():
         task()
@@ -177,11 +172,12 @@ def models_a_second(many: int, few: int) -> None:
     )
     included = np.ones((many, ROWS), dtype=bool)
     trainer.train(X, y, included, X[:1], Key(0))
-    looped(X, y, epochs=1, batch=batch, momentum=momentum, models=1)
+    one_by_one = loop(X, y, batch=batch, momentum=momentum)
+    one_by_one(1, 1)
     start = time.perf_counter()
     batched = trainer.train(X, y, included, X[:1], Key(1)).losses
     middle = time.perf_counter()
-    single = looped(X, y, epochs=epochs, batch=batch, momentum=momentum, models=few)
+    single = one_by_one(epochs, few)
     end = time.perf_counter()
     fast, slow = many / (middle - start), few / (end - middle)
     test = stats.ks_2samp(batched, single)

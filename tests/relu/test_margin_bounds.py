@@ -60,7 +60,9 @@ def test_multipliers_lie_between_the_bounds(seed: int) -> None:
     bounds = margin_bounds(x[0], y[0])
     w, v = trained.w[0], trained.v[0]
     z = np.column_stack([trained.span.coordinates[0], np.ones(8)])
-    active = w @ z.T > 0.0
+    # Pairs on a kink have a derivative below one, so only the others are surely counted whole.
+    sizes = np.linalg.norm(w, axis=1)[:, None] * np.linalg.norm(z, axis=1)
+    active = w @ z.T > 1e-3 * sizes
     for sign, column in ((-1.0, 0), (1.0, 1)):
         sums = found.multipliers * ((v**2 * (v * sign > 0)) @ active) / trained.margin[0]
         assert (sums <= bounds.upper[:, column] * 1.05 + 1e-6).all()

@@ -142,7 +142,7 @@ def _bandwidth(values: FloatArray) -> float:
     # A law that is narrow beside the other keeps a kernel of some width; one unit is all draws.
     spread = max(float(np.mean(spreads)), 0.02)
     power = 1.0 / (numbers + 4.0)
-    return spread * float((4.0 / (numbers + 2.0)) ** power) * count ** (-power)
+    return float(spread * (4.0 / (numbers + 2.0)) ** power * count ** (-power))
 
 
 def _tabulated(side: FloatArray, asked: list[FloatArray]) -> list[FloatArray]:

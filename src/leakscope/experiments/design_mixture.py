@@ -162,7 +162,7 @@ def _density(nodes: FloatArray, mean: FloatArray, sigma: FloatArray) -> FloatArr
     for start in range(0, len(mean), step):
         m, s = mean[start : start + step, None], sigma[start : start + step, None]
         total += (np.exp(-0.5 * ((nodes - m) / s) ** 2) / s).sum(axis=0)
-    return total / np.sqrt(2.0 * np.pi)
+    return np.asarray(total / np.sqrt(2.0 * np.pi))
 
 
 Densities = tuple[FloatArray, FloatArray]

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
-from leakscope.laws import Assumption, Normal, Provenance
+from leakscope.laws import Normal, Provenance
 from leakscope.linear import DataModel, GaussianDesign, OutputNoise, Query, RecordNorms
 from leakscope.linear.data_model import design_law, design_moments
 from leakscope.linear.law_pair import Method, law_pair, moments, pair_of_moments
@@ -226,7 +226,7 @@ class _Fitted:
         predictor = self.fit(X, y)
         seen = predictor(x0[None, :]) if self.observe is None else self.observe(predictor, x0, y0)
         found = np.asarray(seen, dtype=np.float64).ravel()
-        return found[0] if found.size == 1 else found  # type: ignore[no-any-return]
+        return np.asarray(found[0]) if found.size == 1 else found
 
 
 def data_model_experiment(
@@ -305,12 +305,9 @@ def gaussian_design_experiment(
         provenance,
         method="simulated",
         source=f"linear Exp. 1, {method} designs",
-        assumptions=(
-            *kept,
-            Assumption("the estimate's interval covers the draws' randomness", None),
-        ),
+        assumptions=kept,
     )
-    squares = f"{record.used[0]!r}, {record.unused[0]!r}"
+    squares = f"{float(record.used[0])!r}, {float(record.unused[0])!r}"
     name = f"{design!r}, squared norms {squares}, {method}, noise {noise!r}"
     return ConditionalExperiment(_DesignLaws(design, record, method, noise), name, provenance)
 
@@ -331,7 +328,9 @@ class _DesignLaws:
 
 
 def _normals(law: Any, count: int) -> Normal:
-    """The components of a mixture as a batch; a normal law stands for all of them."""
+    """The components of a mixture as a batch; a single one stands for all of them."""
     if isinstance(law, Normal):
-        return Normal(law.mean.reshape(-1), law.sigma.reshape(-1)).broadcast_to((count,))
-    return Normal(law.means.reshape(-1), law.sigmas.reshape(-1))
+        found = Normal(law.mean.reshape(-1), law.sigma.reshape(-1))
+    else:
+        found = Normal(law.means.reshape(-1), law.sigmas.reshape(-1))
+    return found.broadcast_to((count,)) if found.batch_shape == (1,) else found

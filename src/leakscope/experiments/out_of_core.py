@@ -9,11 +9,8 @@ few blocks a worker, and d^2 numbers times the tree's depth; the number of recor
 
 from __future__ import annotations
 
-import json
-import os
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,9 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 from leakscope import measures
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.experiments.cells import OnProgress, Progress
+from leakscope.experiments.answers_file import AnswersFile, Tally
+from leakscope.experiments.cells import OnProgress
 from leakscope.experiments.record_blocks import Part, RecordBlock, array_parts, parquet_parts
-from leakscope.io.results import to_json
+from leakscope.experiments.record_passes import RecordPasses
 from leakscope.io.runs import versions
 from leakscope.kernels import Kernel
 from leakscope.laws import Provenance
@@ -34,7 +32,6 @@ from leakscope.lood.features import FeatureRegression, FeatureSums, feature_sums
 from leakscope.lood.leave_one_out import LeaveOneOut
 
 BLOCK_BYTES = 2**24
-LARGEST = 10
 
 
 @dataclass(frozen=True)
@@ -60,6 +57,19 @@ class OutOfCoreAudit:
         By stage: sums, factorise, laws.
     provenance
         Which question the numbers answer, and what they assume.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from leakscope.experiments import audit_out_of_core
+    >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 5.0]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = audit_out_of_core(
+    ...         X, np.array([1.0, 1.1, -3.0]), noise_variance=0.1,
+    ...         output=pathlib.Path(folder, "laws.parquet"))
+    >>> found.largest[0][0], found.records, found.provenance.method
+    (2, 3, 'exact')
     """
 
     output: Path
@@ -179,9 +189,9 @@ def audit_out_of_core(
         f"the audit in {width} features",
         "use fewer features",
     )
-    run = _Run(parts, client, in_flight, on_progress)
+    run = RecordPasses(parts, client, in_flight, on_progress)
     start = time.perf_counter()
-    sums = run.summed(_part_sums, kernel, block_bytes)
+    sums = run.summed(_part_sums, _added, kernel, block_bytes)
     summed = time.perf_counter()
     regression = FeatureRegression.of(sums, noise_variance)
     factorised = time.perf_counter()
@@ -195,9 +205,9 @@ def audit_out_of_core(
         "source": "lood Def. C.3 at the record itself, in feature space, out of core",
         "versions": versions(),
     }
-    tally = _Tally()
-    with _Writer(place, settings) as writer:
-        for columns in run.in_order(_part_laws, regression, kernel, block_bytes):
+    tally = Tally()
+    with AnswersFile(place, settings) as writer:
+        for columns in run.in_order(_part_laws, run.everywhere(regression), kernel, block_bytes):
             tally.note(columns)
             writer.write(columns)
     done = time.perf_counter()
@@ -301,154 +311,6 @@ def _columns(laws: LeaveOneOut) -> dict[str, NDArray[Any]]:
         "error_estimate": laws.error_estimate,
         "trusted": laws.trusted,
     }
-
-
-class _Run:
-    """Both passes over the parts, here or on a cluster, with progress."""
-
-    def __init__(
-        self,
-        parts: Sequence[Part],
-        client: Any,
-        in_flight: int | None,
-        on_progress: OnProgress | None,
-    ) -> None:
-        self.parts, self.client, self.on_progress = parts, client, on_progress
-        threads = 1 if client is None else max(1, int(sum(client.nthreads().values())))
-        self.limit = 2 * threads if in_flight is None else in_flight
-        self.done, self.begun = 0, time.perf_counter()
-
-    def summed(self, function: Callable[..., FeatureSums], *arguments: Any) -> FeatureSums:
-        """The sum over the parts, added in a binary tree that does not depend on who computes."""
-        if self.client is None:
-            found = (function(part, *arguments) for part in self.parts)
-            return _tree(self._reported(found), _added)
-        futures = self._futures(function, arguments, fetch=False)
-        client = self.client
-        total = _tree(self._reported(futures), lambda a, b: client.submit(_added, a, b, pure=False))
-        return total.result()  # type: ignore[no-any-return]
-
-    def in_order(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
-        """What the function gives for each part, in the parts' order, a few at a time."""
-        if self.client is None:
-            return self._reported(function(part, *arguments) for part in self.parts)
-        # Sent to every worker once, not with every task.
-        sent = tuple(
-            self.client.scatter(one, broadcast=True) if isinstance(one, FeatureRegression) else one
-            for one in arguments
-        )
-        return self._reported(self._futures(function, sent, fetch=True))
-
-    def _futures(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...], *, fetch: bool
-    ) -> Iterator[Any]:
-        """Finished futures, or their results, in order; at most ``limit`` are on their way."""
-        from distributed import wait
-
-        waiting: deque[Any] = deque()
-        try:
-            for part in self.parts:
-                if len(waiting) >= self.limit:
-                    yield self._finished(waiting.popleft(), wait, fetch)
-                waiting.append(part.submit(self.client, function, *arguments))
-            while waiting:
-                yield self._finished(waiting.popleft(), wait, fetch)
-        finally:
-            self.client.cancel(list(waiting))
-
-    def _finished(self, future: Any, wait: Callable[[Any], Any], fetch: bool) -> Any:
-        if fetch:
-            return future.result()
-        wait(future)
-        if future.status == "error":
-            future.result()
-        return future
-
-    def _reported(self, found: Iterator[Any]) -> Iterator[Any]:
-        for one in found:
-            self.done += 1
-            yield one
-            if self.on_progress is not None:
-                total = 2 * len(self.parts)
-                pace = (time.perf_counter() - self.begun) / self.done
-                self.on_progress(Progress(self.done, total, pace * (total - self.done)))
-
-
-def _tree(found: Iterator[Any], add: Callable[[Any, Any], Any]) -> Any:
-    """Add as a binary counter does: only terms of as many leaves are added, while they come."""
-    stack: list[tuple[int, Any]] = []
-    for one in found:
-        level = 0
-        while stack and stack[-1][0] == level:
-            one, level = add(stack.pop()[1], one), level + 1
-        stack.append((level, one))
-    total = stack.pop()[1]
-    while stack:
-        total = add(stack.pop()[1], total)
-    return total
-
-
-class _Tally:
-    """What is said of all records together."""
-
-    def __init__(self) -> None:
-        self.untrusted, self.kl, self.advantage = 0, 0.0, 0.0
-        self.largest: list[tuple[Any, float, float]] = []
-
-    def note(self, columns: dict[str, NDArray[Any]]) -> None:
-        kl, advantage = columns["kl"], columns["advantage"]
-        self.untrusted += int(np.count_nonzero(~columns["trusted"]))
-        self.kl += float(kl.sum())
-        self.advantage += float(advantage.sum())
-        top = np.argsort(-kl, kind="stable")[:LARGEST]
-        ids = columns["record_id"][top].tolist()
-        self.largest += list(zip(ids, kl[top].tolist(), advantage[top].tolist(), strict=True))
-        self.largest = sorted(self.largest, key=lambda entry: -entry[1])[:LARGEST]
-
-
-class _Writer:
-    """A Parquet file that is there whole or not at all."""
-
-    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
-        self.path = path
-        self.partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        self.settings = json.dumps(json.loads(to_json(settings)))
-        self.writer: Any = None
-
-    def __enter__(self) -> _Writer:
-        try:
-            os.close(os.open(self.partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
-        except OSError as error:
-            raise self._failed(error) from error
-        return self
-
-    def write(self, columns: dict[str, NDArray[Any]]) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        table = pa.table(columns)
-        try:
-            if self.writer is None:
-                schema = table.schema.with_metadata({"leakscope": self.settings})
-                self.writer = pq.ParquetWriter(self.partial, schema)
-            self.writer.write_table(table.cast(self.writer.schema))
-        except OSError as error:
-            raise self._failed(error) from error
-
-    def __exit__(self, kind: Any, *_: object) -> None:
-        try:
-            if self.writer is not None:
-                self.writer.close()
-            if kind is None:
-                self.partial.replace(self.path)
-        except OSError as error:
-            if kind is None:
-                raise self._failed(error) from error
-        finally:
-            self.partial.unlink(missing_ok=True)
-
-    def _failed(self, error: OSError) -> InputError:
-        return InputError(f"{self.path} cannot be written: {error.strerror or error}.")
 
 
 def _writable(output: Path, source: Any) -> Path:

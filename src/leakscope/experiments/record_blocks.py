@@ -88,16 +88,18 @@ class DaskPart:
 
     def blocks(self, block_bytes: int) -> Iterator[RecordBlock]:
         """Its records in blocks; the chunk is computed here."""
-        import dask
+        from dask.base import compute
 
-        features, outputs = dask.compute(self.features, self.outputs, scheduler="synchronous")
+        features, outputs = compute(  # type: ignore[no-untyped-call]
+            self.features, self.outputs, scheduler="synchronous"
+        )
         yield from ArrayPart(self.first_row, features, outputs).blocks(block_bytes)
 
     def submit(self, client: Any, function: Callable[..., Any], *arguments: Any) -> Any:
         """A future on a Dask cluster; the chunk is computed there."""
-        import dask
+        from dask.delayed import delayed
 
-        task = dask.delayed(_with_arrays, pure=False)(
+        task = delayed(_with_arrays, pure=False)(
             function, self.first_row, self.features, self.outputs, *arguments
         )
         return client.compute(task)
@@ -232,7 +234,8 @@ def array_parts(X: Any, y: Any, block_bytes: int) -> list[Any]:
         ]
     if any(np.isnan(size) for size in X.chunks[0]):
         raise InputError(
-            "the Dask array does not know how long its chunks are: call compute_chunk_sizes() first."
+            "the Dask array does not know how long its chunks are: call compute_chunk_sizes() "
+            "first."
         )
     import dask.array as da
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -118,7 +118,7 @@ class Simulated:
     met
         Whether the standard error that was asked for was met before the budget was spent.
     draws, blocks, looks
-        What was used: designs or draws of either kind, cells, and how often the error was looked at.
+        What was used: designs or draws of either kind, cells, and looks at the error.
     seconds
         Of drawing, added up over cells.
     pair
@@ -362,7 +362,5 @@ def _measured(pair: LawPair, plan: SimulationPlan) -> FloatArray | Estimate:
 
 
 def _drawn(provenance: Provenance, what: str) -> Provenance:
-    from dataclasses import replace
-
     source = f"{provenance.source}; {what}" if provenance.source else what
     return replace(provenance, method="simulated", source=source)

@@ -267,13 +267,13 @@ def starting_points(
     low, high = box
     generator = key.generator()
     if begin == "box":
-        return generator.uniform(low, high, size=(*shape, rows.shape[1]))
+        return np.asarray(generator.uniform(low, high, size=(*shape, rows.shape[1])))
     if begin != "records":
         raise InputError(f"begin must be box or records, but it is {begin!r}.")
     known = np.setdiff1d(np.arange(len(rows)), group)
     chosen = rows[generator.choice(known, size=shape)]
     moved = chosen + NEAR * (high - low) * generator.standard_normal(chosen.shape)
-    return np.clip(moved, low, high)
+    return np.asarray(np.clip(moved, low, high))
 
 
 def checked_search(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope.errors import InputError
 from leakscope.relu.network import signs
-from leakscope.relu.pieces import Pieces
+from leakscope.relu.pieces import Pieces, first_points
 from leakscope.relu.reconstruction import (
     Form,
     Reconstruction,
@@ -217,22 +217,27 @@ def _pieces(samples: _Samples, runs: list[tuple[int, int]], tolerance: float) ->
     slopes = [float((f[b] - f[a]) / (x[b] - x[a])) for a, b in runs]
     bend = float(np.abs(np.diff(slopes)).sum())
     scale = max(bend, max(map(abs, slopes)))
-    kinks, values, kept = [], [], [slopes[0]]
-    lead = runs[0]
+    kinks, values, kept, leads = [], [], [slopes[0]], [runs[0]]
     for run, slope in zip(runs[1:], slopes[1:], strict=True):
         if abs(slope - kept[-1]) <= 1e-9 * scale:
             continue
+        lead = leads[-1]
         meet = _meeting(samples, lead, run)
         kinks.append(meet)
         values.append(float(f[lead[1]] + kept[-1] * (meet - x[lead[1]])))
         kept.append(slope)
-        lead = run
+        leads.append(run)
     steep = np.array(kept)
     constant = np.abs(steep) <= 1e-9 * scale
     if len(kept) == 1:
         a, b = runs[0][0], runs[-1][1]
         constant |= abs(f[b] - f[a]) <= tolerance * size
-    middle = int(np.argmin(np.abs(x)))
+    at = first_points(np.array(kinks))
+    # each piece's line through the sample of its run that is nearest to the point in question
+    near_end = [
+        a if abs(x[a] - t) < abs(x[b] - t) else b for (a, b), t in zip(leads, at, strict=True)
+    ]
+    starts = np.stack([at, f[near_end] + steep * (at - x[near_end])], axis=1)
     near = float(np.abs(values).max(initial=0.0)) if values else size
     return Pieces(
         np.array(kinks),
@@ -240,7 +245,7 @@ def _pieces(samples: _Samples, runs: list[tuple[int, int]], tolerance: float) ->
         np.where(constant, 0.0, steep),
         constant,
         16.0 * tolerance * near,
-        (float(x[middle]), float(f[middle])),
+        starts,
     )
 
 

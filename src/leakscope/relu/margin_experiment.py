@@ -40,6 +40,13 @@ class MarginRow:
         Standard errors of the means, over networks.
     residual, residual_largest
         The KKT residual along the path, mean and largest.
+
+    Examples
+    --------
+    >>> from leakscope.relu import TrainingPlan, margin_experiment
+    >>> plan = TrainingPlan(width=10, steps=100, flow_steps=10)
+    >>> margin_experiment([1], n=9, plan=plan, networks=1, test_points=5).rows[0].fitted
+    0
     """
 
     features: int

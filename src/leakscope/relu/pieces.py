@@ -33,8 +33,9 @@ class Pieces:
         Which pieces have slope zero, up to rounding, length K + 1.
     error
         A bound on the rounding error of the values, one number.
-    anchor
-        A point of piece 0 and f there, which matters only where there are no breakpoints.
+    starts
+        A finite point of each closed piece, and the piece's own line there, (K + 1) x 2.  Merged
+        breakpoints differ in their last digits, and the lines do not suffer from that.
 
     Examples
     --------
@@ -49,7 +50,7 @@ class Pieces:
     slopes: FloatArray
     constant: BoolArray
     error: float
-    anchor: tuple[float, float]
+    starts: FloatArray
 
     def __len__(self) -> int:
         """How many pieces there are."""
@@ -63,10 +64,7 @@ class Pieces:
 
     def start(self, piece: int) -> tuple[float, float]:
         """A finite point of the closed piece, and f there."""
-        if len(self.breakpoints) == 0:
-            return self.anchor
-        k = min(max(piece - 1, 0), len(self.breakpoints) - 1)
-        return float(self.breakpoints[k]), float(self.values[k])
+        return float(self.starts[piece, 0]), float(self.starts[piece, 1])
 
     def level(self, piece: int, margin: float, tolerance: float) -> int:
         """1 or -1 where a constant piece lies on the margin of that sign, otherwise 0."""
@@ -81,8 +79,8 @@ class Pieces:
         """The function at ``x``, from the pieces alone."""
         points = np.atleast_1d(np.asarray(x, dtype=np.float64))
         which = np.searchsorted(self.breakpoints, points)
-        starts = np.array([self.start(piece) for piece in range(len(self))])
-        return np.asarray(starts[which, 1] + self.slopes[which] * (points - starts[which, 0]))
+        start = self.starts[which]
+        return np.asarray(start[:, 1] + self.slopes[which] * (points - start[:, 0]))
 
 
 def require_one_input(network: TwoLayerNetwork) -> None:
@@ -126,15 +124,22 @@ def pieces(network: TwoLayerNetwork, *, tolerance: float = 1e-9) -> Pieces:
     mass = np.bincount(group, weights=change[bends], minlength=count)
     place = np.bincount(group, weights=change[bends] * kinks, minlength=count) / mass
     place = place[np.abs(jump) > tolerance * total]
-    slopes = np.array([_slope(w, b, v, low, high) for low, high in _intervals(place)])
+    lines = np.array([_line(w, b, v, low, high) for low, high in _intervals(place)])
+    slopes = lines[:, 0]
+    at = first_points(place)
+    starts = np.stack([at, slopes * at + lines[:, 1]], axis=1)
     constant = np.abs(slopes) <= tolerance * total
     slopes = np.where(constant, 0.0, slopes)
     reach = np.abs(place).max(initial=1.0)
     error = 4.0 * np.finfo(np.float64).eps * float(np.abs(v) @ (np.abs(w) * reach + np.abs(b)))
-    origin = 0.0
-    return Pieces(
-        place, network(place), slopes, constant, error, (origin, float(network([origin])[0]))
-    )
+    return Pieces(place, network(place), slopes, constant, error, starts)
+
+
+def first_points(breakpoints: FloatArray) -> FloatArray:
+    """A finite end of each piece; zero where there are no breakpoints."""
+    if not len(breakpoints):
+        return np.zeros(1)
+    return np.concatenate([breakpoints[:1], breakpoints])
 
 
 def _intervals(breakpoints: FloatArray) -> list[tuple[float, float]]:
@@ -142,7 +147,10 @@ def _intervals(breakpoints: FloatArray) -> list[tuple[float, float]]:
     return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
 
 
-def _slope(w: FloatArray, b: FloatArray, v: FloatArray, low: float, high: float) -> float:
-    """The sum of v_j w_j over the neurons active inside an interval that holds no breakpoint."""
+def _line(
+    w: FloatArray, b: FloatArray, v: FloatArray, low: float, high: float
+) -> tuple[float, float]:
+    """Slope and intercept: v_j (w_j, b_j) summed over the neurons active inside the interval."""
     middle = np.tan(0.5 * (np.arctan(low) + np.arctan(high)))
-    return float(np.sum((v * w)[w * middle + b > 0.0]))
+    active = w * middle + b > 0.0
+    return float(np.sum((v * w)[active])), float(np.sum((v * b)[active]))

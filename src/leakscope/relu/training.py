@@ -22,7 +22,7 @@ FloatArray = NDArray[np.float64]
 Loss = Literal["exponential", "logistic"]
 
 # Bytes that the arrays of one step may take on a CPU before a batch falls out of its cache.
-CPU_BATCH_BYTES = 2 * 2**20
+CPU_BATCH_BYTES = 4 * 2**20
 # The same on an accelerator, where only memory limits a batch.
 DEVICE_BATCH_BYTES = 16 * 2**30
 
@@ -203,7 +203,8 @@ def batch_size(width: int, n: int, rank: int, networks: int) -> int:
 
     each = 8 * width * (2 * n + 2 * (rank + 1) + 2)
     limit = CPU_BATCH_BYTES if jax.default_backend() == "cpu" else DEVICE_BATCH_BYTES
-    return int(min(max(limit // each, 1), networks))
+    batches = -(-networks // max(limit // each, 1))
+    return int(-(-networks // batches))
 
 
 def _training_sets(
@@ -297,7 +298,8 @@ def _train_batch(
             worst = float(np.max(parts))
             if progress is not None:
                 progress(done, worst)
-            if (worst <= plan.tolerance and done > plan.flow_at) or (
+            settled = plan.plain or done > plan.flow_at
+            if (settled and worst <= plan.tolerance) or (
                 plan.stop_loss is not None and record.log_loss.max() <= np.log(plan.stop_loss)
             ):
                 break
