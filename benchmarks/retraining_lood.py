@@ -49,14 +49,13 @@ from leakscope.laws import LawPair, Normal
 
 NOISES = (0.001, 0.01, 0.05, 0.2, 1.0)
 CHOSEN_AT = 0.05
-SEED = 7
 
 
-def pictures(path: str, n: int, pool: int) -> tuple[np.ndarray, np.ndarray]:
+def pictures(path: str, n: int, pool: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """n cars and planes, half of each, as rows; targets -1 and 1."""
     with np.load(path, allow_pickle=False) as stored:
         pixels, labels = stored["X"], stored["y"]
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     rows = np.concatenate([rng.permutation(np.flatnonzero(labels == c))[: n // 2] for c in (0, 1)])
     x = pixels[rows].astype(np.float64)
     side = x.shape[1] // pool
@@ -64,12 +63,12 @@ def pictures(path: str, n: int, pool: int) -> tuple[np.ndarray, np.ndarray]:
     return (x - x.mean()) / x.std(), 2.0 * labels[rows] - 1.0
 
 
-def digits(n: int) -> tuple[np.ndarray, np.ndarray]:
+def digits(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     from sklearn.datasets import load_digits
 
     x, labels = load_digits(return_X_y=True)
     rows = np.flatnonzero((labels == 3) | (labels == 8))
-    rows = np.random.default_rng(0).permutation(rows)[:n]
+    rows = np.random.default_rng(seed).permutation(rows)[:n]
     x = x[rows]
     return (x - x.mean()) / x.std(), np.where(labels[rows] == 3, -1.0, 1.0)
 
@@ -179,9 +178,9 @@ class Study:
         )
         digest = hashlib.sha256(self.X.tobytes() + self.y.tobytes()).hexdigest()[:16]
         settings = {**plan.describe(), "trainer": self.trainer.describe(), "data": digest}
-        with open_cells(place, settings=settings, seed=SEED) as store:
+        with open_cells(place, settings=settings, seed=o.seed) as store:
             found, spent = seconds_of(
-                lambda: retrain(self.X, self.y, self.trainer, plan, store, seed=SEED)
+                lambda: retrain(self.X, self.y, self.trainer, plan, store, seed=o.seed)
             )
         self.parts.append(found)
         # Cells of an earlier start count with the seconds they took then.
@@ -257,7 +256,7 @@ class Study:
 
         def influences() -> list:
             (models,) = parameters_at(
-                self.trainer, self.X, self.y[:, None], included, Key(SEED).child(1)
+                self.trainer, self.X, self.y[:, None], included, Key(o.seed).child(1)
             )
             one = tangent_products(self.network, models[0], self.X[:64], self.X[:64])[:, 0, :, 0]
             # In units of the curvature's own mean, so that the damping means the same everywhere.
@@ -276,7 +275,7 @@ class Study:
         traced, second = seconds_of(
             lambda: trac_in(
                 self.trainer, self.X, self.y, self.X[rows],
-                models=o.baseline_models, random_state=Key(SEED).child(2),
+                models=o.baseline_models, random_state=Key(o.seed).child(2),
             )
         )  # fmt: skip
         own = traced.shift[rows, np.arange(len(rows)), 0]
@@ -340,6 +339,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--chunk", type=int, default=8, help="records between looks at the clock")
     parser.add_argument("--baseline-models", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1, help="of data, records and models")
     parser.add_argument("--rate", type=float, help="learning rate; else from the curvature")
     parser.add_argument("--share", type=float, default=0.3)
     parser.add_argument("--activations", nargs="+", default=["relu", "gelu"])
@@ -355,14 +355,16 @@ def main() -> None:
                 setattr(options, name, value)
     begun = time.perf_counter()
     if options.digits:
-        X, y = digits(options.n)
+        X, y = digits(options.n, options.seed)
     else:
-        X, y = pictures(options.data, options.n, options.pool)
+        X, y = pictures(options.data, options.n, options.pool, options.seed)
     device = jax.devices()[0]
     print(f"{device.device_kind}, jax {jax.__version__}; {X.shape[0]} records of {X.shape[1]}")
     studies = [Study(activation, X, y, options) for activation in options.activations]
-    chosen = choose_records(studies[0].at[CHOSEN_AT].auc, options.records, random_state=1)
-    chosen = np.random.default_rng(2).permutation(chosen)
+    chosen = choose_records(
+        studies[0].at[CHOSEN_AT].auc, options.records, random_state=options.seed
+    )
+    chosen = np.random.default_rng(options.seed).permutation(chosen)
     root = Path(options.run or tempfile.mkdtemp())
     longest = 0.0
     for begin in range(0, len(chosen), options.chunk):

@@ -45,7 +45,18 @@ __all__ = [
 ]
 
 # ``audit`` is the function; the room it lives in is called ``auditing``.
-_ROOMS = ("defences", "io", "kernels", "laws", "linear", "lood", "measures")
+_ROOMS = (
+    "defences",
+    "experiments",
+    "io",
+    "kernels",
+    "lasso",
+    "laws",
+    "linear",
+    "lood",
+    "measures",
+    "relu",
+)
 _NAMES = {
     "AuditResult": "leakscope.auditing",
     "InputError": "leakscope.errors",

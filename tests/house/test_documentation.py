@@ -16,12 +16,15 @@ from project import PAGES, ROOT, blocks
 ROOMS = (
     "leakscope",
     "leakscope.defences",
+    "leakscope.experiments",
     "leakscope.io",
     "leakscope.kernels",
+    "leakscope.lasso",
     "leakscope.laws",
     "leakscope.linear",
     "leakscope.lood",
     "leakscope.measures",
+    "leakscope.relu",
 )
 
 
@@ -30,7 +33,9 @@ def public_names() -> list[Any]:
         pytest.param(room, name, id=f"{room}.{name}")
         for room in ROOMS
         for name in importlib.import_module(room).__all__
-        if not isinstance(getattr(importlib.import_module(room), name), (ModuleType, str, dict))
+        if not isinstance(
+            getattr(importlib.import_module(room), name), (ModuleType, str, dict, int)
+        )
     ]
 
 

@@ -5,17 +5,25 @@ from __future__ import annotations
 import sys
 import textwrap
 import time
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from leakscope.cli.options import JsonPath, one_of
-from leakscope.cli.output import STDOUT, number, require_writable, standard_error, table
+from leakscope.cli.output import (
+    STDOUT,
+    emit_json,
+    number,
+    require_writable,
+    standard_error,
+    table,
+)
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
     from leakscope.defences import LassoAnswer, LassoChoice, LassoTradeOff
+    from leakscope.io.plan_results import LassoPlanDocument
     from leakscope.lasso import LassoSetting
 
 SUMMARY = "LASSO with objective or output perturbation."
@@ -74,10 +82,27 @@ def lasso(
     divergence: Annotated[
         str,
         typer.Option(
-            help="For --optimize: joint, component_wise or printed (Eqs. 63-64 as they stand).",
+            help="For --optimize and targets: joint, component_wise or printed (Eqs. 63-64 as they "
+            "stand).",
             metavar="NAME",
         ),
     ] = "joint",
+    target_kl: Annotated[
+        float | None,
+        typer.Option(
+            help="Find lambda, noise and mechanism with the least error at this KL or less.",
+            metavar="NUMBER",
+            show_default=False,
+        ),
+    ] = None,
+    target_error: Annotated[
+        float | None,
+        typer.Option(
+            help="Find lambda, noise and mechanism with the least KL at this error or less.",
+            metavar="NUMBER",
+            show_default=False,
+        ),
+    ] = None,
     json_path: JsonPath = None,
     seed: Annotated[int, typer.Option(help="For the simulated pairs.", metavar="NUMBER")] = 0,
 ) -> None:
@@ -107,10 +132,21 @@ def lasso(
 
     answer = plan_lasso(setting, pairs=pairs, coefficients=coefficients, random_state=seed)
     optimum = _optimum(setting, divergence) if optimize else None
+    targets: Sequence[LassoChoice] = ()
+    if target_kl is not None or target_error is not None:
+        from leakscope.defences import best_lasso
+
+        targets = best_lasso(
+            setting,
+            kl_at_most=target_kl,
+            error_at_most=target_error,
+            divergence=divergence,  # type: ignore[arg-type]
+        )
     if json_path is not None:
-        _emit(_document(answer, optimum, seed, time.perf_counter() - start), json_path)
+        spent = time.perf_counter() - start
+        emit_json(_document(answer, optimum, targets, seed, spent), json_path)
     if json_path != STDOUT:
-        sys.stdout.write(_page(answer, optimum) + "\n")
+        sys.stdout.write(_page(answer, optimum, targets) + "\n")
 
 
 def _optimum(setting: LassoSetting, divergence: Any) -> _Optimum:
@@ -120,36 +156,39 @@ def _optimum(setting: LassoSetting, divergence: Any) -> _Optimum:
 
 
 def _document(
-    answer: LassoAnswer, optimum: _Optimum | None, seed: int, seconds: float
-) -> dict[str, Any]:
+    answer: LassoAnswer,
+    optimum: _Optimum | None,
+    targets: Sequence[LassoChoice],
+    seed: int,
+    seconds: float,
+) -> LassoPlanDocument:
     from leakscope import __version__
+    from leakscope.io.plan_results import LassoPlanDocument
 
-    content: dict[str, Any] = {
-        "kind": "plan_lasso",
-        "leakscope_version": __version__,
-        "settings": {**answer.setting.to_dict(), "seed": seed},
-        **answer.to_dict(),
-    }
+    found = {}
     if optimum is not None:
         best, curve = optimum
-        content["sigma_eta_opt"] = best.sigma_eta
-        content["optimum"] = best.to_dict()
-        content["curve"] = curve.to_dict()
-    content["timing"] = {"plan": seconds}
-    return content
+        found = {
+            "sigma_eta_opt": best.sigma_eta,
+            "optimum": best.to_dict(),
+            "curve": curve.to_dict(),
+        }
+    return LassoPlanDocument.model_validate(
+        {
+            "leakscope_version": __version__,
+            "settings": {**answer.setting.to_dict(), "seed": seed},
+            **answer.to_dict(),
+            **found,
+            "targets": [choice.to_dict() for choice in targets],
+            "timing": {"plan": seconds},
+            "warnings": [],
+        }
+    )
 
 
-def _emit(content: dict[str, Any], json_path: str) -> None:
-    from leakscope.io.results import to_json, write_private
-
-    text = to_json(content) + "\n"
-    if json_path == STDOUT:
-        sys.stdout.write(text)
-    else:
-        write_private(Path(json_path), text)
-
-
-def _page(answer: LassoAnswer, optimum: _Optimum | None) -> str:
+def _page(
+    answer: LassoAnswer, optimum: _Optimum | None, targets: Sequence[LassoChoice] = ()
+) -> str:
     setting = answer.setting
     lines = [
         f"LASSO with {setting.mechanism} perturbation, alpha = {float(setting.alpha):g}, rho = "
@@ -169,12 +208,32 @@ def _page(answer: LassoAnswer, optimum: _Optimum | None) -> str:
             [f"on-average KL, {best.divergence.replace('_', '-')}", _text(best.onavg_kl)],
         ]
         lines += ["", table(["nearest to the origin", "value"], rows)]
+    if targets:
+        lines += ["", _targets_table(targets)]
     words = (
         "For Gaussian features and this data model, in the limit of many records; no fitted model "
         f"was examined. {answer.to_dict()['guarantee']}"
     )
     lines += ["", *textwrap.wrap(words, width=92)]
     return "\n".join(lines)
+
+
+def _targets_table(targets: Sequence[LassoChoice]) -> str:
+    rows = [
+        [
+            found.mechanism,
+            *(
+                [_text(v) for v in (found.lam, found.sigma_eta)]
+                if found.met
+                else ["none meets it", ""]
+            ),
+            _text(found.generalization_error),
+            _text(found.onavg_kl),
+        ]
+        for found in targets
+    ]
+    title = targets[0].goal.replace("_", " ")
+    return table([title, "lambda", "sigma_eta", "error", "KL"], rows)
 
 
 def _measures(answer: LassoAnswer) -> str:

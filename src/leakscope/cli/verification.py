@@ -20,13 +20,14 @@ from leakscope.experiments import Check, RecordLaws, counted, threshold_for
 from leakscope.experiments.cells import OnProgress
 from leakscope.io import AuditDocument, AuditSettings, Dataset, Source, prepare, read_again
 from leakscope.io.cells import open_cells
-from leakscope.io.plan_results import LinearPlanDocument
+from leakscope.io.plan_results import LassoPlanDocument, LinearPlanDocument
 from leakscope.io.results import AssumptionEntry, ResultDocument
 from leakscope.io.runs import default_run_directory
 from leakscope.io.verify_results import CheckEntry, VerifyDocument
 
-VERIFIABLE = ("audit", "plan_linear")
+VERIFIABLE = ("audit", "plan_linear", "plan_lasso")
 AUC_RESOLUTION = 0.1
+LASSO_COEFFICIENTS = 1000
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ def verified(
         raise InputError("--train, --network and --data belong to the result of an audit.")
     elif isinstance(document, LinearPlanDocument):
         outcome = _by_matrices(document, draws or 200, seed)
+    elif isinstance(document, LassoPlanDocument):
+        outcome = _by_refits(document, draws or 20, seed)
     else:
         raise InputError(
             f"there is nothing to simulate in a result of the kind {document.kind!r}; verify takes "
@@ -253,6 +256,44 @@ def _by_matrices(document: LinearPlanDocument, draws: int, seed: int) -> _Outcom
         )
     how = f"{draws} whole matrices drawn and solved, one by one"
     return _Outcome(checks, how, {"draws": draws})
+
+
+def _by_refits(document: LassoPlanDocument, datasets: int, seed: int) -> _Outcome:
+    from leakscope.lasso import LassoSetting, simulate
+
+    if not document.stable:
+        raise InputError("the plan is of an unstable setting, which has no law to verify.")
+    told = {name: value for name, value in document.settings.items() if name != "seed"}
+    found = simulate(
+        LassoSetting(**told),
+        coefficients=LASSO_COEFFICIENTS,
+        datasets=datasets,
+        random_state=experiments.Cell("verify", {}).key(seed),
+    )
+    pairs = {
+        "generalization error": (document.generalization_error, found.generalization_error),
+        "training error": (document.training_error, found.training_error),
+        "active fraction": (document.active_fraction, found.active_fraction),
+        "overlap error": (document.overlap_error, found.overlap_error),
+        "joint on-average KL": (document.joint_onavg_kl_limit, found.joint_kl),
+    }
+    checks = [
+        Check(
+            law="typical record",
+            quantity=name,
+            predicted=float("nan") if predicted is None else float(predicted),
+            measured=measured.value,
+            stderr=measured.stderr,
+            resolution=0.1 * abs(predicted or 0.0),
+        )
+        for name, (predicted, measured) in pairs.items()
+    ]
+    how = (
+        f"{datasets} datasets of {LASSO_COEFFICIENTS} coefficients, refitted under noise and with "
+        "records replaced; the plan is the limit of many coefficients, from which finite ones "
+        "differ a little"
+    )
+    return _Outcome(checks, how, {"datasets": datasets, "coefficients": LASSO_COEFFICIENTS})
 
 
 def _document(

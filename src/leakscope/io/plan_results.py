@@ -1,8 +1,8 @@
-"""The result file of ``leakscope plan linear``."""
+"""The result files of ``leakscope plan``."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -62,3 +62,58 @@ class LinearPlanDocument(ResultDocument):
     sigma_nonmember: Number
     targets: tuple[TargetEntry, ...] = ()
     curve: CurveEntry | None = None
+
+
+class LassoChoiceEntry(BaseModel):
+    """The private LASSO that answers a question; null where none does."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    goal: str
+    divergence: str
+    mechanism: str
+    target: Number
+    met: bool
+    lam: Number
+    sigma_eta: Number
+    generalization_error: Number
+    onavg_kl: Number
+    guarantee: str
+
+
+class LassoPlanDocument(ResultDocument):
+    """The result of ``leakscope plan lasso``: null stands for what has no value when unstable.
+
+    Examples
+    --------
+    >>> from leakscope.io.plan_results import LassoPlanDocument
+    >>> LassoPlanDocument.model_fields["kind"].default
+    'plan_lasso'
+    """
+
+    kind: Literal["plan_lasso"] = "plan_lasso"
+    mechanism: Literal["objective", "output"]
+    method: str
+    stable: bool
+    stability_ratio: Number
+    generalization_error: Number
+    training_error: Number
+    error_ratio: Number
+    active_fraction: Number
+    overlap_error: Number
+    cw_onavg_kl: Number
+    cw_onavg_kl_paper: Number
+    joint_onavg_kl_limit: Number
+    joint_onavg_kl: Number
+    joint_onavg_kl_stderr: Number
+    auc: Number
+    advantage: Number
+    epsilon_at_delta: dict[str, Number]
+    worst_case_epsilon: Number
+    simulated: dict[str, Any] | None
+    advice: str | None
+    guarantee: str
+    sigma_eta_opt: Number = None
+    optimum: LassoChoiceEntry | None = None
+    curve: dict[str, list[Number]] | None = None
+    targets: tuple[LassoChoiceEntry, ...] = ()

@@ -12,7 +12,7 @@ from leakscope.io.attack_results import QueryDocument
 from leakscope.io.audit_results import AuditDocument
 from leakscope.io.measure_results import MeasureDocument
 from leakscope.io.membership_results import MembershipDocument
-from leakscope.io.plan_results import LinearPlanDocument
+from leakscope.io.plan_results import LassoPlanDocument, LinearPlanDocument
 from leakscope.io.reconstruction_results import ReconstructDocument
 from leakscope.io.results import SCHEMA_VERSION, ResultDocument
 from leakscope.io.settings import first_problem
@@ -25,6 +25,7 @@ KINDS: dict[str, type[ResultDocument]] = {
     "attack_reconstruct": ReconstructDocument,
     "attack_membership": MembershipDocument,
     "plan_linear": LinearPlanDocument,
+    "plan_lasso": LassoPlanDocument,
     "verify": VerifyDocument,
 }
 

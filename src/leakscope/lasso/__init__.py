@@ -4,9 +4,17 @@ A `LassoSetting` has a fixed point (`state_evolution`) unless it lies beyond its
 From it come the errors (`prediction_errors`), the laws of an estimate (`law_over_data`,
 `law_over_noise`), the overlap of two noises on the same data (`overlap`), and three on-average
 divergences that are never to be confused (`onavg_kl`).  `simulate` does all of it on drawn data.
+`ObjectivePerturbedLasso` and `OutputPerturbedLasso` are what a data scientist fits; below them are
+`solve_lasso`, which certifies its answer, and `message_passing`.  `fit_data_model` reads the
+setting off the user's own data.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from leakscope.lasso.amp import MessagePassing, Replacements, message_passing
+from leakscope.lasso.data_fit import DataFit, fit_data_model
 from leakscope.lasso.derivatives import FixedPointDerivative, fixed_point_derivative
+from leakscope.lasso.design_check import DesignCheck, check_design
 from leakscope.lasso.estimate_laws import law_over_data, law_over_noise, neighbouring_laws
 from leakscope.lasso.finite_records import cw_onavg_kl_at
 from leakscope.lasso.joint_density import log_density
@@ -19,36 +27,67 @@ from leakscope.lasso.joint_law import (
 from leakscope.lasso.onaverage_kl import KLSlope, onavg_kl, onavg_kl_with_slope
 from leakscope.lasso.overlap import Overlap, noise_average, overlap
 from leakscope.lasso.prediction_errors import PredictionErrors, prediction_errors
+from leakscope.lasso.row_clipping import Sensitivity, replacement_sensitivity
 from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.simulated import SimulatedLasso, simulate
+from leakscope.lasso.solver import LassoSolution, solve_lasso, solve_lasso_many
 from leakscope.lasso.stability import stability_edge, stability_ratio
+from leakscope.lasso.stability_programme import StabilityEdge, stability_programme
 from leakscope.lasso.state_evolution import FixedPoint, state_evolution
 
+if TYPE_CHECKING:
+    from leakscope.lasso.estimators import ObjectivePerturbedLasso, OutputPerturbedLasso
+
 __all__ = [
+    "DataFit",
+    "DesignCheck",
     "FixedPoint",
     "FixedPointDerivative",
     "KLSlope",
     "LassoSetting",
+    "LassoSolution",
     "LikelihoodRatios",
+    "MessagePassing",
+    "ObjectivePerturbedLasso",
+    "OutputPerturbedLasso",
     "Overlap",
     "PredictionErrors",
+    "Replacements",
+    "Sensitivity",
     "SimulatedLasso",
+    "StabilityEdge",
     "average_advantage",
     "average_auc",
+    "check_design",
     "cw_onavg_kl_at",
+    "fit_data_model",
     "fixed_point_derivative",
     "law_over_data",
     "law_over_noise",
     "likelihood_ratios",
     "log_density",
+    "message_passing",
     "neighbouring_laws",
     "noise_average",
     "onavg_kl",
     "onavg_kl_with_slope",
     "overlap",
     "prediction_errors",
+    "replacement_sensitivity",
     "simulate",
+    "solve_lasso",
+    "solve_lasso_many",
     "stability_edge",
+    "stability_programme",
     "stability_ratio",
     "state_evolution",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # scikit-learn is heavy, and theory does without it.
+    if name in ("ObjectivePerturbedLasso", "OutputPerturbedLasso"):
+        from leakscope.lasso import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module 'leakscope.lasso' has no attribute {name!r}")

@@ -71,7 +71,7 @@ def stability_programme(X: ArrayLike, linear_term: ArrayLike) -> StabilityEdge:
     """lambda_c = min_theta ||eta - X'theta||_inf by HiGHS.
 
     With p <= n and independent columns it is 0.  The closed form of the limit n, p to infinity is
-    `leakscope.lasso.stability.edge_ratio`, in units of sigma_eta.
+    `leakscope.lasso.stability.stability_edge`, in units of sigma_eta.
 
     Parameters
     ----------
