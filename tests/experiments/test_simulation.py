@@ -125,11 +125,11 @@ def test_the_jackknife_error_is_that_of_repetitions():
 def test_null_conditional_and_sampled():
     flagged = 0
     plan = SimulationPlan(0.03, "auc", draws_per_block=20, most_draws=2000)
-    for seed in range(60):
+    for seed in range(40):
         found = simulate(SampledExperiment(null, "null"), plan, seed=seed)
         flagged += not found.estimate.contains(0.5)
-    # 3 are expected; one sample of both halves' scores would miss 7 or more.
-    assert flagged <= 8
+    # At most 2 are expected; chance alone exceeds 6 less than once in 200 times.
+    assert flagged <= 6
     flagged = 0
     plan = SimulationPlan(0.02, draws_per_block=4, most_draws=256)
     for seed in range(10):
@@ -144,9 +144,9 @@ def test_coverage_with_stopping():
     truth = float(measures.auc(SHIFT))
     covered = sum(
         bool(simulate(SampledExperiment(shifted, "d"), plan, seed=s).estimate.contains(truth))
-        for s in range(60)
+        for s in range(30)
     )
-    assert covered >= 50
+    assert covered >= 26
 
 
 @pytest.mark.parametrize(

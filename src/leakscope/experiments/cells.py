@@ -73,6 +73,12 @@ class Progress:
 
     The seconds are the remaining cells times the mean of the last ones computed in this session,
     divided by the workers; cells found finished at the start do not count.
+
+    Examples
+    --------
+    >>> from leakscope.experiments import Progress
+    >>> Progress(done=3, total=4, seconds_left=1.5).total
+    4
     """
 
     done: int

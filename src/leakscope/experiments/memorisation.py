@@ -148,6 +148,13 @@ class Contrast:
         (n,) or (n, q); not a number where a record was in all subsets or in none, or nearly so.
     models_with, models_without
         (n,) how many models there were on either side.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.experiments import Contrast
+    >>> Contrast(np.ones(2), np.zeros(2), np.array([3, 4]), np.array([5, 4])).value.tolist()
+    [1.0, 1.0]
     """
 
     value: FloatArray

@@ -34,6 +34,13 @@ class TrainedAnswers:
         (models, queries, outputs) at the queries.
     losses
         (models,) each model's mean loss over its own training records at the end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.experiments import TrainedAnswers
+    >>> TrainedAnswers(np.zeros((4, 2, 1)), np.zeros(4)).answers.shape
+    (4, 2, 1)
     """
 
     answers: FloatArray
@@ -41,7 +48,14 @@ class TrainedAnswers:
 
 
 class Trainer(Protocol):
-    """Whatever trains models on subsets of a dataset and has them answer."""
+    """Whatever trains models on subsets of a dataset and has them answer.
+
+    Examples
+    --------
+    >>> from leakscope.experiments import DenseNetwork, NetworkTrainer
+    >>> NetworkTrainer(DenseNetwork((8,))).describe()["family"]
+    'DenseNetwork'
+    """
 
     def describe(self) -> dict[str, Any]:
         """Its settings, as plain JSON; a run is resumed only with the same."""
@@ -79,7 +93,7 @@ class NetworkTrainer:
     >>> import numpy as np
     >>> from leakscope._numerics.keys import Key
     >>> from leakscope.experiments import DenseNetwork, NetworkTrainer
-    >>> trainer = NetworkTrainer(DenseNetwork((32,)), epochs=200, batch_size=None)
+    >>> trainer = NetworkTrainer(DenseNetwork((32,)), epochs=300, batch_size=None, learning_rate=0.01)
     >>> X, y = np.eye(3), np.array([[1.0], [0.0], [-1.0]])
     >>> trained = trainer.train(X, y, np.ones((2, 3), dtype=bool), X, Key(0))
     >>> trained.answers.shape, bool(trained.losses.max() < 0.05)

@@ -30,7 +30,7 @@ def choose_records(
     --------
     >>> from leakscope.experiments import choose_records
     >>> choose_records([0.1, 0.9, 0.5, 0.2, 0.7, 0.3], 3, random_state=0).tolist()
-    [0, 2, 4]
+    [0, 1, 5]
     """
     leakage = np.asarray(predicted, dtype=np.float64)
     if leakage.ndim != 1 or not len(leakage):

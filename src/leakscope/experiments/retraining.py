@@ -92,6 +92,12 @@ class RetrainedRecord:
     mean_distance, mean_distance_stderr
         Half the squared distance of the two mean answers, freed from the noise of the means, and
         its standard error.
+
+    Examples
+    --------
+    >>> from leakscope.experiments import RetrainedRecord
+    >>> list(RetrainedRecord.__annotations__)[:3]
+    ['row', 'member', 'nonmember']
     """
 
     row: int
@@ -194,7 +200,7 @@ def retrain(
     >>> def noisy_mean(X, y, seed):
     ...     value = y.mean() + 0.1 * np.random.default_rng(seed).normal()
     ...     return lambda Q: np.full(len(Q), value)
-    >>> X, y = np.arange(5.0)[:, None], np.array([0.0, 0.0, 0.0, 0.0, 5.0])
+    >>> X, y = np.arange(5.0)[:, None], np.array([1.0, 0.0, 0.0, 0.0, 4.0])
     >>> plan = RetrainingPlan(records=(0, 4), models=16)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with open_cells(pathlib.Path(folder, "run"), settings=plan.describe(), seed=0) as store:

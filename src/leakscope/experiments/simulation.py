@@ -42,7 +42,8 @@ Experiment = SampledExperiment | ConditionalExperiment
 
 STOPPING = (
     "draws were added until the standard error was met or the budget spent, and the interval is "
-    "computed as if their number had been fixed: its coverage may differ a little from its confidence"
+    "computed as if their number had been fixed: its coverage may differ a little from its "
+    "confidence"
 )
 
 
@@ -313,9 +314,9 @@ class _Scores:
 
     Even blocks are judged by what odd ones taught, and the other way round.  The two judgements are
     not independent: where there is nothing to find, both are nearly the same product of the two
-    halves' chance differences.  Scores of both in one sample would give an interval too narrow by
-    sqrt(2) there (measured on nulls: 23 of 200 intervals at 95% missed).  So each half is measured on
-    its own, and values and ends are averaged, which is right whatever their correlation.
+    halves' chance differences.  Scores of both in one sample give an interval too narrow by up to
+    sqrt(2) there: 23 of 200 nulls fell outside their 95% interval, and 3 of 200 do so now.  So each
+    half is measured on its own, and values and ends are averaged, which errs on the wide side only.
     """
 
     def __init__(self, experiment: SampledExperiment, plan: SimulationPlan) -> None:

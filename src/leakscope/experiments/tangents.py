@@ -23,7 +23,7 @@ from leakscope.errors import InputError
 FloatArray = NDArray[np.float64]
 
 # Memory for the derivatives of one block of records, and how many records they meet at a time.
-BLOCK_BYTES = 512 * 2**20
+BLOCK_BYTES, ON_A_GPU = 512 * 2**20, 4
 RIGHT_BLOCK = 1024
 
 
@@ -46,17 +46,23 @@ def tangent_products(
     array
         (l, outputs, r, outputs).
     """
+    import jax
+
+    outputs = answers(network, parameters, left[:1]).size
+    room = BLOCK_BYTES if jax.default_backend() == "cpu" else ON_A_GPU * BLOCK_BYTES
+    found = np.empty((len(left), outputs, len(right), outputs))
     with double_precision():
-        weights = as_double(parameters)
-        block = max(
-            1, BLOCK_BYTES // (8 * count(weights) * answers(network, weights, left[:1]).size)
-        )
-        products = _compiled(network)
-        found = [
-            np.asarray(products(weights, left[begin : begin + block], right))
-            for begin in range(0, len(left), block)
-        ]
-    return np.concatenate(found)
+        # On the device once, not with every block.
+        weights = jax.device_put(as_double(parameters))
+        for start in range(0, len(right), RIGHT_BLOCK):
+            others = jax.device_put(np.asarray(right[start : start + RIGHT_BLOCK], np.float64))
+            held = count(weights) + 3 * len(others) * _activity(weights, left)
+            block = max(1, room // (8 * outputs * held))
+            for begin in range(0, len(left), block):
+                found[begin : begin + block, :, start : start + RIGHT_BLOCK] = _compiled(network)(
+                    weights, np.asarray(left[begin : begin + block], np.float64), others
+                )
+    return found
 
 
 def answers(network: Any, parameters: Any, inputs: FloatArray) -> FloatArray:

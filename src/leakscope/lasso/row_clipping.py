@@ -42,6 +42,12 @@ class Sensitivity:
         Why there is none; empty where there is one.
     residual
         The bound on a record's residual in its own fit, on which ``value`` rests.
+
+    Examples
+    --------
+    >>> from leakscope.lasso import Sensitivity
+    >>> Sensitivity(None, reason="rows are not clipped").to_dict()["value"] is None
+    True
     """
 
     value: float | None
