@@ -86,6 +86,31 @@ def test_a_plan_by_whole_matrices(here, capsys):
     assert found["verified_kind"] == "plan_linear"
 
 
+def test_a_lasso_plan_by_refits(here, capsys):
+    arguments = ["plan", "lasso", "--alpha", "0.5", "--rho", "0.1", "--sigma-xi", "0.1"]
+    assert main([*arguments, "--lam", "1", "--sigma-eta", "0.3", "--json", "plan.json"]) == 0
+    capsys.readouterr()
+    assert main(["verify", "plan.json", "--draws", "8", "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["checks"]) == 5
+    assert found["differs"] == 0
+    assert main([*arguments, "--lam", "0.1", "--sigma-eta", "0.9", "--json", "bad.json"]) == 0
+    assert main(["verify", "bad.json"]) == 2
+
+
+def test_a_query_search_by_draws(audited, capsys):
+    attack = ["attack", "query", "data.csv", "--target", "y", "--record", "4", "--starts", "2"]
+    assert main([*attack, "--noise-variance", "0.1", "--json", "attack.json"]) == 0
+    capsys.readouterr()
+    assert main(["verify", "attack.json", "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["agrees"] == 1
+    content = json.loads((audited / "attack.json").read_text())
+    content["kl_at_record"] *= 1.5
+    (audited / "wrong.json").write_text(json.dumps(content))
+    assert main(["verify", "wrong.json"]) == 3
+
+
 def test_refusals(audited, capsys):
     main(["measure", "--member", "normal:0,1", "--nonmember", "normal:0,2", "--json", "m.json"])
     content = json.loads((audited / "audit.json").read_text())

@@ -18,14 +18,22 @@ from leakscope.cli.output import table
 from leakscope.errors import InputError
 from leakscope.experiments import Check, RecordLaws, counted, threshold_for
 from leakscope.experiments.cells import OnProgress
-from leakscope.io import AuditDocument, AuditSettings, Dataset, Source, prepare, read_again
+from leakscope.io import (
+    AuditDocument,
+    AuditSettings,
+    Dataset,
+    QueryDocument,
+    Source,
+    prepare,
+    read_again,
+)
 from leakscope.io.cells import open_cells
 from leakscope.io.plan_results import LassoPlanDocument, LinearPlanDocument
 from leakscope.io.results import AssumptionEntry, ResultDocument
 from leakscope.io.runs import default_run_directory
 from leakscope.io.verify_results import CheckEntry, VerifyDocument
 
-VERIFIABLE = ("audit", "plan_linear", "plan_lasso")
+VERIFIABLE = ("audit", "plan_linear", "plan_lasso", "attack_query")
 AUC_RESOLUTION = 0.1
 LASSO_COEFFICIENTS = 1000
 
@@ -64,7 +72,9 @@ def verified(
 ) -> VerifyDocument:
     """Check the laws behind a result."""
     start = time.perf_counter()
-    if isinstance(document, AuditDocument):
+    if isinstance(document, QueryDocument) and retraining is None:
+        outcome = _by_draws_at_record(document, _data(document, data), draws or 20_000, seed)
+    elif isinstance(document, AuditDocument):
         prepared = _data(document, data)
         rows = _chosen(document, prepared, records, seed)
         if retraining is None:
@@ -85,7 +95,7 @@ def verified(
     return _document(document, outcome, time.perf_counter() - start, seed)
 
 
-def _data(document: AuditDocument, data: Path | None) -> Dataset:
+def _data(document: AuditDocument | QueryDocument, data: Path | None) -> Dataset:
     entry = document.dataset.source
     if entry is None:
         raise InputError("the audit was of arrays in memory, and its result has no data to read.")
@@ -103,13 +113,44 @@ def _chosen(document: AuditDocument, prepared: Dataset, count: int, seed: int) -
     return [int(r) for r in experiments.choose_records(finite, count, random_state=seed)]
 
 
+def _kernel_matrix(
+    document: AuditDocument | QueryDocument, prepared: Dataset
+) -> NDArray[np.float64]:
+    told = {k: v for k, v in document.settings.items() if k in AuditSettings.model_fields}
+    kernel = kernel_from_settings(AuditSettings(**told)).resolved(prepared.features)
+    matrix = np.asarray(kernel(prepared.features, prepared.features))
+    return np.asarray(float(document.kernel.get("fitted_scale", 1.0)) * matrix)
+
+
+def _by_draws_at_record(
+    document: QueryDocument, prepared: Dataset, draws: int, seed: int
+) -> _Outcome:
+    """The KL at the record itself, which no query may exceed, from draws with and without it."""
+    if len(document.records) != 1:
+        raise InputError("verify checks the search for one record, and this one is for a group.")
+    row = list(prepared.record_ids).index(document.records[0])
+    value, stderr = experiments.kl_from_draws(
+        _kernel_matrix(document, prepared),
+        prepared.target,
+        row,
+        noise_variance=document.noise_variance,
+        draws=draws,
+        random_state=seed,
+    )
+    own = float("nan") if document.kl_at_record is None else document.kl_at_record
+    law = f"record {document.records[0]}"
+    checks = [Check(law, "KL at the record", own, value, stderr, resolution=0.1 * abs(own))]
+    how = (
+        f"{draws} functions drawn from the same Gaussian process, trained with and without the "
+        "record; your model was not examined"
+    )
+    return _Outcome(checks, how, {"draws": draws})
+
+
 def _by_draws(
     document: AuditDocument, prepared: Dataset, rows: Sequence[int], draws: int, seed: int
 ) -> _Outcome:
-    settings = AuditSettings(**document.settings)
-    kernel = kernel_from_settings(settings).resolved(prepared.features)
-    matrix = kernel(prepared.features, prepared.features)
-    matrix = float(document.kernel.get("fitted_scale", 1.0)) * np.asarray(matrix)
+    matrix = _kernel_matrix(document, prepared)
     by_id = {record.record_id: record for record in document.records}
     told = [by_id[prepared.record_ids[row]] for row in rows]
     laws = RecordLaws(

@@ -29,7 +29,12 @@ from leakscope.experiments.network_training import (
 from leakscope.experiments.networks import ConvolutionalNetwork, DenseNetwork
 from leakscope.experiments.out_of_core import OutOfCoreAudit, audit_out_of_core
 from leakscope.experiments.own_training import FunctionTrainer, load_trainer
-from leakscope.experiments.posterior_draws import RecordLaws, check_records, posterior_draws
+from leakscope.experiments.posterior_draws import (
+    RecordLaws,
+    check_records,
+    kl_from_draws,
+    posterior_draws,
+)
 from leakscope.experiments.prediction_difference import (
     PredictionDifference,
     prediction_difference,
@@ -83,6 +88,7 @@ __all__ = [
     "fitted_experiment",
     "gaussian_design_experiment",
     "influence_functions",
+    "kl_from_draws",
     "likelihood_ratio",
     "load_trainer",
     "loss_threshold",

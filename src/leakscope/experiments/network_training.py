@@ -93,7 +93,8 @@ class NetworkTrainer:
     >>> import numpy as np
     >>> from leakscope._numerics.keys import Key
     >>> from leakscope.experiments import DenseNetwork, NetworkTrainer
-    >>> trainer = NetworkTrainer(DenseNetwork((32,)), epochs=300, batch_size=None, learning_rate=0.01)
+    >>> trainer = NetworkTrainer(
+    ...     DenseNetwork((32,)), epochs=300, batch_size=None, learning_rate=0.01)
     >>> X, y = np.eye(3), np.array([[1.0], [0.0], [-1.0]])
     >>> trained = trainer.train(X, y, np.ones((2, 3), dtype=bool), X, Key(0))
     >>> trained.answers.shape, bool(trained.losses.max() < 0.05)

@@ -186,6 +186,60 @@ def check_records(
     return checks
 
 
+def kl_from_draws(
+    kernel_matrix: ArrayLike,
+    y: ArrayLike,
+    row: int,
+    *,
+    noise_variance: float,
+    draws: int = 20_000,
+    random_state: int | np.random.Generator | Key | None = None,
+) -> tuple[float, float]:
+    """KL(without || with) of a record at its own point from draws, and its standard error.
+
+    The two laws are normal with one variance for all outputs, so that means and variances of the
+    draws are enough; the standard error is by the delta method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import lood
+    >>> from leakscope.experiments import kl_from_draws
+    >>> value, stderr = kl_from_draws(np.eye(2), [0.0, 2.0], 1, noise_variance=1.0)
+    >>> exact = float(lood.all_records(np.eye(2), np.array([0.0, 2.0]), noise_variance=1.0).kl[1])
+    >>> bool(abs(value - exact) < 4 * stderr < 0.2)
+    True
+    """
+    K, key = np.asarray(kernel_matrix, dtype=np.float64), as_key(random_state)
+    if draws < 100:
+        raise InputError(f"at least 100 draws are needed for a standard error, not {draws}.")
+    everyone = list(range(len(K)))
+    sides = [
+        posterior_draws(
+            K,
+            y,
+            noise_variance=noise_variance,
+            train=train,
+            query=row,
+            draws=draws,
+            random_state=key.child(row, side),
+        )
+        for side, train in enumerate((everyone, [i for i in everyone if i != row]))
+    ]
+    (mean_in, v_in), (mean_out, v_out) = (
+        (found.mean(axis=0), float(np.mean(found.var(axis=0, ddof=1)))) for found in sides
+    )
+    outputs, shift = len(mean_in), float(np.sum((mean_in - mean_out) ** 2))
+    ratio = v_out / v_in
+    value = 0.5 * outputs * (ratio - 1.0 - np.log(ratio)) + 0.5 * shift / v_in
+    # Slopes in the two means, in log v_in and in log v_out.
+    relative = 2.0 / (outputs * (draws - 1))
+    variance = shift / v_in**2 * (v_in + v_out) / draws
+    variance += (0.5 * outputs * (1.0 - ratio) - 0.5 * shift / v_in) ** 2 * relative
+    variance += (0.5 * outputs * (ratio - 1.0)) ** 2 * relative
+    return float(value), float(np.sqrt(variance))
+
+
 def _checked(law: str, found: FloatArray, mean: FloatArray, sigma: float) -> list[Check]:
     """The mean of each output, in units of the data, and the spread, pooled over outputs."""
     draws, outputs = found.shape

@@ -261,7 +261,10 @@ def _checked(X: ArrayLike, y: ArrayLike, plan: RetrainingPlan) -> tuple[FloatArr
 
 def _cell(row: int | None, number: int, models: int) -> Cell:
     who = "everything" if row is None else f"without={row}"
-    return Cell(f"{who}/round={number}", {"without": row, "round": number, "models": models})
+    # The number of models is in the name: a last, shorter round is not taken for a whole one
+    # when the plan is extended.
+    name = f"{who}/round={number}/models={models}"
+    return Cell(name, {"without": row, "round": number, "models": models})
 
 
 def _trained_cell(

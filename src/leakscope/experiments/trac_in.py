@@ -111,7 +111,7 @@ def trac_in(
     ...     DenseNetwork((16,)), optimiser="sgd", learning_rate=0.1, epochs=20, batch_size=None)
     >>> found = trac_in(trainer, X, y, models=2)
     >>> found.checkpoints, found.loss_drop.shape
-    ((0, 1, 2, 3, 5, 8, 12), (4, 4))
+    ((0, 1, 3, 5, 9, 15), (4, 4))
     >>> bool((np.diag(found.loss_drop) > 0).all())
     True
     """
