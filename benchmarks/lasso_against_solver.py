@@ -26,7 +26,10 @@ from leakscope.lasso.stability_programme import stability_programme
 
 P = 2000
 WANTED = 0.05
-FEWEST, MOST = 10, 60
+FEWEST, MOST = 10, 400
+
+# The estimators of simulate() were settled on the seeds from 0.
+SEED = 1_000_000
 
 
 def stable_points() -> list[LassoSetting]:
@@ -40,7 +43,7 @@ def stable_points() -> list[LassoSetting]:
                     setting = LassoSetting(alpha, rho, 0.1, lam, share * lam / edge)
                     found = lasso.state_evolution(setting)
                     active = float(found.active_fraction)
-                    # fewer than 5 active coefficients of 2000 have no 5% error in 60 datasets
+                    # fewer than 5 active coefficients of 2000 need hundreds of datasets for 5%
                     if active / alpha <= 0.6 and active * P >= 5.0:
                         points.append(setting)
     return points
@@ -61,7 +64,7 @@ def states() -> None:
     names = ("active_fraction", "generalization_error", "training_error", "ratio")
     print("| alpha | rho | lambda | sigma_eta | datasets |", *(f"{n}, z |" for n in names))
     print("|" + "---|" * 9)
-    outside, values = 0, []
+    outside, values, relative = 0, [], []
     groups: dict[tuple[float, float], list[LassoSetting]] = {}
     for s in points:
         groups.setdefault((float(s.alpha), float(s.rho)), []).append(s)
@@ -88,6 +91,7 @@ def states() -> None:
                 z = (mean - theory) / stderr
                 outside += abs(z) > 4.0
                 values.append(z)
+                relative.append(stderr / mean)
                 cells.append(f"{mean:.4f} / {theory:.4f}, {z:+.1f}")
             print(
                 f"| {alpha} | {rho} | {float(setting.lam)} | {float(setting.sigma_eta):.3f} | "
@@ -95,7 +99,8 @@ def states() -> None:
                 flush=True,
             )
     print(
-        f"{outside} of {len(values)} beyond 4 standard errors; largest {np.abs(values).max():.1f}"
+        f"{outside} of {len(values)} beyond 4 standard errors; largest "
+        f"{np.abs(values).max():.1f}; standard errors of {max(relative):.1%} at most"
     )
 
 
@@ -172,7 +177,7 @@ def divergences(limit: float) -> None:
                 noises=16,
                 neighbours=6,
                 component_wise=True,
-                random_state=1000 * number + len(parts),
+                random_state=SEED + 1000 * number + len(parts),
             )
             parts.append(found)
             pooled = {
