@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ import typer
 
 from leakscope.cli.options import JsonPath, one_of
 from leakscope.cli.output import STDOUT, emit_json, require_writable, table
+from leakscope.cli.points_attack import points_document, points_page
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from leakscope.io.reconstruction_results import ReconstructDocument
     from leakscope.relu import Reconstruction
 
-SUMMARY = "Reconstruct training records from a trained network with one input."
+SUMMARY = "Reconstruct training records from a trained network."
+TOLERANCE = 1e-8
 EPILOG = "Example: leakscope attack reconstruct network.json --margin 1.0"
 
 
@@ -50,7 +53,7 @@ def reconstruct(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="The training set, x and a label of -1 or 1, to check the theorem on.",
+            help="The training set, its last column a label of -1 or 1, to check the answer on.",
             metavar="FILE",
             show_default=False,
         ),
@@ -61,13 +64,26 @@ def reconstruct(
     tolerance: Annotated[
         float,
         typer.Option(help="How near the margin, as a share of it, is on it.", metavar="NUMBER"),
-    ] = 1e-8,
+    ] = TOLERANCE,
+    points: Annotated[
+        int | None,
+        typer.Option(
+            help="Of several inputs: how many records to look for.  [default: as many as the "
+            "weights can determine]",
+            metavar="COUNT",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="Of several inputs: for the random starts.", metavar="NUMBER")
+    ] = 0,
     json_path: JsonPath = None,
 ) -> None:
-    """Reconstruct training records from a trained network with one input.
+    """Reconstruct training records from a trained network.
 
     The network must be near a KKT point of the maximum-margin problem, where training with the
-    logistic or exponential loss ends.  Certified candidates are training records if it is one.
+    logistic or exponential loss ends.  With one input, certified candidates are training records
+    if it is one; with several inputs there is no theorem.
     """
     from leakscope.io.models import read_network
 
@@ -79,6 +95,12 @@ def reconstruct(
     require_writable(json_path)
     begin = time.perf_counter()
     arrays = read_network(model)
+    several = arrays.w.shape[1] > 1
+    _require_options(several, form, black_box, tolerance, points)
+    if several:
+        document = points_document(arrays, margin, points, data, seed)
+        _show(document, points_page, json_path)
+        return
     training = None if data is None else _training_set(data)
     found = _found(arrays, margin, form, training, black_box, tolerance)
     document = _document(
@@ -88,10 +110,33 @@ def reconstruct(
         {"margin": margin, "form": form, "black_box": black_box, "tolerance": tolerance},
         time.perf_counter() - begin,
     )
+    _show(document, _page, json_path)
+
+
+def _require_options(
+    several: bool, form: str, black_box: bool, tolerance: float, points: int | None
+) -> None:
+    """Refuse options of one input for several, and the other way round."""
+    for name, given in (
+        ("--form", form != "pieces"),
+        ("--black-box", black_box),
+        ("--tolerance", tolerance != TOLERANCE),
+    ):
+        if several and given:
+            raise InputError(f"{name} is for networks with one input; this one has several.")
+    if points is not None and not several:
+        raise InputError("--points is for networks with several inputs; this one has one.")
+
+
+def _show(
+    document: ReconstructDocument,
+    page: Callable[[ReconstructDocument], str],
+    json_path: str | None,
+) -> None:
     if json_path is not None:
         emit_json(document, json_path)
     if json_path != STDOUT:
-        sys.stdout.write(_page(document) + "\n")
+        sys.stdout.write(page(document) + "\n")
 
 
 def _training_set(path: Path) -> tuple[Any, Any]:
@@ -118,10 +163,8 @@ def _found(
     tolerance: float,
 ) -> Reconstruction:
     from leakscope import relu
-    from leakscope.relu.pieces import require_one_input
 
     network = relu.TwoLayerNetwork(arrays.w, arrays.b, arrays.v)
-    require_one_input(network)
     if black_box:
         assert margin is not None
         return relu.reconstruct_from_queries(

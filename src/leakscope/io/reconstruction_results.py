@@ -10,17 +10,26 @@ from leakscope.io.results import Number, ResultDocument
 
 
 class CandidateEntry(BaseModel):
-    """A place where a training record may be, and which theorem says so."""
+    """A place where a training record may be, and which theorem says so.
+
+    ``x`` is a number for one input and a list for several.  For several there is no theorem, no
+    piece and no certificate, but a fitted multiplier, how far f is off the margin, and the share
+    of the solutions found that have a point there.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    x: Number
+    x: Number | list[float]
     label: int
     theorem: str
-    piece: int
+    piece: int | None
     certified: bool
     multiplier_low: Number
     multiplier_high: Number
+    multiplier: Number = None
+    margin_gap: Number = None
+    agreement: Number = None
+    pairs: int | None = None
 
 
 class FlatEntry(BaseModel):
@@ -68,4 +77,8 @@ class ReconstructDocument(ResultDocument):
     precision: Number
     recall: Number
     queries: int | None
+    baseline_recall: Number = None
+    distinct: int | None = None
+    solutions: int | None = None
+    determined: bool | None = None
     verdict: str

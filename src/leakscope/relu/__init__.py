@@ -2,6 +2,11 @@
 
 from leakscope.relu.black_box import FoundPieces, find_pieces, reconstruct_from_queries
 from leakscope.relu.kkt import KktResidual, kkt_residual
+from leakscope.relu.kkt_reconstruction import (
+    PointCandidate,
+    PointReconstruction,
+    reconstruct_points,
+)
 from leakscope.relu.margin_bounds import MarginBounds, TheoremConstants, margin_bounds
 from leakscope.relu.margin_experiment import MarginExperiment, MarginRow, margin_experiment
 from leakscope.relu.margin_scan import MarginScan, scan_margin
@@ -24,6 +29,7 @@ from leakscope.relu.near_orthogonality import (
 )
 from leakscope.relu.network import TwoLayerNetwork
 from leakscope.relu.pieces import Pieces, pieces
+from leakscope.relu.point_recovery import PointRecovery, point_recovery
 from leakscope.relu.populations import MixtureData, SphereData, normal_data
 from leakscope.relu.reconstruction import Candidate, Reconstruction, reconstruct
 from leakscope.relu.sklearn_network import from_sklearn
@@ -50,6 +56,9 @@ __all__ = [
     "MixtureData",
     "NearOrthogonality",
     "Pieces",
+    "PointCandidate",
+    "PointReconstruction",
+    "PointRecovery",
     "Reconstruction",
     "SphereData",
     "TheoremConstants",
@@ -69,8 +78,10 @@ __all__ = [
     "normal_data",
     "orthogonality_of",
     "pieces",
+    "point_recovery",
     "reconstruct",
     "reconstruct_from_queries",
+    "reconstruct_points",
     "scan_margin",
     "scores_law_pair",
     "train",
