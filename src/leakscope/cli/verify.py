@@ -91,14 +91,14 @@ def verify(
     if seed < 0:
         raise InputError(f"--seed must be zero or above, but it is {seed}.")
     require_writable(json_path)
-    from leakscope.cli import verification
+    from leakscope.cli import audit_checks, verification
     from leakscope.io import read_result
 
     file = result / "result.json" if result.is_dir() else result
     document = read_result(file)
     retraining = None
     if train is not None or network is not None:
-        retraining = verification.Retraining(
+        retraining = audit_checks.Retraining(
             train=train,
             widths=None if network is None else _widths(network),
             epochs=epochs,

@@ -1,0 +1,100 @@
+"""Checks of a plan's laws: whole matrices for linear, refits for lasso."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leakscope import experiments
+from leakscope.errors import InputError
+from leakscope.experiments import Check
+from leakscope.io.plan_results import LassoPlanDocument, LinearPlanDocument
+
+LASSO_COEFFICIENTS = 1000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The checks that were made, and how, in words and as settings."""
+
+    checks: list[Check]
+    how: str
+    settings: dict[str, Any]
+    agreement: dict[str, Any] | None = None
+
+
+def by_matrices(document: LinearPlanDocument, draws: int, seed: int) -> Outcome:
+    """Advantages and error of ``plan linear`` against whole matrices, drawn and solved."""
+    from leakscope.defences import plan_linear
+    from leakscope.linear import GaussianDesign, OutputNoise
+
+    told = document.settings
+    design = GaussianDesign(**{k: told[k] for k in ("n", "p", "dim", "sigma", "ridge")})
+    noise = OutputNoise(**told["noise"]) if told["noise"]["sigma"] > 0.0 else None
+    # Another key than the plan's own simulation, which would agree with itself.
+    found = plan_linear(
+        design,
+        method="simulated",
+        noise=noise,
+        draws=draws,
+        random_state=experiments.Cell("verify", {}).key(seed),
+    )
+    checks = []
+    for name in ("advantage", "advantage_label_known", "generalization_error"):
+        predicted = getattr(document, name)
+        own = getattr(document, f"{name}_stderr") or 0.0
+        measured, stderr = getattr(found, name), getattr(found, f"{name}_stderr")
+        value = float("nan") if predicted is None else float(predicted)
+        checks.append(
+            Check(
+                law="typical record",
+                quantity=name.replace("_", " "),
+                predicted=value,
+                measured=measured,
+                stderr=float(np.hypot(own, stderr)),
+                resolution=max(0.02, 0.1 * abs(value)),
+            )
+        )
+    how = f"{draws} whole matrices drawn and solved, one by one"
+    return Outcome(checks, how, {"draws": draws})
+
+
+def by_refits(document: LassoPlanDocument, datasets: int, seed: int) -> Outcome:
+    """Errors, overlap and divergence of ``plan lasso`` against refits on drawn datasets."""
+    from leakscope.lasso import LassoSetting, simulate
+
+    if not document.stable:
+        raise InputError("the plan is of an unstable setting, which has no law to verify.")
+    told = {name: value for name, value in document.settings.items() if name != "seed"}
+    found = simulate(
+        LassoSetting(**told),
+        coefficients=LASSO_COEFFICIENTS,
+        datasets=datasets,
+        random_state=experiments.Cell("verify", {}).key(seed),
+    )
+    pairs = {
+        "generalization error": (document.generalization_error, found.generalization_error),
+        "training error": (document.training_error, found.training_error),
+        "active fraction": (document.active_fraction, found.active_fraction),
+        "overlap error": (document.overlap_error, found.overlap_error),
+        "joint on-average KL": (document.joint_onavg_kl_limit, found.joint_kl),
+    }
+    checks = [
+        Check(
+            law="typical record",
+            quantity=name,
+            predicted=float("nan") if predicted is None else float(predicted),
+            measured=measured.value,
+            stderr=measured.stderr,
+            resolution=0.1 * abs(predicted or 0.0),
+        )
+        for name, (predicted, measured) in pairs.items()
+    ]
+    how = (
+        f"{datasets} datasets of {LASSO_COEFFICIENTS} coefficients, refitted under noise and with "
+        "records replaced; the plan is the limit of many coefficients, from which finite ones "
+        "differ a little"
+    )
+    return Outcome(checks, how, {"datasets": datasets, "coefficients": LASSO_COEFFICIENTS})
