@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from leakscope import defences, io, kernels, laws, linear, lood, measures
-    from leakscope.auditing.audit import audit
+    from leakscope.auditing.audit import audit, audit_frame
     from leakscope.auditing.result import AuditResult
     from leakscope.errors import InputError
 
@@ -35,6 +35,7 @@ __all__ = [
     "InputError",
     "__version__",
     "audit",
+    "audit_frame",
     "defences",
     "io",
     "kernels",
@@ -61,6 +62,7 @@ _NAMES = {
     "AuditResult": "leakscope.auditing",
     "InputError": "leakscope.errors",
     "audit": "leakscope.auditing",
+    "audit_frame": "leakscope.auditing",
 }
 
 

@@ -25,6 +25,7 @@ ROOMS = (
     "leakscope.lood",
     "leakscope.measures",
     "leakscope.relu",
+    "leakscope.report",
 )
 
 

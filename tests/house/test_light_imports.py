@@ -9,7 +9,7 @@ import sys
 import pytest
 
 # Not pydantic: typer itself uses it to read a verb's options.
-HEAVY = ("numpy", "scipy", "pandas", "sklearn", "jax", "pyarrow", "dp_accounting")
+HEAVY = ("numpy", "scipy", "pandas", "sklearn", "jax", "pyarrow", "dp_accounting", "altair")
 
 PROGRAM = """
 import json, sys
@@ -35,6 +35,7 @@ def loaded_by(action: str) -> list[str]:
         "from leakscope.cli import main; main(['audit', '--help'])",
         "from leakscope.cli import main; main(['measure', '--help'])",
         "from leakscope.cli import main; main(['plan', 'linear', '--help'])",
+        "from leakscope.cli import main; main(['report', '--help'])",
         "from leakscope.cli import main; main(['--version'])",
     ],
 )

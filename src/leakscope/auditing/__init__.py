@@ -1,6 +1,6 @@
 """The product's main verb: from a dataset to a ranked, explained result."""
 
-from leakscope.auditing.audit import audit, audit_dataset
+from leakscope.auditing.audit import audit, audit_dataset, audit_frame
 from leakscope.auditing.result import AuditResult
 
-__all__ = ["AuditResult", "audit", "audit_dataset"]
+__all__ = ["AuditResult", "audit", "audit_dataset", "audit_frame"]

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from leakscope import kernels, lood, measures
 from leakscope.auditing.checks import (
@@ -21,19 +21,23 @@ from leakscope.auditing.checks import (
     checked_targets,
     oddities,
 )
+from leakscope.auditing.explanation import Explanation
+from leakscope.auditing.explanation import explain as explain_records
 from leakscope.auditing.kernel_choice import kernel_from_settings
 from leakscope.auditing.result import AuditResult
 from leakscope.auditing.routes import Computed, Request, Wanted, compute
+from leakscope.auditing.subgroups import exposure_by, of_groups
 from leakscope.errors import InputError
-from leakscope.io.datasets import Dataset, RecordId
-from leakscope.io.preparation import prepare
+from leakscope.io.datasets import Dataset, RecordId, Task, from_frame
+from leakscope.io.preparation import Missing, prepare
 from leakscope.io.results import DatasetEntry
 from leakscope.io.settings import AuditSettings
+from leakscope.laws import LawPair
 from leakscope.lood.fitc import INDUCING
 
 OnStage = Callable[[str], None]
 
-STAGES = ("check", "kernel", "factorise", "sensitivity", "conditions", "measure")
+STAGES = ("check", "kernel", "factorise", "sensitivity", "conditions", "measure", "explain")
 
 # Pairs measured at once: with many outputs the laws of all records would be large.
 PAIRS_AT_ONCE = 20_000
@@ -50,6 +54,8 @@ def audit(
     route: Wanted = "auto",
     inducing: int = INDUCING,
     record_ids: Sequence[Any] | None = None,
+    groups: Sequence[Any] | None = None,
+    explain: int = 0,
     on_stage: OnStage | None = None,
 ) -> AuditResult:
     """How much a Gaussian process trained on (X, y) gives away about each of its records.
@@ -85,6 +91,11 @@ def audit(
         How many records stand for all in the approximate route, fitc.
     record_ids
         Distinct ids, one a record; row numbers from 0 where left out.
+    groups
+        Who each record belongs to, such as a person: all records with the same value leave
+        together, and the result has one entry a group, under that value.
+    explain
+        How many of the most exposed records to explain (``AuditResult.explanations``).
     on_stage
         Called with the name of each stage as it begins.
 
@@ -123,6 +134,7 @@ def audit(
         inducing=inducing,
         sensitivity=sensitivity,
     )
+    ids, request = _units(request, checked_ids(record_ids, len(features)), groups)
     settings = {
         "noise_variance": noise_variance,
         "fit_kernel_scale": fit_kernel_scale,
@@ -133,7 +145,7 @@ def audit(
     }
     result = _audit(
         request,
-        ids=checked_ids(record_ids, len(features)),
+        ids=ids,
         dataset=DatasetEntry(
             name="arrays",
             records=features.shape[0],
@@ -143,6 +155,7 @@ def audit(
             steps=[],
         ),
         settings=settings,
+        explained=explain,
         on_stage=on_stage,
     )
     for sentence in result.warnings:
@@ -171,14 +184,93 @@ def audit_dataset(
         inducing=settings.inducing,
         sensitivity=settings.sensitivity,
     )
-    return _audit(
+    ids, request = _units(request, prepared.record_ids, prepared.group)
+    result = _audit(
         request,
-        ids=prepared.record_ids,
+        ids=ids,
         dataset=DatasetEntry.of(prepared),
         settings=settings.model_dump(),
+        explained=settings.explain,
         on_stage=on_stage,
         warnings=found,
     )
+    if prepared.by is None or prepared.by_name is None:
+        return result
+    values = prepared.by
+    if request.groups is not None:
+        values = of_groups(values, request.groups, len(ids))
+    found_by = exposure_by(values, result.advantage, prepared.by_name)
+    return replace(result, by=prepared.by_name, subgroups=found_by)
+
+
+def audit_frame(
+    frame: Any,
+    *,
+    target: str,
+    id_column: str | None = None,
+    task: Task = "regression",
+    missing: Missing = "error",
+    ignore: Sequence[str] = (),
+    group_column: str | None = None,
+    by: str | None = None,
+    settings: AuditSettings | None = None,
+    on_stage: OnStage | None = None,
+) -> AuditResult:
+    """Audit a pandas, polars or Arrow table in memory: encoded and scaled, as a file would be.
+
+    Parameters
+    ----------
+    frame
+        The table.
+    target, id_column, task, missing, ignore, group_column, by
+        As in :func:`leakscope.io.read_dataset`.
+    settings
+        Kernel, noise and scaling; the defaults of ``leakscope audit`` where left out.
+    on_stage
+        Called with the name of each stage as it begins.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import leakscope
+    >>> frame = pd.DataFrame({"age": [31, 45, 28, 39, 52, 90], "smokes": [True, False] * 3,
+    ...                       "cost": [1.0, 3.0, 1.5, 2.0, 3.2, 0.0]}, index=list("abcdef"))
+    >>> result = leakscope.audit_frame(frame, target="cost")
+    >>> result.ranking()[0], result.explanations[0].neighbours[0]
+    ('f', 'e')
+    """
+    dataset = from_frame(
+        frame,
+        target=target,
+        id_column=id_column,
+        task=task,
+        missing=missing,
+        ignore=ignore,
+        group_column=group_column,
+        by=by,
+    )
+    result = audit_dataset(dataset, settings or AuditSettings(), on_stage=on_stage)
+    for sentence in result.warnings:
+        python_warnings.warn(sentence, stacklevel=2)
+    return result
+
+
+def _units(
+    request: Request, ids: tuple[RecordId, ...], groups: Sequence[Any] | None
+) -> tuple[tuple[RecordId, ...], Request]:
+    """The ids of what leaves, a record or a group, and the request that says so."""
+    if groups is None:
+        return ids, request
+    if len(groups) != len(ids):
+        raise InputError(f"there are {len(ids)} records and {len(groups)} groups.")
+    place: dict[RecordId, int] = {}
+    numbers = []
+    for value in groups:
+        name = int(value) if isinstance(value, (int, np.integer)) else str(value)
+        numbers.append(place.setdefault(name, len(place)))
+    if len(place) < 2:
+        raise InputError("all records belong to one group; an audit needs at least two.")
+    return tuple(place), replace(request, groups=np.array(numbers, dtype=np.intp))
 
 
 def _audit(
@@ -188,6 +280,7 @@ def _audit(
     dataset: DatasetEntry,
     settings: dict[str, Any],
     on_stage: OnStage | None,
+    explained: int = 0,
     warnings: tuple[str, ...] | None = None,
 ) -> AuditResult:
     if not isinstance(request.kernel, kernels.Kernel):
@@ -197,7 +290,8 @@ def _audit(
         )
     timing: dict[str, float] = {}
     with _stage("check", timing, on_stage):
-        found = oddities(request.features, request.targets, ids) if warnings is None else warnings
+        named = ids if request.groups is None else tuple(range(len(request.features)))
+        found = oddities(request.features, request.targets, named) if warnings is None else warnings
         request = replace(request, kernel=request.kernel.resolved(request.features))
     computed = compute(request, lambda name: _stage(name, timing, on_stage))
     with _stage("measure", timing, on_stage):
@@ -205,6 +299,17 @@ def _audit(
     described = request.kernel.describe()
     if computed.noise_choice is not None and request.fit_kernel_scale:
         described["fitted_scale"] = computed.noise_choice.kernel_scale
+    explanations: tuple[Explanation, ...] = ()
+    if explained and isinstance(computed.laws, lood.LeaveOneOut):
+        with _stage("explain", timing, on_stage):
+            explanations = explain_records(
+                request.features,
+                request.kernel,
+                computed.laws,
+                rows=np.argsort(-kl, kind="stable")[:explained].tolist(),
+                record_ids=ids,
+                kernel_scale=float(described.get("fitted_scale", 1.0)),
+            )
     return AuditResult(
         record_ids=ids,
         kl=kl,
@@ -222,22 +327,35 @@ def _audit(
         created=datetime.now(UTC),
         timing=timing,
         warnings=(*found, *_cautions(computed)),
+        explanations=explanations,
     )
 
 
-def _measured(laws: lood.LeaveOneOut) -> tuple[FloatArray, ...]:
-    """KL in both directions, advantage and AUC of every record."""
-    parts: list[list[FloatArray]] = []
-    for start in range(0, len(laws.leverage), PAIRS_AT_ONCE):
-        pair = laws.law_pair(slice(start, start + PAIRS_AT_ONCE))
+def _measured(laws: lood.LeaveOneOut | lood.LeaveGroupsOut) -> tuple[FloatArray, ...]:
+    """KL in both directions, advantage and AUC of every record or group."""
+    count = len(laws.leverage)
+    columns = tuple(np.empty(count) for _ in range(4))
+    for rows, pair in _pairs(laws):
         found = (
             measures.kl(pair),
             measures.kl(pair, "member_to_nonmember"),
             measures.advantage(pair),
             measures.auc(pair),
         )
-        parts.append([_exact(value) for value in found])
-    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+        for column, value in zip(columns, found, strict=True):
+            column[rows] = _exact(value)
+    return columns
+
+
+def _pairs(
+    laws: lood.LeaveOneOut | lood.LeaveGroupsOut,
+) -> Iterator[tuple[slice | NDArray[np.intp], LawPair]]:
+    if isinstance(laws, lood.LeaveGroupsOut):
+        yield from laws.law_pairs()
+        return
+    for start in range(0, len(laws.leverage), PAIRS_AT_ONCE):
+        rows = slice(start, start + PAIRS_AT_ONCE)
+        yield rows, laws.law_pair(rows)
 
 
 def _cautions(computed: Computed) -> tuple[str, ...]:

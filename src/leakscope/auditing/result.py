@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope.auditing.explanation import Explanation
+from leakscope.auditing.subgroups import Subgroup
 from leakscope.auditing.verdict import verdict
-from leakscope.io.audit_results import AuditDocument, AuditRecord, SensitivityEntry
+from leakscope.io.audit_results import (
+    AuditDocument,
+    AuditRecord,
+    ExplanationEntry,
+    SensitivityEntry,
+    SubgroupEntry,
+)
 from leakscope.io.datasets import RecordId
 from leakscope.io.results import DatasetEntry
 from leakscope.laws import LawPair
-from leakscope.lood import ApproximationError, LeaveOneOut, NoiseChoice, NoiseSweep
+from leakscope.lood import (
+    ApproximationError,
+    LeaveGroupsOut,
+    LeaveOneOut,
+    NoiseChoice,
+    NoiseSweep,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +72,8 @@ class AuditResult:
     auc
         Of the likelihood-ratio test.
     laws
-        The posteriors behind these numbers, the two parts of the KL and the trust flags.
+        The posteriors behind these numbers, the two parts of the KL and the trust flags; of
+        records, or of groups where those leave as a whole.
     sweep
         Ranks over two decades of noise variance; None where it was skipped.
     route_reason
@@ -71,6 +86,10 @@ class AuditResult:
         What was audited and what was done to it.
     settings, created, timing, warnings
         As given; when (UTC); seconds by stage; sentences.
+    by, subgroups
+        The column of subgroups, and their exposure, where it was asked for.
+    explanations
+        Why the most exposed records are, where it was asked for; of records, not of groups.
 
     Examples
     --------
@@ -90,7 +109,7 @@ class AuditResult:
     kl_reverse: FloatArray
     advantage: FloatArray
     auc: FloatArray
-    laws: LeaveOneOut
+    laws: LeaveOneOut | LeaveGroupsOut
     sweep: NoiseSweep | None
     route_reason: str
     noise_choice: NoiseChoice | None
@@ -101,6 +120,9 @@ class AuditResult:
     created: datetime
     timing: dict[str, float]
     warnings: tuple[str, ...]
+    by: str | None = None
+    subgroups: tuple[Subgroup, ...] = ()
+    explanations: tuple[Explanation, ...] = ()
 
     @property
     def order(self) -> NDArray[np.intp]:
@@ -110,6 +132,9 @@ class AuditResult:
     @property
     def verdict(self) -> str:
         """What can be said, in plain words."""
+        return self._verdict(self.record_ids)
+
+    def _verdict(self, record_ids: tuple[RecordId, ...] | None) -> str:
         return verdict(
             kernel=_in_words(self.kernel),
             approximation=None if self.approximation is None else self.route_reason,
@@ -117,8 +142,21 @@ class AuditResult:
             kl=self.kl,
             advantage=self.advantage,
             trusted=self.laws.trusted,
-            record_ids=self.record_ids,
+            record_ids=record_ids,
+            unit=self.unit,
         )
+
+    @property
+    def unit(self) -> Literal["record", "group"]:
+        """What leaves: ``record``, or ``group`` where groups leave as a whole."""
+        return "group" if isinstance(self.laws, LeaveGroupsOut) else "record"
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """How many records leave together, one number an entry."""
+        if isinstance(self.laws, LeaveGroupsOut):
+            return self.laws.sizes
+        return np.ones(len(self.kl), dtype=np.intp)
 
     def ranking(self) -> tuple[RecordId, ...]:
         """Record ids, most exposed first."""
@@ -143,6 +181,28 @@ class AuditResult:
             else:
                 columns[name] = values
         return pd.DataFrame(columns).iloc[self.order].reset_index(drop=True)
+
+    def law_arrays(self) -> dict[str, NDArray[Any]]:
+        """The laws as arrays by name, in the order of the rows of X (of the groups, where those
+        leave as a whole).
+        """
+        laws = self.laws
+        found: dict[str, NDArray[Any]] = {
+            "leverage": laws.leverage,
+            "error_estimate": laws.error_estimate,
+            "trusted": laws.trusted,
+        }
+        if isinstance(laws, LeaveGroupsOut):
+            names = ("groups", "members", "sizes", "excess", "score")
+        else:
+            names = (
+                "mean_without",
+                "variance_without",
+                "mean_with",
+                "variance_with",
+                "mean_shift",
+            )
+        return {name: getattr(laws, name) for name in names} | found
 
     def to_document(self) -> AuditDocument:
         """The result as it is written to a file; valid JSON and nothing but plain values."""
@@ -169,8 +229,13 @@ class AuditResult:
             sensitivity=self._sensitivity(),
             condition_number=self.laws.condition_number,
             verdict=self.verdict,
+            verdict_without_ids=self._verdict(None),
             median_advantage=float(np.median(self.advantage)),
-            records=[AuditRecord(**dict(zip(COLUMNS, row, strict=True))) for row in rows],
+            records=[AuditRecord(**dict(zip(arrays, row, strict=True))) for row in rows],
+            unit=self.unit,
+            by=self.by,
+            subgroups=[SubgroupEntry(**entry.to_dict()) for entry in self.subgroups],
+            explanations=[ExplanationEntry(**entry.to_dict()) for entry in self.explanations],
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -201,14 +266,21 @@ class AuditResult:
             laws.mean_distance,
             laws.kl_label_free,
             laws.kl_label,
-            laws.mean_without,
-            laws.variance_without,
-            laws.mean_with,
-            laws.variance_with,
+            *self._means_and_variances(),
             laws.trusted,
             *self._rank_range(),
         )
-        return dict(zip(COLUMNS, values, strict=True))
+        columns = dict(zip(COLUMNS, values, strict=True))
+        if isinstance(laws, LeaveGroupsOut):
+            columns = {"record_id": ids, "size": laws.sizes, **columns}
+        return columns
+
+    def _means_and_variances(self) -> tuple[NDArray[Any], ...]:
+        """Without and with the record; of a group there is no single number."""
+        laws = self.laws
+        if isinstance(laws, LeaveGroupsOut):
+            return (np.full(len(self.kl), None, dtype=object),) * 4
+        return laws.mean_without, laws.variance_without, laws.mean_with, laws.variance_with
 
     def _rank_range(self) -> tuple[NDArray[Any], NDArray[Any]]:
         if self.sweep is not None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakscope import kernels, lood
 from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, require_memory
@@ -38,7 +39,7 @@ CHOICE_RECORDS = 2000
 class Computed:
     """What a route comes back with."""
 
-    laws: lood.LeaveOneOut
+    laws: lood.LeaveOneOut | lood.LeaveGroupsOut
     sweep: lood.NoiseSweep | None
     route_reason: str
     noise_choice: lood.NoiseChoice | None
@@ -59,6 +60,8 @@ class Request:
         Whether the criterion also chooses a factor of the kernel.
     route, inducing, sensitivity
         As given to ``audit``.
+    groups
+        (n,) numbers 0 to G - 1 where groups leave together; None where records leave singly.
     """
 
     features: FloatArray
@@ -69,6 +72,7 @@ class Request:
     route: Wanted = "auto"
     inducing: int = INDUCING
     sensitivity: bool = True
+    groups: NDArray[np.intp] | None = None
 
 
 def dense_bytes(features: FloatArray) -> int:
@@ -81,6 +85,8 @@ def compute(request: Request, stage: Stage) -> Computed:
     if request.route not in ROUTES:
         raise InputError(f"route must be one of {', '.join(ROUTES)}, but it is {request.route!r}.")
     count = len(request.features)
+    if request.groups is not None:
+        return _groups(request, request.groups, stage)
     phi = None
     if request.route in ("auto", "features"):
         phi = finite_features(request.kernel, request.features)
@@ -135,6 +141,35 @@ def _dense(request: Request, stage: Stage, reason: str) -> Computed:
                 prior=prior,
                 overwrite=True,
             )
+    return _computed(request, stage, laws, sweep, reason, choice)
+
+
+def _groups(request: Request, groups: NDArray[np.intp], stage: Stage) -> Computed:
+    if request.route not in ("auto", "dense"):
+        raise InputError(f"groups go by the route dense only, not by {request.route}.")
+    count, units = len(request.features), int(groups.max()) + 1
+    require_memory(
+        2 * dense_bytes(request.features),
+        f"the kernel matrix of {count} records and its inverse",
+        "audit fewer records, or use a machine with more memory",
+    )
+    with stage("kernel"):
+        matrix = request.kernel(request.features)
+        require_varied_kernel(matrix)
+    with stage("factorise"):
+        choice = _choice(request, matrix)
+        noise_variance = _noise(request, choice)
+        matrix = matrix * _scale(choice)
+
+        def at(level: float) -> lood.LeaveGroupsOut:
+            return lood.all_groups(matrix, request.targets, groups, noise_variance=level)
+
+        laws = at(noise_variance)
+    sweep = None
+    if request.sensitivity:
+        with stage("sensitivity"):
+            sweep = sweep_levels(at, noise_variance, laws)
+    reason = f"exact, {units} groups from one inverse of a {count} x {count} matrix"
     return _computed(request, stage, laws, sweep, reason, choice)
 
 
@@ -223,7 +258,7 @@ def _fitc(request: Request, stage: Stage, reason: str) -> Computed:
 def _computed(
     request: Request,
     stage: Stage,
-    laws: lood.LeaveOneOut,
+    laws: lood.LeaveOneOut | lood.LeaveGroupsOut,
     sweep: lood.NoiseSweep | None,
     reason: str,
     choice: lood.NoiseChoice | None,

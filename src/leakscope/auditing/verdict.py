@@ -22,9 +22,13 @@ def verdict(
     kl: FloatArray,
     advantage: FloatArray,
     trusted: NDArray[np.bool_],
-    record_ids: tuple[RecordId, ...],
+    record_ids: tuple[RecordId, ...] | None,
+    unit: str = "record",
 ) -> str:
-    """A few sentences: what was examined, the finding, the ranks, and what sets the level."""
+    """A few sentences: what was examined, the finding, the ranks, and what sets the level.
+
+    Without ``record_ids`` no record is named.  ``unit`` is what leaves: a record or a group.
+    """
     count = len(kl)
     top = int(np.argmax(kl))
     how = "" if approximation is None else f", {approximation},"
@@ -35,19 +39,23 @@ def verdict(
     if not trusted.any() or not trusted[top]:
         finding = (
             f"Cannot tell: float64 does not resolve {np.count_nonzero(~trusted)} of {count} "
-            f"records, the first in rank among them, at noise_variance {noise_variance:g}: raise "
+            f"{unit}s, the first in rank among them, at noise_variance {noise_variance:g}: raise "
             "it."
         )
     elif float(np.max(advantage)) < EXPOSED_ABOVE:
         finding = (
-            f"No exposure found under this model: no record of {count} gives an attacker an "
+            f"No exposure found under this model: no {unit} of {count} gives an attacker an "
             f"advantage of {EXPOSED_ABOVE:g}; the largest is {np.max(advantage):.2g}."
         )
     else:
         above = int(np.count_nonzero(advantage >= EXPOSED_ABOVE))
+        if record_ids is None:
+            named, share = "", f"{above} of {count} {unit}s"
+        else:
+            named = f"{unit} {record_ids[top]} ranks first of {count}, and "
+            share = f"{above} {unit}{'s' if above != 1 else ''}"
         finding = (
-            f"Exposed under this model: record {record_ids[top]} ranks first of {count}, and "
-            f"{above} record{'s' if above != 1 else ''} give an attacker an advantage of "
+            f"Exposed under this model: {named}{share} give an attacker an advantage of "
             f"{EXPOSED_ABOVE:g} or more (median over all: {np.median(advantage):.2f})."
         )
     level = (

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import typer
 
-from leakscope.cli import attack, audit, measure, plan, verify
+from leakscope.cli import attack, audit, measure, plan, report, verify
 from leakscope.errors import InputError
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ app.add_typer(attack.app, short_help=attack.SUMMARY)
 app.command("audit", short_help=audit.SUMMARY, epilog=audit.EPILOG)(audit.audit)
 app.command("measure", short_help=measure.SUMMARY, epilog=measure.EPILOG)(measure.measure)
 app.add_typer(plan.app, short_help=plan.SUMMARY)
+app.command("report", short_help=report.SUMMARY, epilog=report.EPILOG)(report.report)
 app.command("verify", short_help=verify.SUMMARY, epilog=verify.EPILOG)(verify.verify)
 
 

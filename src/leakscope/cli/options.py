@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 # The dataset.
 DatasetFile = Annotated[
     Path | None,
-    typer.Argument(help="The dataset: .csv, .tsv, .parquet, .npy or .npz.", show_default=False),
+    typer.Argument(
+        help="The dataset: .csv, .tsv, .parquet, .arrow, .feather, .npy or .npz.",
+        show_default=False,
+    ),
 ]
 Example = Annotated[
     str | None,
@@ -57,6 +60,40 @@ Scaling = Annotated[
         help="standard: features and a regression target to mean 0 and variance 1; none: as "
         "they are.",
         metavar="HOW",
+    ),
+]
+
+Missing = Annotated[
+    str,
+    typer.Option(
+        help="Empty values: error; drop such records; impute the median or most frequent value.",
+        metavar="HOW",
+    ),
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A column that is no feature; give it again for more.",
+        metavar="COLUMN",
+        show_default=False,
+    ),
+]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        help="The unit is the group, such as the person: all rows with the same value of this "
+        "column leave together.  It is no feature.",
+        metavar="COLUMN",
+        show_default=False,
+    ),
+]
+By = Annotated[
+    str | None,
+    typer.Option(
+        help="Exposure by the values of this column.  It stays a feature, unless it is the "
+        "target or in --ignore.",
+        metavar="COLUMN",
+        show_default=False,
     ),
 ]
 
@@ -152,9 +189,16 @@ def dataset_from(
     target: str | None,
     id_column: str | None,
     task: str | None,
+    *,
+    missing: str = "error",
+    ignore: list[str] | None = None,
+    group: str | None = None,
+    by: str | None = None,
 ) -> Dataset:
     """The dataset that the options name: a file, or one that scikit-learn ships."""
     from leakscope.io import read_dataset, read_example
+
+    one_of(missing, ("error", "drop", "impute"), "--missing")
 
     if task is not None:
         one_of(task, ("regression", "classification"), "--task")
@@ -163,7 +207,9 @@ def dataset_from(
     if example is not None:
         if target is not None or id_column is not None or task is not None:
             raise InputError("--target, --id and --task belong to a file, not to --example.")
-        return read_example(example)
+        if ignore or group is not None or missing != "error":
+            raise InputError("--ignore, --group and --missing belong to a file, not to --example.")
+        return read_example(example, by=by)
     if file is None:
         raise InputError(
             "Which dataset?  Name a file, or try one that is here already: --example diabetes."
@@ -173,6 +219,10 @@ def dataset_from(
         target=target,
         id_column=id_column,
         task="classification" if task == "classification" else "regression",
+        missing="drop" if missing == "drop" else "impute" if missing == "impute" else "error",
+        ignore=tuple(ignore or ()),
+        group_column=group,
+        by=by,
     )
 
 

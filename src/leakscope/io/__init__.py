@@ -2,13 +2,14 @@
 
 from leakscope.io.attack_results import QueryDocument
 from leakscope.io.audit_results import AuditDocument
-from leakscope.io.datasets import Dataset, Source, read_again, read_dataset
+from leakscope.io.datasets import Dataset, Source, from_frame, read_again, read_dataset
 from leakscope.io.examples import EXAMPLES, read_example
 from leakscope.io.measure_results import MeasureDocument
 from leakscope.io.models import NetworkArrays, read_network
 from leakscope.io.preparation import prepare
 from leakscope.io.result_reader import read_result
 from leakscope.io.results import SCHEMA_VERSION, to_json, write_result
+from leakscope.io.run_reader import Run, read_run
 from leakscope.io.runs import default_run_directory, write_run
 from leakscope.io.scores import read_scores
 from leakscope.io.settings import AuditSettings, MeasureSettings, validated
@@ -23,14 +24,17 @@ __all__ = [
     "MeasureSettings",
     "NetworkArrays",
     "QueryDocument",
+    "Run",
     "Source",
     "default_run_directory",
+    "from_frame",
     "prepare",
     "read_again",
     "read_dataset",
     "read_example",
     "read_network",
     "read_result",
+    "read_run",
     "read_scores",
     "to_json",
     "validated",

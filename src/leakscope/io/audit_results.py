@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.io.results import DatasetEntry, Number, ResultDocument
 
@@ -15,6 +15,7 @@ class AuditRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     record_id: int | str
+    size: int = 1
     kl: Number
     kl_reverse: Number
     advantage: Number
@@ -41,6 +42,37 @@ class SensitivityEntry(BaseModel):
     refused: list[float]
 
 
+class SubgroupEntry(BaseModel):
+    """The exposure of the records with one value of the column ``by``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    value: str
+    count: int
+    median_advantage: Number
+    largest_advantage: Number
+    share_exposed: Number
+    small: bool
+
+
+class ExplanationEntry(BaseModel):
+    """Why one of the most exposed records is; see docs/commands.md for each number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    record_id: int | str
+    rank: int
+    neighbours: list[int | str]
+    distances: list[Number]
+    isolation: Number
+    disagreement: Number
+    leverage: Number
+    share_from_label: Number
+    moved: list[int | str]
+    shifts: list[Number]
+    sentence: str
+
+
 class AuditDocument(ResultDocument):
     """The result of ``leakscope audit``: every record, most exposed first.
 
@@ -64,5 +96,10 @@ class AuditDocument(ResultDocument):
     sensitivity: SensitivityEntry | None = None
     condition_number: Number
     verdict: str
+    verdict_without_ids: str | None = None
     median_advantage: Number
     records: list[AuditRecord]
+    unit: Literal["record", "group"] = "record"
+    by: str | None = None
+    subgroups: list[SubgroupEntry] = Field(default_factory=list)
+    explanations: list[ExplanationEntry] = Field(default_factory=list)

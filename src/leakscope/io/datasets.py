@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,10 +13,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from leakscope.errors import InputError
-from leakscope.io.tables import UNNAMED_ID, UNNAMED_TARGET, read_table
+from leakscope.io.columns import Roles, column_name, listed, numbers, require_present, shown
+from leakscope.io.preparation import Missing, encode
+from leakscope.io.tables import UNNAMED_ID, UNNAMED_TARGET, read_table, table_from_frame
 
 Task = Literal["regression", "classification"]
 RecordId = int | str
+
+# A column of more different numbers than this is cut into quarters where subgroups are wanted.
+MOST_SUBGROUPS = 20
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,7 @@ class Source:
     ----------
     file, example
         The file's absolute path, or the example's name.
-    target, id_column, task
+    target, id_column, task, group_column, ignore, missing
         As they were given.
     digest
         SHA-256 of the features and the target as read: the same data, or not.
@@ -44,6 +50,9 @@ class Source:
     id_column: str | None
     task: Task
     digest: str
+    group_column: str | None = None
+    ignore: tuple[str, ...] = ()
+    missing: Missing = "error"
 
 
 @dataclass(frozen=True)
@@ -55,19 +64,25 @@ class Dataset:
     name
         The file's or the example's name.
     features
-        (n, d) numbers.
+        (n, d) numbers; a column of categories is one indicator a category.
     target
         (n,) numbers or class labels as read; (n,) or (n, C) numbers once prepared.
     record_ids
         One a record: the id column's values, or row numbers starting at 0.
     feature_names, target_name
-        The columns' names.
+        The columns' names; ``region=north`` for the indicator of a category.
     task
         Whether the target is a quantity or a class.
     steps
         What was done to the data, in order, in words.
     source
-        Where it can be read again; None where it came as arrays.
+        Where it can be read again; None where it came from memory.
+    indicators
+        Positions of the features that indicate a category; they are never scaled.
+    group, group_name
+        Each record's group, such as the person, where the group is the unit; and its column.
+    by, by_name
+        Each record's subgroup, where exposure is summed up by one; and its column.
 
     Examples
     --------
@@ -86,6 +101,11 @@ class Dataset:
     task: Task
     steps: tuple[str, ...] = ()
     source: Source | None = None
+    indicators: tuple[int, ...] = ()
+    group: tuple[RecordId, ...] | None = None
+    group_name: str | None = None
+    by: tuple[str, ...] | None = None
+    by_name: str | None = None
 
 
 def read_dataset(
@@ -94,13 +114,20 @@ def read_dataset(
     target: str | None = None,
     id_column: str | None = None,
     task: Task = "regression",
+    missing: Missing = "error",
+    ignore: Sequence[str] = (),
+    group_column: str | None = None,
+    by: str | None = None,
 ) -> Dataset:
-    """Read CSV, TSV, Parquet, .npy or .npz; every column but target and id is a feature.
+    """Read a file; every column that is not the target, the id or the group is a feature.
+
+    Numbers stay numbers, booleans become 0 and 1, categories are one-hot encoded, and each step
+    is told in ``steps``.
 
     Parameters
     ----------
     path
-        The file; its suffix says what it is.
+        CSV, TSV, Parquet, Arrow, .npy or .npz; its suffix says what it is.
     target
         The target column's name, or its position (``0`` is the first, ``-1`` the last).  An
         .npz archive that holds ``y`` needs none.
@@ -108,11 +135,21 @@ def read_dataset(
         The column with each record's own id.  Row numbers, from 0, where it is left out.
     task
         ``classification`` takes the target's values as class names.
+    missing
+        ``error`` refuses an empty value; ``drop`` leaves out the records that have one (the
+        others keep their ids); ``impute`` fills in a feature's median or most frequent value,
+        never the target.
+    ignore
+        Columns that are not features.
+    group_column
+        The column with the unit that leaves as a whole, such as the person; never a feature.
+    by
+        The column of subgroups; it is a feature as well, unless it is ignored.
 
     Raises
     ------
     InputError
-        With the column and the row, where a value is missing or not a number.
+        With the column and the row, where a value cannot be used.
 
     Examples
     --------
@@ -128,41 +165,196 @@ def read_dataset(
     path = Path(path)
     table = read_table(path)
     columns = [str(name) for name in table.columns]
-    id_name = _id_name(columns, id_column, path)
-    target_name = _target_name(columns, target, path)
-    if target_name == id_name:
-        raise InputError(f"{path}: column {target_name!r} cannot be both the target and the id.")
-    feature_names = tuple(name for name in columns if name not in (id_name, target_name))
-    if not feature_names:
-        raise InputError(f"{path}: no feature is left beside the target {target_name!r}.")
-    features = np.column_stack([_numbers(table[name], name, path) for name in feature_names])
-    steps = [f"read {len(table)} records of {len(feature_names)} features from {path.name}"]
-    steps.append(f"target: column {target_name}")
-    if id_name is None:
-        ids: tuple[RecordId, ...] = tuple(range(len(table)))
-        steps.append("record_id: row numbers, starting at 0")
+    is_archive = path.suffix.lower() == ".npz"
+    if target is None and is_archive and UNNAMED_TARGET in columns:
+        target_given = UNNAMED_TARGET
     else:
-        ids = _ids(table[id_name], id_name, path)
-        steps.append(f"record_id: column {id_name}")
-    values = _target(table[target_name], target_name, task, path)
-    return Dataset(
+        target_given = _required(target, columns, str(path))
+    id_given = UNNAMED_ID if id_column is None and is_archive and UNNAMED_ID in columns else None
+    roles = _roles(
+        columns, str(path), target_given, id_column or id_given, group_column, by, ignore
+    )
+    return _dataset(
+        table,
+        roles,
+        where=str(path),
         name=path.stem,
-        features=features,
-        target=values,
-        record_ids=ids,
-        feature_names=feature_names,
-        target_name=target_name,
+        read_from=path.name,
         task=task,
-        steps=tuple(steps),
+        missing=missing,
         source=Source(
             file=str(path.resolve()),
             example=None,
             target=target,
             id_column=id_column,
             task=task,
-            digest=digest(features, values),
+            digest="",
+            group_column=group_column,
+            ignore=tuple(ignore),
+            missing=missing,
         ),
     )
+
+
+def from_frame(
+    frame: Any,
+    *,
+    target: str,
+    id_column: str | None = None,
+    task: Task = "regression",
+    missing: Missing = "error",
+    ignore: Sequence[str] = (),
+    group_column: str | None = None,
+    by: str | None = None,
+    name: str = "frame",
+) -> Dataset:
+    """A pandas, polars or Arrow table in memory as a dataset; the rest as in ``read_dataset``.
+
+    Where there is no id column, a pandas frame's index is the id unless it merely counts.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from leakscope import io
+    >>> frame = pd.DataFrame({"age": [31, 45, 28], "smokes": [True, False, True],
+    ...                       "region": ["north", "south", "north"], "cost": [1.0, 3.0, 1.5]})
+    >>> people = io.from_frame(frame, target="cost")
+    >>> people.feature_names
+    ('age', 'smokes', 'region=north', 'region=south')
+    >>> print(people.steps[-1])
+    categories one-hot encoded as 2 features of 0 and 1, which are not scaled (scikit-learn
+    OneHotEncoder): region
+    """
+    table, index = table_from_frame(frame)
+    columns = [str(column) for column in table.columns]
+    where = "the frame"
+    roles = _roles(columns, where, target, id_column, group_column, by, ignore)
+    return _dataset(
+        table,
+        roles,
+        where=where,
+        name=name,
+        read_from="a frame in memory",
+        task=task,
+        missing=missing,
+        source=None,
+        index=index,
+    )
+
+
+def _roles(
+    columns: list[str],
+    where: str,
+    target: str,
+    id_column: str | None,
+    group_column: str | None,
+    by: str | None,
+    ignore: Sequence[str],
+) -> Roles:
+    def found(wanted: str | None, role: str) -> str | None:
+        return None if wanted is None else column_name(columns, wanted, role, where)
+
+    roles = Roles(
+        target=column_name(columns, target, "target", where),
+        id=found(id_column, "id"),
+        group=found(group_column, "group"),
+        by=found(by, "subgroups"),
+        ignored=tuple(column_name(columns, name, "list to ignore", where) for name in ignore),
+    )
+    for other, role in ((roles.id, "the id"), (roles.group, "the group")):
+        if roles.target == other:
+            raise InputError(f"{where}: column {other!r} cannot be both the target and {role}.")
+    if roles.target in roles.ignored:
+        raise InputError(f"{where}: column {roles.target!r} is the target and cannot be ignored.")
+    if not roles.features(columns):
+        raise InputError(f"{where}: no feature is left beside the target {roles.target!r}.")
+    return roles
+
+
+def _dataset(
+    table: pd.DataFrame,
+    roles: Roles,
+    *,
+    where: str,
+    name: str,
+    read_from: str,
+    task: Task,
+    missing: Missing,
+    source: Source | None,
+    index: pd.Index[Any] | None = None,
+) -> Dataset:
+    names = roles.features([str(column) for column in table.columns])
+    steps = [f"read {len(table)} records of {len(names)} features from {read_from}"]
+    if roles.ignored:
+        steps.append(f"ignored: {listed(roles.ignored)}")
+    if missing == "drop":
+        table, step = _without_empty(table, [*names, roles.target], where)
+        steps.extend([step] if step else [])
+    steps.append(f"target: column {roles.target}")
+    if roles.id is not None:
+        ids = _ids(table[roles.id], roles.id, where)
+        steps.append(f"record_id: column {roles.id}")
+    elif index is not None:
+        own = pd.Series(index.to_numpy())[table.index]
+        ids = _ids(own, str(index.name or "index"), where)
+        steps.append("record_id: the frame's index")
+    else:
+        ids = tuple(int(row) for row in table.index)
+        steps.append("record_id: row numbers, starting at 0")
+    target = _target(table[roles.target], roles.target, task, where)
+    encoded = encode(table, names, where, missing=missing)
+    steps.extend(encoded.steps)
+    group = None
+    if roles.group is not None:
+        require_present(table[roles.group], roles.group, where, "every record needs its group")
+        group = _labels(table[roles.group])
+        steps.append(f"group: column {roles.group}, {len(set(group))} of them; not a feature")
+    if source is not None:
+        source = replace(source, digest=digest(encoded.features, target))
+    return Dataset(
+        name=name,
+        features=encoded.features,
+        target=target,
+        record_ids=ids,
+        feature_names=encoded.names,
+        target_name=roles.target,
+        task=task,
+        steps=tuple(steps),
+        source=source,
+        indicators=encoded.indicators,
+        group=group,
+        group_name=roles.group,
+        by=None if roles.by is None else subgroups(table[roles.by]),
+        by_name=roles.by,
+    )
+
+
+def _without_empty(
+    table: pd.DataFrame, names: Sequence[str], where: str
+) -> tuple[pd.DataFrame, str | None]:
+    """The records without an empty value, under their own row numbers, and the step in words."""
+    empty = table[list(names)].isna()
+    dropped = empty.any(axis=1).to_numpy()
+    count = int(np.count_nonzero(dropped))
+    if not count:
+        return table, None
+    if count == len(table):
+        raise InputError(f"{where}: every record has an empty value; give --missing impute.")
+    columns = [name for name in names if bool(empty[name].any())]
+    return table[~dropped], (
+        f"dropped {count} record{'s' if count > 1 else ''} with an empty value "
+        f"({listed(columns)}); {len(table) - count} are left"
+    )
+
+
+def subgroups(column: pd.Series[Any]) -> tuple[str, ...]:
+    """Each record's subgroup: its value, or its quarter where there are many numbers."""
+    if pd.api.types.is_numeric_dtype(column) and column.nunique() > MOST_SUBGROUPS:
+        quarters = pd.qcut(column, 4, duplicates="drop")
+        column = pd.Series(quarters.astype(object), index=column.index)
+    empty = column.isna().to_numpy()
+    values = [f"{value:g}" if isinstance(value, float) else str(value) for value in column]
+    return tuple("(empty)" if gone else value for value, gone in zip(values, empty, strict=True))
 
 
 def read_again(source: Source, file: str | Path | None = None) -> Dataset:
@@ -184,7 +376,13 @@ def read_again(source: Source, file: str | Path | None = None) -> Dataset:
         if place is None:
             raise InputError("the result does not say where its data are; name the file.")
         found = read_dataset(
-            place, target=source.target, id_column=source.id_column, task=source.task
+            place,
+            target=source.target,
+            id_column=source.id_column,
+            task=source.task,
+            missing=source.missing,
+            ignore=source.ignore,
+            group_column=source.group_column,
         )
     assert found.source is not None
     if found.source.digest != source.digest:
@@ -202,104 +400,55 @@ def digest(features: NDArray[np.float64], target: NDArray[Any]) -> str:
     return found.hexdigest()
 
 
-def _target_name(columns: list[str], target: str | None, path: Path) -> str:
+def _required(target: str | None, columns: list[str], where: str) -> str:
     if target is None:
-        if path.suffix.lower() == ".npz" and UNNAMED_TARGET in columns:
-            return UNNAMED_TARGET
         raise InputError(
-            f"{path}: which column is the target?  Name it with --target; the columns are "
-            f"{_listed(columns)}."
+            f"{where}: which column is the target?  Name it with --target; the columns are "
+            f"{listed(columns)}."
         )
-    return _column_name(columns, target, "target", path)
+    return target
 
 
-def _id_name(columns: list[str], id_column: str | None, path: Path) -> str | None:
-    if id_column is None:
-        has_own = path.suffix.lower() == ".npz" and UNNAMED_ID in columns
-        return UNNAMED_ID if has_own else None
-    return _column_name(columns, id_column, "id", path)
-
-
-def _column_name(columns: list[str], wanted: str, role: str, path: Path) -> str:
-    if wanted in columns:
-        return wanted
+def _target(column: pd.Series[Any], name: str, task: Task, where: str) -> NDArray[Any]:
+    require_present(column, name, where, "every record needs a target; give --missing drop")
+    if task == "classification":
+        return np.asarray(column.to_numpy())
+    is_text = not pd.api.types.is_numeric_dtype(column)
     try:
-        return columns[int(wanted)]
-    except (ValueError, IndexError):
+        return numbers(column, name, where)
+    except InputError as error:
+        if not is_text:
+            raise
         raise InputError(
-            f"{path} has no column {wanted!r} for the {role}; the columns are {_listed(columns)}."
+            f"{str(error).split(', which')[0]}, which is not a number; for a target of "
+            "classes give --task classification."
         ) from None
 
 
-def _listed(columns: list[str], most: int = 12) -> str:
-    shown = ", ".join(columns[:most])
-    return shown if len(columns) <= most else f"{shown} and {len(columns) - most} more"
+def _ids(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:
+    require_present(column, name, where, "every record needs its id")
+    return require_distinct_ids(
+        list(_labels(column)),
+        f"{where}: the id column {name!r}",
+        [int(row) for row in column.index],
+    )
 
 
-def _numbers(column: pd.Series[Any], name: str, path: Path) -> NDArray[np.float64]:
-    """A column as float64, or a sentence that names the first value that is not a number."""
-    missing = column.isna().to_numpy()
-    if missing.any():
-        raise InputError(
-            f"{path}: column {name!r} is empty in row {int(np.argmax(missing))} (rows count "
-            "from 0); fill in or drop such records first."
-        )
-    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    if np.iscomplexobj(column.to_numpy()):
-        raise InputError(f"{path}: column {name!r} holds complex numbers.")
-    bad = ~np.isfinite(numbers)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(
-            f"{path}: column {name!r} holds {_shown(column.iloc[row])} in row {row} (rows count "
-            "from 0), which is not a finite number; encode such columns as numbers first."
-        )
-    return numbers
-
-
-def _target(column: pd.Series[Any], name: str, task: Task, path: Path) -> NDArray[Any]:
-    if task == "regression":
-        is_text = not pd.api.types.is_numeric_dtype(column)
-        try:
-            return _numbers(column, name, path)
-        except InputError as error:
-            if not is_text or column.isna().any():
-                raise
-            raise InputError(
-                f"{str(error).split(', which')[0]}, which is not a number; for a target of "
-                "classes give --task classification."
-            ) from None
-    if column.isna().any():
-        row = int(np.argmax(column.isna().to_numpy()))
-        raise InputError(
-            f"{path}: column {name!r} is empty in row {row} (rows count from 0); every record "
-            "needs a class."
-        )
-    return np.asarray(column.to_numpy())
-
-
-def _ids(column: pd.Series[Any], name: str, path: Path) -> tuple[RecordId, ...]:
-    if column.isna().any():
-        row = int(np.argmax(column.isna().to_numpy()))
-        raise InputError(f"{path}: the id column {name!r} is empty in row {row}.")
+def _labels(column: pd.Series[Any]) -> tuple[RecordId, ...]:
     integral = pd.api.types.is_integer_dtype(column)
-    ids: list[RecordId] = [int(v) if integral else str(v) for v in column]
-    return require_distinct_ids(ids, f"{path}: the id column {name!r}")
+    return tuple(int(value) if integral else str(value) for value in column)
 
 
-def require_distinct_ids(ids: list[RecordId], what: str) -> tuple[RecordId, ...]:
+def require_distinct_ids(
+    ids: list[RecordId], what: str, rows: Sequence[int] | None = None
+) -> tuple[RecordId, ...]:
     """The ids as a tuple, or a sentence that names the first one that stands twice."""
     first_row: dict[RecordId, int] = {}
-    for row, value in enumerate(ids):
+    for row, value in zip(rows if rows is not None else range(len(ids)), ids, strict=True):
         if value in first_row:
             raise InputError(
-                f"{what} holds {_shown(value)} twice, in rows {first_row[value]} and {row} (rows "
+                f"{what} holds {shown(value)} twice, in rows {first_row[value]} and {row} (rows "
                 "count from 0); ids must be distinct."
             )
         first_row[value] = row
     return tuple(ids)
-
-
-def _shown(value: object, most: int = 40) -> str:
-    text = repr(value.item() if isinstance(value, np.generic) else value)
-    return text if len(text) <= most else f"{text[:most]}…"

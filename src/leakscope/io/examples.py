@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from leakscope.errors import InputError
-from leakscope.io.datasets import Dataset, Source, Task, digest
+from leakscope.io.columns import column_name
+from leakscope.io.datasets import Dataset, Source, Task, digest, subgroups
 
 EXAMPLES: dict[str, Task] = {
     "diabetes": "regression",
@@ -18,8 +20,10 @@ EXAMPLES: dict[str, Task] = {
 }
 
 
-def read_example(name: str) -> Dataset:
+def read_example(name: str, *, by: str | None = None) -> Dataset:
     """One of scikit-learn's own datasets; ``record_ids`` are row numbers, starting at 0.
+
+    ``by`` names a feature, or ``target``, to take subgroups from.
 
     Examples
     --------
@@ -38,12 +42,14 @@ def read_example(name: str) -> Dataset:
     bunch = loader(scaled=False) if name == "diabetes" else loader()
     features = np.asarray(bunch.data, dtype=np.float64)
     target = np.asarray(bunch.target)
+    names = [str(feature) for feature in bunch.feature_names]
+    chosen = None if by is None else column_name([*names, "target"], by, "subgroups", name)
     return Dataset(
         name=name,
         features=features,
         target=target,
         record_ids=tuple(range(len(features))),
-        feature_names=tuple(str(feature) for feature in bunch.feature_names),
+        feature_names=tuple(names),
         target_name="target",
         task=EXAMPLES[name],
         steps=(
@@ -59,4 +65,10 @@ def read_example(name: str) -> Dataset:
             task=EXAMPLES[name],
             digest=digest(features, target),
         ),
+        by=None
+        if chosen is None
+        else subgroups(
+            pd.Series(target if chosen == "target" else features[:, names.index(chosen)])
+        ),
+        by_name=chosen,
     )

@@ -38,8 +38,17 @@ def picture_shape(features: int) -> tuple[int, ...] | None:
     return None
 
 
-def png(row: ArrayLike, shape: tuple[int, ...], low: float, high: float) -> bytes:
+def png(
+    row: ArrayLike,
+    shape: tuple[int, ...],
+    low: float,
+    high: float,
+    *,
+    shown_side: int = SHOWN_SIDE,
+) -> bytes:
     """A row of pixels, channels last, as the bytes of a PNG: ``low`` is black, ``high`` white.
+
+    Pictures smaller than ``shown_side`` are enlarged by whole pixels.
 
     Examples
     --------
@@ -52,11 +61,11 @@ def png(row: ArrayLike, shape: tuple[int, ...], low: float, high: float) -> byte
     if pixels.size != math.prod(shape):
         raise InputError(f"a picture of shape {shape} has not {pixels.size} values.")
     shares = np.clip((pixels - low) / (high - low if high > low else 1.0), 0.0, 1.0)
-    return _encoded(_enlarged(np.rint(255.0 * shares).astype(np.uint8).reshape(shape)))
+    return _encoded(_enlarged(np.rint(255.0 * shares).astype(np.uint8).reshape(shape), shown_side))
 
 
-def _enlarged(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    factor = max(1, SHOWN_SIDE // pixels.shape[0])
+def _enlarged(pixels: NDArray[np.uint8], shown_side: int) -> NDArray[np.uint8]:
+    factor = max(1, shown_side // pixels.shape[0])
     return pixels.repeat(factor, axis=0).repeat(factor, axis=1)
 
 

@@ -12,7 +12,7 @@ import os
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -71,6 +71,9 @@ class SourceEntry(BaseModel):
     id_column: str | None
     task: str
     digest: str
+    group_column: str | None = None
+    ignore: tuple[str, ...] = ()
+    missing: Literal["error", "drop", "impute"] = "error"
 
 
 class DatasetEntry(BaseModel):

@@ -62,6 +62,8 @@ class AuditSettings(BaseModel):
         Whether features and target are standardised first.
     seed
         Recorded with the run; an analytic audit draws no random numbers.
+    explain
+        How many of the most exposed records to explain.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class AuditSettings(BaseModel):
     inducing: Annotated[int, Field(ge=2)] = 1000
     scaling: Literal["standard", "none"] = "standard"
     seed: Annotated[int, Field(ge=0)] = 0
+    explain: Annotated[int, Field(ge=0)] = 10
 
 
 class MeasureSettings(BaseModel):

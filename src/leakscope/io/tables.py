@@ -6,6 +6,7 @@ import csv
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,6 +43,31 @@ def read_table(path: Path) -> pd.DataFrame:
     if table.shape[0] == 0:
         raise InputError(f"{path} holds no records.")
     return table
+
+
+def table_from_frame(frame: Any) -> tuple[pd.DataFrame, pd.Index[Any] | None]:
+    """A pandas, polars or Arrow table as a pandas one, and its index where that is not a count."""
+    if isinstance(frame, pd.DataFrame):
+        table = frame
+    elif hasattr(frame, "__arrow_c_stream__"):
+        import pyarrow
+
+        table = pyarrow.table(frame).to_pandas()
+    elif hasattr(frame, "to_pandas"):
+        table = frame.to_pandas()
+    else:
+        raise InputError(
+            f"a pandas, polars or Arrow table is needed, but this is a {type(frame).__name__}."
+        )
+    if table.shape[0] == 0:
+        raise InputError("the frame holds no records.")
+    if table.columns.nlevels > 1 or table.index.nlevels > 1:
+        raise InputError("the frame's columns and index must have one level each.")
+    counts = table.index.equals(pd.RangeIndex(len(table)))
+    index = None if counts else table.index
+    table = table.set_axis([str(name) for name in table.columns], axis=1)
+    _require_distinct(list(table.columns), "the frame")
+    return table.reset_index(drop=True), index
 
 
 def load_array(path: Path) -> NDArray[np.generic]:
@@ -86,6 +112,25 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         raise
     except (ValueError, OSError, TypeError) as error:  # pyarrow's errors derive from these
         raise InputError(f"{path} is not a Parquet file ({_first_line(error)}).") from error
+    table.columns = [str(name) for name in table.columns]
+    _require_distinct(list(table.columns), path)
+    return table.reset_index(drop=True)
+
+
+def _read_arrow(path: Path) -> pd.DataFrame:
+    """An Arrow IPC file (Feather) or stream."""
+    import pyarrow
+
+    table: pd.DataFrame
+    with pyarrow.OSFile(str(path), "rb") as stream:
+        try:
+            table = pyarrow.ipc.open_file(stream).read_all().to_pandas()
+        except (ValueError, OSError, TypeError) as error:  # pyarrow's errors derive from these
+            try:
+                stream.seek(0)
+                table = pyarrow.ipc.open_stream(stream).read_all().to_pandas()
+            except (ValueError, OSError, TypeError):
+                raise InputError(f"{path} is not an Arrow file ({_first_line(error)}).") from error
     table.columns = [str(name) for name in table.columns]
     _require_distinct(list(table.columns), path)
     return table.reset_index(drop=True)
@@ -143,6 +188,8 @@ READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".csv": _read_csv,
     ".tsv": _read_tsv,
     ".parquet": _read_parquet,
+    ".arrow": _read_arrow,
+    ".feather": _read_arrow,
     ".npy": _read_npy,
     ".npz": _read_npz,
 }
@@ -163,7 +210,7 @@ def _first_present(
     return next((arrays[name] for name in names if name in arrays), None)
 
 
-def _require_distinct(names: list[str], path: Path) -> None:
+def _require_distinct(names: list[str], path: Path | str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:

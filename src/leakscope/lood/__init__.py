@@ -1,9 +1,10 @@
 """Leave-one-out distinguishability under Gaussian processes (the paper **lood**).
 
 The laws of what the model says with and without a record: for all records at once
-(``all_records``, ``audit_features``, ``fitc_records``, ``device_records``), for any group at any
-queries (``distinguish``), for every record at every query (``influence``); and what surrounds
-them: how ranks move with the noise, how the noise may be chosen, and where influence is greatest.
+(``all_records``, ``audit_features``, ``fitc_records``, ``device_records``), for every group of a
+partition (``all_groups``), for any group at any queries (``distinguish``), for every record at
+every query (``influence``); and what surrounds them: how ranks move with the noise, how the noise
+may be chosen, and where influence is greatest.
 """
 
 from leakscope.lood.activation_analysis import (
@@ -16,12 +17,14 @@ from leakscope.lood.activation_analysis import (
     edge_of_chaos,
     lood_by_activation,
 )
+from leakscope.lood.all_groups import all_groups
 from leakscope.lood.all_records import all_records
 from leakscope.lood.conditions import StationarityConditions, stationarity_conditions
 from leakscope.lood.distinguish import distinguish
 from leakscope.lood.distinguishability import Distinguishability
 from leakscope.lood.features import audit_features
 from leakscope.lood.fitc import ApproximationError, approximation_error, fitc_records
+from leakscope.lood.groups_out import LeaveGroupsOut
 from leakscope.lood.influence import Influence, influence
 from leakscope.lood.leave_one_out import LeaveOneOut
 from leakscope.lood.mean_distance import (
@@ -44,6 +47,7 @@ __all__ = [
     "Distinguishability",
     "Influence",
     "Initialisation",
+    "LeaveGroupsOut",
     "LeaveOneOut",
     "NoiseChoice",
     "NoiseSweep",
@@ -51,6 +55,7 @@ __all__ = [
     "QuerySearch",
     "SelfInfluence",
     "StationarityConditions",
+    "all_groups",
     "all_records",
     "approximation_error",
     "audit_features",

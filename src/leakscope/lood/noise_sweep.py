@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from leakscope._numerics.cholesky import refill
 from leakscope.errors import InputError
 from leakscope.lood.all_records import all_records
+from leakscope.lood.groups_out import LeaveGroupsOut
 from leakscope.lood.leave_one_out import LeaveOneOut
 
 FloatArray = NDArray[np.float64]
@@ -110,7 +111,9 @@ def sweep_noise(
 
 
 def sweep_levels(
-    audit_at: Callable[[float], LeaveOneOut], noise_variance: float, known: LeaveOneOut | None
+    audit_at: Callable[[float], LeaveOneOut | LeaveGroupsOut],
+    noise_variance: float,
+    known: LeaveOneOut | LeaveGroupsOut | None,
 ) -> NoiseSweep:
     """The sweep by any route: ``audit_at`` gives the laws at a noise variance."""
     levels: list[float] = []
