@@ -1,5 +1,5 @@
 # Two commands do all the set-up on a machine with Python 3.11 or later, pip, make and a C compiler:
-#   make audit    audits a dataset that comes with scikit-learn
+#   make audit    audits a dataset that comes with scikit-learn, and writes a report of it
 #   make test     runs the whole suite
 # Set PYTHON to choose the interpreter, for example: make test PYTHON=python3.12
 
@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .PHONY: help audit test lint docs-check benchmark clean
 
 help:
-	@echo "make audit       set up, then audit scikit-learn's diabetes dataset"
+	@echo "make audit       set up, then audit scikit-learn's diabetes dataset and write a report"
 	@echo "make test        set up, then run the whole suite (style, types, documentation included)"
 	@echo "make lint        ruff and mypy only"
 	@echo "make docs-check  run every example in the documentation"
@@ -21,7 +21,9 @@ help:
 	@echo "make clean       remove $(VENV) and what tools leave behind"
 
 audit: $(VENV)/.installed
-	$(BIN)/leakscope audit --example diabetes
+	@run=leakscope-runs/make-audit-$$(date +%Y%m%dT%H%M%S) \
+	  && $(BIN)/leakscope audit --example diabetes --run-dir $$run \
+	  && $(BIN)/leakscope report $$run
 
 # One thread for each worker's linear algebra: pytest already runs one worker for each core.
 test: $(VENV)/.installed-test

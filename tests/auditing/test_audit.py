@@ -101,7 +101,7 @@ def test_document_is_json_and_sorted(result):
     assert [r["record_id"] for r in content["records"]] == list(result.ranking())
     assert content["provenance"]["question"] == "leave_one_out"
     assert len(content["assumptions"]) == 7
-    assert set(content["timing"]) == set(STAGES)
+    assert set(content["timing"]) == set(STAGES) - {"explain"}
     assert (content["route"], content["noise_chosen_by"]) == ("dense", "user")
     assert "60 x 60" in content["route_reason"]
     levels = content["sensitivity"]["noise_variances"]
@@ -110,11 +110,11 @@ def test_document_is_json_and_sorted(result):
 
 def test_stages_are_told_in_order(data):
     seen: list[str] = []
-    leakscope.audit(*data, on_stage=seen.append)
+    leakscope.audit(*data, explain=3, on_stage=seen.append)
     assert seen == list(STAGES)
     seen.clear()
     leakscope.audit(*data, on_stage=seen.append, sensitivity=False)
-    assert seen == [name for name in STAGES if name != "sensitivity"]
+    assert seen == [name for name in STAGES if name not in ("sensitivity", "explain")]
 
 
 def test_the_verdict_keeps_to_its_words(data, result):

@@ -28,7 +28,8 @@ from leakscope.auditing.result import AuditResult
 from leakscope.auditing.routes import Computed, Request, Wanted, compute
 from leakscope.auditing.subgroups import exposure_by, of_groups
 from leakscope.errors import InputError
-from leakscope.io.datasets import Dataset, RecordId, Task, from_frame
+from leakscope.io.dataset_reader import from_frame
+from leakscope.io.datasets import Dataset, RecordId, Task
 from leakscope.io.preparation import Missing, prepare
 from leakscope.io.results import DatasetEntry
 from leakscope.io.settings import AuditSettings
@@ -237,7 +238,7 @@ def audit_frame(
     ...                       "cost": [1.0, 3.0, 1.5, 2.0, 3.2, 0.0]}, index=list("abcdef"))
     >>> result = leakscope.audit_frame(frame, target="cost")
     >>> result.ranking()[0], result.explanations[0].neighbours[0]
-    ('f', 'e')
+    ('f', 'b')
     """
     dataset = from_frame(
         frame,

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 DatasetFile = Annotated[
     Path | None,
     typer.Argument(
-        help="The dataset: .csv, .tsv, .parquet, .arrow, .feather, .npy or .npz.",
+        help="The dataset: .csv, .tsv, .parquet, .arrow, .feather, .npy or .npz; or a folder of "
+        "pictures, one subfolder a class.",
         show_default=False,
     ),
 ]

@@ -2,8 +2,10 @@
 
 from leakscope.io.attack_results import QueryDocument
 from leakscope.io.audit_results import AuditDocument
-from leakscope.io.datasets import Dataset, Source, from_frame, read_again, read_dataset
+from leakscope.io.dataset_reader import from_frame, read_again, read_dataset
+from leakscope.io.datasets import Dataset, Source
 from leakscope.io.examples import EXAMPLES, read_example
+from leakscope.io.image_folder import read_image_folder
 from leakscope.io.measure_results import MeasureDocument
 from leakscope.io.models import NetworkArrays, read_network
 from leakscope.io.preparation import prepare
@@ -32,6 +34,7 @@ __all__ = [
     "read_again",
     "read_dataset",
     "read_example",
+    "read_image_folder",
     "read_network",
     "read_result",
     "read_run",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,9 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from leakscope.errors import InputError
-from leakscope.io.columns import Roles, column_name, listed, numbers, require_present, shown
-from leakscope.io.preparation import Missing, encode
-from leakscope.io.tables import UNNAMED_ID, UNNAMED_TARGET, read_table, table_from_frame
+from leakscope.io.columns import shown
+from leakscope.io.preparation import Missing
 
 Task = Literal["regression", "classification"]
 RecordId = int | str
@@ -108,245 +106,6 @@ class Dataset:
     by_name: str | None = None
 
 
-def read_dataset(
-    path: str | Path,
-    *,
-    target: str | None = None,
-    id_column: str | None = None,
-    task: Task = "regression",
-    missing: Missing = "error",
-    ignore: Sequence[str] = (),
-    group_column: str | None = None,
-    by: str | None = None,
-) -> Dataset:
-    """Read a file; every column that is not the target, the id or the group is a feature.
-
-    Numbers stay numbers, booleans become 0 and 1, categories are one-hot encoded, and each step
-    is told in ``steps``.
-
-    Parameters
-    ----------
-    path
-        CSV, TSV, Parquet, Arrow, .npy or .npz; its suffix says what it is.
-    target
-        The target column's name, or its position (``0`` is the first, ``-1`` the last).  An
-        .npz archive that holds ``y`` needs none.
-    id_column
-        The column with each record's own id.  Row numbers, from 0, where it is left out.
-    task
-        ``classification`` takes the target's values as class names.
-    missing
-        ``error`` refuses an empty value; ``drop`` leaves out the records that have one (the
-        others keep their ids); ``impute`` fills in a feature's median or most frequent value,
-        never the target.
-    ignore
-        Columns that are not features.
-    group_column
-        The column with the unit that leaves as a whole, such as the person; never a feature.
-    by
-        The column of subgroups; it is a feature as well, unless it is ignored.
-
-    Raises
-    ------
-    InputError
-        With the column and the row, where a value cannot be used.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from leakscope import io
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "people.csv")
-    ...     _ = file.write_text("person,age,height,weight\\nann,31,1.7,65\\nbob,45,1.8,80\\n")
-    ...     people = io.read_dataset(file, target="weight", id_column="person")
-    >>> people.record_ids, people.feature_names, people.target.tolist()
-    (('ann', 'bob'), ('age', 'height'), [65.0, 80.0])
-    """
-    path = Path(path)
-    table = read_table(path)
-    columns = [str(name) for name in table.columns]
-    is_archive = path.suffix.lower() == ".npz"
-    if target is None and is_archive and UNNAMED_TARGET in columns:
-        target_given = UNNAMED_TARGET
-    else:
-        target_given = _required(target, columns, str(path))
-    id_given = UNNAMED_ID if id_column is None and is_archive and UNNAMED_ID in columns else None
-    roles = _roles(
-        columns, str(path), target_given, id_column or id_given, group_column, by, ignore
-    )
-    return _dataset(
-        table,
-        roles,
-        where=str(path),
-        name=path.stem,
-        read_from=path.name,
-        task=task,
-        missing=missing,
-        source=Source(
-            file=str(path.resolve()),
-            example=None,
-            target=target,
-            id_column=id_column,
-            task=task,
-            digest="",
-            group_column=group_column,
-            ignore=tuple(ignore),
-            missing=missing,
-        ),
-    )
-
-
-def from_frame(
-    frame: Any,
-    *,
-    target: str,
-    id_column: str | None = None,
-    task: Task = "regression",
-    missing: Missing = "error",
-    ignore: Sequence[str] = (),
-    group_column: str | None = None,
-    by: str | None = None,
-    name: str = "frame",
-) -> Dataset:
-    """A pandas, polars or Arrow table in memory as a dataset; the rest as in ``read_dataset``.
-
-    Where there is no id column, a pandas frame's index is the id unless it merely counts.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from leakscope import io
-    >>> frame = pd.DataFrame({"age": [31, 45, 28], "smokes": [True, False, True],
-    ...                       "region": ["north", "south", "north"], "cost": [1.0, 3.0, 1.5]})
-    >>> people = io.from_frame(frame, target="cost")
-    >>> people.feature_names
-    ('age', 'smokes', 'region=north', 'region=south')
-    >>> print(people.steps[-1])
-    categories one-hot encoded as 2 features of 0 and 1, which are not scaled (scikit-learn
-    OneHotEncoder): region
-    """
-    table, index = table_from_frame(frame)
-    columns = [str(column) for column in table.columns]
-    where = "the frame"
-    roles = _roles(columns, where, target, id_column, group_column, by, ignore)
-    return _dataset(
-        table,
-        roles,
-        where=where,
-        name=name,
-        read_from="a frame in memory",
-        task=task,
-        missing=missing,
-        source=None,
-        index=index,
-    )
-
-
-def _roles(
-    columns: list[str],
-    where: str,
-    target: str,
-    id_column: str | None,
-    group_column: str | None,
-    by: str | None,
-    ignore: Sequence[str],
-) -> Roles:
-    def found(wanted: str | None, role: str) -> str | None:
-        return None if wanted is None else column_name(columns, wanted, role, where)
-
-    roles = Roles(
-        target=column_name(columns, target, "target", where),
-        id=found(id_column, "id"),
-        group=found(group_column, "group"),
-        by=found(by, "subgroups"),
-        ignored=tuple(column_name(columns, name, "list to ignore", where) for name in ignore),
-    )
-    for other, role in ((roles.id, "the id"), (roles.group, "the group")):
-        if roles.target == other:
-            raise InputError(f"{where}: column {other!r} cannot be both the target and {role}.")
-    if roles.target in roles.ignored:
-        raise InputError(f"{where}: column {roles.target!r} is the target and cannot be ignored.")
-    if not roles.features(columns):
-        raise InputError(f"{where}: no feature is left beside the target {roles.target!r}.")
-    return roles
-
-
-def _dataset(
-    table: pd.DataFrame,
-    roles: Roles,
-    *,
-    where: str,
-    name: str,
-    read_from: str,
-    task: Task,
-    missing: Missing,
-    source: Source | None,
-    index: pd.Index[Any] | None = None,
-) -> Dataset:
-    names = roles.features([str(column) for column in table.columns])
-    steps = [f"read {len(table)} records of {len(names)} features from {read_from}"]
-    if roles.ignored:
-        steps.append(f"ignored: {listed(roles.ignored)}")
-    if missing == "drop":
-        table, step = _without_empty(table, [*names, roles.target], where)
-        steps.extend([step] if step else [])
-    steps.append(f"target: column {roles.target}")
-    if roles.id is not None:
-        ids = _ids(table[roles.id], roles.id, where)
-        steps.append(f"record_id: column {roles.id}")
-    elif index is not None:
-        own = pd.Series(index.to_numpy())[table.index]
-        ids = _ids(own, str(index.name or "index"), where)
-        steps.append("record_id: the frame's index")
-    else:
-        ids = tuple(int(row) for row in table.index)
-        steps.append("record_id: row numbers, starting at 0")
-    target = _target(table[roles.target], roles.target, task, where)
-    encoded = encode(table, names, where, missing=missing)
-    steps.extend(encoded.steps)
-    group = None
-    if roles.group is not None:
-        require_present(table[roles.group], roles.group, where, "every record needs its group")
-        group = _labels(table[roles.group])
-        steps.append(f"group: column {roles.group}, {len(set(group))} of them; not a feature")
-    if source is not None:
-        source = replace(source, digest=digest(encoded.features, target))
-    return Dataset(
-        name=name,
-        features=encoded.features,
-        target=target,
-        record_ids=ids,
-        feature_names=encoded.names,
-        target_name=roles.target,
-        task=task,
-        steps=tuple(steps),
-        source=source,
-        indicators=encoded.indicators,
-        group=group,
-        group_name=roles.group,
-        by=None if roles.by is None else subgroups(table[roles.by]),
-        by_name=roles.by,
-    )
-
-
-def _without_empty(
-    table: pd.DataFrame, names: Sequence[str], where: str
-) -> tuple[pd.DataFrame, str | None]:
-    """The records without an empty value, under their own row numbers, and the step in words."""
-    empty = table[list(names)].isna()
-    dropped = empty.any(axis=1).to_numpy()
-    count = int(np.count_nonzero(dropped))
-    if not count:
-        return table, None
-    if count == len(table):
-        raise InputError(f"{where}: every record has an empty value; give --missing impute.")
-    columns = [name for name in names if bool(empty[name].any())]
-    return table[~dropped], (
-        f"dropped {count} record{'s' if count > 1 else ''} with an empty value "
-        f"({listed(columns)}); {len(table) - count} are left"
-    )
-
-
 def subgroups(column: pd.Series[Any]) -> tuple[str, ...]:
     """Each record's subgroup: its value, or its quarter where there are many numbers."""
     if pd.api.types.is_numeric_dtype(column) and column.nunique() > MOST_SUBGROUPS:
@@ -357,86 +116,11 @@ def subgroups(column: pd.Series[Any]) -> tuple[str, ...]:
     return tuple("(empty)" if gone else value for value, gone in zip(values, empty, strict=True))
 
 
-def read_again(source: Source, file: str | Path | None = None) -> Dataset:
-    """The dataset that a source names, from another file where one is given; the same, or refused.
-
-    Examples
-    --------
-    >>> from leakscope import io
-    >>> wine = io.read_example("wine")
-    >>> io.read_again(wine.source).name
-    'wine'
-    """
-    if source.example is not None and file is None:
-        from leakscope.io.examples import read_example
-
-        found = read_example(source.example)
-    else:
-        place = file or source.file
-        if place is None:
-            raise InputError("the result does not say where its data are; name the file.")
-        found = read_dataset(
-            place,
-            target=source.target,
-            id_column=source.id_column,
-            task=source.task,
-            missing=source.missing,
-            ignore=source.ignore,
-            group_column=source.group_column,
-        )
-    assert found.source is not None
-    if found.source.digest != source.digest:
-        raise InputError(
-            f"{file or source.file or source.example} does not hold the data that the result is "
-            "about; they have changed since."
-        )
-    return found
-
-
 def digest(features: NDArray[np.float64], target: NDArray[Any]) -> str:
     """SHA-256 of the numbers and of the target's values as text."""
     found = hashlib.sha256(np.ascontiguousarray(features).tobytes())
     found.update("\0".join(str(value) for value in target.tolist()).encode())
     return found.hexdigest()
-
-
-def _required(target: str | None, columns: list[str], where: str) -> str:
-    if target is None:
-        raise InputError(
-            f"{where}: which column is the target?  Name it with --target; the columns are "
-            f"{listed(columns)}."
-        )
-    return target
-
-
-def _target(column: pd.Series[Any], name: str, task: Task, where: str) -> NDArray[Any]:
-    require_present(column, name, where, "every record needs a target; give --missing drop")
-    if task == "classification":
-        return np.asarray(column.to_numpy())
-    is_text = not pd.api.types.is_numeric_dtype(column)
-    try:
-        return numbers(column, name, where)
-    except InputError as error:
-        if not is_text:
-            raise
-        raise InputError(
-            f"{str(error).split(', which')[0]}, which is not a number; for a target of "
-            "classes give --task classification."
-        ) from None
-
-
-def _ids(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:
-    require_present(column, name, where, "every record needs its id")
-    return require_distinct_ids(
-        list(_labels(column)),
-        f"{where}: the id column {name!r}",
-        [int(row) for row in column.index],
-    )
-
-
-def _labels(column: pd.Series[Any]) -> tuple[RecordId, ...]:
-    integral = pd.api.types.is_integer_dtype(column)
-    return tuple(int(value) if integral else str(value) for value in column)
 
 
 def require_distinct_ids(

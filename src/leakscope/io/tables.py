@@ -219,5 +219,8 @@ def _require_distinct(names: list[str], path: Path | str) -> None:
 
 
 def _first_line(error: BaseException) -> str:
+    if "pickle" in str(error):
+        # NumPy suggests to load it unsafely; nobody should.
+        return "it holds something else; pickled objects are refused"
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0].rstrip(".")

@@ -1,0 +1,247 @@
+"""Why a record is exposed: where it stands among the others, and what its label adds.
+
+In the kernel's own distance, d(x, z)^2 = k(x, x) + k(z, z) - 2 k(x, z), a record is isolated where
+its nearest neighbour is far compared with the median over records.  Its label disagrees by
+(y_i - mean without)/sqrt(variance without + s2), the leave-one-out residual in predictive standard
+deviations: a_i/sqrt(m_i) in the symbols of :mod:`leakscope.lood.identities`.  The record moves the
+mean at another record j by -s2 [M^{-1}]_ji a_i/m_i (:mod:`leakscope.lood.influence`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope._numerics import cholesky
+from leakscope.io.datasets import RecordId
+from leakscope.kernels import Kernel
+from leakscope.lood import LeaveOneOut
+
+FloatArray = NDArray[np.float64]
+
+NEIGHBOURS = 3
+MOVED = 3
+
+# The usual distance to a nearest neighbour is the median over at most this many records, and over
+# fewer, but no fewer than the second number, where there are more pairs than the third.
+USUAL_FROM = 1000
+USUAL_LEAST = 50
+USUAL_PAIRS = 20_000_000
+
+# Distances that are held at once.
+PAIRS_AT_ONCE = 4_000_000
+
+# What a record moves elsewhere needs one more factorisation; it is left out above this.
+MOVED_UP_TO = 10_000
+
+# From here on a record is called isolated, a label surprising, a neighbour a twin.
+ISOLATED_FROM = 1.5
+SURPRISING_FROM = 2.0
+TWIN_BELOW = 0.1
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why one record is exposed.
+
+    Attributes
+    ----------
+    record_id, rank
+        The record, and its place in the ranking, from 1.
+    neighbours
+        Ids of the nearest records in the kernel's distance, the nearest first.
+    distances
+        To them.
+    isolation
+        The distance to the nearest, over the median such distance; None where that is zero.
+    disagreement
+        How far the label is from what the other records say, in predictive standard deviations
+        (the root mean square over outputs).
+    leverage
+        How much the record's own label counts in its own prediction, between 0 and 1.
+    share_from_label
+        The part of the KL that comes from the shift in mean; the rest is the drop in variance.
+    moved, shifts
+        Ids of the other records whose predictions it moves most, and by how much, in units of the
+        target as used; empty where that was not computed.
+    sentence
+        The same in words.
+    """
+
+    record_id: RecordId
+    rank: int
+    neighbours: tuple[RecordId, ...]
+    distances: tuple[float, ...]
+    isolation: float | None
+    disagreement: float
+    leverage: float
+    share_from_label: float
+    moved: tuple[RecordId, ...]
+    shifts: tuple[float, ...]
+    sentence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return asdict(self)
+
+
+def explain(
+    features: FloatArray,
+    kernel: Kernel,
+    laws: LeaveOneOut,
+    *,
+    rows: Sequence[int],
+    record_ids: Sequence[RecordId],
+    kernel_scale: float = 1.0,
+) -> tuple[Explanation, ...]:
+    """Explain the records in these rows, which are given in the order of their rank.
+
+    Parameters
+    ----------
+    features
+        (n, d) as audited.
+    kernel
+        With every parameter a number.
+    laws
+        The audit's.
+    rows, record_ids
+        Row numbers, the most exposed first; all n ids.
+    kernel_scale
+        The factor of the kernel, where the audit fitted one.
+    """
+    chosen = np.asarray(rows, dtype=np.intp)
+    if not chosen.size:
+        return ()
+    near, distances = _nearest(features, kernel, chosen, min(NEIGHBOURS, len(features) - 1))
+    usual = _usual_distance(features, kernel)
+    shift = laws.mean_shift.reshape(len(features), -1)[chosen]
+    residual = shift / laws.leverage[chosen, None]
+    spread = np.sqrt(laws.variance_without[chosen] + laws.noise_variance)
+    disagreement = np.sqrt(np.mean(residual**2, axis=1)) / spread
+    moves = _moves(features, kernel, laws, chosen, residual, kernel_scale)
+    found = []
+    for place, row in enumerate(chosen.tolist()):
+        far: list[int] = []
+        if moves is not None:
+            most = min(MOVED, len(features) - 1)
+            far = np.argsort(-np.abs(moves[place]), kind="stable")[:most].tolist()
+        kl = float(laws.kl[row])
+        values: dict[str, Any] = {
+            "neighbours": tuple(record_ids[other] for other in near[place]),
+            "isolation": float(distances[place, 0]) / usual if usual > 0.0 else None,
+            "disagreement": float(disagreement[place]),
+            "share_from_label": float(laws.kl_label[row]) / kl if kl > 0.0 else 0.0,
+        }
+        found.append(
+            Explanation(
+                record_id=record_ids[row],
+                rank=place + 1,
+                distances=tuple((distances[place] * np.sqrt(kernel_scale)).tolist()),
+                leverage=float(laws.leverage[row]),
+                moved=tuple(record_ids[other] for other in far),
+                shifts=() if moves is None else tuple(float(moves[place, other]) for other in far),
+                sentence=_sentence(record_ids[row], **values),
+                **values,
+            )
+        )
+    return tuple(found)
+
+
+def _nearest(
+    features: FloatArray, kernel: Kernel, chosen: NDArray[np.intp], count: int
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """(t, count) row numbers of each chosen record's nearest others, and the distances."""
+    step = max(1, PAIRS_AT_ONCE // len(features))
+    rows, found = [], []
+    for start in range(0, len(chosen), step):
+        distances = _distances(features, kernel, chosen[start : start + step])
+        if count == 1:
+            nearest = np.argmin(distances, axis=1)[:, None]
+        else:
+            nearest = np.argsort(distances, axis=1, kind="stable")[:, :count]
+        rows.append(nearest)
+        found.append(np.take_along_axis(distances, nearest, axis=1))
+    return np.concatenate(rows), np.concatenate(found)
+
+
+def _distances(features: FloatArray, kernel: Kernel, chosen: NDArray[np.intp]) -> FloatArray:
+    """(t, n) distances in the kernel from the chosen records to all; infinite to themselves."""
+    prior = kernel.diagonal(features)
+    sums = prior[chosen, None] + prior
+    squared = sums - 2.0 * kernel(features[chosen], features)
+    # Copies come out at the rounding of the three terms; they are at distance zero.
+    squared[squared < 64.0 * EPS * sums] = 0.0
+    squared[np.arange(len(chosen)), chosen] = np.inf
+    return np.sqrt(squared)
+
+
+def _usual_distance(features: FloatArray, kernel: Kernel) -> float:
+    """The median distance to a nearest neighbour, over some records, always the same ones."""
+    count = len(features)
+    wanted = max(USUAL_LEAST, min(USUAL_FROM, USUAL_PAIRS // count))
+    some = np.sort(np.random.default_rng(0).permutation(count)[:wanted])
+    return float(np.median(_nearest(features, kernel, some, 1)[1]))
+
+
+def _moves(
+    features: FloatArray,
+    kernel: Kernel,
+    laws: LeaveOneOut,
+    chosen: NDArray[np.intp],
+    residual: FloatArray,
+    kernel_scale: float,
+) -> FloatArray | None:
+    """(t, n) the shift of every other record's prediction; of one output signed, else its length.
+
+    None where there are too many records for another factorisation, or the route has none.
+    """
+    if laws.route != "dense" or len(features) > MOVED_UP_TO:
+        return None
+    matrix = np.array(kernel(features), dtype=np.float64) * kernel_scale
+    matrix[np.diag_indices(len(matrix))] += laws.noise_variance
+    units = np.zeros((len(features), len(chosen)))
+    units[chosen, np.arange(len(chosen))] = 1.0
+    columns = cholesky.solve(cholesky.factorise(matrix, overwrite=True), units).T
+    length = residual[:, 0] if residual.shape[1] == 1 else np.sqrt(np.sum(residual**2, axis=1))
+    moves = -laws.noise_variance * columns * length[:, None]
+    moves[np.arange(len(chosen)), chosen] = 0.0
+    return moves if residual.shape[1] == 1 else np.abs(moves)
+
+
+def _sentence(
+    record_id: RecordId,
+    *,
+    neighbours: tuple[RecordId, ...],
+    isolation: float | None,
+    disagreement: float,
+    share_from_label: float,
+) -> str:
+    if isolation is None:
+        place = "has as near a neighbour as most: at least half of all records have an exact copy"
+    elif isolation >= ISOLATED_FROM:
+        place = f"stands alone: its nearest neighbour is {isolation:.1f} times as far as usual"
+    elif isolation < TWIN_BELOW:
+        place = f"has a twin, record {neighbours[0]}"
+    else:
+        place = f"has a neighbour at {isolation:.1f} times the usual distance"
+    deviations = f"{disagreement:.1f} standard deviations"
+    if disagreement >= SURPRISING_FROM:
+        label = f"its label is {deviations} from what the other records say"
+    else:
+        label = f"its label is within {deviations} of what the other records say"
+    alone = isolation is not None and isolation >= ISOLATED_FROM
+    joint = "and" if alone == (disagreement >= SURPRISING_FROM) else "but"
+    shift, drop = f"{share_from_label:.0%}", f"{1.0 - share_from_label:.0%}"
+    if drop == "0%":
+        source = "All of its KL comes from the shift of the mean"
+    elif shift == "0%":
+        source = "All of its KL comes from the drop in variance"
+    else:
+        source = f"{shift} of its KL comes from the shift of the mean, the rest from the variance"
+    return f"Record {record_id} {place}, {joint} {label}. {source}."

@@ -1,0 +1,127 @@
+"""What a report shows beside the result itself, worked out when the run is written.
+
+The report computes nothing, so the ROCs, the histograms and the pictures are put into the run
+directory here: small arrays, and small PNG files where records are pictures.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope import measures
+from leakscope.auditing.kernel_choice import kernel_from_settings
+from leakscope.auditing.result import AuditResult
+from leakscope.io.datasets import Dataset
+from leakscope.io.gallery import GALLERY_FILE, ExposedPicture, Gallery, Neighbour
+from leakscope.io.pictures import picture_shape, png
+from leakscope.io.preparation import prepare
+from leakscope.io.settings import AuditSettings
+
+FloatArray = NDArray[np.float64]
+
+BINS = 40
+
+# How many of the most exposed pictures are kept, and how many similar ones with each.
+PICTURES = 12
+NEIGHBOURS = 5
+
+# Adjacent pixels of a picture differ by less than this share of what any two pixels differ by; in
+# a table whose columns happen to fill a square they do not (digits 0.80, CIFAR-10 0.20; digits with
+# its columns shuffled eight ways 1.00 to 1.18, random columns 1.03).
+ADJACENT_SHARE = 0.9
+
+
+def report_arrays(result: AuditResult) -> dict[str, NDArray[Any]]:
+    """ROCs and histograms, as arrays by name.
+
+    ``roc_fpr`` (m,) and ``roc_tpr`` (k, m) are the best test's ROC for the k records whose ranks
+    are in ``roc_ranks``: the first, the one a tenth of the way down, the middle one.
+    ``histogram_advantage_*`` and ``histogram_log10_kl_*`` are edges and counts over all records;
+    ``histogram_log10_kl_left_out`` counts those whose KL is zero or infinite.
+    """
+    count = len(result.kl)
+    ranks = sorted({1, max(1, round(count / 10)), (count + 1) // 2})
+    curves = [_roc(result, int(result.order[rank - 1])) for rank in ranks]
+    positive = np.isfinite(result.kl) & (result.kl > 0.0)
+    level_counts, level_edges = np.histogram(np.log10(result.kl[positive]), bins=BINS)
+    advantage_counts, advantage_edges = np.histogram(result.advantage, bins=BINS, range=(0.0, 1.0))
+    return {
+        "roc_ranks": np.array(ranks),
+        "roc_fpr": curves[0].fpr,
+        "roc_tpr": np.stack([curve.tpr for curve in curves]),
+        "histogram_advantage_edges": advantage_edges,
+        "histogram_advantage_counts": advantage_counts,
+        "histogram_log10_kl_edges": level_edges,
+        "histogram_log10_kl_counts": level_counts,
+        "histogram_log10_kl_left_out": np.array(count - np.count_nonzero(positive)),
+    }
+
+
+def _roc(result: AuditResult, row: int) -> measures.RocCurve:
+    curve = measures.roc(result.laws.law_pair(slice(row, row + 1)))
+    return measures.RocCurve(curve.fpr, curve.tpr.reshape(-1), curve.provenance)
+
+
+def report_pictures(
+    result: AuditResult, dataset: Dataset, settings: AuditSettings
+) -> dict[str, bytes]:
+    """Files by name: ``gallery.json`` and its PNGs; none where the records are no pictures.
+
+    ``dataset`` is as read, before scaling: its features are the pixels.  Which records are most
+    similar is asked of the kernel's own distance, on the features as audited.
+    """
+    shape = picture_shape(dataset.features.shape[1])
+    if shape is None or result.unit != "record" or not np.isfinite(dataset.features).all():
+        return {}
+    if not _smooth(dataset.features, shape):
+        return {}
+    used = prepare(dataset, scaling=settings.scaling)
+    if used.record_ids != result.record_ids or len(used.features) != len(dataset.features):
+        return {}
+    features = used.features
+    kernel = kernel_from_settings(settings).resolved(features)
+    top = result.order[:PICTURES]
+    prior, shared = kernel.diagonal(features), kernel(features[top], features)
+    distance = prior[top, None] + prior - 2.0 * shared
+    similarity = shared / np.sqrt(prior[top, None] * prior)
+    low, high = float(dataset.features.min()), float(dataset.features.max())
+    files: dict[str, bytes] = {}
+
+    def shown(row: int) -> dict[str, Any]:
+        name = f"record_{row}.png"
+        if name not in files:
+            files[name] = png(dataset.features[row], shape, low, high, shown_side=1)
+        return {
+            "record_id": dataset.record_ids[row],
+            "target": str(dataset.target[row]),
+            "file": name,
+        }
+
+    pictures = []
+    for place, row in enumerate(top.tolist()):
+        others = np.argsort(distance[place], kind="stable")
+        near = [int(other) for other in others[: NEIGHBOURS + 1] if other != row][:NEIGHBOURS]
+        pictures.append(
+            ExposedPicture(
+                **shown(row),
+                rank=place + 1,
+                neighbours=[
+                    Neighbour(**shown(other), similarity=float(similarity[place, other]))
+                    for other in near
+                ],
+            )
+        )
+    text = Gallery(pictures=pictures).model_dump_json(indent=2)
+    return {GALLERY_FILE: text.encode(), **files}
+
+
+def _smooth(features: FloatArray, shape: tuple[int, ...]) -> bool:
+    """Whether neighbouring pixels are alike, as they are in pictures of anything."""
+    some = features[:: max(1, len(features) // 200)].reshape(-1, *shape)
+    adjacent = np.mean(np.abs(np.diff(some, axis=2)))
+    flat = some.reshape(len(some), -1)
+    mixed = flat[:, np.random.default_rng(0).permutation(flat.shape[1])]
+    return bool(adjacent < ADJACENT_SHARE * np.mean(np.abs(mixed - flat)))

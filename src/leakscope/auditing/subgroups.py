@@ -1,0 +1,97 @@
+"""Exposure by subgroup: whether some kinds of records give more away than others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope.auditing.verdict import EXPOSED_ABOVE
+from leakscope.errors import InputError
+
+FloatArray = NDArray[np.float64]
+
+# A share of fewer records than this says little.
+SMALL_BELOW = 10
+
+# More subgroups than this are not subgroups.
+MOST_SUBGROUPS = 50
+
+# Where a group of records has more than one value.
+SEVERAL = "(several)"
+
+
+@dataclass(frozen=True)
+class Subgroup:
+    """The exposure of the records with one value of a column.
+
+    Attributes
+    ----------
+    value
+        The column's value.
+    count
+        Records (or groups, where they are the unit).
+    median_advantage, largest_advantage
+        Of the best test, over them.
+    share_exposed
+        The fraction whose advantage is 0.1 or more.
+    small
+        Whether there are fewer than ten, too few to compare.
+    """
+
+    value: str
+    count: int
+    median_advantage: float
+    largest_advantage: float
+    share_exposed: float
+    small: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return asdict(self)
+
+
+def exposure_by(values: Sequence[str], advantage: FloatArray, name: str) -> tuple[Subgroup, ...]:
+    """One entry a value, the largest median first.
+
+    Parameters
+    ----------
+    values
+        (n,) each record's subgroup.
+    advantage
+        (n,) each record's advantage.
+    name
+        The column, for the sentence where there are too many values.
+    """
+    labels = np.asarray(values, dtype=object)
+    found = sorted(set(values))
+    if len(found) > MOST_SUBGROUPS:
+        raise InputError(
+            f"column {name!r} has {len(found)} different values; --by takes one with at most "
+            f"{MOST_SUBGROUPS}."
+        )
+    entries = []
+    for value in found:
+        own = advantage[labels == value]
+        entries.append(
+            Subgroup(
+                value=value,
+                count=len(own),
+                median_advantage=float(np.median(own)),
+                largest_advantage=float(np.max(own)),
+                share_exposed=float(np.mean(own >= EXPOSED_ABOVE)),
+                small=len(own) < SMALL_BELOW,
+            )
+        )
+    return tuple(sorted(entries, key=lambda entry: -entry.median_advantage))
+
+
+def of_groups(values: Sequence[str], groups: NDArray[np.intp], count: int) -> tuple[str, ...]:
+    """The subgroup of each group: its records' value where they all have the same."""
+    found: list[set[str]] = [set() for _ in range(count)]
+    for value, group in zip(values, groups.tolist(), strict=True):
+        found[group].add(value)
+    return tuple(next(iter(own)) if len(own) == 1 else SEVERAL for own in found)

@@ -1,0 +1,73 @@
+"""``--fail-above``: an audit as a gate in a pipeline, with exit status 3 where it does not pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from leakscope.errors import InputError
+
+if TYPE_CHECKING:
+    from leakscope.auditing import AuditResult
+
+EXIT_STATUS = 3
+
+# Each measure, and the range its limit must come from.
+LIMITS = {"advantage": (0.0, 1.0), "auc": (0.5, 1.0), "kl": (0.0, math.inf)}
+
+NAMED = 5
+
+
+def limits(texts: Sequence[str] | None) -> dict[str, float]:
+    """``advantage=0.2`` and the like, one entry a measure."""
+    found: dict[str, float] = {}
+    for text in texts or ():
+        for entry in text.split(","):
+            name, _, number = entry.partition("=")
+            if name not in LIMITS or not number:
+                raise InputError(
+                    f"--fail-above takes {', '.join(f'{known}=NUMBER' for known in LIMITS)}, but "
+                    f"it is {entry!r}."
+                )
+            found[name] = _limit(name, number)
+    return found
+
+
+def _limit(name: str, text: str) -> float:
+    low, high = LIMITS[name]
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (low <= number <= high and math.isfinite(number)):
+        rest = f"from {low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
+        raise InputError(f"--fail-above {name} must be a number {rest}, but it is {text!r}.")
+    return number
+
+
+def failures(result: AuditResult, above: dict[str, float]) -> list[str]:
+    """A sentence for each limit that is exceeded; none where the audit passes.
+
+    A number that float64 does not resolve cannot be told to be within a limit, so it does not
+    pass either.
+    """
+    sentences = []
+    order = result.order
+    for name, limit in above.items():
+        values = getattr(result, name)[order]
+        rows = order[values > limit]
+        if rows.size:
+            ids = ", ".join(str(result.record_ids[row]) for row in rows[:NAMED])
+            more = f" and {rows.size - NAMED} more" if rows.size > NAMED else ""
+            sentences.append(
+                f"{rows.size} of {len(order)} {result.unit}s have {name} above {limit:g}: "
+                f"{ids}{more}."
+            )
+    doubtful = int((~result.laws.trusted).sum())
+    if above and doubtful:
+        sentences.append(
+            f"{doubtful} of {len(order)} {result.unit}s are not resolved by float64, so that it "
+            "cannot be told whether they are within the limit: raise --noise-variance."
+        )
+    return sentences

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.integrate import trapezoid
+
+import leakscope
+from leakscope.auditing import audit_dataset
+from leakscope.auditing.report_material import report_arrays, report_pictures
+from leakscope.io import AuditSettings, read_example
+
+
+@pytest.fixture(scope="module")
+def digits():
+    dataset, settings = read_example("digits"), AuditSettings(sensitivity=False)
+    return dataset, settings, audit_dataset(dataset, settings)
+
+
+def test_rocs_are_those_of_the_ranked_records(digits):
+    _, _, result = digits
+    arrays = report_arrays(result)
+    assert arrays["roc_ranks"].tolist() == [1, 180, 899]
+    fpr = arrays["roc_fpr"]
+    for rank, tpr in zip(arrays["roc_ranks"], arrays["roc_tpr"], strict=True):
+        row = result.order[rank - 1]
+        # The area and the largest distance from the diagonal are known independently.
+        assert trapezoid(tpr, fpr) == pytest.approx(result.auc[row], abs=1e-3)
+        assert np.max(tpr - fpr) == pytest.approx(result.advantage[row], abs=5e-3)
+        assert (np.diff(tpr) >= 0.0).all()
+
+
+def test_histograms_count_every_record(digits):
+    _, _, result = digits
+    arrays = report_arrays(result)
+    for name in ("advantage", "log10_kl"):
+        edges, counts = (arrays[f"histogram_{name}_{part}"] for part in ("edges", "counts"))
+        assert len(edges) == len(counts) + 1
+        assert counts.sum() == 1797
+    above = np.count_nonzero(result.advantage >= 0.5)
+    assert arrays["histogram_advantage_counts"][20:].sum() == above
+    assert arrays["histogram_log10_kl_left_out"] == 0
+
+
+def test_three_records_are_enough():
+    result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    assert report_arrays(result)["roc_ranks"].tolist() == [1, 2]
+
+
+def test_pictures_and_their_neighbours(digits):
+    dataset, settings, result = digits
+    files = report_pictures(result, dataset, settings)
+    gallery = json.loads(files["gallery.json"])["pictures"]
+    assert [shown["record_id"] for shown in gallery] == list(result.ranking()[:12])
+    scaled = (dataset.features - dataset.features.mean(axis=0)) / np.where(
+        dataset.features.std(axis=0) > 0, dataset.features.std(axis=0), 1.0
+    )
+    first = gallery[0]
+    # An RBF's most similar records are the nearest ones.
+    distances = np.linalg.norm(scaled - scaled[first["record_id"]], axis=1)
+    nearest = np.argsort(distances)[1:6].tolist()
+    assert [shown["record_id"] for shown in first["neighbours"]] == nearest
+    scale = result.kernel["length_scale"]
+    assert first["neighbours"][0]["similarity"] == pytest.approx(
+        np.exp(-0.5 * (distances[nearest[0]] / scale) ** 2), rel=1e-6
+    )
+    assert first["target"] == str(dataset.target[first["record_id"]])
+    assert all(files[shown["file"]].startswith(b"\x89PNG") for shown in gallery)
+
+
+def test_a_table_of_64_columns_is_no_picture(digits):
+    from dataclasses import replace
+
+    dataset, settings, result = digits
+    mixed = dataset.features[:, np.random.default_rng(3).permutation(64)]
+    assert report_pictures(result, replace(dataset, features=mixed), settings) == {}
+    assert report_pictures(result, read_example("iris"), settings) == {}
+
+
+def test_the_verdict_without_ids_names_nobody():
+    X, y = np.array([[0.0], [0.1], [0.2], [3.0]]), np.array([1.0, 1.1, 0.9, -1.0])
+    result = leakscope.audit(X, y, noise_variance=0.1, record_ids=["a1", "b2", "c3", "outlier"])
+    document = result.to_document()
+    assert "outlier" in document.verdict
+    assert document.verdict_without_ids is not None
+    assert "outlier" not in document.verdict_without_ids
+    assert "4 of 4 records give an attacker" in document.verdict_without_ids
