@@ -107,3 +107,15 @@ def test_flipped_labels_in_a_crowd_rise_but_need_not_reach_the_top():
         ranks.append(result.ranking().index(row) + 1)
         assert ranks[-1] < before.index(row) + 1
     assert np.median(ranks) <= 0.05 * len(data.features)
+
+
+def test_a_flipped_label_among_like_records_stands_out_by_its_disagreement():
+    """By KL it does not, because it hardly moves the model."""
+    data = read_example("breast_cancer")
+    for row in at_leverage(data, 0.5):
+        result = planted(data, row=row, target=1 - data.target[row])
+        by_disagreement = result.to_frame().sort_values("disagreement", ascending=False)
+        assert row in by_disagreement["record_id"].head(6).tolist()
+        y = result.laws.mean_without + result.laws.mean_shift / result.laws.leverage
+        label = 0.5 if data.target[row] == 0 else -0.5
+        assert y[row] == pytest.approx(label)

@@ -122,8 +122,7 @@ def explain(
     usual = _usual_distance(features, kernel)
     shift = laws.mean_shift.reshape(len(features), -1)[chosen]
     residual = shift / laws.leverage[chosen, None]
-    spread = np.sqrt(laws.variance_without[chosen] + laws.noise_variance)
-    disagreement = np.sqrt(np.mean(residual**2, axis=1)) / spread
+    disagreement = laws.disagreement[chosen]
     moves = _moves(features, kernel, laws, chosen, residual, kernel_scale)
     found = []
     for place, row in enumerate(chosen.tolist()):

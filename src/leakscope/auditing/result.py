@@ -44,6 +44,7 @@ COLUMNS = (
     "mean_distance",
     "kl_label_free",
     "kl_label",
+    "disagreement",
     "mean_without",
     "variance_without",
     "mean_with",
@@ -266,6 +267,7 @@ class AuditResult:
             laws.mean_distance,
             laws.kl_label_free,
             laws.kl_label,
+            self._disagreement(),
             *self._means_and_variances(),
             laws.trusted,
             *self._rank_range(),
@@ -274,6 +276,11 @@ class AuditResult:
         if isinstance(laws, LeaveGroupsOut):
             columns = {"record_id": ids, "size": laws.sizes, **columns}
         return columns
+
+    def _disagreement(self) -> NDArray[Any]:
+        if isinstance(self.laws, LeaveGroupsOut):
+            return np.full(len(self.kl), None, dtype=object)
+        return self.laws.disagreement
 
     def _means_and_variances(self) -> tuple[NDArray[Any], ...]:
         """Without and with the record; of a group there is no single number."""

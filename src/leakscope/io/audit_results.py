@@ -23,6 +23,7 @@ class AuditRecord(BaseModel):
     mean_distance: Number
     kl_label_free: Number
     kl_label: Number
+    disagreement: Number = None
     mean_without: Number | list[Number]
     variance_without: Number
     mean_with: Number | list[Number]

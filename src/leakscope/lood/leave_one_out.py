@@ -87,6 +87,18 @@ class LeaveOneOut:
         """KL(without || with) of each record, the paper's Def. C.3 at the record itself."""
         return self.kl_label_free + self.kl_label
 
+    @property
+    def disagreement(self) -> FloatArray:
+        """How far each label lies from what the other records predict, in standard deviations.
+
+        The deviation is that of a label: latent variance without the record plus the noise.  With
+        several outputs it is the root of the mean square.  A wrong label among records that are
+        alike stands out here and not in the KL, since it hardly moves the model.
+        """
+        residual = self.mean_shift.reshape(len(self.leverage), -1) / self.leverage[:, None]
+        spread = np.sqrt(self.variance_without + self.noise_variance)
+        return np.asarray(np.sqrt(np.mean(residual**2, axis=1)) / spread)
+
     def law_pair(self, rows: slice = slice(None)) -> LawPair:
         """The batch of pairs, one a record, of the latent function at the record itself.
 
