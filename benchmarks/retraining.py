@@ -1,6 +1,6 @@
 """How fast many networks are trained, and what stopping early saves.
 
-    python benchmarks/retraining.py [--torch /tmp/torchenv/bin/python] [--steps] [--models] [--stop]
+    python benchmarks/retraining.py [--torch PYTHON] [--steps] [--models] [--stop]
 
 1. Model-steps a second of 784-256-256-1 on 500 rows in full batches: ``NetworkTrainer`` as it
    comes, a vmapped batch of models, a Python loop over one jitted step, and PyTorch (in a process
@@ -137,7 +137,7 @@ def steps_a_second(torch: str, rounds: int, models: int, steps: int, cores: int)
     for task in tasks.values():
         task()
     found: dict[str, list[float]] = {name: [] for name in tasks}
-    there = Path(torch).exists()
+    there = Path(torch).is_file()
     if there:
         found["torch"] = []
     for _ in range(rounds):
@@ -149,7 +149,7 @@ def steps_a_second(torch: str, rounds: int, models: int, steps: int, cores: int)
             found["torch"].append(float(done.stdout))
     print(f"\n1. model-steps a second, 784-256-256-1 on {ROWS} rows, medians of {rounds} rounds")
     if not there:
-        print(f"   (no PyTorch at {torch}: skipped)")
+        print("   (no PyTorch; name a Python that has it by --torch)")
     others = max(np.median(v) for name, v in found.items() if name != "NetworkTrainer")
     for name, values in found.items():
         value = np.median(values)
@@ -245,7 +245,7 @@ def _records(found):
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--torch", default="/tmp/torchenv/bin/python")
+    parser.add_argument("--torch", default="", help="a Python that has PyTorch")
     parser.add_argument("--breast-cancer", help=".npz with X and y, where scikit-learn is not")
     parser.add_argument("--cores", type=int, default=os.cpu_count())
     for part in ("steps", "models", "stop"):
