@@ -36,6 +36,7 @@ from scipy import linalg
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
+from leakscope.experiments.prediction_difference import on_themselves
 from leakscope.experiments.tangents import (
     answers,
     as_double,
@@ -67,9 +68,11 @@ class Influence:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from leakscope.experiments import Influence
-    >>> Influence.__name__
-    'Influence'
+    >>> shift = np.arange(4.0).reshape(2, 2, 1)
+    >>> Influence(shift, None, 0.1, "gauss-newton", models=1).self_shift()[:, 0].tolist()
+    [0.0, 3.0]
     """
 
     shift: FloatArray
@@ -80,12 +83,7 @@ class Influence:
 
     def self_shift(self) -> FloatArray:
         """(n, outputs) each record's influence on its own answer, where the queries are records."""
-        if self.shift.shape[0] != self.shift.shape[1]:
-            raise InputError(
-                f"there are {self.shift.shape[0]} records and {self.shift.shape[1]} queries: the "
-                "influence of records on themselves needs the records as queries."
-            )
-        return np.asarray(np.einsum("iio->io", self.shift))
+        return on_themselves(self.shift)
 
 
 def influence_functions(

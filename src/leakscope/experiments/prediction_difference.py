@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope.errors import InputError
 from leakscope.experiments.retraining import Retrained
 
 FloatArray = NDArray[np.float64]
@@ -58,6 +59,19 @@ class PredictionDifference:
                 "stderr": self.stderr.ravel(),
             }
         )
+
+
+def on_themselves(shift: FloatArray) -> FloatArray:
+    """(n, outputs) each record's influence on its own answer.
+
+    ``shift`` is (records, queries, outputs), and the queries must be the records.
+    """
+    if shift.shape[0] != shift.shape[1]:
+        raise InputError(
+            f"there are {shift.shape[0]} records and {shift.shape[1]} queries: the influence of "
+            "records on themselves needs the records as queries."
+        )
+    return np.asarray(np.einsum("iio->io", shift))
 
 
 def prediction_difference(retrained: Retrained) -> PredictionDifference:

@@ -95,9 +95,14 @@ class RetrainedRecord:
 
     Examples
     --------
-    >>> from leakscope.experiments import RetrainedRecord
-    >>> list(RetrainedRecord.__annotations__)[:3]
-    ['row', 'member', 'nonmember']
+    >>> import numpy as np
+    >>> from leakscope import measures
+    >>> from leakscope.experiments import RetrainedRecord, likelihood_ratio
+    >>> member, nonmember = np.array([[1.0], [1.1], [0.9], [1.2]]), np.zeros((4, 1))
+    >>> auc = measures.auc(likelihood_ratio(member, nonmember))
+    >>> record = RetrainedRecord(7, member, nonmember, np.array([1.0]), auc, 0.55, 0.02)
+    >>> record.row, float(record.auc.value)
+    (7, 1.0)
     """
 
     row: int
@@ -128,9 +133,11 @@ class Retrained:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from leakscope.experiments import Retrained
-    >>> Retrained.__name__
-    'Retrained'
+    >>> found = Retrained((), np.empty((0, 0, 1)), 48, 64, 1.5, losses=np.zeros(48))
+    >>> found.models_planned - found.models_trained  # what stopping early saved
+    16
     """
 
     records: tuple[RetrainedRecord, ...]

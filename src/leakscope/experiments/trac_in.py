@@ -31,6 +31,7 @@ from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.experiments.network_training import NetworkTrainer, parameters_at
+from leakscope.experiments.prediction_difference import on_themselves
 from leakscope.experiments.tangents import answers, checked_records, tangent_products
 
 FloatArray = NDArray[np.float64]
@@ -53,9 +54,11 @@ class TracIn:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from leakscope.experiments import TracIn
-    >>> TracIn.__name__
-    'TracIn'
+    >>> shift = np.arange(4.0).reshape(2, 2, 1)
+    >>> TracIn(shift, None, checkpoints=(0, 1), models=1).self_shift()[:, 0].tolist()
+    [0.0, 3.0]
     """
 
     shift: FloatArray
@@ -65,12 +68,7 @@ class TracIn:
 
     def self_shift(self) -> FloatArray:
         """(n, outputs) each record's influence on its own answer, where the queries are records."""
-        if self.shift.shape[0] != self.shift.shape[1]:
-            raise InputError(
-                f"there are {self.shift.shape[0]} records and {self.shift.shape[1]} queries: the "
-                "influence of records on themselves needs the records as queries."
-            )
-        return np.asarray(np.einsum("iio->io", self.shift))
+        return on_themselves(self.shift)
 
 
 def trac_in(

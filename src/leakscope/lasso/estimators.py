@@ -13,6 +13,7 @@ it makes an experiment repeatable, and a released model that carries it has no p
 
 from __future__ import annotations
 
+from abc import ABCMeta, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +29,7 @@ from leakscope.lasso.solver import LassoSolution, solve_lasso
 FloatArray = NDArray[np.float64]
 
 
-class _PerturbedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class _PerturbedLasso(RegressorMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     def __init__(
         self,
         lam: float = 1.0,
@@ -104,8 +105,9 @@ class _PerturbedLasso(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         return found
 
+    @abstractmethod
     def _sensitivity(self, records: int) -> Sensitivity:
-        raise NotImplementedError
+        """How far one record can move the estimate."""
 
 
 class ObjectivePerturbedLasso(_PerturbedLasso):

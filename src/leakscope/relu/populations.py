@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,17 +14,17 @@ from leakscope.errors import InputError
 FloatArray = NDArray[np.float64]
 
 
-class Population:
+class Population(ABC):
     """A law of points in d dimensions, from which training and test points are drawn."""
 
     @property
+    @abstractmethod
     def features(self) -> int:
         """d."""
-        raise NotImplementedError
 
+    @abstractmethod
     def draw(self, shape: tuple[int, ...], generator: np.random.Generator) -> FloatArray:
         """Independent points, an array of ``shape`` + (d,)."""
-        raise NotImplementedError
 
     def sample(
         self, count: int, random_state: int | np.random.Generator | Key | None = None
