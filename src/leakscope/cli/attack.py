@@ -33,7 +33,7 @@ from leakscope.errors import InputError
 if TYPE_CHECKING:
     from leakscope.io import Dataset
 
-SUMMARY = "What an attacker really gets: the most revealing query."
+SUMMARY = "What an attacker really gets: records, members, revealing queries."
 EPILOG = "Example: leakscope attack query --example wine --record 5"
 QUERY_SUMMARY = "Reconstruct a record by looking for the query that reveals most about it."
 
