@@ -1,8 +1,9 @@
-"""What every answer of this room assumes, in words that travel with its numbers."""
+"""What every answer of this room is about and assumes, in words that travel with its numbers."""
 
 from __future__ import annotations
 
-from leakscope.laws import Assumption
+from leakscope.laws import Assumption, Provenance
+from leakscope.laws.provenance import Method
 
 
 def common_assumptions(noise_variance: float, *, group: bool = False) -> tuple[Assumption, ...]:
@@ -33,4 +34,24 @@ def common_assumptions(noise_variance: float, *, group: bool = False) -> tuple[A
             holds=None,
             evidence="the strongest attacker is assumed",
         ),
+    )
+
+
+def leaving_out(
+    source: str,
+    noise_variance: float,
+    *more: Assumption,
+    group: bool = False,
+    method: Method = "exact",
+) -> Provenance:
+    """The room's one question: a latent function trained with a record, or a group, and without."""
+    return Provenance(
+        question="leave_one_out",
+        adjacency="removed",
+        observes="latent",
+        random=("training",),
+        attacker_knows_label=True,
+        method=method,
+        source=source,
+        assumptions=(*common_assumptions(noise_variance, group=group), *more),
     )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal, Provenance
-from leakscope.lood.assumptions import common_assumptions
+from leakscope.lood.assumptions import leaving_out
 from leakscope.lood.sufficient import kl_parts, kl_reverse_parts, sufficient_pair
 
 FloatArray = NDArray[np.float64]
@@ -139,16 +139,12 @@ class Distinguishability:
             evidence=f"estimated error {self.error_estimate:.2g}; "
             f"{self.queries_used} of {len(self.mean_shift)} queries told apart",
         )
-        return Provenance(
-            question="leave_one_out",
-            adjacency="removed",
-            observes="latent",
-            random=("training",),
-            attacker_knows_label=True,
-            method="exact",
-            source=f"lood Def. C.3 and App. E, {len(self.leave_out)} left out, "
+        return leaving_out(
+            f"lood Def. C.3 and App. E, {len(self.leave_out)} left out, "
             f"{len(self.mean_shift)} queries, by a rank-{len(self.leave_out)} update",
-            assumptions=(*common_assumptions(self.noise_variance, group=True), resolved),
+            self.noise_variance,
+            resolved,
+            group=True,
         )
 
     def _parts(self, *, reverse: bool) -> tuple[FloatArray, FloatArray]:

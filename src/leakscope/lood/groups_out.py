@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from leakscope.errors import InputError
 from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal, Provenance
-from leakscope.lood.assumptions import common_assumptions
+from leakscope.lood.assumptions import leaving_out
 
 FloatArray = NDArray[np.float64]
 
@@ -140,17 +140,10 @@ class LeaveGroupsOut:
             evidence=f"condition number {self.condition_number:.2g}; "
             f"{untrusted} of {len(self.trusted)} groups flagged",
         )
-        return Provenance(
-            question="leave_one_out",
-            adjacency="removed",
-            observes="latent",
-            random=("training",),
-            attacker_knows_label=True,
-            method="exact",
-            source="lood Def. C.3 and App. E at the group's own points, from one inverse",
-            assumptions=(
-                *common_assumptions(self.noise_variance, group=True),
-                digits,
-                *self.assumptions,
-            ),
+        return leaving_out(
+            "lood Def. C.3 and App. E at the group's own points, from one inverse",
+            self.noise_variance,
+            digits,
+            *self.assumptions,
+            group=True,
         )

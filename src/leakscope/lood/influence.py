@@ -18,7 +18,7 @@ from leakscope._numerics import cholesky
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal, Provenance
+from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal
 from leakscope.lood.all_records import (
     ERROR_SHARE,
     all_records,
@@ -26,7 +26,7 @@ from leakscope.lood.all_records import (
     factorise,
     probes,
 )
-from leakscope.lood.assumptions import common_assumptions
+from leakscope.lood.assumptions import leaving_out
 from leakscope.lood.distinguish import ESTIMATE_MARGIN
 from leakscope.lood.identities import EPS, TRUSTED_BELOW
 from leakscope.lood.leave_one_out import LeaveOneOut
@@ -101,15 +101,10 @@ class Influence:
         shift = self.weight[:, :, None] * self.a[:, None, :]
         variance = np.broadcast_to(self.variance_with, self.weight.shape)
         without = variance + self.variance_added
-        provenance = Provenance(
-            question="leave_one_out",
-            adjacency="removed",
-            observes="latent",
-            random=("training",),
-            attacker_knows_label=True,
-            method="exact",
-            source="lood Defs. C.1 and C.3 at one query, by a rank-one update",
-            assumptions=(*common_assumptions(self.noise_variance), self._resolved()),
+        provenance = leaving_out(
+            "lood Defs. C.1 and C.3 at one query, by a rank-one update",
+            self.noise_variance,
+            self._resolved(),
         )
         if shift.shape[2] == 1:
             return LawPair(

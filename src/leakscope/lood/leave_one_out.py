@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal, Provenance
-from leakscope.lood.assumptions import common_assumptions
+from leakscope.lood.assumptions import leaving_out
 
 FloatArray = NDArray[np.float64]
 
@@ -134,14 +134,11 @@ class LeaveOneOut:
             evidence=f"condition number {self.condition_number:.2g}; "
             f"{untrusted} of {len(self.trusted)} records flagged",
         )
-        return Provenance(
-            question="leave_one_out",
-            adjacency="removed",
-            observes="latent",
-            random=("training",),
-            attacker_knows_label=True,
+        return leaving_out(
+            "lood Def. C.3 at the record itself, by the leave-one-out identities",
+            self.noise_variance,
+            digits,
+            *self.assumptions,
             # The answers of FITC become exact as its inducing records become all records.
             method="approximate" if self.route == "fitc" else "exact",
-            source="lood Def. C.3 at the record itself, by the leave-one-out identities",
-            assumptions=(*common_assumptions(self.noise_variance), digits, *self.assumptions),
         )
