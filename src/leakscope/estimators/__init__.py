@@ -1,0 +1,29 @@
+"""The audit's scikit-learn face: an auditor, models that store their leakage, and scorers."""
+
+from leakscope.estimators.audited_classifier import AuditedClassifier
+from leakscope.estimators.audited_regressor import AuditedRegressor
+from leakscope.estimators.leakage_auditor import LeakageAuditor
+from leakscope.estimators.leakage_scores import (
+    BestWithin,
+    LeakageScorer,
+    ScoreMinusLeakage,
+    best_within,
+    leakage_scorer,
+    released_score,
+    score_and_leakage,
+    score_minus_leakage,
+)
+
+__all__ = [
+    "AuditedClassifier",
+    "AuditedRegressor",
+    "BestWithin",
+    "LeakageAuditor",
+    "LeakageScorer",
+    "ScoreMinusLeakage",
+    "best_within",
+    "leakage_scorer",
+    "released_score",
+    "score_and_leakage",
+    "score_minus_leakage",
+]

@@ -1,0 +1,148 @@
+"""Gaussian processes that predict and say what their answers give away about each record.
+
+``predict`` is the posterior mean, from the kernel and the noise that were audited.  What is handed
+out need not be that: ``release`` says whether it is one draw of the latent function (a model
+trained at random) or the mean, and ``output_noise_variance`` is added to it.  ``leakage_`` is that
+of one such answer, ``answer`` gives it, and ``score`` is what it is worth, in expectation over its
+randomness: so noise that protects records costs score, and a search can trade one for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from leakscope import lood
+from leakscope.estimators.model_family import audited
+from leakscope.estimators.released import Release, noise_key
+from leakscope.kernels import Kernel
+from leakscope.laws import LawPair
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FloatArray = NDArray[np.float64]
+
+
+class AuditedModel(BaseEstimator):  # type: ignore[misc]
+    """A Gaussian process with its audit, what the regressor and the classifier share."""
+
+    def __init__(
+        self,
+        kernel: str | Kernel = "rbf",
+        *,
+        length_scale: float | None = None,
+        kernel_variance: float | None = None,
+        smoothness: float | None = None,
+        depth: int | None = None,
+        activation: str | None = None,
+        weight_variance: float | None = None,
+        bias_variance: float | None = None,
+        noise_variance: float | str = 0.01,
+        fit_kernel_scale: bool = False,
+        route: str = "auto",
+        inducing: int = 1000,
+        release: str = "draw",
+        output_noise_variance: float = 0.0,
+    ) -> None:
+        self.kernel = kernel
+        self.length_scale = length_scale
+        self.kernel_variance = kernel_variance
+        self.smoothness = smoothness
+        self.depth = depth
+        self.activation = activation
+        self.weight_variance = weight_variance
+        self.bias_variance = bias_variance
+        self.noise_variance = noise_variance
+        self.fit_kernel_scale = fit_kernel_scale
+        self.route = route
+        self.inducing = inducing
+        self.release = release
+        self.output_noise_variance = output_noise_variance
+
+    def _release(self) -> Release:
+        return Release(self.release, float(self.output_noise_variance))  # type: ignore[arg-type]
+
+    def _train(
+        self,
+        features: FloatArray,
+        targets: FloatArray,
+        kernel: Kernel,
+        record_ids: Sequence[Any] | None,
+    ) -> None:
+        """Audit, then train on the kernel and noise that were audited."""
+        release = self._release()
+        kernel = kernel.resolved(features)
+        result = audited(self, features, targets, kernel=kernel, record_ids=record_ids)
+        laws = result.laws
+        assert isinstance(laws, lood.LeaveOneOut)
+        self.posterior_ = lood.posterior(
+            features,
+            targets,
+            kernel=kernel,
+            noise_variance=laws.noise_variance,
+            kernel_scale=float(result.kernel.get("fitted_scale", 1.0)),
+            route=laws.route,
+            inducing=int(self.inducing),
+        )
+        self.result_ = result
+        if release == Release("draw", 0.0):
+            self.leakage_, self.kl_, self.auc_ = result.advantage, result.kl, result.auc
+        else:
+            self.leakage_, self.kl_, self.auc_ = release.measured(laws)
+        self.trusted_ = laws.trusted
+        self.record_ids_ = result.record_ids
+        order = np.argsort(-self.kl_, kind="stable")
+        self.ranking_ = tuple(self.record_ids_[row] for row in order)
+
+    def law_pair(self) -> LawPair:
+        """The pairs of laws of one answer at each record, for any other measure."""
+        check_is_fitted(self)
+        laws = self.result_.laws
+        assert isinstance(laws, lood.LeaveOneOut)
+        return self._release().law_pair(laws)
+
+    def to_frame(self) -> pd.DataFrame:
+        """``record_id``, ``advantage``, ``kl``, ``auc`` and ``trusted``, most exposed first."""
+        import pandas as pd
+
+        check_is_fitted(self)
+        table = pd.DataFrame(
+            {
+                "record_id": list(self.record_ids_),
+                "advantage": self.leakage_,
+                "kl": self.kl_,
+                "auc": self.auc_,
+                "trusted": self.trusted_,
+            }
+        )
+        order = np.argsort(-self.kl_, kind="stable")
+        return table.iloc[order].reset_index(drop=True)
+
+    def _queries(self, X: ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _drawn(self, queries: FloatArray, random_state: Any) -> FloatArray:
+        """One released answer at all queries together, in the target as used."""
+        generator = noise_key(random_state).generator()
+        release = self._release()
+        mean = self.posterior_.mean(queries)
+        noise = generator.standard_normal((2, *mean.shape))
+        found = mean + np.sqrt(release.noise_variance) * noise[0]
+        if release.what == "mean":
+            return np.asarray(found)
+        # Symmetric square root: a covariance at rounding's edge has no Cholesky factor.
+        values, vectors = np.linalg.eigh(self.posterior_.covariance(queries))
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        return np.asarray(found + root @ noise[1])
+
+    def _answer_laws(self, queries: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Means and variances of the released answers, in the target as used."""
+        mean, latent = self.posterior_.at(queries)
+        return mean, self._release().variance(latent)

@@ -1,0 +1,308 @@
+"""What a Gaussian process answers at any query: posterior means and variances, by every route.
+
+Symbols as in :mod:`leakscope.lood.identities`: M = K + s2 I, a = M^{-1} y.  At a query q, with k_q
+its kernel with the records,
+
+    dense:     mean = k_q . a            variance = k(q, q) - ||L^{-1} k_q||^2,   M = L L^T
+    features:  mean = phi_q . beta       variance = s2 ||L^{-1} phi_q||^2,        A = L L^T
+    FITC:      mean = v_q . fitted       variance = k(q, q) - ||v_q||^2 + ||L^{-1} v_q||^2,
+
+with A and beta of :mod:`leakscope.lood.features`, and v_q = L_u^{-1} k_uq, fitted = B^{-1} V
+Lambda^{-1} y and B = I + V Lambda^{-1} V^T = L L^T of :mod:`leakscope.lood.fitc`.  The variance is
+that of the latent function; no noise is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+
+from leakscope._numerics import cholesky
+from leakscope._numerics.memory import require_memory
+from leakscope.errors import InputError
+from leakscope.kernels import Kernel
+from leakscope.lood.all_records import checked_problem, checked_targets, factorise, require_positive
+from leakscope.lood.features import FeatureRegression, FeatureSums, feature_sums, finite_features
+from leakscope.lood.features import blocks as feature_blocks
+from leakscope.lood.fitc import INDUCING, JITTER, induce
+from leakscope.lood.leave_one_out import Route
+
+FloatArray = NDArray[np.float64]
+
+# Bytes of kernel values between records and queries that are worked on at once.
+BLOCK_BYTES = 2**26
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """A Gaussian process trained on all records, ready to be asked.
+
+    Attributes
+    ----------
+    kernel
+        With every parameter a number.
+    kernel_scale
+        A factor of the kernel, 1 unless it was fitted.
+    noise_variance
+        s2, in squared units of the target.
+    route
+        ``"dense"``, ``"features"`` or ``"fitc"``.
+    weights
+        (p, C) what the p basis values of a query are multiplied with: a, beta or ``fitted``.
+    lower
+        (p, p) L in its lower triangle; the rest is not used.
+    anchors
+        (p, d) the records that a query is compared with, all or the inducing ones; none where the
+        basis is features.
+    anchor_lower
+        (p, p) L_u of the inducing records; None by the other routes.
+    single
+        Whether targets were a vector: answers then are one, too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels, lood
+    >>> X, y = np.array([[0.0], [1.0]]), np.array([1.0, -1.0])
+    >>> trained = lood.posterior(X, y, kernel=kernels.rbf(1.0), noise_variance=0.1)
+    >>> mean, variance = trained.at([[0.0], [9.0]])
+    >>> mean.round(3).tolist(), variance.round(3).tolist()
+    ([0.797, -0.0], [0.087, 1.0])
+    """
+
+    kernel: Kernel
+    kernel_scale: float
+    noise_variance: float
+    route: Route
+    weights: FloatArray
+    lower: FloatArray
+    anchors: FloatArray | None
+    anchor_lower: FloatArray | None
+    single: bool
+
+    def mean(self, queries: ArrayLike) -> FloatArray:
+        """(q,) or (q, C) posterior means."""
+        rows = _rows(queries)
+        parts = [self._basis(block).T @ self.weights for block in self._blocks(rows)]
+        return self._shaped(np.concatenate(parts))
+
+    def at(self, queries: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Means, (q,) or (q, C), and variances, (q,), of the latent function."""
+        rows = _rows(queries)
+        means, variances = [], []
+        for block in self._blocks(rows):
+            basis = self._basis(block)
+            means.append(basis.T @ self.weights)
+            half = self._solved(basis)
+            reduced = np.einsum("ij,ij->j", half, half)
+            variances.append(self._variance(block, basis, reduced))
+        return self._shaped(np.concatenate(means)), np.concatenate(variances)
+
+    def covariance(self, queries: ArrayLike) -> FloatArray:
+        """(q, q) the posterior covariance of the latent function at all queries together."""
+        rows = _rows(queries)
+        require_memory(
+            8 * (3 * len(rows) ** 2 + 2 * len(self.lower) * len(rows)),
+            f"the joint law of {len(rows)} answers",
+            "ask fewer queries at a time",
+        )
+        basis = self._basis(rows)
+        half = self._solved(basis)
+        if self.route == "features":
+            return np.asarray(self.noise_variance * (half.T @ half))
+        prior = self.kernel_scale * self.kernel(rows)
+        if self.route == "fitc":
+            found = prior - basis.T @ basis + half.T @ half
+        else:
+            found = prior - half.T @ half
+        return np.asarray(0.5 * (found + found.T))
+
+    def _variance(self, block: FloatArray, basis: FloatArray, reduced: FloatArray) -> FloatArray:
+        if self.route == "features":
+            return self.noise_variance * reduced
+        prior = self.kernel_scale * self.kernel.diagonal(block)
+        if self.route == "fitc":
+            left = prior - np.einsum("ij,ij->j", basis, basis)
+            return np.asarray(np.maximum(left, 0.0) + reduced)
+        return np.asarray(np.maximum(prior - reduced, 0.0))
+
+    def _basis(self, rows: FloatArray) -> FloatArray:
+        """(p, q) what the process knows a query by."""
+        if self.anchors is None:
+            phi = finite_features(self.kernel, rows)
+            if phi is None:
+                raise InputError("the kernel has no finite features at these queries.")
+            return np.asarray(np.sqrt(self.kernel_scale) * phi.T)
+        shared = self.kernel(self.anchors, rows)
+        if self.kernel_scale != 1.0:
+            shared = self.kernel_scale * shared
+        if self.anchor_lower is None:
+            return shared
+        return np.asarray(linalg.solve_triangular(self.anchor_lower, shared, lower=True))
+
+    def _solved(self, basis: FloatArray) -> FloatArray:
+        return np.asarray(
+            linalg.solve_triangular(self.lower, basis, lower=True, check_finite=False)
+        )
+
+    def _blocks(self, rows: FloatArray) -> Iterator[FloatArray]:
+        size = max(1, BLOCK_BYTES // (8 * len(self.lower)))
+        for start in range(0, len(rows), size):
+            yield rows[start : start + size]
+
+    def _shaped(self, answers: FloatArray) -> FloatArray:
+        return answers[:, 0] if self.single else answers
+
+
+def posterior(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    kernel: Kernel,
+    noise_variance: float,
+    kernel_scale: float = 1.0,
+    route: Route = "dense",
+    inducing: int = INDUCING,
+) -> Posterior:
+    """Train a Gaussian process on all records, by one of the audit's routes.
+
+    Parameters
+    ----------
+    X, y
+        Records by features, and targets, (n,) or (n, C), used as they are.
+    kernel
+        From :mod:`leakscope.kernels`; what it leaves open is chosen from X.
+    noise_variance
+        s2, in squared units of the target.
+    kernel_scale
+        A factor of the kernel.
+    route
+        ``"dense"`` keeps an n by n factor, ``"features"`` one of as many rows as features,
+        ``"fitc"`` one of as many as inducing records.
+    inducing
+        How many, by the route fitc; the draw is the audit's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels, lood
+    >>> rng = np.random.default_rng(0)
+    >>> X, y, k = rng.normal(size=(40, 2)), rng.normal(size=40), kernels.rbf(1.0)
+    >>> trained = lood.posterior(X, y, kernel=k, noise_variance=0.1)
+    >>> audited = lood.all_records(k(X), y, noise_variance=0.1)
+    >>> mean, variance = trained.at(X)
+    >>> bool(np.allclose(mean, audited.mean_with)), bool(np.allclose(variance,
+    ...                                                              audited.variance_with))
+    (True, True)
+    """
+    rows = _rows(X)
+    resolved = kernel.resolved(rows)
+    require_positive(kernel_scale, "kernel_scale")
+    single = np.ndim(y) == 1
+    if route == "features":
+        return _by_features(rows, y, resolved, noise_variance, kernel_scale, single)
+    if route == "fitc":
+        return _by_inducing(rows, y, resolved, noise_variance, kernel_scale, single, inducing)
+    require_memory(
+        8 * (2 * len(rows) ** 2 + 3 * rows.size),
+        f"the factor of {len(rows)} records",
+        "train on fewer records, or take the route fitc",
+    )
+    matrix = resolved(rows)
+    if kernel_scale != 1.0:
+        matrix = matrix * kernel_scale
+    matrix, targets = checked_problem(matrix, np.asarray(y), noise_variance)
+    matrix = np.require(matrix, requirements=["W"])
+    matrix[np.diag_indices(len(matrix))] += noise_variance
+    factor = factorise(matrix, noise_variance, overwrite=True)
+    return Posterior(
+        kernel=resolved,
+        kernel_scale=kernel_scale,
+        noise_variance=float(noise_variance),
+        route="dense",
+        weights=cholesky.solve(factor, targets.reshape(len(targets), -1)),
+        lower=factor.packed,
+        anchors=rows,
+        anchor_lower=None,
+        single=single,
+    )
+
+
+def _by_features(
+    rows: FloatArray,
+    y: ArrayLike,
+    kernel: Kernel,
+    noise_variance: float,
+    kernel_scale: float,
+    single: bool,
+) -> Posterior:
+    phi = finite_features(kernel, rows)
+    if phi is None:
+        raise InputError("the route features needs a kernel with finitely many features.")
+    targets = checked_targets(np.asarray(y), len(rows), "the dataset")
+    require_positive(noise_variance, "noise_variance")
+    outputs = targets.reshape(len(rows), -1)
+    sums = FeatureSums.none(phi.shape[1], outputs.shape[1])
+    for start, block in feature_blocks(phi):
+        scaled = np.sqrt(kernel_scale) * block
+        sums = sums + feature_sums(scaled, outputs[start : start + len(block)])
+    regression = FeatureRegression.of(sums, noise_variance)
+    return Posterior(
+        kernel=kernel,
+        kernel_scale=kernel_scale,
+        noise_variance=float(noise_variance),
+        route="features",
+        weights=regression.beta,
+        lower=regression.lower,
+        anchors=None,
+        anchor_lower=None,
+        single=single,
+    )
+
+
+def _by_inducing(
+    rows: FloatArray,
+    y: ArrayLike,
+    kernel: Kernel,
+    noise_variance: float,
+    kernel_scale: float,
+    single: bool,
+    inducing: int,
+) -> Posterior:
+    targets = checked_targets(np.asarray(y), len(rows), "the dataset")
+    require_positive(noise_variance, "noise_variance")
+    induced = induce(rows, kernel, inducing).scaled(kernel_scale)
+    anchors = rows[induced.inducing]
+    # L_u as ``induce`` has it, which keeps only L_u^{-1} K_un.
+    corner = kernel(anchors)
+    corner[np.diag_indices(len(corner))] += JITTER * float(np.mean(np.diagonal(corner)))
+    anchor_lower = linalg.cholesky(kernel_scale * corner, lower=True, overwrite_a=True)
+    scaled = induced.V / (induced.residual + noise_variance)
+    inner = scaled @ induced.V.T
+    inner[np.diag_indices(len(inner))] += 1.0
+    lower = linalg.cholesky(inner, lower=True, overwrite_a=True)
+    fitted = linalg.cho_solve((lower, True), scaled @ targets.reshape(len(rows), -1))
+    return Posterior(
+        kernel=kernel,
+        kernel_scale=kernel_scale,
+        noise_variance=float(noise_variance),
+        route="fitc",
+        weights=fitted,
+        lower=lower,
+        anchors=anchors,
+        anchor_lower=anchor_lower,
+        single=single,
+    )
+
+
+def _rows(values: ArrayLike) -> FloatArray:
+    rows = np.asarray(values, dtype=np.float64)
+    if rows.ndim != 2 or len(rows) == 0:
+        raise InputError(
+            f"rows of features are needed, at least one, but the shape is {rows.shape}."
+        )
+    return rows
