@@ -102,7 +102,7 @@ def test_refusals_say_what_to_do(people, missing, arguments, sentence):
         (["1", "2", "x", "3"], "'a' holds 'x' in row 2 .* not a finite number"),
         (pd.date_range("2024-01-01", periods=4), "'a' holds dates or times"),
         ([1 + 2j, 1, 1, 1], "'a' holds complex numbers"),
-        ([[1], [2], [3], [4]], "'a' holds 4 different values"),
+        ([[1], [2], [3], [4]], "'a' holds lists or tables"),
         ([10**400, 1, 2, 3], "'a' holds 1000.* not a finite number"),
     ],
 )

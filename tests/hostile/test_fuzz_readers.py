@@ -1,0 +1,188 @@
+"""Mutated files through the readers themselves: a value or an InputError, never anything else.
+
+An hour of the same, guided by coverage and through the command line, is benchmarks/fuzz.py; what it
+found stands below, each with the input that found it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+
+import malformed_archives as archives
+import malformed_documents as documents
+import malformed_tables as tables
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from leakscope import io
+from leakscope.cli import main
+from leakscope.cli.law_text import parse_law
+from leakscope.errors import InputError
+from leakscope.io.json_files import read_json
+
+TABLE = tables.good_table()
+SEEDS: dict[str, bytes] = {
+    "data.csv": tables.GOOD.encode(),
+    "data.tsv": tables.GOOD.replace(",", "\t").encode(),
+    "data.parquet": tables.parquet(TABLE),
+    "data.arrow": tables.arrow_file(TABLE),
+    "stream.arrow": tables.arrow_stream(TABLE),
+    "data.npy": archives.npy(archives.X),
+    "data.npz": archives.npz(X=archives.X, y=archives.Y),
+}
+NETWORKS: dict[str, bytes] = {
+    "net.json": documents._json_network().encode(),
+    "net.npz": archives.npz(w=documents.W, b=documents.B, v=documents.V),
+    "net.onnx": documents.onnx_model(),
+}
+QUICK = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@st.composite
+def mutated(draw: st.DrawFn, seeds: dict[str, bytes]) -> tuple[str, bytes]:
+    """A file's name and its bytes, with a few of them replaced, removed, doubled or cut off."""
+    name = draw(st.sampled_from(sorted(seeds)))
+    made = bytearray(seeds[name])
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, max(len(made) - 1, 0)))
+        length = draw(st.sampled_from([0, 1, 2, 8, 40]))
+        made[place : place + length] = draw(
+            st.one_of(
+                st.binary(max_size=8),
+                st.sampled_from(
+                    [b"\xff" * 8, bytes(8), b'"', b"\n", b"1e400", b"nan", b"[" * 3000]
+                ),
+            )
+        )
+    return name, bytes(made[: draw(st.sampled_from([len(made), len(made), len(made) // 2]))])
+
+
+@QUICK
+@given(mutated(SEEDS))
+def test_tables(tmp_path, file):
+    name, held = file
+    (tmp_path / name).write_bytes(held)
+    with contextlib.suppress(InputError):
+        io.prepare(io.read_dataset(tmp_path / name, target="0"))
+
+
+@QUICK
+@given(mutated(NETWORKS))
+def test_networks(tmp_path, file):
+    name, held = file
+    (tmp_path / name).write_bytes(held)
+    with contextlib.suppress(InputError):
+        found = io.read_network(tmp_path / name)
+        assert np.isfinite(found.w).all()
+
+
+@QUICK
+@given(mutated({"result.json": documents.run_files()["result.json"]}))
+def test_results(tmp_path, file):
+    (tmp_path / "result.json").write_bytes(file[1])
+    with contextlib.suppress(InputError):
+        io.read_result(tmp_path / "result.json")
+
+
+@QUICK
+@given(mutated({"s.csv": b"score\n0.1\n0.2\n", "s.npy": archives.npy(archives.Y)}))
+def test_scores(tmp_path, file):
+    (tmp_path / file[0]).write_bytes(file[1])
+    with contextlib.suppress(InputError):
+        assert np.isfinite(io.read_scores(tmp_path / file[0])).all()
+
+
+NUMBERS = st.one_of(
+    st.floats().map(repr),
+    st.sampled_from(["", " ", "+", "1e", "1e+3", "0x1", "1_0", "²", "nan", "-inf", "1e400"]),
+)
+
+
+@QUICK
+@given(
+    st.sampled_from(
+        ["normal:{},{}", "spike:{},{},{}", "mixture:{}*{},{}+{}*{},{}", "mvn:{},{}/{}"]
+    ),
+    st.lists(NUMBERS, min_size=6, max_size=6),
+)
+@example("normal:{},{}", ["1e300", "1", "", "", "", ""])
+def test_law_texts(form, numbers):
+    with contextlib.suppress(InputError):
+        parse_law(form.format(*numbers), "--member")
+
+
+@QUICK
+@given(
+    st.recursive(st.none() | st.floats() | st.text(), lambda inner: st.lists(inner), max_leaves=9)
+)
+def test_json(tmp_path, value):
+    (tmp_path / "a.json").write_text(json.dumps(value))
+    with contextlib.suppress(InputError):
+        read_json(tmp_path / "a.json")
+
+
+def written(folder: Path, name: str, held: bytes | str) -> None:
+    (folder / name).write_bytes(held if isinstance(held, bytes) else held.encode())
+
+
+# What the fuzzer found: a file, a command, and what the sentence says; None where it now works.
+FOUND: dict[str, tuple[dict[str, bytes | str], list[str], str | None]] = {
+    "text whose signs are none": (
+        {
+            "data.npz": archives.archive(
+                {
+                    "X.npy": archives.npy_claiming(
+                        archives.claims("(2, 2)", "'<U1'"), b"\xff\xff\xff\x7f" * 4
+                    ),
+                    "y.npy": archives.npy(np.array([1.0, 2.0])),
+                }
+            )
+        },
+        ["audit", "data.npz"],
+        "signs that there are not",
+    ),
+    "every record equally exposed": (
+        {"data.csv": "id,c,y\na,x,1\nb,z,2\n"},
+        ["audit", "data.csv", "--target", "y", "--id", "id"],
+        None,
+    ),
+    "a law with a mean of 1e300": (
+        {},
+        ["measure", "--member", "normal:1e300,1", "--nonmember", "normal:0,1"],
+        "beyond what float64 can compare",
+    ),
+    "a ratio of records and coefficients of 1e300": (
+        {},
+        [
+            *("plan", "lasso", "--alpha", "1e300", "--rho", "0.1", "--sigma-xi", "0.1"),
+            *("--lam", "1", "--sigma-eta", "0.2"),
+        ],
+        "--alpha must be 0, or from 1e-12 to 1e+12",
+    ),
+    "a length scale of 1e-300": (
+        {"data.csv": tables.GOOD},
+        ["audit", "data.csv", "--target", "y", "--length-scale", "1e-300"],
+        "length_scale: input should be from 1e-30 to 1e+30",
+    ),
+    "a kernel variance of 1e300": (
+        {"data.csv": tables.GOOD},
+        ["audit", "data.csv", "--target", "y", "--kernel-variance", "1e300"],
+        "kernel_variance: input should be from 1e-30 to 1e+30",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found(name, tmp_path, capsys):
+    files, arguments, sentence = FOUND[name]
+    for file, held in files.items():
+        written(tmp_path, file, held)
+    with contextlib.chdir(tmp_path):
+        status = main(arguments)
+    error = capsys.readouterr().err
+    assert status == (0 if sentence is None else 2), error
+    assert sentence is None or sentence in error
