@@ -114,7 +114,7 @@ def test_stages_are_told_in_order(data):
     assert seen == list(STAGES)
     seen.clear()
     leakscope.audit(*data, on_stage=seen.append, sensitivity=False)
-    assert seen == [name for name in STAGES if name not in ("sensitivity", "explain")]
+    assert seen == [name for name in STAGES if name not in ("sensitivity", "compare", "explain")]
 
 
 def test_the_verdict_keeps_to_its_words(data, result):
@@ -315,7 +315,7 @@ def test_many_outputs_are_measured_in_parts(data, monkeypatch):
     X, y = data
     targets = np.column_stack([y, -y, y**2])
     whole = leakscope.audit(X, targets, noise_variance=0.1)
-    monkeypatch.setattr(sys.modules["leakscope.auditing.audit"], "PAIRS_AT_ONCE", 7)
+    monkeypatch.setattr(sys.modules["leakscope.auditing.measured"], "PAIRS_AT_ONCE", 7)
     parts = leakscope.audit(X, targets, noise_variance=0.1)
     np.testing.assert_allclose(parts.advantage, whole.advantage, rtol=1e-12)
 

@@ -52,12 +52,15 @@ def checked_ids(record_ids: Sequence[Any] | None, records: int) -> tuple[RecordI
     """The ids given, or row numbers from 0."""
     if record_ids is None:
         return tuple(range(records))
-    ids: list[RecordId] = [
-        int(value) if isinstance(value, (int, np.integer)) else str(value) for value in record_ids
-    ]
+    ids = [record_name(value) for value in record_ids]
     if len(ids) != records:
         raise InputError(f"there are {records} records and {len(ids)} record_ids.")
     return require_distinct_ids(ids, "record_ids")
+
+
+def record_name(value: Any) -> RecordId:
+    """What a record or a group is called in a result: a whole number as it is, or its text."""
+    return int(value) if isinstance(value, (int, np.integer)) else str(value)
 
 
 def require_varied_kernel(matrix: FloatArray) -> None:

@@ -1,4 +1,4 @@
-"""From an audit's settings to a kernel."""
+"""From an audit's settings to a kernel, and from a kernel to words."""
 
 from __future__ import annotations
 
@@ -52,3 +52,14 @@ def kernel_from_settings(settings: AuditSettings) -> kernels.Kernel:
         raise InputError(f"this version of leakscope has no kernel {settings.kernel}.")
     kernel: kernels.Kernel = factory(**{options[name]: value for name, value in given.items()})
     return kernel
+
+
+def in_words(kernel: dict[str, Any]) -> str:
+    """A kernel's name and what matters most of its parameters, from its description."""
+    words = [str(kernel["name"])]
+    for name in ("length_scale", "nu", "depth", "activation"):
+        value = kernel.get(name)
+        if isinstance(value, (int, float, str)):
+            shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+            words.append(f"{name.replace('_', ' ')} {shown}")
+    return ", ".join(words)

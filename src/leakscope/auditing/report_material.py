@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from leakscope import measures
 from leakscope.auditing.kernel_choice import kernel_from_settings
+from leakscope.auditing.measured import ranks_of
 from leakscope.auditing.result import AuditResult
 from leakscope.io.datasets import Dataset
 from leakscope.io.gallery import GALLERY_FILE, ExposedPicture, Gallery, Neighbour
-from leakscope.io.pictures import picture_shape, png
+from leakscope.io.pictures import pictured, png
 from leakscope.io.preparation import prepare
 from leakscope.io.settings import AuditSettings
 
@@ -27,11 +28,6 @@ BINS = 40
 # How many of the most exposed pictures are kept, and how many similar ones with each.
 PICTURES = 12
 NEIGHBOURS = 5
-
-# Adjacent pixels of a picture differ by less than this share of what any two pixels differ by; in
-# a table whose columns happen to fill a square they do not (digits 0.80, CIFAR-10 0.20; digits with
-# its columns shuffled eight ways 1.00 to 1.18, random columns 1.03).
-ADJACENT_SHARE = 0.9
 
 
 def report_arrays(result: AuditResult) -> dict[str, NDArray[Any]]:
@@ -46,7 +42,8 @@ def report_arrays(result: AuditResult) -> dict[str, NDArray[Any]]:
     ranks = sorted({1, max(1, round(count / 10)), (count + 1) // 2})
     curves = [_roc(result, int(result.order[rank - 1])) for rank in ranks]
     positive = np.isfinite(result.kl) & (result.kl > 0.0)
-    level_counts, level_edges = np.histogram(np.log10(result.kl[positive]), bins=BINS)
+    levels = np.log10(result.kl[positive])
+    level_counts, level_edges = np.histogram(levels, bins=BINS, range=_span(levels))
     advantage_counts, advantage_edges = np.histogram(result.advantage, bins=BINS, range=(0.0, 1.0))
     return {
         "roc_ranks": np.array(ranks),
@@ -58,6 +55,14 @@ def report_arrays(result: AuditResult) -> dict[str, NDArray[Any]]:
         "histogram_log10_kl_counts": level_counts,
         "histogram_log10_kl_left_out": np.array(count - np.count_nonzero(positive)),
     }
+
+
+def _span(levels: NDArray[np.float64]) -> tuple[float, float]:
+    """From least to largest, and a decade where all are the same but for rounding."""
+    if not levels.size:
+        return 0.0, 1.0
+    low, high = float(levels.min()), float(levels.max())
+    return (low, high) if high - low > 1e-9 else (low - 0.5, low + 0.5)
 
 
 def _roc(result: AuditResult, row: int) -> measures.RocCurve:
@@ -73,17 +78,18 @@ def report_pictures(
     ``dataset`` is as read, before scaling: its features are the pixels.  Which records are most
     similar is asked of the kernel's own distance, on the features as audited.
     """
-    shape = picture_shape(dataset.features.shape[1])
-    if shape is None or result.unit != "record" or not np.isfinite(dataset.features).all():
-        return {}
-    if not _smooth(dataset.features, shape):
+    shape = dataset.picture or pictured(dataset.features)
+    if shape is None or result.unit != "record":
         return {}
     used = prepare(dataset, scaling=settings.scaling)
     if used.record_ids != result.record_ids or len(used.features) != len(dataset.features):
         return {}
     features = used.features
     kernel = kernel_from_settings(settings).resolved(features)
-    top = result.order[:PICTURES]
+    row_of = {name: row for row, name in enumerate(result.record_ids)}
+    ranks = ranks_of(result.kl)
+    odd = [row_of[entry.record_id] for entry in result.disagreements()]
+    top = np.array([*result.order[:PICTURES].tolist(), *odd])
     prior, shared = kernel.diagonal(features), kernel(features[top], features)
     distance = prior[top, None] + prior - 2.0 * shared
     similarity = shared / np.sqrt(prior[top, None] * prior)
@@ -107,21 +113,14 @@ def report_pictures(
         pictures.append(
             ExposedPicture(
                 **shown(row),
-                rank=place + 1,
+                rank=int(ranks[row]),
                 neighbours=[
                     Neighbour(**shown(other), similarity=float(similarity[place, other]))
                     for other in near
                 ],
             )
         )
-    text = Gallery(pictures=pictures).model_dump_json(indent=2)
+    count = len(pictures) - len(odd)
+    gallery = Gallery(pictures=pictures[:count], disagreeing=pictures[count:])
+    text = gallery.model_dump_json(indent=2)
     return {GALLERY_FILE: text.encode(), **files}
-
-
-def _smooth(features: FloatArray, shape: tuple[int, ...]) -> bool:
-    """Whether neighbouring pixels are alike, as they are in pictures of anything."""
-    some = features[:: max(1, len(features) // 200)].reshape(-1, *shape)
-    adjacent = np.mean(np.abs(np.diff(some, axis=2)))
-    flat = some.reshape(len(some), -1)
-    mixed = flat[:, np.random.default_rng(0).permutation(flat.shape[1])]
-    return bool(adjacent < ADJACENT_SHARE * np.mean(np.abs(mixed - flat)))

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope.auditing.explanation import Explanation
+from leakscope.auditing.choice_reasons import Choices
+from leakscope.auditing.explanation import SURPRISING_FROM, Explanation
+from leakscope.auditing.kernel_choice import in_words
+from leakscope.auditing.kernel_sensitivity import KernelSensitivity
+from leakscope.auditing.measured import ranks_of
 from leakscope.auditing.subgroups import Subgroup
 from leakscope.auditing.verdict import verdict
 from leakscope.io.audit_results import (
     AuditDocument,
     AuditRecord,
+    ChoicesEntry,
+    DisagreementEntry,
     ExplanationEntry,
+    KernelEntry,
+    KernelSensitivityEntry,
+    NoiseOfDataEntry,
     SensitivityEntry,
     SubgroupEntry,
 )
-from leakscope.io.datasets import RecordId
+from leakscope.io.datasets import Dataset, RecordId
 from leakscope.io.results import DatasetEntry
 from leakscope.laws import LawPair
 from leakscope.lood import (
@@ -34,6 +44,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FloatArray = NDArray[np.float64]
+
+# How many records whose labels disagree with the others are named beside the most exposed.
+DISAGREEING = 5
 
 COLUMNS = (
     "record_id",
@@ -52,6 +65,8 @@ COLUMNS = (
     "trusted",
     "rank_low",
     "rank_high",
+    "kernel_rank_low",
+    "kernel_rank_high",
 )
 
 
@@ -91,6 +106,8 @@ class AuditResult:
         The column of subgroups, and their exposure, where it was asked for.
     explanations
         Why the most exposed records are, where it was asked for; of records, not of groups.
+    choices
+        Why this kernel and this noise, and what others would have given.
 
     Examples
     --------
@@ -124,6 +141,7 @@ class AuditResult:
     by: str | None = None
     subgroups: tuple[Subgroup, ...] = ()
     explanations: tuple[Explanation, ...] = ()
+    choices: Choices | None = None
 
     @property
     def order(self) -> NDArray[np.intp]:
@@ -136,8 +154,9 @@ class AuditResult:
         return self._verdict(self.record_ids)
 
     def _verdict(self, record_ids: tuple[RecordId, ...] | None) -> str:
+        compared = self.kernel_sensitivity
         return verdict(
-            kernel=_in_words(self.kernel),
+            kernel=in_words(self.kernel),
             approximation=None if self.approximation is None else self.route_reason,
             noise_variance=self.laws.noise_variance,
             kl=self.kl,
@@ -145,6 +164,7 @@ class AuditResult:
             trusted=self.laws.trusted,
             record_ids=record_ids,
             unit=self.unit,
+            caution=None if compared is None else compared.caution(self.unit),
         )
 
     @property
@@ -153,11 +173,37 @@ class AuditResult:
         return "group" if isinstance(self.laws, LeaveGroupsOut) else "record"
 
     @property
+    def kernel_sensitivity(self) -> KernelSensitivity | None:
+        """The audit under other kernels; None where they were not tried."""
+        return None if self.choices is None else self.choices.kernels
+
+    @property
     def sizes(self) -> NDArray[np.intp]:
         """How many records leave together, one number an entry."""
         if isinstance(self.laws, LeaveGroupsOut):
             return self.laws.sizes
         return np.ones(len(self.kl), dtype=np.intp)
+
+    def disagreements(self) -> tuple[DisagreementEntry, ...]:
+        """The few records whose label the others contradict most, the worst first.
+
+        At most five, each at least two predictive standard deviations off; none of groups.  A
+        wrong label among records that are alike is found here, and not always by its KL.
+        """
+        if isinstance(self.laws, LeaveGroupsOut):
+            return ()
+        found, ranks = self.laws.disagreement, ranks_of(self.kl)
+        worst = np.argsort(-found, kind="stable")[:DISAGREEING].tolist()
+        return tuple(
+            DisagreementEntry(
+                record_id=self.record_ids[row],
+                disagreement=float(found[row]),
+                rank=int(ranks[row]),
+                advantage=float(self.advantage[row]),
+            )
+            for row in worst
+            if found[row] >= SURPRISING_FROM
+        )
 
     def ranking(self) -> tuple[RecordId, ...]:
         """Record ids, most exposed first."""
@@ -237,7 +283,24 @@ class AuditResult:
             by=self.by,
             subgroups=[SubgroupEntry(**entry.to_dict()) for entry in self.subgroups],
             explanations=[ExplanationEntry(**entry.to_dict()) for entry in self.explanations],
+            choices=self._choices(),
+            disagreeing=list(self.disagreements()),
         )
+
+    def write(self, directory: str | Path, *, dataset: Dataset | None = None) -> Path:
+        """Write a run directory, as complete as that of ``leakscope audit``; where it was written.
+
+        Parameters
+        ----------
+        directory
+            It must not be there yet, or be empty.
+        dataset
+            What was given to :func:`leakscope.auditing.audit_dataset`, for the pictures of a
+            report, where records are pictures.
+        """
+        from leakscope.auditing.run_writing import write_run
+
+        return write_run(self, directory, dataset=dataset)
 
     def to_dict(self) -> dict[str, Any]:
         """The same as a dictionary, ready for JSON."""
@@ -250,6 +313,27 @@ class AuditResult:
             noise_variances=self.sweep.noise_variances.tolist(),
             median_kl=np.median(self.sweep.kl, axis=1).tolist(),
             refused=list(self.sweep.refused),
+        )
+
+    def _choices(self) -> ChoicesEntry | None:
+        told = self.choices
+        if told is None:
+            return None
+        own, compared = told.noise_of_data, told.kernels
+        return ChoicesEntry(
+            kernel_reason=told.kernel_reason,
+            noise_reason=told.noise_reason,
+            not_compared=told.not_compared,
+            noise_of_data=None if own is None else NoiseOfDataEntry(**asdict(own)),
+            kernels=None
+            if compared is None
+            else KernelSensitivityEntry(
+                in_use=KernelEntry(**asdict(compared.in_use)),
+                others=[KernelEntry(**asdict(entry)) for entry in compared.others],
+                top_ten=compared.top_ten,
+                top_hundredth=compared.top_hundredth,
+                refused=list(compared.refused),
+            ),
         )
 
     def _columns(self) -> dict[str, NDArray[Any]]:
@@ -270,7 +354,8 @@ class AuditResult:
             self._disagreement(),
             *self._means_and_variances(),
             laws.trusted,
-            *self._rank_range(),
+            *self._rank_range(self.sweep),
+            *self._rank_range(self.kernel_sensitivity),
         )
         columns = dict(zip(COLUMNS, values, strict=True))
         if isinstance(laws, LeaveGroupsOut):
@@ -289,19 +374,10 @@ class AuditResult:
             return (np.full(len(self.kl), None, dtype=object),) * 4
         return laws.mean_without, laws.variance_without, laws.mean_with, laws.variance_with
 
-    def _rank_range(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        if self.sweep is not None:
-            return self.sweep.rank_low, self.sweep.rank_high
+    def _rank_range(
+        self, over: NoiseSweep | KernelSensitivity | None
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        if over is not None:
+            return over.rank_low, over.rank_high
         unknown = np.full(len(self.kl), None, dtype=object)
         return unknown, unknown
-
-
-def _in_words(kernel: dict[str, Any]) -> str:
-    """The kernel's name and what matters most of its parameters."""
-    words = [str(kernel["name"])]
-    for name in ("length_scale", "nu", "depth", "activation"):
-        value = kernel.get(name)
-        if isinstance(value, (int, float, str)):
-            shown = f"{value:.4g}" if isinstance(value, float) else str(value)
-            words.append(f"{name.replace('_', ' ')} {shown}")
-    return ", ".join(words)

@@ -24,10 +24,12 @@ def verdict(
     trusted: NDArray[np.bool_],
     record_ids: tuple[RecordId, ...] | None,
     unit: str = "record",
+    caution: str | None = None,
 ) -> str:
     """A few sentences: what was examined, the finding, the ranks, and what sets the level.
 
     Without ``record_ids`` no record is named.  ``unit`` is what leaves: a record or a group.
+    ``caution`` is what other kernels say of the first, where they disagree.
     """
     count = len(kl)
     top = int(np.argmax(kl))
@@ -62,4 +64,4 @@ def verdict(
         f"Read the ranks: the level of all these numbers is set by noise_variance "
         f"{noise_variance:g} relative to the target's scale."
     )
-    return f"{examined} {finding} {level}"
+    return " ".join([examined, finding, level, *([] if caution is None else [caution])])

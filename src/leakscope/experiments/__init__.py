@@ -6,6 +6,7 @@ from leakscope.experiments.cells import Cell, Found, Progress, run_cells
 from leakscope.experiments.checks import Check, counted, threshold_for
 from leakscope.experiments.cluster import cluster_client
 from leakscope.experiments.density_adversary import cross_fitted_scores
+from leakscope.experiments.group_draws import check_groups
 from leakscope.experiments.influence_functions import Influence, influence_functions
 from leakscope.experiments.membership_experiment import (
     ConditionalExperiment,
@@ -79,6 +80,7 @@ __all__ = [
     "Trainer",
     "agreement",
     "audit_out_of_core",
+    "check_groups",
     "check_records",
     "choose_records",
     "cluster_client",

@@ -70,7 +70,7 @@ def posterior_draws(
         "ask for fewer draws",
     )
     generator = as_key(random_state).generator()
-    root = _root(K[np.ix_(rows, rows)])
+    root = prior_root(K[np.ix_(rows, rows)])
     outputs = targets.shape[1]
     function = root @ generator.standard_normal((len(rows), draws * outputs))
     noise = np.sqrt(noise_variance) * generator.standard_normal((len(train), draws * outputs))
@@ -268,7 +268,7 @@ def _checked(law: str, found: FloatArray, mean: FloatArray, sigma: float) -> lis
     return checks
 
 
-def _root(matrix: FloatArray) -> FloatArray:
+def prior_root(matrix: FloatArray) -> FloatArray:
     """R with R R' = matrix, also where records repeat and it is singular."""
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

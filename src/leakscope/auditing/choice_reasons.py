@@ -1,0 +1,261 @@
+"""Why this kernel and this noise: said with every audit, and checked against what the data say.
+
+The noise variance stands for how random training is, which the data cannot tell; what they can
+tell is how noisy their labels are.  So the audit asks which noise variance predicts each label best
+from the others, and repeats itself there: a reader sees whether the level in use is the exposed or
+the sheltered end, and what is left of the finding at the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leakscope import kernels, lood
+from leakscope.auditing.checks import FloatArray
+from leakscope.auditing.kernel_choice import in_words
+from leakscope.auditing.kernel_sensitivity import (
+    COMPARED_UP_TO,
+    TOP,
+    KernelSensitivity,
+    compare_kernels,
+    kept,
+    laws_under,
+)
+from leakscope.auditing.measured import Laws, advantages, prediction_error
+from leakscope.auditing.routes import Computed, Request
+from leakscope.errors import InputError
+
+# The data are asked for their noise on at most this many records: an eigendecomposition.
+ASKED_RECORDS = 1000
+
+# Fewer records than these settle no noise variance.
+LEAST_ASKED = 20
+
+# Within this factor of what the data would choose, a noise variance is about the same.
+ABOUT = 3.0
+
+
+@dataclass(frozen=True)
+class NoiseOfData:
+    """The noise variance that the data would choose, and the audit there.
+
+    Attributes
+    ----------
+    noise_variance, criterion
+        By the leave-one-out predictive score; of groups, whose records may repeat each other, by
+        the marginal likelihood.
+    records
+        Over how many records it was chosen.
+    at_bound
+        Whether it lies at an end of the search, and so says only "beyond".
+    largest_advantage, median_advantage
+        Over all records, at that noise variance.
+    top_ten_kept
+        How many of the ten most exposed are so there too.
+    prediction_error
+        Root mean square of label minus what the other records predict, in units of the target.
+    """
+
+    noise_variance: float
+    criterion: str
+    records: int
+    at_bound: bool
+    largest_advantage: float
+    median_advantage: float
+    top_ten_kept: int
+    prediction_error: float
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Why this kernel and this noise, and what other choices would have given.
+
+    Attributes
+    ----------
+    kernel_reason, noise_reason
+        A sentence or two each.
+    noise_of_data, kernels
+        The audit at the data's own noise variance, and under other kernels; None where they were
+        not tried.
+    not_compared
+        Why they were not; None where they were.
+    """
+
+    kernel_reason: str
+    noise_reason: str
+    noise_of_data: NoiseOfData | None = None
+    kernels: KernelSensitivity | None = None
+    not_compared: str | None = None
+
+
+def why_not_compared(request: Request, laws: Laws) -> str | None:
+    """The reason why other kernels and the data's own noise are not tried; None where they are."""
+    if not request.sensitivity:
+        return "Other kernels, and the noise that the data would choose, were not tried, as asked."
+    if len(request.features) > COMPARED_UP_TO:
+        return (
+            f"Other kernels, and the noise that the data would choose, were not tried: with more "
+            f"than {COMPARED_UP_TO} records they cost too much; audit a sample to see them."
+        )
+    if laws.route == "fitc":
+        return (
+            "Other kernels, and the noise that the data would choose, were not tried: this audit "
+            "is approximate, and approximations of different kernels are not compared."
+        )
+    return None
+
+
+def choices(
+    request: Request,
+    given: kernels.Kernel,
+    computed: Computed,
+    advantage: FloatArray,
+    *,
+    picture: tuple[int, ...] | None = None,
+) -> Choices:
+    """Explain the kernel and the noise of an audit, and try others where that is not too dear.
+
+    Parameters
+    ----------
+    request
+        With its kernel resolved.
+    given
+        The kernel before its open parameters were chosen from the data.
+    computed, advantage
+        What the audit found.
+    picture
+        The shape of the pictures that records are, where they are.
+    """
+    kernel_reason = _kernel_reason(request.kernel, given, request.features, picture)
+    reason = why_not_compared(request, computed.laws)
+    scale = 1.0 if computed.noise_choice is None else computed.noise_choice.kernel_scale
+    compared = own_noise = None
+    if reason is None:
+        compared = compare_kernels(request, computed.laws, advantage, kernel_scale=scale)
+        if computed.noise_choice is None:
+            own_noise = _noise_of_data(request, computed.laws)
+    return Choices(
+        kernel_reason=kernel_reason,
+        noise_reason=_noise_reason(request, computed, own_noise),
+        noise_of_data=own_noise,
+        kernels=compared,
+        not_compared=reason,
+    )
+
+
+def _noise_of_data(request: Request, laws: Laws) -> NoiseOfData | None:
+    """None where there are too few records to tell, or float64 fails at what they choose."""
+    count = len(request.features)
+    if count < LEAST_ASKED:
+        return None
+    some = np.sort(np.random.default_rng(0).permutation(count)[:ASKED_RECORDS])
+    try:
+        choice = lood.choose_noise(
+            request.kernel(request.features[some]),
+            request.targets[some],
+            criterion="leave_one_out" if request.groups is None else "marginal_likelihood",
+        )
+        found = laws_under(request, request.kernel, choice.noise_variance)
+    except InputError:
+        return None
+    advantage = advantages(found)
+    return NoiseOfData(
+        noise_variance=choice.noise_variance,
+        criterion=choice.criterion,
+        records=len(some),
+        at_bound=choice.at_bound,
+        largest_advantage=float(np.max(advantage)),
+        median_advantage=float(np.median(advantage)),
+        top_ten_kept=kept(laws.kl, found.kl, TOP),
+        prediction_error=prediction_error(found),
+    )
+
+
+def _noise_reason(request: Request, computed: Computed, own: NoiseOfData | None) -> str:
+    level = computed.laws.noise_variance
+    variance = float(np.mean(np.var(request.targets, axis=0)))
+    share = f", {level / variance:.2g} of the target's variance" if variance > 0.0 else ""
+    if computed.noise_choice is not None:
+        return (
+            f"{computed.noise_choice.sentence()}{share}: it is the noise of the labels, and that "
+            "training is as random as they are is an assumption."
+        )
+    opening = f"noise_variance {level:.4g}{share}"
+    if own is None:
+        return f"{opening}: the smaller it is, the more exposed every record looks."
+    by = {
+        "leave_one_out": "the leave-one-out predictive score",
+        "marginal_likelihood": "the marginal likelihood",
+    }[own.criterion]
+    bound = ", the end of the range searched," if own.at_bound else ""
+    asked = f"{own.noise_variance:.2g}{bound} by {by}"
+    if level * ABOUT < own.noise_variance:
+        words = (
+            f"is the exposed end: the model follows its labels more closely than the data "
+            f"themselves would have it ({asked})."
+        )
+    elif level > ABOUT * own.noise_variance:
+        words = (
+            f"is the sheltered end: the model follows its labels less closely than the data "
+            f"themselves would have it ({asked})."
+        )
+    else:
+        words = f"is about what the data themselves would choose ({asked})."
+    units = len(computed.laws.leverage)
+    top = "ten" if units >= TOP else str(units)
+    largest, median = _shown(own.largest_advantage), _shown(own.median_advantage)
+    return (
+        f"{opening}, {words} There the largest advantage is {largest}, the median {median}, and "
+        f"{own.top_ten_kept} of the {top} most exposed are the same."
+    )
+
+
+def _shown(advantage: float) -> str:
+    """Two digits; what would round to 1 is not certainty."""
+    if advantage < 0.995:
+        return f"{advantage:.2g}"
+    return "above 0.99" if advantage < 0.9999 else "above 0.9999"
+
+
+def _kernel_reason(
+    kernel: kernels.Kernel,
+    given: kernels.Kernel,
+    features: FloatArray,
+    shape: tuple[int, ...] | None,
+) -> str:
+    told = kernel.describe()
+    name, words = told["name"], in_words(told)
+    open_scale = "length_scale" in told and given.describe().get("length_scale") is None
+    smooth = "smooth" if name == "rbf" else "rough"
+    if open_scale:
+        found = (
+            f"{words}: a {smooth} function of all features, none of them special, that varies over "
+            "the median distance between records"
+        )
+    elif name in ("rbf", "matern"):
+        found = f"{words}, as given: a {smooth} function of all features" + _against(told, features)
+    elif name == "linear":
+        found = f"{words}: linear regression on the features, as for a read-out of embeddings"
+    elif name == "nngp":
+        found = f"{words}: networks of this shape, very wide, before and after Bayesian training"
+    else:
+        found = f"{words}, as given"
+    if shape is not None:
+        size = " x ".join(str(side) for side in shape)
+        dense = "" if name == "nngp" else "A network's (nngp) is nearer to models of pictures. "
+        return (
+            f"{found}. The rows look like pictures of {size} pixels, which to this kernel are "
+            f"columns like any others. {dense}One with convolutions (kernels.conv, from Python) "
+            "is nearest to a network that looks at neighbouring pixels."
+        )
+    usual = name in ("rbf", "matern") and open_scale
+    return f"{found}; the usual choice for a table of scaled numbers." if usual else f"{found}."
+
+
+def _against(told: dict[str, Any], features: FloatArray) -> str:
+    """How a given length scale stands to the usual one."""
+    median = kernels.median_length_scale(features)
+    return f" (the median distance between records is {median:.4g})"

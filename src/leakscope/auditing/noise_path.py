@@ -1,0 +1,263 @@
+"""What happens to leakage and to accuracy as the noise variance moves.
+
+At each level: every record's advantage, summed up, and the error of the released answer at each
+record by a model trained without it.  The released answer is a draw of the latent function, as in
+the audit; with mean mu_i and variance v_i without record i its squared error is (y_i - mu_i)^2 +
+v_i on average, and the chance of a wrong class follows from the same normals.  Nothing is refitted
+(:mod:`leakscope.lood.noise_path`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, roots_hermitenorm
+
+from leakscope import lood
+from leakscope.auditing.kernel_choice import kernel_from_settings
+from leakscope.auditing.measured import advantages
+from leakscope.auditing.result import AuditResult
+from leakscope.auditing.verdict import EXPOSED_ABOVE
+from leakscope.errors import InputError
+from leakscope.io.datasets import Dataset, RecordId, Task
+from leakscope.io.preparation import prepare
+from leakscope.io.settings import AuditSettings
+
+FloatArray = NDArray[np.float64]
+
+# A tenth of a decade apart, from a hundredth to a thousand times the audit's own level.
+FACTORS: tuple[float, ...] = tuple(10.0 ** (step / 10.0) for step in range(-20, 31))
+
+# An eigendecomposition of this many records takes some ten seconds on one core.
+MOST_RECORDS = 4000
+
+TOP = 10
+BINS = 40
+
+# The integrand is a product of normal distribution functions of unit scale: 64 nodes leave 1e-9.
+NODES = 64
+
+
+@dataclass(frozen=True)
+class NoiseLevel:
+    """Leakage and accuracy at one noise variance.
+
+    Attributes
+    ----------
+    noise_variance
+        In squared units of the target as used.
+    largest_advantage, median_advantage, exposed
+        Over all records; how many have an advantage of 0.1 or more.
+    histogram
+        Records by advantage, in equal bins from 0 to 1.
+    top
+        The most exposed, by KL: id, KL and advantage.
+    root_mean_squared_error
+        Of the released answer, by leave-one-out, in units of the target as used.
+    root_mean_squared_error_of_mean
+        The same of the mean of all answers, which nobody releases.
+    wrong_class
+        Of a classification: how often the released answer names a wrong class; None otherwise.
+    untrusted
+        How many records float64 does not resolve to 1e-8 at this level.
+    """
+
+    noise_variance: float
+    largest_advantage: float
+    median_advantage: float
+    exposed: int
+    histogram: tuple[int, ...]
+    top: tuple[tuple[RecordId, float, float], ...]
+    root_mean_squared_error: float
+    root_mean_squared_error_of_mean: float
+    wrong_class: float | None
+    untrusted: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {**vars(self), "histogram": list(self.histogram), "top": [list(t) for t in self.top]}
+
+
+@dataclass(frozen=True)
+class NoisePath:
+    """Leakage and accuracy over many noise variances.
+
+    Attributes
+    ----------
+    levels
+        With rising noise variance.
+    audited
+        Which of them is the audit's own.
+    task
+        Whether ``wrong_class`` is there.
+    target_scale
+        Standard deviation of the target as read, of a regression; 1 otherwise.
+    error_of_guessing
+        The error without any model: the target's own deviation, or the share that is not of the
+        most frequent class.
+    records
+        How many.
+    """
+
+    levels: tuple[NoiseLevel, ...]
+    audited: int
+    task: Task
+    target_scale: float
+    error_of_guessing: float
+    records: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {**vars(self), "levels": [level.to_dict() for level in self.levels]}
+
+
+def unavailable(result: AuditResult) -> str | None:
+    """Why there is no path for this audit, as a sentence; None where there is one."""
+    if result.unit != "record":
+        return "The noise slider speaks of single records; here groups leave as a whole."
+    if result.laws.route == "fitc":
+        return "This audit is approximate; the noise slider needs an exact one."
+    count = len(result.kl)
+    if count > MOST_RECORDS:
+        return (
+            f"The noise slider takes at most {MOST_RECORDS} records, and there are {count}: it "
+            "needs all eigenvalues of the kernel matrix.  The report's section on sensitivity has "
+            "five levels."
+        )
+    return None
+
+
+def noise_path(
+    result: AuditResult,
+    dataset: Dataset,
+    settings: AuditSettings,
+    *,
+    factors: tuple[float, ...] = FACTORS,
+    on_level: Callable[[int], None] | None = None,
+) -> NoisePath:
+    """Leakage and leave-one-out error at each level, from one eigendecomposition.
+
+    Parameters
+    ----------
+    result, dataset, settings
+        An audit, and what it was made of: the dataset as read.
+    factors
+        Of the audit's own noise variance, rising; 1 is among them.
+    on_level
+        Called with each level's number as it begins.
+
+    Raises
+    ------
+    InputError
+        Where :func:`unavailable` has a sentence, or the data are not those of the audit.
+
+    Examples
+    --------
+    >>> from leakscope import io
+    >>> from leakscope.auditing import audit_dataset
+    >>> from leakscope.auditing.noise_path import noise_path
+    >>> wine, settings = io.read_example("wine"), io.AuditSettings()
+    >>> path = noise_path(audit_dataset(wine, settings), wine, settings, factors=(1.0, 100.0))
+    >>> [level.exposed for level in path.levels]
+    [178, 17]
+    """
+    reason = unavailable(result)
+    if reason is not None:
+        raise InputError(reason)
+    prepared = prepare(dataset, scaling=settings.scaling)
+    if prepared.record_ids != result.record_ids:
+        raise InputError("the dataset's records are not those of the audit.")
+    kernel = kernel_from_settings(settings).resolved(prepared.features)
+    matrix = kernel(prepared.features)
+    scale = float(result.kernel.get("fitted_scale", 1.0))
+    if scale != 1.0:
+        matrix = matrix * scale
+    targets = np.asarray(prepared.target, dtype=np.float64)
+    own = result.laws.noise_variance
+    found: list[NoiseLevel] = []
+    path = lood.noise_path(matrix, targets, noise_variances=[own * factor for factor in factors])
+    for place in range(len(factors)):
+        if on_level is not None:
+            on_level(place)
+        found.append(_level(next(path), targets, dataset.task, result.record_ids))
+    return NoisePath(
+        levels=tuple(found),
+        audited=factors.index(1.0),
+        task=dataset.task,
+        target_scale=_target_scale(dataset, settings),
+        error_of_guessing=_error_of_guessing(dataset.task, targets),
+        records=len(targets),
+    )
+
+
+def _level(
+    laws: lood.LeaveOneOut, targets: FloatArray, task: Task, ids: tuple[RecordId, ...]
+) -> NoiseLevel:
+    advantage, kl = advantages(laws), laws.kl
+    residual = (targets - laws.mean_without).reshape(len(targets), -1)
+    # Where there are several outputs, the error of an output: each has the same variance.
+    of_mean = np.mean(residual**2)
+    released = of_mean + np.mean(laws.variance_without)
+    wrong = None
+    if task == "classification":
+        wrong = float(np.mean(wrong_class(laws.mean_without, laws.variance_without, targets)))
+    first = np.argsort(-kl, kind="stable")[:TOP]
+    counts, _ = np.histogram(advantage, bins=BINS, range=(0.0, 1.0))
+    return NoiseLevel(
+        noise_variance=laws.noise_variance,
+        largest_advantage=float(np.max(advantage)),
+        median_advantage=float(np.median(advantage)),
+        exposed=int(np.count_nonzero(advantage >= EXPOSED_ABOVE)),
+        histogram=tuple(counts.tolist()),
+        top=tuple((ids[row], float(kl[row]), float(advantage[row])) for row in first.tolist()),
+        root_mean_squared_error=float(np.sqrt(released)),
+        root_mean_squared_error_of_mean=float(np.sqrt(of_mean)),
+        wrong_class=wrong,
+        untrusted=int(np.count_nonzero(~laws.trusted)),
+    )
+
+
+def wrong_class(mean: FloatArray, variance: FloatArray, targets: FloatArray) -> FloatArray:
+    """The chance, (n,), that a draw of the outputs names a class that is not the record's.
+
+    One output, (n,), names a class by its sign; C outputs, (n, C), by the largest, where
+    P(right) = E_z prod_{c != t} Phi((mu_t - mu_c)/s + z) over a standard normal z.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.auditing.noise_path import wrong_class
+    >>> wrong_class(np.array([0.0, 1.0]), np.ones(2), np.array([0.5, 0.5])).round(4).tolist()
+    [0.5, 0.1587]
+    """
+    deviation = np.sqrt(variance)
+    if targets.ndim == 1:
+        return np.asarray(ndtr(-np.sign(targets) * mean / deviation))
+    rows, right = np.arange(len(targets)), np.argmax(targets, axis=1)
+    ahead = (mean[rows, right][:, None] - mean) / deviation[:, None]
+    nodes, weights = roots_hermitenorm(NODES)
+    chance = np.zeros(len(targets))
+    for node, weight in zip(nodes.tolist(), (weights / weights.sum()).tolist(), strict=True):
+        below = ndtr(ahead + node)
+        below[rows, right] = 1.0
+        chance += weight * np.prod(below, axis=1)
+    return np.asarray(np.clip(1.0 - chance, 0.0, 1.0))
+
+
+def _target_scale(dataset: Dataset, settings: AuditSettings) -> float:
+    """What one unit of the target as used is in units of the target as read."""
+    if dataset.task != "regression" or settings.scaling == "none":
+        return 1.0
+    return float(np.std(dataset.target.astype(np.float64))) or 1.0
+
+
+def _error_of_guessing(task: Task, targets: FloatArray) -> float:
+    if task == "regression":
+        return float(np.std(targets))
+    labels = np.sign(targets) if targets.ndim == 1 else np.argmax(targets, axis=1)
+    _, counts = np.unique(labels, return_counts=True)
+    return float(1.0 - counts.max() / len(labels))

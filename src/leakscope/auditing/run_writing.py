@@ -1,0 +1,75 @@
+"""An audit's run directory: all that a report, a comparison and a verification need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from leakscope import io
+from leakscope.auditing.report_material import report_arrays, report_pictures
+from leakscope.auditing.result import AuditResult
+from leakscope.errors import InputError
+from leakscope.io.datasets import Dataset
+from leakscope.io.settings import AuditSettings
+
+
+def write_run(
+    result: AuditResult, directory: str | Path, *, dataset: Dataset | None = None
+) -> Path:
+    """Write what ``leakscope audit`` writes: result, table, laws, ROCs, histograms, pictures.
+
+    Parameters
+    ----------
+    result
+        From any of the audits.
+    directory
+        It must not be there yet, or be empty.
+    dataset
+        What was given to :func:`audit_dataset`, as read: where its records are pictures, those of
+        the most exposed are kept for the report.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import leakscope
+    >>> from leakscope import auditing, io
+    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = io.read_run(auditing.write_run(result, pathlib.Path(folder, "run")))
+    ...     run.arrays(["roc_ranks"])["roc_ranks"].tolist()
+    [1, 2]
+    """
+    pictures: dict[str, bytes] = {}
+    if dataset is not None:
+        if "kernel" not in result.settings:
+            raise InputError("only the result of audit_dataset is written with its dataset.")
+        pictures = report_pictures(result, dataset, AuditSettings(**result.settings))
+    return write_audit_run(result, directory, pictures)
+
+
+def write_audit_run(
+    result: AuditResult, directory: str | Path, pictures: Mapping[str, bytes] | None = None
+) -> Path:
+    """The same with the pictures at hand: files by name, from ``report_pictures``."""
+    swept = {}
+    if result.sweep is not None:
+        swept = {"sweep_noise_variances": result.sweep.noise_variances, "ranks": result.sweep.ranks}
+    frame = result.to_frame()
+    return io.write_run(
+        directory,
+        result.to_document(),
+        columns=list(frame.columns),
+        rows=frame.itertuples(index=False),
+        arrays={
+            "order": result.order,
+            "kl": result.kl,
+            "kl_reverse": result.kl_reverse,
+            "advantage": result.advantage,
+            "auc": result.auc,
+            **result.law_arrays(),
+            **swept,
+            **report_arrays(result),
+        },
+        files=pictures,
+    )

@@ -1,0 +1,56 @@
+"""A run written from Python is as whole as the command's."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import leakscope
+from leakscope import InputError
+from leakscope.auditing import audit_dataset, write_run
+from leakscope.cli import main
+from leakscope.io import AuditSettings, read_example, read_run
+from leakscope.report import report_html
+
+
+def test_the_same_files_with_the_same_contents(tmp_path):
+    dataset = read_example("iris")
+    result = audit_dataset(dataset, AuditSettings())
+    ours = result.write(tmp_path / "ours", dataset=dataset)
+    theirs = tmp_path / "theirs"
+    assert main(["audit", "--example", "iris", "--run-dir", str(theirs), "--top", "0"]) == 0
+    assert sorted(p.name for p in ours.iterdir()) == sorted(p.name for p in theirs.iterdir())
+    assert (ours / "records.csv").read_text() == (theirs / "records.csv").read_text()
+    with np.load(ours / "arrays.npz") as one, np.load(theirs / "arrays.npz") as other:
+        assert set(one.files) == set(other.files)
+        assert all(np.array_equal(one[name], other[name], equal_nan=True) for name in one.files)
+    contents = [json.loads((run / "result.json").read_text()) for run in (ours, theirs)]
+    for content in contents:
+        del content["created"], content["timing"]
+    assert contents[0] == contents[1]
+    assert {p.stat().st_mode & 0o777 for p in ours.iterdir()} == {0o600}
+
+
+def test_arrays_have_a_whole_report(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    result = leakscope.audit(X, X[:, 0])
+    page = report_html(read_run(write_run(result, tmp_path / "run")))
+    assert "This run holds no" not in page
+    assert "chart-roc_log" in page
+    with pytest.raises(InputError, match="only the result of audit_dataset"):
+        write_run(result, tmp_path / "other", dataset=read_example("iris"))
+    with pytest.raises(InputError, match="already there"):
+        result.write(tmp_path / "run")
+
+
+def test_pictures_are_kept_with_those_whose_label_is_odd(tmp_path):
+    dataset = read_example("digits")
+    result = audit_dataset(dataset, AuditSettings(sensitivity=False))
+    run = read_run(result.write(tmp_path / "run", dataset=dataset))
+    assert [p.record_id for p in run.gallery.pictures] == list(result.ranking()[:12])
+    odd = [entry.record_id for entry in result.disagreements()]
+    assert [p.record_id for p in run.gallery.disagreeing] == odd
+    assert [p.rank for p in run.gallery.disagreeing] == [e.rank for e in result.disagreements()]
