@@ -1,0 +1,220 @@
+"""``leakscope advise``: the cheapest defence that keeps every record to a target."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from leakscope.cli.options import JsonPath, one_of
+from leakscope.cli.output import STDOUT, emit_json, require_writable, say, show, stages, table
+from leakscope.errors import InputError
+
+if TYPE_CHECKING:
+    from leakscope.defences import AuditTarget
+    from leakscope.io.advice_results import AdviceDocument, AdviceOption
+
+SUMMARY = "The cheapest defence that keeps every record to a target."
+EPILOG = "Example: leakscope advise diabetes-run --target-advantage 0.2"
+
+OWN_POINT = (
+    "Asked at own: met against one question at the record's own point; asked elsewhere, noisy "
+    "answers may tell more (--questions any).  Asked at any: met against every set of questions, "
+    "or with noise on the answers against any one."
+)
+
+
+def advise(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="A run directory of leakscope audit, or its result.json.", metavar="RUN"
+        ),
+    ],
+    target_advantage: Annotated[
+        float | None,
+        typer.Option(
+            help="No record's advantage above this.", metavar="NUMBER", show_default=False
+        ),
+    ] = None,
+    target_tpr: Annotated[
+        float | None,
+        typer.Option(
+            help="No record's true-positive rate at --fpr above this.",
+            metavar="NUMBER",
+            show_default=False,
+        ),
+    ] = None,
+    fpr: Annotated[float, typer.Option(help="Of --target-tpr.", metavar="NUMBER")] = 0.001,
+    target_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="No record's epsilon at --delta above this.", metavar="NUMBER", show_default=False
+        ),
+    ] = None,
+    delta: Annotated[float, typer.Option(help="Of --target-epsilon.", metavar="NUMBER")] = 1e-5,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where the data are now, if not where the result says.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    folds: Annotated[
+        int, typer.Option(help="Of the cross-validation that prices an option.", metavar="COUNT")
+    ] = 5,
+    repeats: Annotated[
+        int | None,
+        typer.Option(
+            help="How often it is repeated.  [default: 4 up to 1,000 records, 2 up to 2,500, 1]",
+            metavar="COUNT",
+            show_default=False,
+        ),
+    ] = None,
+    most_dropped: Annotated[
+        float, typer.Option(help="The largest share of records to drop.", metavar="NUMBER")
+    ] = 0.5,
+    questions: Annotated[
+        str,
+        typer.Option(
+            help="Noise on the answers is for one question: own, at the record's own point, as the "
+            "audit asks; any, wherever it is (rbf and matern).",
+            metavar="WHERE",
+        ),
+    ] = "own",
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Write a page with the curves.", metavar="FILE.html", show_default=False),
+    ] = None,
+    json_path: JsonPath = None,
+    seed: Annotated[int, typer.Option(help="Of the folds.", metavar="NUMBER")] = 0,
+) -> None:
+    """Which defence keeps every record to a target, and what each costs in error.
+
+    Give one target.  Searched: noise on the answers, training noise, fewer features, dropping or
+    merging the most exposed, and pairs of these with noise on the answers.  Each is priced by
+    cross-validation; the cheapest comes first.
+    """
+    target = _target(target_advantage, target_tpr, fpr, target_epsilon, delta)
+    one_of(questions, ("own", "any"), "--questions")
+    if seed < 0:
+        raise InputError(f"--seed must be zero or above, but it is {seed}.")
+    require_writable(json_path)
+    if html is not None:
+        from leakscope.report.writing import require_report_path
+
+        require_report_path(html)
+    from leakscope.cli.advising import advised, read_audit
+    from leakscope.defences.advising import STAGES
+
+    document = read_audit(run)
+    with stages(STAGES) as on_stage:
+        found = advised(
+            document,
+            target,
+            data=data,
+            folds=folds,
+            repeats=repeats,
+            most_dropped=most_dropped,
+            questions="any" if questions == "any" else "own",
+            seed=seed,
+            on_stage=on_stage,
+        )
+    for sentence in found.warnings:
+        say(f"warning: {sentence}")
+    if html is not None:
+        from leakscope.report import write_advice
+
+        write_advice(found, html)
+    if json_path is not None:
+        emit_json(found, json_path)
+    if json_path != STDOUT:
+        show(_page(found) + "\n")
+        if html is not None:
+            show(f"\nPage: {html} ({html.stat().st_size / 1e6:.1f} MB, names no record)\n")
+
+
+def _target(
+    advantage: float | None,
+    tpr: float | None,
+    fpr: float,
+    epsilon: float | None,
+    delta: float,
+) -> AuditTarget:
+    given = [value for value in (advantage, tpr, epsilon) if value is not None]
+    if len(given) != 1:
+        raise InputError(
+            "Give one target: --target-advantage, --target-tpr or --target-epsilon"
+            f"{', not several' if given else ''}."
+        )
+    from leakscope.defences import AuditTarget
+
+    if advantage is not None:
+        return AuditTarget("advantage", advantage)
+    if tpr is not None:
+        return AuditTarget("tpr", tpr, fpr=fpr)
+    return AuditTarget("epsilon", given[0], delta=delta)
+
+
+def _page(found: AdviceDocument) -> str:
+    """What a person sees."""
+    own, unit = found.own, found.unit
+    heading = (
+        f"{found.dataset.name}: no {unit} may have {found.target_label} above "
+        f"{found.target.value:g}; as audited the worst has {_number(own.worst)}, the median "
+        f"{_number(own.median)}."
+    )
+    classes = own.accuracy is not None
+    headings = [
+        "option",
+        "setting",
+        "meets",
+        "asked at",
+        "worst",
+        "median",
+        "error",
+        "cost",
+        "+-",
+        "R2",
+    ]
+    rows = [_row(option, classes) for option in (own, *found.options)]
+    parts = [_wrapped(heading)]
+    parts.append(table([*headings, *(["accuracy"] if classes else [])], rows))
+    parts.append(_wrapped(found.sentence))
+    parts += [_wrapped(note) for option in found.options[:1] for note in option.notes]
+    if any(option.questions == "own" for option in found.options):
+        parts.append(_wrapped(OWN_POINT))
+    unmet = [option for option in found.options if not option.meets]
+    parts += [_wrapped(f"{o.name}: {' '.join([o.sentence, *o.notes])}") for o in unmet]
+    parts += [_wrapped(note) for note in found.notes]
+    return "\n\n".join(parts)
+
+
+def _row(option: AdviceOption, classes: bool) -> list[str]:
+    setting = ", ".join(
+        f"{name.replace('_', ' ')} {_number(value)}" for name, value in option.setting.items()
+    )
+    row = [
+        option.name,
+        setting,
+        "yes" if option.meets else "no",
+        "own" if option.questions == "own" else "any",
+        _number(option.worst),
+        _number(option.median),
+        _number(option.error),
+        "-" if option.cost is None or not option.setting else f"{option.cost:+.3g}",
+        "-" if option.cost_stderr is None or not option.setting else f"{option.cost_stderr:.1g}",
+        "-" if option.r_squared is None else f"{option.r_squared:.3f}",
+    ]
+    return [*row, "-" if option.accuracy is None else f"{option.accuracy:.1%}"] if classes else row
+
+
+def _number(value: float | None) -> str:
+    return "infinite" if value is None else f"{value:.4g}"
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(textwrap.wrap(text, width=92, break_on_hyphens=False))
