@@ -34,8 +34,10 @@ from leakscope.lood.mean_distance import (
     self_influence,
 )
 from leakscope.lood.noise_choice import NoiseChoice, choose_noise
+from leakscope.lood.noise_path import noise_path
 from leakscope.lood.noise_sweep import NoiseSweep, sweep_noise
 from leakscope.lood.on_device import device_records
+from leakscope.lood.posterior import Posterior, posterior
 from leakscope.lood.query_search import QuerySearch, search_query
 from leakscope.lood.search_each import search_each
 
@@ -52,6 +54,7 @@ __all__ = [
     "NoiseChoice",
     "NoiseSweep",
     "NonOptimalPoint",
+    "Posterior",
     "QuerySearch",
     "SelfInfluence",
     "StationarityConditions",
@@ -69,6 +72,8 @@ __all__ = [
     "fitc_records",
     "influence",
     "lood_by_activation",
+    "noise_path",
+    "posterior",
     "search_each",
     "search_query",
     "self_influence",

@@ -1,0 +1,67 @@
+"""``leakscope serve``: the audit as a local web page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from leakscope.errors import InputError
+
+SUMMARY = "The audit as a web page on this machine."
+EPILOG = "Example: leakscope serve --max-upload 20"
+
+
+def serve(
+    port: Annotated[
+        int,
+        typer.Option(help="Where to listen; 0 for any free port.", metavar="NUMBER"),
+    ] = 0,
+    host: Annotated[
+        str,
+        typer.Option(
+            help="The address to listen on; another than this machine's own needs --allow-remote.",
+            metavar="ADDRESS",
+        ),
+    ] = "127.0.0.1",
+    allow_remote: Annotated[
+        bool,
+        typer.Option(
+            "--allow-remote",
+            help="Let --host be an address that other machines reach.  Nothing is encrypted.",
+        ),
+    ] = False,
+    max_upload: Annotated[
+        float, typer.Option(help="The largest file to take, in megabytes.", metavar="MB")
+    ] = 100.0,
+    open_browser: Annotated[
+        bool, typer.Option("--open", help="Open the page in the browser.")
+    ] = False,
+) -> None:
+    """Upload a dataset or choose an example, watch the audit, read its report, move the noise.
+
+    Only this machine reaches it, and only with the address that is printed.  Files stay in a
+    private folder and are removed at the end, which Ctrl-C brings.
+    """
+    if not 0 <= port <= 65_535:
+        raise InputError(f"--port must be from 0 to 65535, but it is {port}.")
+    if not 0.0 < max_upload <= 100_000.0:
+        raise InputError(
+            f"--max-upload must be above 0 and at most 100000 megabytes, but it is {max_upload:g}."
+        )
+    from leakscope.web.limits import MEGABYTE, Limits
+    from leakscope.web.server import serve as run
+
+    run(
+        host=host,
+        port=port,
+        allow_remote=allow_remote,
+        open_browser=open_browser,
+        limits=Limits(upload_bytes=int(max_upload * MEGABYTE)),
+        say=_print,
+    )
+
+
+def _print(line: str) -> None:
+    """At once, so that a program that started the server can read the address."""
+    print(line, flush=True)
