@@ -10,12 +10,13 @@ BIN := $(VENV)/bin
 PYTHON :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help audit test lint docs-check benchmark clean
+.PHONY: help audit test lint docs docs-check benchmark clean
 
 help:
 	@echo "make audit       set up, then audit scikit-learn's diabetes dataset and write a report"
 	@echo "make test        set up, then run the whole suite (style, types, documentation included)"
 	@echo "make lint        ruff and mypy only"
+	@echo "make docs        run every example in the documentation, then build the site into site/"
 	@echo "make docs-check  run every example in the documentation"
 	@echo "make benchmark   time the audit against one Cholesky factorisation and against refitting"
 	@echo "make clean       remove $(VENV) and what tools leave behind"
@@ -36,6 +37,9 @@ lint: $(VENV)/.installed-test
 
 docs-check: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n auto tests/house/test_documentation.py tests/house/test_commands.py
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m mkdocs build
 
 benchmark: $(VENV)/.installed
 	$(BIN)/python benchmarks/audit_cholesky.py
@@ -68,6 +72,11 @@ $(VENV)/.installed-test: $(VENV)/.installed pyproject.toml
 	@$(PIP) --editable '.[test]'
 	@touch $@
 
+$(VENV)/.installed-docs: $(VENV)/.installed-test pyproject.toml
+	@echo "Installing what the documentation site needs"
+	@$(PIP) --editable '.[docs]'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

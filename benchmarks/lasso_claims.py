@@ -3,7 +3,8 @@
     python benchmarks/lasso_claims.py
 
 alpha = 0.5, rho = 0.1, sigma_xi = 0.1 unless a line says otherwise.  Every verdict is computed from
-the numbers: printed (Eqs. 60 and 63-64), component-wise corrected, and joint (Eq. 9).
+the numbers: printed (Eqs. 60 and 63-64), component-wise corrected, and joint (Eq. 9).  The
+computations are those of `leakscope reproduce lasso-9 lasso-10`; here with the numbers in rows.
 """
 
 from __future__ import annotations
@@ -11,18 +12,11 @@ from __future__ import annotations
 import numpy as np
 
 from leakscope import lasso
-from leakscope.defences import lasso_trade_off, least_kl, optimal_noise
-from leakscope.lasso import LassoSetting
+from leakscope.reproduce.lasso_divergences import DATA, DIVERGENCES, all_kl
+from leakscope.reproduce.lasso_optimal_noise import equal_error, monotone, optima, penalties
 
-DATA = LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0)
-DIVERGENCES = ("printed", "component_wise", "joint")
-FIELDS = {
-    "printed": "cw_onavg_kl_paper",
-    "component_wise": "cw_onavg_kl",
-    "joint": "joint_onavg_kl",
-}
 EDGE = float(lasso.stability_edge(0.5))
-LAMBDAS = np.round(np.geomspace(0.1, 2.0, 14), 4)
+LAMBDAS = np.round(penalties(14), 4)
 
 
 def verdict(holds: bool) -> str:
@@ -45,16 +39,15 @@ def kl_not_monotone() -> None:
     print("2. Objective perturbation: the divergence is not monotone in sigma_eta (Fig. 7)")
     print("3. ... and it rises towards instability")
     for lam in (0.5, 1.0, 1.5):
-        curve = lasso_trade_off(
-            DATA.change(lam=lam), lam / EDGE * np.append(np.geomspace(0.02, 0.9, 300), 0.999)
-        )
+        noise = lam / EDGE * np.append(np.geomspace(0.02, 0.9, 300), 0.999)
+        found = all_kl(DATA.change(lam=lam, sigma_eta=noise))
         for name in DIVERGENCES:
-            kl = getattr(curve, FIELDS[name])
+            kl = found[name]
             turns = int((np.diff(np.sign(np.diff(kl))) != 0).sum())
             rises = bool(kl[-1] > kl[-2])
             print(
                 f"   lambda {lam}, {name}: least {kl.min():.4f} at sigma_eta "
-                f"{curve.sigma_eta[kl.argmin()]:.3f}, {kl[-2]:.4f} at 0.9 and {kl[-1]:.4f} at "
+                f"{noise[kl.argmin()]:.3f}, {kl[-2]:.4f} at 0.9 and {kl[-1]:.4f} at "
                 f"0.999 of the edge: not monotone {verdict(turns > 0)}, rises {verdict(rises)}"
             )
 
@@ -66,19 +59,14 @@ def optimal_noises() -> None:
     print("5. At the optimum output has less KL and objective less error (Fig. 10)")
     for name in DIVERGENCES:
         found = {
-            mechanism: [
-                optimal_noise(DATA.change(lam=float(lam), mechanism=mechanism), divergence=name)
-                for lam in LAMBDAS
-            ]
-            for mechanism in ("output", "objective")
+            "output": optima(LAMBDAS, "output", name),
+            "objective": optima(LAMBDAS, "objective", name),
         }
-        noise = {k: np.array([c.sigma_eta for c in v]) for k, v in found.items()}
-        error = {k: np.array([c.generalization_error for c in v]) for k, v in found.items()}
-        kl = {k: np.array([c.onavg_kl for c in v]) for k, v in found.items()}
+        noise = {k: at.sigma_eta for k, at in found.items()}
+        error = {k: at.error for k, at in found.items()}
+        kl = {k: at.kl for k, at in found.items()}
         falls = bool((np.diff(noise["output"]) < 0).all())
-        turns = not (
-            (np.diff(noise["objective"]) < 0).all() or (np.diff(noise["objective"]) > 0).all()
-        )
+        turns = not monotone(noise["objective"])
         less_kl, less_error = kl["output"] < kl["objective"], error["objective"] < error["output"]
         print(
             f"   {name}: output monotone {verdict(falls)}, objective not monotone "
@@ -98,16 +86,8 @@ def where_the_support_is_stable() -> None:
     print("6. Objective perturbation has less KL where the support is stable under the noise")
     print("   (least KL at an error of 1.1 times the noiseless one; changed = 1 - chi/rho_hat)")
     for name in DIVERGENCES:
-        rows = []
-        for lam in LAMBDAS:
-            base = DATA.change(lam=float(lam))
-            target = 1.1 * float(lasso.state_evolution(base).error)
-            objective = least_kl(base, target, divergence=name)
-            output = least_kl(base.change(mechanism="output"), target, divergence=name)
-            point = lasso.state_evolution(base.change(sigma_eta=objective.sigma_eta))
-            both = lasso.overlap(point)
-            changed = 1.0 - float(both.both_active / point.active_fraction)
-            rows.append((changed, objective.onavg_kl, output.onavg_kl, lam))
+        at = equal_error(LAMBDAS, name)
+        rows = list(zip(at.changed, at.objective, at.output, at.lam, strict=True))
         rows.sort()
         wins = np.array([a < b for _, a, b, _ in rows])
         half = wins.size // 2

@@ -18,7 +18,9 @@ import numpy as np
 from leakscope import linear
 from leakscope._numerics.keys import Key
 from leakscope.defences import scored_advantage
-from leakscope.laws import LawPair, Normal, NormalMixture
+from leakscope.laws import LawPair
+from leakscope.reproduce.linear_5 import fourier, latent, random_relu, record_pairs
+from leakscope.reproduce.linear_records import each_record, histogram_of_law
 
 POINTS = {
     "2b": [110, 150, 200, 300, 500, 2000],
@@ -28,15 +30,12 @@ POINTS = {
     "5c-relu": [50, 90, 110, 400, 4000],
 }
 CONVENTIONS = ("published", "text")
-DRAWS = 100_000
 
 
 def model(figure: str, p: int, convention: str) -> linear.DataModel:
-    if figure == "5a-latent":
-        return linear.LatentSpace(200, p, 20, convention=convention)
-    if figure == "5c-relu":
-        return linear.RandomRelu(100, p, 5000, convention=convention)
-    return linear.FourierSeries(128, p, convention=convention, rounding=figure != "5b-exact")
+    if figure == "5b-exact":
+        return fourier(p, convention, rounding=False)
+    return {"5a": latent, "5b": fourier, "5c": random_relu}[figure[:2]](p, convention)
 
 
 def pairs(figure: str, p: int, convention: str, records: int, designs: int) -> list[LawPair]:
@@ -45,24 +44,12 @@ def pairs(figure: str, p: int, convention: str, records: int, designs: int) -> l
         design = linear.GaussianDesign(100, p, 3000, 1.0)
         norms = linear.RecordNorms.sample(design, records, key)
         batch = linear.law_pair(design, norms, draws=100 * designs, random_state=key)
-        return [batch.take(slice(j, j + 1)).reshape() for j in range(records)]
-    world = model(figure, p, convention)
-    return [
-        linear.data_model_law_pair(
-            world, world.query(key.child(0, j)), designs=designs, random_state=key.child(1, j)
-        )
-        for j in range(records)
-    ]
+        return each_record(batch)
+    return record_pairs(model(figure, p, convention), records, designs, key)
 
 
 def histogram(pair: LawPair, convention: str, seed: int) -> float:
-    rng = np.random.default_rng(seed)
-    drawn = []
-    for law in (pair.member, pair.nonmember):
-        mixture = NormalMixture.of(law) if isinstance(law, Normal) else law
-        sigmas = rng.choice(mixture.sigmas, DRAWS, p=mixture.weights)
-        drawn.append(sigmas * rng.standard_normal(DRAWS))
-    return linear.histogram_advantage(*drawn, convention=convention)
+    return histogram_of_law(pair, np.random.default_rng(seed), convention=convention)
 
 
 def main() -> None:

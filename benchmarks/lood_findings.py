@@ -1,4 +1,6 @@
-"""The lood paper's findings, measured: what holds, what does not, and under which conditions.
+"""The lood paper's findings over more settings than its figures have, as tables.
+
+``leakscope reproduce lood`` makes the figures; what they compute is imported from there.
 
     python benchmarks/lood_findings.py [SECTION ...] [--records N] [--runs N] [--digits]
 
@@ -20,7 +22,14 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from leakscope import kernels, lood, measures
+from leakscope import kernels, lood
+from leakscope._numerics.keys import Key
+from leakscope.reproduce.lood_8 import conv_net
+from leakscope.reproduce.lood_e2 import shares
+from leakscope.reproduce.lood_groups import RANKS, run_groups
+from leakscope.reproduce.lood_newcomers import newcomers
+from leakscope.reproduce.lood_perturbed import scales, scan
+from leakscope.reproduce.lood_section_6 import DEPTHS, bound_table, edge, on_sphere, ratios
 
 IMAGES = Path(__file__).resolve().parents[2] / "shared" / "data" / "cifar10_car_plane.npz"
 NOISE = 0.01
@@ -68,41 +77,6 @@ def section(title: str) -> Iterator[None]:
     print(f"\n({time.perf_counter() - start:.0f} s)", flush=True)
 
 
-def newcomers(
-    kernel: Any, X: np.ndarray, y: np.ndarray, S: np.ndarray, labels: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """KL, mean distance and AUC of each row of S, added alone to (X, y), at its own point."""
-    M = kernel(X) + NOISE * np.eye(len(X))
-    cross = kernel(X, S)
-    solved = np.linalg.solve(M, cross)
-    v = kernel.diagonal(S) - np.einsum("ij,ij->j", cross, solved)
-    r = labels - solved.T @ y
-    x = v / NOISE
-    shift = r * x / (1.0 + x)
-    kl = 0.5 * (x - np.log1p(x)) + 0.5 * r**2 * x / (NOISE * (1.0 + x))
-    pairs = [
-        measures.auc(pair_of(one, float(np.sqrt(NOISE * w / (1.0 + w))), float(np.sqrt(u))))
-        for one, w, u in zip(shift, x, v, strict=True)
-    ]
-    return kl, 0.5 * shift**2, np.array([float(np.asarray(a)) for a in pairs])
-
-
-def pair_of(shift: float, sigma_with: float, sigma_without: float) -> Any:
-    from leakscope.laws import LawPair, Normal, Provenance
-
-    known = Provenance(
-        question="leave_one_out",
-        adjacency="removed",
-        observes="latent",
-        random=("training",),
-        attacker_knows_label=True,
-        method="exact",
-        source="lood Def. C.3",
-        assumptions=(),
-    )
-    return LawPair(Normal(shift, sigma_with), Normal(0.0, sigma_without), known)
-
-
 def auc(records: int, runs: int) -> None:
     name, X, y = images(records)
     rng = np.random.default_rng(1)
@@ -119,21 +93,22 @@ def auc(records: int, runs: int) -> None:
             ("nngp, depth 1", kernels.nngp(depth=1)),
         ):
             found = {
-                source: newcomers(kernel, X[:half], y[:half], S, t)
+                source: newcomers(kernel, X[:half], y[:half], S, t, Key(1), draws=2)
                 for source, (S, t) in sources.items()
             }
-            found["both"] = tuple(
-                np.concatenate(parts) for parts in zip(*found.values(), strict=True)
-            )
-            for source, (kl, distance, area) in found.items():
-                ranks = [float(stats.spearmanr(v, area).statistic) for v in (kl, distance)]
-                rows.append([label, source, len(kl), *ranks])
+            found["both"] = found["images"].joined(found["uniform pixels"])
+            for source, part in found.items():
+                ranks = [
+                    float(stats.spearmanr(v, part.auc).statistic)
+                    for v in (part.kl, part.mean_distance)
+                ]
+                rows.append([label, source, len(part.kl), *ranks])
 
 
 def perturbation(records: int, runs: int) -> None:
     name, X, y = images(records)
     rng = np.random.default_rng(2)
-    scale = np.linspace(-50.0, 50.0, 101) / 255.0
+    x = scales(101)
     with section(f"Perturbed queries S + x R (Fig. 4b); {name}, {len(X)} records, 70 scans"):
         rows = Table(
             "kernel", "x of the maximum", "largest LOOD / own", "median LOOD at ±50 / maximum"
@@ -144,18 +119,15 @@ def perturbation(records: int, runs: int) -> None:
             ("nngp, depth 10", kernels.nngp(depth=10)),
         ):
             chosen = rng.permutation(len(X))[:70]
-            directions = rng.uniform(-1.0, 1.0, size=(len(chosen), X.shape[1]))
-            asked = X[chosen, None, :] + scale[None, :, None] * directions[:, None, :]
-            found = lood.influence(X, y, asked.reshape(-1, X.shape[1]), kernel, NOISE).kl
-            own = lood.all_records(kernel(X), y, noise_variance=NOISE).kl
-            kl = found.reshape(len(X), len(chosen), -1)[chosen, np.arange(len(chosen))]
-            places = 255.0 * scale[np.argmax(kl, axis=1)]
+            R = rng.uniform(-1.0, 1.0, size=(len(chosen), X.shape[1]))
+            found = scan(X, y, chosen, kernel, x, R, noise_variance=NOISE)
+            largest = found.kl.max(axis=1)
             rows.append(
                 [
                     label,
-                    f"{np.mean(places):.3f} ± {np.std(places):.3f}",
-                    f"1 {float((kl.max(axis=1) / own[chosen]).max() - 1.0):+.0e}",
-                    float(np.median(kl[:, [0, -1]].mean(axis=1) / kl.max(axis=1))),
+                    f"{np.mean(found.peaks):.3f} ± {np.std(found.peaks):.3f}",
+                    f"1 {float((largest / found.own).max() - 1.0):+.0e}",
+                    float(np.median(found.kl[:, [0, -1]].mean(axis=1) / largest)),
                 ]
             )
 
@@ -224,13 +196,6 @@ def normalisation(records: int, runs: int) -> None:
                 )
 
 
-def conv_net() -> Any:
-    layers: list[Any] = []
-    for _ in range(5):
-        layers += [kernels.conv(3, weight_variance=2.0), kernels.activation("relu")]
-    return kernels.sequential(*layers, kernels.flatten(), kernels.dense(), input_shape=(32, 32, 3))
-
-
 def recovery(records: int, runs: int) -> None:
     cases: list[tuple[str, np.ndarray, np.ndarray, str, Any, int]] = []
     if IMAGES.exists() and not ONLY_DIGITS:
@@ -239,7 +204,14 @@ def recovery(records: int, runs: int) -> None:
             ("CIFAR-10", X, y, "rbf", kernels.rbf().resolved(X), runs),
             ("CIFAR-10", X, y, "nngp, depth 5", kernels.nngp(depth=5), runs),
             ("CIFAR-10", X, y, "nngp, depth 5, gelu", kernels.nngp(5, "gelu"), runs),
-            ("CIFAR-10, n = 60", X[:60], y[:60], "conv net, depth 5", conv_net(), min(10, runs)),
+            (
+                "CIFAR-10, n = 60",
+                X[:60],
+                y[:60],
+                "conv net, depth 5",
+                conv_net(5, (32, 32, 3)),
+                min(10, runs),
+            ),
         ]
     X, y = digits(300)
     cases += [
@@ -289,45 +261,19 @@ def recovery(records: int, runs: int) -> None:
 
 def group(records: int, runs: int) -> None:
     name, X, y = images(min(records, 300))
-    rng = np.random.default_rng(3)
-    kernel = kernels.nngp(depth=5)
-    audit = lood.all_records(kernel(X), y, noise_variance=NOISE)
     with section(
         f"Groups of three (App. E.2); {name}, {len(X)} records, 10 groups, 10 starts each"
     ):
-        rows = Table(
-            "queries",
-            "recovered: most exposed",
-            "middle",
-            "least exposed",
-            "largest ratio",
-        )
+        rows = Table("queries", *(f"recovered: {rank}" for rank in RANKS), "largest ratio")
+        found = run_groups(X, y, 10, kernels.nngp(depth=5), Key(3), starts=10)
         for count in (1, 3):
-            shares, ratios = [], []
-            for number in range(10):
-                members = [int(i) for i in rng.choice(len(X), 3, replace=False)]
-                members.sort(key=lambda i: -audit.kl[i])
-                found = lood.search_query(
-                    X,
-                    y,
-                    leave_out=members,
-                    queries=count,
-                    kernel=kernel,
-                    noise_variance=NOISE,
-                    starts=10,
-                    box=(0.0, 1.0),
-                    random_state=number,
-                )
-                shares.append(found.recovered.mean(axis=0))
-                ratios.append(found.ratio)
-            most, middle, least = np.mean(shares, axis=0)
-            rows.append([count, f"{most:.0%}", f"{middle:.0%}", f"{least:.0%}", max(ratios)])
+            recovered = [f"{share:.0%}" for share in shares(found, count).mean(axis=0)]
+            rows.append([count, *recovered, max(run.found[count].ratio for run in found)])
 
 
 def activation(records: int, runs: int) -> None:
     name, X, y = images(records)
-    centred = X - X.mean(axis=0)
-    sphere = centred / np.linalg.norm(centred, axis=1, keepdims=True) * np.sqrt(X.shape[1])
+    sphere = on_sphere(X)
     inputs = {
         "[0, 1]": X,
         "[0, 1], to mean square 1": X / np.sqrt(np.mean(X**2)),
@@ -335,9 +281,6 @@ def activation(records: int, runs: int) -> None:
         "on a sphere": sphere,
         "on a sphere, a quarter as long": 0.25 * sphere,
     }
-
-    def edge(phi: str) -> lood.Initialisation:
-        return lood.edge_of_chaos(phi, variance=2.0)
 
     def biased(phi: str) -> lood.Initialisation:
         return lood.Initialisation(2.0, 0.1, 1.0)
@@ -349,14 +292,13 @@ def activation(records: int, runs: int) -> None:
         "edge of chaos": {"initialisation": edge},
         "edge, equal scale": {"initialisation": edge, "unit_scale": True},
     }
-    depths = tuple(range(2, 11, 2))
     verdict = {}
     with section(f"ReLU against GELU (Section 6, Fig. 5); {name}, {len(X)} records"):
         rows = Table(
             "inputs",
             "noise",
             "weight, bias variance",
-            *(f"depth {d}" for d in depths),
+            *(f"depth {d}" for d in DEPTHS),
             "ReLU > 1.1 GELU",
             "GELU > 1.1 ReLU",
             "k(x,x), GELU/ReLU, depth 10",
@@ -364,26 +306,17 @@ def activation(records: int, runs: int) -> None:
         for what, data in inputs.items():
             for noise in (NOISE, 0.1):
                 for how, options in variants.items():
-                    found = lood.lood_by_activation(
-                        data,
-                        y,
-                        activations=("relu", "gelu"),
-                        depths=depths,
-                        noise_variance=noise,
-                        **options,
-                    )
-                    pairs = list(zip(found[: len(depths)], found[len(depths) :], strict=True))
-                    ratios = np.array([relu.kl / gelu.kl for relu, gelu in pairs])
+                    found, scale = ratios(data, y, noise=noise, **options)
                     row: list[Any] = [what, noise, how]
-                    row += [f"{np.median(r):.2f}" for r in ratios]
-                    row += [f"{np.mean(ratios > 1.1):.0%}", f"{np.mean(1.0 / ratios > 1.1):.0%}"]
-                    row.append(f"{pairs[-1][1].mean_variance / pairs[-1][0].mean_variance:.2g}")
+                    row += [f"{np.median(r):.2f}" for r in found]
+                    row += [f"{np.mean(found > 1.1):.0%}", f"{np.mean(1.0 / found > 1.1):.0%}"]
+                    row.append(f"{scale:.2g}")
                     rows.append(row)
-                    verdict[what, noise, how] = ratios
+                    verdict[what, noise, how] = found
         paper = verdict["[0, 1]", NOISE, "2, 0 (the paper's)"]
         sphere_rows = [
-            ratios
-            for (what, _, how), ratios in verdict.items()
+            found
+            for (what, _, how), found in verdict.items()
             if what == "on a sphere" and how.startswith("edge")
         ]
         print(
@@ -423,42 +356,12 @@ def depth(records: int, runs: int) -> None:
                 ]
             )
     name, X, y = images(records)
-    centred = X - X.mean(axis=0)
-    sphere = centred / np.linalg.norm(centred, axis=1, keepdims=True) * np.sqrt(X.shape[1])
+    sphere = on_sphere(X)
     with section(f"h(alpha_min), bounds and LOOD (Prop. 6.1); {name} on a sphere, noise 1"):
-        rows = Table(
-            "activation",
-            "depth",
-            "alpha_min",
-            "h",
-            "largest KL",
-            "our bound",
-            "largest mean distance",
-            "our bound",
-            "Prop. 6.1 as printed",
-        )
-        for phi in ("relu", "gelu"):
-            for layers in (1, 2, 5, 10, 20):
-                start = lood.edge_of_chaos(phi, variance=2.0)
-                matrix = kernels.nngp(layers, phi, start.weight_variance, start.bias_variance)(
-                    sphere
-                )
-                near = lood.constant_approximation(matrix)
-                laws = lood.all_records(matrix, y, noise_variance=1.0)
-                residual = float(np.max(np.abs(y - laws.mean_without)))
-                rows.append(
-                    [
-                        phi,
-                        layers,
-                        near.alpha,
-                        near.distance,
-                        float(laws.kl.max()),
-                        near.kl_bound(noise_variance=1.0, residual=residual),
-                        float(laws.mean_distance.max()),
-                        near.mean_distance_bound(noise_variance=1.0, residual=residual),
-                        near.printed_bound(noise_variance=1.0, label_bound=0.5),
-                    ]
-                )
+        table = bound_table(sphere, y, (1, 2, 5, 10, 20))
+        rows = Table(*table.columns)
+        for values in table.itertuples(index=False, name=None):
+            rows.append(list(values))
 
 
 SECTIONS: dict[str, Callable[[int, int], None]] = {

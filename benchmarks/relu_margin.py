@@ -36,8 +36,8 @@ from leakscope.relu import (
     scores_law_pair,
     train,
 )
+from leakscope.reproduce.relu_1 import DIMENSIONS
 
-DIMENSIONS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 # The attackers' networks are scaled, by homogeneity, to this mean loss: a plausible end.
 LOSS = 0.01
 

@@ -19,16 +19,11 @@ import time
 import numpy as np
 
 from leakscope import relu
+from leakscope.reproduce.relu_algorithm_1 import training_set
 
 
 def training_sets(kind: str, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    sets = []
-    for seed in range(count):
-        rng = np.random.default_rng(seed)
-        n = int(rng.integers(3, 16))
-        x = rng.standard_normal(n) if kind == "normal" else rng.uniform(-10.0, 10.0, n)
-        sets.append((x, rng.choice([-1.0, 1.0], n)))
-    return sets
+    return [training_set(kind, np.random.default_rng(seed)) for seed in range(count)]
 
 
 def forms(best: list[relu.MaxMarginNetwork]) -> None:

@@ -21,7 +21,6 @@ import hashlib
 import os
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -29,7 +28,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 import jax
 import numpy as np
 
-from leakscope import kernels, lood, measures
+from leakscope import kernels, measures
 from leakscope._numerics.keys import Key
 from leakscope.experiments import (
     DenseNetwork,
@@ -46,6 +45,7 @@ from leakscope.experiments import (
 from leakscope.experiments.tangents import tangent_products
 from leakscope.io.cells import open_cells
 from leakscope.laws import LawPair, Normal
+from leakscope.reproduce.lood_networks import Predicted, by_process, learning_rate
 
 NOISES = (0.001, 0.01, 0.05, 0.2, 1.0)
 CHOSEN_AT = 0.05
@@ -73,23 +73,6 @@ def digits(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return (x - x.mean()) / x.std(), np.where(labels[rows] == 3, -1.0, 1.0)
 
 
-@dataclass(frozen=True)
-class Predicted:
-    auc: np.ndarray
-    kl: np.ndarray
-    shift: np.ndarray
-    sigma_with: np.ndarray
-    sigma_without: np.ndarray
-
-
-def by_process(K: np.ndarray, y: np.ndarray, noise: float) -> Predicted:
-    laws = lood.all_records(K, y, noise_variance=noise)
-    auc = np.asarray(measures.auc(laws.law_pair()))
-    return Predicted(
-        auc, laws.kl, laws.mean_shift, laws.variance_with**0.5, laws.variance_without**0.5
-    )
-
-
 def by_ensemble(
     K: np.ndarray, T: np.ndarray, y: np.ndarray, records: np.ndarray, ridge: float
 ) -> Predicted:
@@ -113,14 +96,6 @@ def by_ensemble(
         sigma[0],
         sigma[1],
     )
-
-
-def learning_rate(network: DenseNetwork, X: np.ndarray, share: float) -> float:
-    """A share of what the steepest direction of the loss at the start allows."""
-    some = X[:128]
-    start = network.initial(jax.random.key(0), X.shape[1], 1)
-    steepest = np.linalg.eigvalsh(tangent_products(network, start, some, some)[:, 0, :, 0])[-1]
-    return float(f"{share * len(some) / steepest:.2g}")
 
 
 def seconds_of(task):

@@ -23,20 +23,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leakscope import defences, io, kernels, laws, linear, lood, measures
+    from leakscope import defences, estimators, io, kernels, laws, linear, lood, measures
     from leakscope.auditing.audit import audit, audit_frame
     from leakscope.auditing.result import AuditResult
     from leakscope.errors import InputError
+    from leakscope.estimators import AuditedClassifier, AuditedRegressor, LeakageAuditor
 
     __version__: str
 
 __all__ = [
     "AuditResult",
+    "AuditedClassifier",
+    "AuditedRegressor",
     "InputError",
+    "LeakageAuditor",
     "__version__",
     "audit",
     "audit_frame",
     "defences",
+    "estimators",
     "io",
     "kernels",
     "laws",
@@ -48,6 +53,7 @@ __all__ = [
 # ``audit`` is the function; the room it lives in is called ``auditing``.
 _ROOMS = (
     "defences",
+    "estimators",
     "experiments",
     "io",
     "kernels",
@@ -60,7 +66,10 @@ _ROOMS = (
 )
 _NAMES = {
     "AuditResult": "leakscope.auditing",
+    "AuditedClassifier": "leakscope.estimators",
+    "AuditedRegressor": "leakscope.estimators",
     "InputError": "leakscope.errors",
+    "LeakageAuditor": "leakscope.estimators",
     "audit": "leakscope.auditing",
     "audit_frame": "leakscope.auditing",
 }

@@ -40,7 +40,14 @@ def test_groups_of_a_mixed_table(capsys):
     assert sum(entry["count"] for entry in content["subgroups"]) == 20
     assert any("filled in by the median" in step for step in content["dataset"]["steps"])
     assert content["dataset"]["source"]["group_column"] == "person"
-    assert main(["verify", "out.json"]) == 2
+    assert main(["verify", "out.json", "--records", "4"]) == 0
+    assert "without each of 4 groups" in " ".join(capsys.readouterr().out.split())
+    content["records"][0]["kl"] *= 2.0
+    with open("wrong.json", "w", encoding="utf-8") as stream:
+        json.dump(content, stream)
+    assert main(["verify", "wrong.json", "--records", "20"]) == 3
+    capsys.readouterr()
+    assert main(["verify", "out.json", "--network", "4"]) == 2
     assert "this one is of groups" in capsys.readouterr().err
 
 

@@ -104,8 +104,8 @@ def test_a_page_for_several_inputs(capsys, here):
         (["net.npz", "--form", "all"], "--form must be one of"),
         (["net.npz", "--black-box"], "--black-box needs --margin"),
         (["net.npz", "--tolerance", "2"], "--tolerance must be between"),
-        (["net.npz", "--data", "wide.csv"], "must have two columns"),
-        (["net.npz", "--data", "labels.csv"], "Labels must be -1 or 1"),
+        (["net.npz", "--data", "wide.csv"], "has 3 columns"),
+        (["net.npz", "--data", "labels.csv"], "labels must be -1 or 1"),
         (["net.npz", "--data", "text.csv"], "does not hold numbers"),
         (["nan.npz"], r"b[0] is nan"),
         (["wide.npz", "--black-box", "--margin", "1"], "--black-box is for networks with one"),
@@ -114,9 +114,9 @@ def test_a_page_for_several_inputs(capsys, here):
         (["wide.npz", "--points", "0"], "points must be 1 or more"),
         (["wide.npz", "--margin", "-1"], "margin must be a positive"),
         (["wide.npz", "--data", "data.csv"], "a training set for this network has 3"),
-        (["wide.npz", "--data", "wide_labels.csv"], "Labels must be -1 or 1"),
+        (["wide.npz", "--data", "wide_labels.csv"], "labels must be -1 or 1"),
         (["net.npz", "--points", "3"], "--points is for networks with several"),
-        (["broken.npz"], "not an .npz file"),
+        (["broken.npz"], "not an .npz archive"),
     ],
 )
 def test_bad_input_is_a_sentence_and_status_2(capsys, here, words, sentence):

@@ -67,8 +67,8 @@ def test_refusals(run, tmp_path, capsys, arguments, sentence):
         ("settings.json", b"[", "is not JSON"),
         ("verify.json", b"{}", "is not a leakscope result"),
         ("gallery.json", b'{"pictures": 3}', "is not a gallery"),
-        ("arrays.npz", b"PK\x03\x04nonsense", "cannot be read as arrays"),
-        ("arrays.npz", b"", "cannot be read as arrays"),
+        ("arrays.npz", b"PK\x03\x04nonsense", "not an .npz archive of numbers"),
+        ("arrays.npz", b"", "not an .npz archive of numbers"),
     ],
 )
 def test_a_damaged_run_is_refused_whole(run, tmp_path, capsys, name, content, sentence):
@@ -110,4 +110,4 @@ def test_pickled_arrays_are_refused(run, tmp_path, capsys):
     shutil.copytree(run, damaged)
     np.savez(damaged / "arrays.npz", roc_fpr=np.array([{}], dtype=object))
     assert main(["report", str(damaged)]) == 2
-    assert "cannot be read as arrays" in capsys.readouterr().err
+    assert "not an .npz archive of numbers" in capsys.readouterr().err

@@ -5,9 +5,13 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import os
 import re
 import shlex
+import signal
 import subprocess
+import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,10 +79,34 @@ def run_command(command: str) -> tuple[int, str]:
 
     words = shlex.split(command)
     assert words[0] == "leakscope", f"only leakscope commands are run: {command}"
+    if words[1:2] == ["serve"] and "--help" not in words:
+        return _started_and_interrupted(words[1:])
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         status = main(words[1:])
     return status, printed.getvalue()
+
+
+def _started_and_interrupted(words: list[str]) -> tuple[int, str]:
+    """A server in a process of its own: Ctrl-C once it says that it runs."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "leakscope", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "BROWSER": "true"},
+    )
+    assert process.stdout is not None
+    printed = ""
+    # A server that does not stop fails the test and does not hold it up.
+    patience = threading.Timer(120.0, process.kill)
+    patience.start()
+    for line in process.stdout:
+        printed += line
+        if line.startswith("Press Ctrl-C"):
+            process.send_signal(signal.SIGINT)
+    patience.cancel()
+    return process.wait(), printed
 
 
 def same_output(written: str, got: str) -> bool:

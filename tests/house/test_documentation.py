@@ -15,7 +15,9 @@ from project import PAGES, ROOT, blocks
 
 ROOMS = (
     "leakscope",
+    "leakscope.auditing",
     "leakscope.defences",
+    "leakscope.estimators",
     "leakscope.experiments",
     "leakscope.io",
     "leakscope.kernels",
@@ -26,6 +28,8 @@ ROOMS = (
     "leakscope.measures",
     "leakscope.relu",
     "leakscope.report",
+    "leakscope.reproduce",
+    "leakscope.web",
 )
 
 

@@ -11,7 +11,7 @@ from project import PACKAGE
 # room: rooms that it may import directly; it may also import whatever those may.
 HOUSE: dict[str, tuple[str, ...]] = {
     "_numerics": (),
-    "io": (),
+    "io": ("_numerics",),
     "laws": ("_numerics",),
     "measures": ("laws",),
     "kernels": ("_numerics",),
@@ -22,8 +22,21 @@ HOUSE: dict[str, tuple[str, ...]] = {
     "experiments": ("linear", "lood", "lasso", "relu", "measures", "io"),
     "auditing": ("lood", "linear", "measures", "io"),
     "defences": ("linear", "lood", "lasso", "relu", "measures"),
+    "estimators": ("auditing", "kernels", "measures"),
     "report": ("io",),
-    "cli": ("auditing", "defences", "experiments", "report", "kernels", "measures", "io"),
+    "reproduce": ("auditing", "defences", "experiments", "kernels", "measures", "io"),
+    "web": ("auditing", "report", "io"),
+    "cli": (
+        "auditing",
+        "defences",
+        "experiments",
+        "report",
+        "reproduce",
+        "web",
+        "kernels",
+        "measures",
+        "io",
+    ),
 }
 
 # Not rooms: the error type, which all may raise, and the package's own version.

@@ -33,9 +33,11 @@ def loaded_by(action: str) -> list[str]:
         "import leakscope; dir(leakscope)",
         "from leakscope.cli import main; main(['--help'])",
         "from leakscope.cli import main; main(['audit', '--help'])",
+        "from leakscope.cli import main; main(['compare', '--help'])",
         "from leakscope.cli import main; main(['measure', '--help'])",
         "from leakscope.cli import main; main(['plan', 'linear', '--help'])",
         "from leakscope.cli import main; main(['report', '--help'])",
+        "from leakscope.cli import main; main(['serve', '--help'])",
         "from leakscope.cli import main; main(['--version'])",
     ],
 )

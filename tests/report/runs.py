@@ -41,11 +41,11 @@ def write_csv(folder: Path, records: int = 40) -> Path:
     return path
 
 
-def hostile_run(folder: Path) -> Path:
+def hostile_run(folder: Path, noise: str = "0.1") -> Path:
     data = write_csv(folder)
     run = folder / "run"
     command = ["audit", str(data), "--target", "y</script>", "--id", "who", "--run-dir", str(run)]
-    assert main([*command, "--noise-variance", "0.1"]) == 0
+    assert main([*command, "--noise-variance", noise]) == 0
     return run
 
 

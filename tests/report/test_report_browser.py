@@ -54,9 +54,9 @@ def opened(browser: Any, path: Path, width: int = 1280) -> tuple[Any, list[str]]
 @pytest.mark.parametrize("width", [1280, 400])
 def test_charts_are_drawn_and_the_page_fits(browser, reports, width):
     page, troubles = opened(browser, reports["digits"], width)
-    assert page.locator(".chart svg.marks").count() == 6
+    assert page.locator(".chart svg.marks").count() == 8
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    assert page.locator(".shown img").count() == 12 * 6
+    assert page.locator(".shown img").count() == (12 + 4) * 6
     widths = page.eval_on_selector_all(".shown img", "all => all.map(one => one.naturalWidth)")
     assert set(widths) == {8}
     assert troubles == []
@@ -127,5 +127,28 @@ def test_hostile_names_do_nothing(browser, reports, width):
     assert all(name in told for name in HOSTILE[:3])
     assert page.evaluate("window.hacked") is None
     assert page.locator("#vg-tooltip-element img, #vg-tooltip-element script").count() == 0
+    assert troubles == []
+    page.close()
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_comparison_in_the_browser(browser, reports, width, tmp_path):
+    from leakscope.auditing import compare
+    from leakscope.report import write_comparison
+
+    run = reports["hostile"].parent
+    other = hostile_run(tmp_path, noise="1")
+    page, troubles = opened(
+        browser, write_comparison(compare(run, other), tmp_path / "c.html"), width
+    )
+    assert page.locator(".chart svg.marks").count() == 4
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    points = page.locator("#chart-before_after_advantage svg.marks .mark-symbol.role-mark path")
+    assert points.count() == 40
+    points.first.hover(force=True)
+    page.wait_for_selector("#vg-tooltip-element.visible")
+    assert "ranks" in page.locator("#vg-tooltip-element").inner_text()
+    assert page.locator("#fallen tbody tr").count() == 10
+    assert page.evaluate("window.hacked") is None
     assert troubles == []
     page.close()

@@ -107,7 +107,13 @@ def test_everything_the_issue_asks_for(digits):
         "What the best test achieves",
         "Every record, most exposed first",
         "The most exposed pictures",
-        "How much depends on the noise",
+        "How much depends on the noise and the kernel",
+        "Why this kernel.",
+        run.document.choices.kernel_reason,
+        run.document.choices.noise_reason,
+        "nngp, depth 2, activation relu",
+        "Labels that the other records contradict most",
+        "Pictures whose labels the others contradict most",
         "What is assumed, and whether it holds",
         "This run was not verified.",
         "Glossary",
@@ -118,7 +124,9 @@ def test_everything_the_issue_asks_for(digits):
     ):
         assert " ".join(words.split()) in " ".join(reader.text.split()), words
     assert not re.search(r"\bsafe\b", reader.text, re.IGNORECASE)
-    assert len(reader.tags("img")) == 12 * 6
+    odd = run.document.disagreeing
+    assert len(odd) == 4
+    assert len(reader.tags("img")) == (12 + len(odd)) * 6
     content = data_of(page)
     assert set(content["charts"]) == {
         "histogram_advantage",
@@ -127,6 +135,8 @@ def test_everything_the_issue_asks_for(digits):
         "roc_log",
         "median_by_noise",
         "rank_ranges",
+        "kernel_advantages",
+        "kernel_ranges",
     }
     assert content["records"]["id"] == [str(r.record_id) for r in run.document.records]
 
@@ -143,6 +153,37 @@ def test_charts_hold_the_runs_own_numbers(digits):
         points = layer["data"]["values"]
         assert [point["tpr"] for point in points] == tpr.tolist()
         assert [point["fpr"] for point in points] == arrays["roc_fpr"].tolist()
+
+
+def test_other_kernels_are_shown_with_the_runs_own_numbers(digits, tmp_path):
+    import shutil
+
+    run = read_run(digits)
+    kernels = run.document.choices.kernels
+    content = data_of(report_html(run))
+    points = content["charts"]["kernel_advantages"]["data"]["values"]
+    for place, entry in enumerate([kernels.in_use, *kernels.others]):
+        pair = points[2 * place : 2 * place + 2]
+        assert [p["advantage"] for p in pair] == [entry.median_advantage, entry.largest_advantage]
+    ranges = content["charts"]["kernel_ranges"]["data"]["values"]
+    for value, record in zip(ranges, run.document.records, strict=False):
+        assert (value["best"], value["worst"]) == (record.kernel_rank_low, record.kernel_rank_high)
+    redacted = report_html(run, redact=True)
+    assert "kernel_advantages" in redacted
+    assert "kernel_ranges" not in redacted
+    assert "contradict" not in Reader(redacted).text
+    # A run of an earlier leakscope has none of it, and the page says so.
+    old = tmp_path / "old"
+    shutil.copytree(digits, old, ignore=shutil.ignore_patterns("*.html"))
+    result = json.loads((old / "result.json").read_text())
+    for name in ("choices", "disagreeing"):
+        del result[name]
+    for record in result["records"]:
+        del record["kernel_rank_low"], record["kernel_rank_high"]
+    (old / "result.json").write_text(json.dumps(result))
+    text = Reader(report_html(read_run(old))).text
+    assert "The kernel was not varied in this run." in text
+    assert "Labels that the other records" not in text
 
 
 def test_redacted_holds_no_record(hostile, digits):

@@ -7,6 +7,10 @@ from pathlib import Path
 
 from leakscope.errors import InputError
 
+# Where Linux says what this process has and may have.
+PROCESSES = Path("/proc")
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+
 # What the interpreter, the libraries and the operating system need beside one large array.
 HEADROOM_BYTES = 256 * 2**20
 
@@ -14,14 +18,16 @@ HEADROOM_BYTES = 256 * 2**20
 def available_memory() -> int | None:
     """Bytes this process may still take, or None where the system does not say.
 
-    The least of what the machine has free, what the control group (a container's limit) leaves,
-    and the address-space limit of the shell.
+    The least of what the machine has free, what the control groups leave (a container's limit, of
+    either version), and the shell's limits of address space and of data.
     """
-    known = [
-        size
-        for size in (_machine_available(), _control_group_available(), _address_space_available())
-        if size is not None
-    ]
+    found = (
+        _machine_available(),
+        _control_group_available(),
+        _address_space_available(),
+        _data_available(),
+    )
+    known = [size for size in found if size is not None]
     return min(known) if known else None
 
 
@@ -65,7 +71,7 @@ def format_bytes(size: int) -> str:
 
 def _machine_available() -> int | None:
     try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        lines = (PROCESSES / "meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
         try:
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -91,22 +97,27 @@ def _control_group_available() -> int | None:
 
 def _control_group_folders() -> list[tuple[Path, str, str]]:
     try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
+        lines = (PROCESSES / "self" / "cgroup").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
         return []
     folders: list[tuple[Path, str, str]] = []
     for line in lines:
-        _, controllers, group = line.split(":", 2)
+        _, _, rest = line.partition(":")
+        controllers, _, group = rest.partition(":")
+        names: tuple[tuple[str, str], ...]
         if controllers == "":
-            root, names = Path("/sys/fs/cgroup"), ("memory.max", "memory.current")
+            root = CONTROL_GROUPS
+            # Above the second the kernel holds a process up until nothing goes on.
+            names = (("memory.max", "memory.current"), ("memory.high", "memory.current"))
         elif "memory" in controllers.split(","):
-            root = Path("/sys/fs/cgroup/memory")
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+            root = CONTROL_GROUPS / "memory"
+            names = (("memory.limit_in_bytes", "memory.usage_in_bytes"),)
         else:
             continue
         # Inside a container the group's path is often the host's; its root is then what counts.
         own = root / group.lstrip("/")
-        folders += [(f, *names) for f in {own, *own.parents} if f == root or root in f.parents]
+        places = [place for place in (own, *own.parents) if place == root or root in place.parents]
+        folders += [(place, *pair) for place in places for pair in names]
     return folders
 
 
@@ -131,15 +142,26 @@ def _read_number(path: Path) -> int | None:
 
 
 def _address_space_available() -> int | None:
+    """What ``ulimit -v`` leaves."""
+    return _limit_available("RLIMIT_AS", 0)
+
+
+def _data_available() -> int | None:
+    """What ``ulimit -d`` leaves, which on Linux counts all private memory."""
+    return _limit_available("RLIMIT_DATA", 5)
+
+
+def _limit_available(name: str, field: int) -> int | None:
+    """A limit of the shell less what is used of it, a field of /proc/self/statm in pages."""
     try:
         import resource
     except ImportError:  # not a Unix
         return None
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    limit = resource.getrlimit(getattr(resource, name))[0]
     if limit == resource.RLIM_INFINITY:
         return None
     try:
-        used_pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        statm = (PROCESSES / "self" / "statm").read_text(encoding="ascii").split()
     except OSError:
         return limit
-    return max(limit - used_pages * os.sysconf("SC_PAGE_SIZE"), 0)
+    return max(limit - int(statm[field]) * os.sysconf("SC_PAGE_SIZE"), 0)

@@ -14,7 +14,18 @@ from collections.abc import Sequence
 
 import typer
 
-from leakscope.cli import attack, audit, measure, plan, report, verify
+from leakscope.cli import (
+    advise,
+    attack,
+    audit,
+    compare,
+    measure,
+    plan,
+    report,
+    reproduce,
+    serve,
+    verify,
+)
 from leakscope.errors import InputError
 
 app = typer.Typer(
@@ -28,11 +39,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("advise", short_help=advise.SUMMARY, epilog=advise.EPILOG)(advise.advise)
 app.add_typer(attack.app, short_help=attack.SUMMARY)
 app.command("audit", short_help=audit.SUMMARY, epilog=audit.EPILOG)(audit.audit)
+app.command("compare", short_help=compare.SUMMARY, epilog=compare.EPILOG)(compare.compare)
 app.command("measure", short_help=measure.SUMMARY, epilog=measure.EPILOG)(measure.measure)
 app.add_typer(plan.app, short_help=plan.SUMMARY)
 app.command("report", short_help=report.SUMMARY, epilog=report.EPILOG)(report.report)
+app.command("reproduce", short_help=reproduce.SUMMARY, epilog=reproduce.EPILOG)(reproduce.reproduce)
+app.command("serve", short_help=serve.SUMMARY, epilog=serve.EPILOG)(serve.serve)
 app.command("verify", short_help=verify.SUMMARY, epilog=verify.EPILOG)(verify.verify)
 
 
@@ -69,7 +84,15 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         app(args=None if arguments is None else list(arguments), prog_name="leakscope")
     except InputError as error:
-        print(f"leakscope: {error}", file=sys.stderr)
+        from leakscope.io.reasons import printable
+
+        print(f"leakscope: {printable(str(error))}", file=sys.stderr)
+        return 2
+    except MemoryError:
+        print(
+            "leakscope: the memory ran out; use fewer records, or a machine with more memory.",
+            file=sys.stderr,
+        )
         return 2
     except KeyboardInterrupt:
         return 130

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,19 +14,22 @@ from leakscope.cli.options import (
     Depth,
     Example,
     IdColumn,
+    Ignore,
     JsonPath,
     KernelName,
     KernelVariance,
     LengthScale,
+    Missing,
     RunDirectory,
     Scaling,
     Smoothness,
+    Split,
     Target,
     Task,
     WeightVariance,
     dataset_from,
 )
-from leakscope.cli.output import STDOUT, emit_json, require_writable
+from leakscope.cli.output import STDOUT, emit_json, require_writable, show
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -67,6 +69,9 @@ def query(
     target: Target = None,
     id_column: IdColumn = None,
     task: Task = None,
+    split: Split = None,
+    missing: Missing = "error",
+    ignore: Ignore = None,
     scaling: Scaling = "standard",
     kernel: KernelName = "rbf",
     length_scale: LengthScale = None,
@@ -151,14 +156,16 @@ def query(
     require_writable(json_path)
     if run_dir is not None:
         require_free(run_dir)
-    dataset = dataset_from(file, example, target, id_column, task)
+    dataset = dataset_from(
+        file, example, target, id_column, task, missing=missing, ignore=ignore, split=split
+    )
     found = query_attack.searched(dataset, _rows(dataset, record), model, search)
     place = run_dir or default_run_directory("attack-query", dataset.name)
     directory = query_attack.written(found, place)
     if json_path is not None:
         emit_json(found.document, json_path)
     if json_path != STDOUT:
-        sys.stdout.write(query_attack.page(found) + f"\n\nRun directory: {directory}\n")
+        show(query_attack.page(found) + f"\n\nRun directory: {directory}\n")
 
 
 app.command("reconstruct", short_help=reconstruct_attack.SUMMARY, epilog=reconstruct_attack.EPILOG)(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from leakscope.cli import gate
+from leakscope.cli.audit_page import page
 from leakscope.cli.options import (
     Activation,
     BiasVariance,
@@ -28,16 +26,14 @@ from leakscope.cli.options import (
     RunDirectory,
     Scaling,
     Smoothness,
+    Split,
     Target,
     Task,
     WeightVariance,
     dataset_from,
 )
-from leakscope.cli.output import STDOUT, emit_json, require_writable, say, stages, table
+from leakscope.cli.output import STDOUT, emit_json, require_writable, say, show, stages
 from leakscope.errors import InputError
-
-if TYPE_CHECKING:
-    from leakscope.auditing import AuditResult
 
 # How many records the result explains, whether or not they are printed.
 EXPLAINED = 10
@@ -52,6 +48,7 @@ def audit(
     target: Target = None,
     id_column: IdColumn = None,
     task: Task = None,
+    split: Split = None,
     missing: Missing = "error",
     ignore: Ignore = None,
     group: Group = None,
@@ -84,7 +81,8 @@ def audit(
     sensitivity: Annotated[
         bool,
         typer.Option(
-            help="Sweep the noise variance over two decades for each record's range of ranks."
+            help="Sweep the noise variance over two decades, and try other kernels, for each "
+            "record's range of ranks."
         ),
     ] = True,
     route: Annotated[
@@ -127,9 +125,8 @@ def audit(
     set and without it, and how far apart the two are.  It speaks of a model family, not of your
     trained model.
     """
-    from leakscope.auditing import audit_dataset
-    from leakscope.auditing.audit import STAGES
-    from leakscope.auditing.report_material import report_pictures
+    from leakscope.auditing import audit_dataset, write_run
+    from leakscope.auditing.audit import SENSITIVITY_STAGES, STAGES
     from leakscope.io import AuditSettings, default_run_directory, validated
     from leakscope.io.runs import require_free
 
@@ -161,142 +158,32 @@ def audit(
     if run_dir is not None:
         require_free(run_dir)
     dataset = dataset_from(
-        file, example, target, id_column, task, missing=missing, ignore=ignore, group=group, by=by
+        file,
+        example,
+        target,
+        id_column,
+        task,
+        split=split,
+        missing=missing,
+        ignore=ignore,
+        group=group,
+        by=by,
     )
-    names = [name for name in STAGES if settings.sensitivity or name != "sensitivity"]
+    skipped = () if settings.sensitivity else SENSITIVITY_STAGES
+    names = [name for name in STAGES if name not in skipped]
     with stages(names) as on_stage:
         result = audit_dataset(dataset, settings, on_stage=on_stage)
     for sentence in result.warnings:
         say(f"warning: {sentence}")
-    pictures = report_pictures(result, dataset, settings)
-    directory = _write(result, run_dir or default_run_directory("audit", dataset.name), pictures)
+    place = run_dir or default_run_directory("audit", dataset.name)
+    directory = write_run(result, place, dataset=dataset)
     if json_path is not None:
         emit_json(result.to_document(), json_path)
     if json_path != STDOUT:
-        page = _page(result, top, explain=explain)
-        sys.stdout.write(f"{page}\n\nRun directory: {directory}\n")
+        text = page(result, top, explain=explain)
+        show(f"{text}\n\nRun directory: {directory}\n")
     found = gate.failures(result, above)
     for sentence in found:
         say(f"leakscope: {sentence}")
     if found:
         raise typer.Exit(gate.EXIT_STATUS)
-
-
-def _write(result: AuditResult, directory: Path, pictures: dict[str, bytes]) -> Path:
-    from leakscope.auditing.report_material import report_arrays
-    from leakscope.io import write_run
-
-    frame = result.to_frame()
-    swept = {}
-    if result.sweep is not None:
-        swept = {"sweep_noise_variances": result.sweep.noise_variances, "ranks": result.sweep.ranks}
-    return write_run(
-        directory,
-        result.to_document(),
-        columns=list(frame.columns),
-        rows=frame.itertuples(index=False),
-        arrays={
-            "order": result.order,
-            "kl": result.kl,
-            "kl_reverse": result.kl_reverse,
-            "advantage": result.advantage,
-            "auc": result.auc,
-            **result.law_arrays(),
-            **swept,
-            **report_arrays(result),
-        },
-        files=pictures,
-    )
-
-
-def _page(result: AuditResult, top: int, *, explain: bool = False) -> str:
-    """What a person sees: the most exposed records, and what to make of them."""
-    import textwrap
-
-    frame = result.to_frame().head(top)
-    grouped = result.unit == "group"
-    rows = [
-        [
-            str(row["record_id"]),
-            *([str(row["size"])] if grouped else []),
-            str(rank),
-            "-" if row["rank_low"] is None else f"{row['rank_low']}-{row['rank_high']}",
-            f"{row['kl']:.4g}",
-            _fraction(row["advantage"]),
-            _fraction(row["auc"]),
-            f"{row['kl_label'] / row['kl']:.0%}" if row["kl"] > 0 else "-",
-            f"{row['mean_distance']:.4g}",
-            "yes" if row["trusted"] else "NO",
-        ]
-        for rank, (_, row) in enumerate(frame.iterrows(), start=1)
-    ]
-    headings = [
-        "group" if grouped else "record_id",
-        *(["size"] if grouped else []),
-        "rank",
-        "range",
-        "kl",
-        "advantage",
-        "auc",
-        "from label",
-        "mean_distance",
-        "trusted",
-    ]
-    about = result.dataset
-    opening = (
-        f"{about.name}: {about.records} records, {about.features} features, {about.outputs} "
-        f"output{'s' if about.outputs != 1 else ''}"
-    )
-    if grouped:
-        opening += f", {len(result.record_ids)} groups"
-    elif isinstance(result.record_ids[0], int) and result.record_ids == tuple(
-        range(len(result.record_ids))
-    ):
-        opening += " (record_id is the row number, starting at 0)"
-    parts = [opening]
-    if rows:
-        parts.append(
-            f"The {len(rows)} most exposed, by kl = KL(without || with the {result.unit}):\n\n"
-            + table(headings, rows)
-        )
-    if explain and result.explanations:
-        why = [
-            textwrap.fill(
-                f"{entry.rank}. {entry.sentence} {_others('Nearest', entry.neighbours)}"
-                f"{_others('Moves most', entry.moved)}",
-                width=92,
-                subsequent_indent="   ",
-                break_on_hyphens=False,
-            )
-            for entry in result.explanations[:top]
-        ]
-        parts.append("Why they are exposed:\n\n" + "\n".join(why))
-    if result.subgroups:
-        parts.append(_subgroups(result))
-    parts.append("\n".join(textwrap.wrap(result.verdict, width=92, break_on_hyphens=False)))
-    return "\n\n".join(parts)
-
-
-def _others(what: str, ids: Sequence[int | str]) -> str:
-    return f"{what}: {', '.join(str(other) for other in ids)}. " if ids else ""
-
-
-def _subgroups(result: AuditResult) -> str:
-    rows = [
-        [
-            entry.value,
-            str(entry.count),
-            _fraction(entry.median_advantage),
-            _fraction(entry.largest_advantage),
-            f"{entry.share_exposed:.0%}",
-            "few" if entry.small else "",
-        ]
-        for entry in result.subgroups
-    ]
-    headings = [str(result.by), f"{result.unit}s", "median advantage", "largest", "0.1 or more", ""]
-    return f"Exposure by {result.by}:\n\n{table(headings, rows)}"
-
-
-def _fraction(value: float) -> str:
-    """Four digits; what would round to 1 is not certainty, only beyond them."""
-    return ">0.9999" if value >= 0.99995 else f"{value:.4f}"

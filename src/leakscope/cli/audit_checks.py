@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope import experiments
+from leakscope.auditing.checks import record_name
 from leakscope.auditing.kernel_choice import kernel_from_settings
-from leakscope.cli.plan_checks import Outcome
+from leakscope.cli.plan_checks import Outcome, taken_from_result
 from leakscope.errors import InputError
 from leakscope.experiments import Check, RecordLaws
 from leakscope.experiments.cells import OnProgress
-from leakscope.io import AuditDocument, AuditSettings, Dataset, QueryDocument
+from leakscope.io import AuditDocument, AuditSettings, Dataset, QueryDocument, validated
 from leakscope.io.cells import open_cells
+from leakscope.io.datasets import RecordId
 from leakscope.io.runs import default_run_directory
 
 AUC_RESOLUTION = 0.1
@@ -37,13 +39,45 @@ class Retraining:
     run_dir: Path | None
 
 
+def settings_of(document: AuditDocument | QueryDocument) -> AuditSettings:
+    """The settings that a result says it was made with, checked again."""
+    told = {k: v for k, v in document.settings.items() if k in AuditSettings.model_fields}
+    with taken_from_result():
+        if "scaling" not in told:
+            raise KeyError("scaling")
+        return validated(AuditSettings, **told)
+
+
 def _kernel_matrix(
     document: AuditDocument | QueryDocument, prepared: Dataset
 ) -> NDArray[np.float64]:
-    told = {k: v for k, v in document.settings.items() if k in AuditSettings.model_fields}
-    kernel = kernel_from_settings(AuditSettings(**told)).resolved(prepared.features)
+    with taken_from_result():
+        scale = float(document.kernel.get("fitted_scale", 1.0))
+        if not (np.isfinite(scale) and scale > 0.0):
+            raise ValueError(f"fitted_scale is {scale:g}")
+    kernel = kernel_from_settings(settings_of(document)).resolved(prepared.features)
     matrix = np.asarray(kernel(prepared.features, prepared.features))
-    return np.asarray(float(document.kernel.get("fitted_scale", 1.0)) * matrix)
+    return np.asarray(scale * matrix)
+
+
+def require_same_records(document: AuditDocument, prepared: Dataset) -> None:
+    """Refuse a result whose records are not those of its data."""
+    told, there = [r.record_id for r in document.records], list(prepared.record_ids)
+    strange = sorted(set(map(str, told)) ^ set(map(str, there)))
+    if len(told) != len(there) or set(told) != set(there):
+        which = f", such as {strange[0]!r}" if strange else ""
+        raise InputError(
+            f"the result has {len(told)} records and its data {len(there)}, and they are not the "
+            f"same{which}."
+        )
+    outputs = 1 if prepared.target.ndim == 1 else prepared.target.shape[1]
+    for record in document.records:
+        for mean in (record.mean_with, record.mean_without):
+            if len(mean if isinstance(mean, list) else [mean]) != outputs:
+                raise InputError(
+                    f"the result's record {record.record_id!r} has not one mean for each of "
+                    f"{outputs} outputs."
+                )
 
 
 def by_draws_at_record(
@@ -52,7 +86,10 @@ def by_draws_at_record(
     """The KL at the record itself, which no query may exceed, from draws with and without it."""
     if len(document.records) != 1:
         raise InputError("verify checks the search for one record, and this one is for a group.")
+    if document.records[0] not in prepared.record_ids:
+        raise InputError(f"the data have no record {document.records[0]!r}.")
     row = list(prepared.record_ids).index(document.records[0])
+    _require_positive(document.noise_variance, "the result's noise_variance")
     value, stderr = experiments.kl_from_draws(
         _kernel_matrix(document, prepared),
         prepared.target,
@@ -76,8 +113,12 @@ def by_draws(
 ) -> Outcome:
     """Means and deviations of the audit's laws against draws of the same process."""
     matrix = _kernel_matrix(document, prepared)
+    _require_positive(document.noise_variance, "the result's noise_variance")
     by_id = {record.record_id: record for record in document.records}
     told = [by_id[prepared.record_ids[row]] for row in rows]
+    for record in told:
+        for variance in (record.variance_with, record.variance_without):
+            _require_positive(variance, f"a variance of the result's record {record.record_id!r}")
     laws = RecordLaws(
         rows=np.asarray(rows, dtype=np.intp),
         mean_with=_matrix([r.mean_with for r in told]),
@@ -99,6 +140,47 @@ def by_draws(
         f"of {len(rows)} records; your model was not examined"
     )
     return Outcome(checks, how, {"draws": draws, "records": len(rows)})
+
+
+def by_draws_of_groups(
+    document: AuditDocument, prepared: Dataset, count: int, draws: int, seed: int
+) -> Outcome:
+    """KL and mean distance of some groups against draws of the same process."""
+    members: dict[RecordId, list[int]] = {}
+    for row, value in enumerate(prepared.group or ()):
+        members.setdefault(record_name(value), []).append(row)
+    told = {record.record_id: record for record in document.records}
+    if set(told) != set(members):
+        raise InputError(
+            f"the result has {len(told)} groups and its data {len(members)}, and they are not the "
+            "same."
+        )
+    _require_positive(document.noise_variance, "the result's noise_variance")
+    names = list(told)
+    finite = np.array([np.nan if told[n].kl is None else told[n].kl for n in names], dtype=float)
+    finite = np.where(np.isfinite(finite), finite, np.nanmax(finite, initial=0.0))
+    chosen = [names[i] for i in experiments.choose_records(finite, count, random_state=seed)]
+    checks = experiments.check_groups(
+        _kernel_matrix(document, prepared),
+        prepared.target,
+        [members[name] for name in chosen],
+        _matrix([told[name].kl for name in chosen])[:, 0],
+        _matrix([told[name].mean_distance for name in chosen])[:, 0],
+        noise_variance=document.noise_variance,
+        draws=draws,
+        names=chosen,
+        random_state=seed,
+    )
+    how = (
+        f"{draws} functions drawn from the same Gaussian process, trained with and without each "
+        f"of {len(chosen)} groups; your model was not examined"
+    )
+    return Outcome(checks, how, {"draws": draws, "groups": len(chosen)})
+
+
+def _require_positive(value: float | None, what: str) -> None:
+    if value is None or not value > 0.0:
+        raise InputError(f"{what} must be above 0 to be verified, but it is {value}.")
 
 
 def _matrix(values: list[Any]) -> NDArray[np.float64]:
@@ -132,7 +214,7 @@ def by_retraining(
         **plan.describe(),
         "trainer": trainer.describe(),
         "data": None if prepared.source is None else prepared.source.digest,
-        "scaling": document.settings["scaling"],
+        "scaling": settings_of(document).scaling,
     }
     place = retraining.run_dir or default_run_directory("verify", prepared.name)
     with (

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 
 from leakscope.errors import InputError
 from leakscope.laws import Law, MultivariateNormal, Normal, NormalMixture, SpikeAndSlab
+
+# Squares of standardised shifts, times ratios of variances, must stay within float64.
+LEAST, LARGEST = 1e-30, 1e30
 
 SYNTAX = {
     "normal": "normal:MEAN,SIGMA",
@@ -104,9 +108,15 @@ def _numbers(text: str, count: int, kind: str, option: str) -> list[float]:
 
 def _number(text: str, kind: str) -> float:
     try:
-        return float(text)
+        found = float(text)
     except ValueError:
         raise InputError(f"{text.strip()!r} is not a number; write {SYNTAX[kind]}.") from None
+    if isfinite(found) and found != 0.0 and not LEAST <= abs(found) <= LARGEST:
+        raise InputError(
+            f"{text.strip()!r} is beyond what float64 can compare: a number must be 0, or from "
+            f"{LEAST:g} to {LARGEST:g} in size; give the laws in other units."
+        )
+    return found
 
 
 def _prefixed(message: str, option: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from leakscope.cli.options import DeltaList, FprList, JsonPath, numbers
-from leakscope.cli.output import STDOUT, emit_json, require_writable, table
+from leakscope.cli.output import STDOUT, emit_json, require_writable, show, table
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def measure(
     if json_path is not None:
         emit_json(document, json_path)
     if json_path != STDOUT:
-        sys.stdout.write(_page(summary, given, settings.confidence) + "\n")
+        show(_page(summary, given, settings.confidence) + "\n")
 
 
 def _pair(

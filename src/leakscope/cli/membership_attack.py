@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 import time
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from leakscope.cli.options import JsonPath, one_of
-from leakscope.cli.output import STDOUT, emit_json, require_writable, table
+from leakscope.cli.output import STDOUT, emit_json, require_writable, show, table
+from leakscope.cli.training_sets import read_queries, read_training_set
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -111,8 +111,8 @@ def membership(
     begin = time.perf_counter()
     arrays = read_network(model)
     network = relu.TwoLayerNetwork(arrays.w, arrays.b, arrays.v)
-    asked = _rows(queries, network.features)
-    training = None if data is None else _training_set(data, network.features)
+    asked = read_queries(queries, network.features)
+    training = None if data is None else read_training_set(data, network.features)
     residual = bounds = None
     if training is not None:
         residual = relu.kkt_residual(network, *training)
@@ -121,7 +121,7 @@ def membership(
         value, margin_from = _margin(margin, residual)
         known: Any = relu.KnownMargin(value, tolerance)
     elif knowledge == "leaked":
-        points = None if leaked is None else network(_rows(leaked, network.features))
+        points = None if leaked is None else network(read_queries(leaked, network.features))
         known = relu.LeakedPoints(points, tolerance)
         margin_from = "the queries" if leaked is None else "--leaked"
     else:
@@ -145,50 +145,7 @@ def membership(
     if json_path is not None:
         emit_json(document, json_path)
     if json_path != STDOUT:
-        sys.stdout.write(_page(document) + "\n")
-
-
-def _rows(path: Path, features: int) -> Any:
-    """The rows of a file as numbers, a column for each input of the network."""
-    from leakscope.io.tables import read_table
-
-    frame = read_table(path)
-    if frame.shape[1] != features:
-        raise InputError(
-            f"{path} has {frame.shape[1]} columns, but the network has {features} inputs; a query "
-            "needs one column for each."
-        )
-    return _numbers(frame, path)
-
-
-def _training_set(path: Path, features: int) -> tuple[Any, Any]:
-    from leakscope.io.tables import read_table
-
-    frame = read_table(path)
-    if frame.shape[1] != features + 1:
-        raise InputError(
-            f"{path} has {frame.shape[1]} columns, but a training set for this network has "
-            f"{features + 1}: its {features} inputs and the label."
-        )
-    values = _numbers(frame, path)
-    return values[:, :-1], values[:, -1]
-
-
-def _numbers(frame: Any, path: Path) -> Any:
-    import numpy as np
-
-    for name in frame.columns:
-        if frame[name].dtype.kind not in "biuf":
-            raise InputError(f"{path}: the column {name} does not hold numbers.")
-    values = frame.to_numpy(dtype=np.float64)
-    bad = np.argwhere(~np.isfinite(values))
-    if len(bad):
-        row, column = (int(place) for place in bad[0])
-        raise InputError(
-            f"{path}: row {row} (rows count from 0) holds no finite number in the column "
-            f"{frame.columns[column]}."
-        )
-    return values
+        show(_page(document) + "\n")
 
 
 def _margin(margin: float | None, residual: KktResidual | None) -> tuple[float, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 DatasetFile = Annotated[
     Path | None,
     typer.Argument(
-        help="The dataset: .csv, .tsv, .parquet, .arrow, .feather, .npy or .npz; or a folder of "
-        "pictures, one subfolder a class.",
+        help="The dataset: .csv, .tsv, .parquet, .arrow, .feather, .npy or .npz; a folder of "
+        "pictures, one subfolder a class; or a Hugging Face dataset saved to disk.",
         show_default=False,
     ),
 ]
@@ -50,7 +50,8 @@ IdColumn = Annotated[
 Task = Annotated[
     str | None,
     typer.Option(
-        help="regression or classification.  [default: the example's own; regression for FILE]",
+        help="regression or classification.  [default: the example's own; regression for FILE, "
+        "but classification for a Hugging Face class label]",
         metavar="TASK",
         show_default=False,
     ),
@@ -94,6 +95,15 @@ By = Annotated[
         help="Exposure by the values of this column.  It stays a feature, unless it is the "
         "target or in --ignore.",
         metavar="COLUMN",
+        show_default=False,
+    ),
+]
+
+Split = Annotated[
+    str | None,
+    typer.Option(
+        help="The split of a Hugging Face dataset that has several.",
+        metavar="NAME",
         show_default=False,
     ),
 ]
@@ -195,6 +205,7 @@ def dataset_from(
     ignore: list[str] | None = None,
     group: str | None = None,
     by: str | None = None,
+    split: str | None = None,
 ) -> Dataset:
     """The dataset that the options name: a file, or one that scikit-learn ships."""
     from leakscope.io import read_dataset, read_example
@@ -208,29 +219,58 @@ def dataset_from(
     if example is not None:
         if target is not None or id_column is not None or task is not None:
             raise InputError("--target, --id and --task belong to a file, not to --example.")
-        if ignore or group is not None or missing != "error":
-            raise InputError("--ignore, --group and --missing belong to a file, not to --example.")
+        if ignore or group is not None or missing != "error" or split is not None:
+            raise InputError(
+                "--ignore, --group, --missing and --split belong to a file, not to --example."
+            )
         return read_example(example, by=by)
     if file is None:
         raise InputError(
             "Which dataset?  Name a file, or try one that is here already: --example diabetes."
         )
-    return read_dataset(
+    found = read_dataset(
         file,
         target=target,
         id_column=id_column,
-        task="classification" if task == "classification" else "regression",
+        task=None if task is None else _task(task),
         missing="drop" if missing == "drop" else "impute" if missing == "impute" else "error",
         ignore=tuple(ignore or ()),
         group_column=group,
         by=by,
+        split=split,
     )
+    if len(found.record_ids) < 2:
+        raise InputError(
+            f"{file} gives one record; each is compared with the others, so at least two are "
+            "needed."
+        )
+    return found
+
+
+def _task(name: str) -> Literal["regression", "classification"]:
+    return "classification" if name == "classification" else "regression"
 
 
 def one_of(value: str, choices: tuple[str, ...], option: str) -> None:
     """Refuse a value that is not among the choices."""
     if value not in choices:
         raise InputError(f"{option} must be one of {', '.join(choices)}, but it is {value!r}.")
+
+
+# Beyond these no design is meant, and squares and quadratures leave float64.
+LEAST, LARGEST = 1e-12, 1e12
+
+
+def require_reachable(*, most: float = LARGEST, **values: float | None) -> None:
+    """Refuse a number that is neither 0 nor from 1e-12 to ``most`` in size, by its option."""
+    for name, value in values.items():
+        if value is None or value == 0.0 or LEAST <= abs(value) <= most:
+            continue
+        option = f"--{name.replace('_', '-')}"
+        told = f"{value:g}" if isinstance(value, float) else f"a number of {len(str(value))} digits"
+        raise InputError(
+            f"{option} must be 0, or from {LEAST:g} to {most:g} in size, but it is {told}."
+        )
 
 
 def numbers(text: str | None, option: str) -> tuple[float, ...] | None:

@@ -80,12 +80,23 @@ def _duration(seconds: float) -> str:
 
 def say(text: str) -> None:
     """A line for people on stderr, where it never mixes with JSON."""
-    print(text, file=sys.stderr)
+    from leakscope.io.reasons import printable
+
+    print(printable(text), file=sys.stderr)
+
+
+def show(page: str) -> None:
+    """A page for people on stdout; names from a file cannot give orders to the terminal."""
+    from leakscope.io.reasons import printable
+
+    sys.stdout.write(printable(page, keep="\n"))
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Plain aligned columns: text as it is in the first column, numbers to the right."""
-    cells = [list(headings), *[list(row) for row in rows]]
+    from leakscope.io.reasons import printable
+
+    cells = [[printable(cell) for cell in row] for row in (headings, *rows)]
     widths = [max(len(row[c]) for row in cells) for c in range(len(headings))]
     lines = [
         "  ".join(
@@ -131,3 +142,25 @@ def stages(names: Sequence[str]) -> Iterator[Callable[[str], None]]:
             progress.update(task, description=name, completed=names.index(name))
 
         yield begin
+
+
+@contextmanager
+def steps(name: str) -> Iterator[Callable[[str], None]]:
+    """A line that says what is being done and for how long, where stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda words: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    progress = Progress(
+        SpinnerColumn(),
+        TextColumn(name),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with progress:
+        task = progress.add_task("", total=None)
+        yield lambda words: progress.update(task, description=words)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from leakscope import experiments
+from leakscope.cli.options import require_reachable
 from leakscope.errors import InputError
 from leakscope.experiments import Check
 from leakscope.io.plan_results import LassoPlanDocument, LinearPlanDocument
+from leakscope.io.reasons import reason
 
 LASSO_COEFFICIENTS = 1000
 
@@ -25,14 +29,33 @@ class Outcome:
     agreement: dict[str, Any] | None = None
 
 
+@contextmanager
+def taken_from_result() -> Iterator[None]:
+    """What a result's free-form parts hold, taken over; a sentence where it is not what it was.
+
+    A result's schema leaves its settings open, so that anyone may have put anything there.
+    """
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"the result's settings cannot be used: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else reason(error)
+        raise InputError(f"the result's settings cannot be used: {what}.") from error
+
+
 def by_matrices(document: LinearPlanDocument, draws: int, seed: int) -> Outcome:
     """Advantages and error of ``plan linear`` against whole matrices, drawn and solved."""
     from leakscope.defences import plan_linear
     from leakscope.linear import GaussianDesign, OutputNoise
 
     told = document.settings
-    design = GaussianDesign(**{k: told[k] for k in ("n", "p", "dim", "sigma", "ridge")})
-    noise = OutputNoise(**told["noise"]) if told["noise"]["sigma"] > 0.0 else None
+    with taken_from_result():
+        given = {k: told[k] for k in ("n", "p", "dim", "sigma", "ridge")}
+        require_reachable(**given)
+        design = GaussianDesign(**given)
+        require_reachable(noise=told["noise"]["sigma"], answers=told["noise"]["answers"])
+        noise = OutputNoise(**told["noise"]) if told["noise"]["sigma"] > 0.0 else None
     # Another key than the plan's own simulation, which would agree with itself.
     found = plan_linear(
         design,
@@ -68,8 +91,11 @@ def by_refits(document: LassoPlanDocument, datasets: int, seed: int) -> Outcome:
     if not document.stable:
         raise InputError("the plan is of an unstable setting, which has no law to verify.")
     told = {name: value for name, value in document.settings.items() if name != "seed"}
+    with taken_from_result():
+        require_reachable(**{k: v for k, v in told.items() if k != "mechanism"})
+        setting = LassoSetting(**told)
     found = simulate(
-        LassoSetting(**told),
+        setting,
         coefficients=LASSO_COEFFICIENTS,
         datasets=datasets,
         random_state=experiments.Cell("verify", {}).key(seed),

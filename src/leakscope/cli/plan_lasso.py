@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leakscope.cli.options import JsonPath, one_of
+from leakscope.cli.options import JsonPath, one_of, require_reachable
 from leakscope.cli.output import (
     STDOUT,
     emit_json,
@@ -113,6 +113,16 @@ def lasso(
     """
     one_of(mechanism, MECHANISMS, "--mechanism")
     one_of(divergence, DIVERGENCES, "--divergence")
+    require_reachable(
+        alpha=alpha,
+        rho=rho,
+        sigma_xi=sigma_xi,
+        lam=lam,
+        sigma_eta=sigma_eta,
+        signal_variance=signal_variance,
+        target_kl=target_kl,
+        target_error=target_error,
+    )
     if seed < 0:
         raise InputError(f"--seed must be zero or above, but it is {seed}.")
     require_writable(json_path)

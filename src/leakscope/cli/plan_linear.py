@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leakscope.cli.options import fractions, numbers, one_of
+from leakscope.cli.options import LARGEST, fractions, numbers, one_of, require_reachable
 from leakscope.cli.output import STDOUT, emit_json, number, require_writable, standard_error, table
 from leakscope.errors import InputError
 
@@ -23,6 +23,8 @@ EPILOG = "Example: leakscope plan linear --n 100 --p 400 --dim 3000 --sigma 1"
 
 METHODS = ("exact", "asymptotic", "simulated")
 ATTACKERS = ("label_known", "label_hidden")
+# A ridge above this leaves nothing of the fit within the digits of float64.
+MOST_RIDGE = 1e6
 KNOBS = {"p": "features", "ridge": "ridge", "noise": "noise", "answers": "answers"}
 
 
@@ -123,6 +125,19 @@ def linear(
     if seed < 0:
         raise InputError(f"--seed must be zero or above, but it is {seed}.")
     levels = fractions(fpr, "--fpr")
+    along_settings = numbers(settings, "--settings")
+    require_reachable(
+        n=n,
+        p=p,
+        dim=dim,
+        sigma=sigma,
+        output_noise=output_noise,
+        answers=answers,
+        target_advantage=target_advantage,
+    )
+    require_reachable(ridge=ridge, most=MOST_RIDGE)
+    for entry in along_settings or ():
+        require_reachable(settings=entry, most=MOST_RIDGE if curve == "ridge" else LARGEST)
     require_writable(json_path)
     from leakscope.linear import GaussianDesign, OutputNoise
 
@@ -144,7 +159,7 @@ def linear(
         targets = _targets(design, noise, target_advantage, attacker, method, seed)
     along = None
     if curve is not None:
-        along = _curve(design, noise, curve, numbers(settings, "--settings"), method, seed)
+        along = _curve(design, noise, curve, along_settings, method, seed)
     if json_path is not None:
         spent = time.perf_counter() - start
         emit_json(_document(answer, noise, targets, along, seed, spent), json_path)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from leakscope.cli.output import table
-from leakscope.errors import InputError
+from leakscope.cli.training_sets import read_training_set
 
 if TYPE_CHECKING:
     from leakscope.io.models import NetworkArrays
@@ -33,7 +33,7 @@ def points_document(
 
     begin = time.perf_counter()
     network = relu.TwoLayerNetwork(arrays.w, arrays.b, arrays.v)
-    training = None if data is None else _training_set(data, network.features)
+    training = None if data is None else read_training_set(data, network.features)
     recovery, residual = None, None
     if training is not None:
         residual = relu.kkt_residual(network, *training)
@@ -97,22 +97,6 @@ def points_document(
         verdict=_verdict(found, recovery),
         **values,
     )
-
-
-def _training_set(path: Path, features: int) -> tuple[Any, Any]:
-    from leakscope.io.tables import read_table
-
-    frame = read_table(path)
-    if frame.shape[1] != features + 1:
-        raise InputError(
-            f"{path} has {frame.shape[1]} columns, but a training set for this network has "
-            f"{features + 1}: its {features} inputs and the label."
-        )
-    for name in frame.columns:
-        if frame[name].dtype.kind not in "biuf":
-            raise InputError(f"{path}: the column {name} does not hold numbers.")
-    values = frame.to_numpy(dtype=float)
-    return values[:, :-1], values[:, -1]
 
 
 def _verdict(found: PointReconstruction, recovery: PointRecovery | None) -> str:

@@ -45,8 +45,11 @@ def searched(
     prepared = prepare(dataset, scaling=model.scaling)
     mean, scale = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
     if model.scaling == "standard":
-        scaler = StandardScaler().fit(raw)
-        mean, scale = scaler.mean_, scaler.scale_
+        # Indicators of a category are not scaled, here as in ``prepare``.
+        scaled = np.setdiff1d(np.arange(raw.shape[1]), dataset.indicators)
+        if scaled.size:
+            scaler = StandardScaler().fit(raw[:, scaled])
+            mean[scaled], scale[scaled] = scaler.mean_, scaler.scale_
     box = None
     if settings.box is not None:
         box = ((settings.box[0] - mean) / scale, (settings.box[1] - mean) / scale)
@@ -161,7 +164,7 @@ def _pictures(
     settings: QuerySettings,
 ) -> dict[str, bytes]:
     """PNG files by name: the records, the queries, and each query minus its nearest record."""
-    shape = picture_shape(dataset.features.shape[1])
+    shape = dataset.picture or picture_shape(dataset.features.shape[1])
     if shape is None:
         return {}
     low, high = float(dataset.features.min()), float(dataset.features.max())

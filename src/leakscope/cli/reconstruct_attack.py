@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 import time
 from collections.abc import Callable
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from leakscope.cli.options import JsonPath, one_of
-from leakscope.cli.output import STDOUT, emit_json, require_writable, table
+from leakscope.cli.output import STDOUT, emit_json, require_writable, show, table
 from leakscope.cli.points_attack import points_document, points_page
+from leakscope.cli.training_sets import read_training_set
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ def reconstruct(
     require_writable(json_path)
     begin = time.perf_counter()
     arrays = read_network(model)
+    if not (arrays.v[:, None] * arrays.w).any():
+        raise InputError(f"{model}: the network's answer is the same everywhere.")
     several = arrays.w.shape[1] > 1
     _require_options(several, form, black_box, tolerance, points)
     if several:
@@ -136,22 +138,12 @@ def _show(
     if json_path is not None:
         emit_json(document, json_path)
     if json_path != STDOUT:
-        sys.stdout.write(page(document) + "\n")
+        show(page(document) + "\n")
 
 
 def _training_set(path: Path) -> tuple[Any, Any]:
-    from leakscope.io.tables import read_table
-
-    frame = read_table(path)
-    if frame.shape[1] != 2:
-        raise InputError(
-            f"{path} must have two columns, x and the label, but it has {frame.shape[1]}."
-        )
-    for name in frame.columns:
-        if frame[name].dtype.kind not in "biuf":
-            raise InputError(f"{path}: the column {name} does not hold numbers.")
-    x, y = (frame.iloc[:, column].to_numpy(dtype=float) for column in (0, 1))
-    return x, y
+    x, y = read_training_set(path, 1)
+    return x[:, 0], y
 
 
 def _found(

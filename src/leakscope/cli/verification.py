@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from leakscope import __version__, experiments
-from leakscope.cli.audit_checks import Retraining, by_draws, by_draws_at_record, by_retraining
+from leakscope.cli.audit_checks import (
+    Retraining,
+    by_draws,
+    by_draws_at_record,
+    by_draws_of_groups,
+    by_retraining,
+    require_same_records,
+    settings_of,
+)
 from leakscope.cli.output import table
 from leakscope.cli.plan_checks import Outcome, by_matrices, by_refits
 from leakscope.errors import InputError
@@ -39,9 +47,15 @@ def verified(
     if isinstance(document, QueryDocument) and retraining is None:
         outcome = by_draws_at_record(document, _data(document, data), draws or 20_000, seed)
     elif isinstance(document, AuditDocument):
-        if document.unit != "record":
-            raise InputError("verify checks audits of records, and this one is of groups.")
         prepared = _data(document, data)
+        if document.unit == "group":
+            if retraining is not None:
+                raise InputError(
+                    "--train and --network check audits of records, and this one is of groups, "
+                    "which are checked by draws."
+                )
+            outcome = by_draws_of_groups(document, prepared, records, draws or 4000, seed)
+            return _document(document, outcome, time.perf_counter() - start, seed)
         rows = _chosen(document, prepared, records, seed)
         if retraining is None:
             outcome = by_draws(document, prepared, rows, draws or 4000, seed)
@@ -66,11 +80,12 @@ def _data(document: AuditDocument | QueryDocument, data: Path | None) -> Dataset
     if entry is None:
         raise InputError("the audit was of arrays in memory, and its result has no data to read.")
     source = Source(**entry.model_dump())
-    return prepare(read_again(source, data), scaling=document.settings["scaling"])
+    return prepare(read_again(source, data), scaling=settings_of(document).scaling)
 
 
 def _chosen(document: AuditDocument, prepared: Dataset, count: int, seed: int) -> list[int]:
     """Rows of records, one from each stratum of predicted leakage."""
+    require_same_records(document, prepared)
     place = {name: row for row, name in enumerate(prepared.record_ids)}
     kl = np.zeros(len(place))
     for record in document.records:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from leakscope.cli.options import JsonPath, RunDirectory
-from leakscope.cli.output import STDOUT, cells_bar, emit_json, require_writable
+from leakscope.cli.output import STDOUT, cells_bar, emit_json, require_writable, show
 from leakscope.errors import InputError
 
 SUMMARY = "A result against simulation or retraining, law by law."
@@ -121,7 +120,7 @@ def verify(
     if json_path is not None:
         emit_json(found, json_path)
     if json_path != STDOUT:
-        sys.stdout.write(verification.page(found) + "\n")
+        show(verification.page(found) + "\n")
     if found.differs:
         raise typer.Exit(DIFFERS)
 

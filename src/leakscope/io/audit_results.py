@@ -31,6 +31,8 @@ class AuditRecord(BaseModel):
     trusted: bool
     rank_low: int | None = None
     rank_high: int | None = None
+    kernel_rank_low: int | None = None
+    kernel_rank_high: int | None = None
 
 
 class SensitivityEntry(BaseModel):
@@ -41,6 +43,64 @@ class SensitivityEntry(BaseModel):
     noise_variances: list[float]
     median_kl: list[Number]
     refused: list[float]
+
+
+class KernelEntry(BaseModel):
+    """The same data under one kernel, beside the kernel in use; see docs/commands.md."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    kernel: dict[str, Any]
+    rank_correlation: Number
+    top_ten_kept: int
+    top_hundredth_kept: int
+    rank_of_first: int
+    largest_advantage: Number
+    median_advantage: Number
+    prediction_error: Number
+
+
+class KernelSensitivityEntry(BaseModel):
+    """The kernel in use beside others; the sizes of the top ten and of the top hundredth."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    in_use: KernelEntry
+    others: list[KernelEntry]
+    top_ten: int
+    top_hundredth: int
+    refused: list[str]
+
+
+class NoiseOfDataEntry(BaseModel):
+    """The noise variance that the data would choose, and what the audit finds there."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    noise_variance: float
+    criterion: str
+    records: int
+    at_bound: bool
+    largest_advantage: Number
+    median_advantage: Number
+    top_ten_kept: int
+    prediction_error: Number
+
+
+class ChoicesEntry(BaseModel):
+    """Why this kernel and this noise, and what other choices would have given.
+
+    ``not_compared`` says why others were not tried, where they were not.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kernel_reason: str
+    noise_reason: str
+    not_compared: str | None = None
+    noise_of_data: NoiseOfDataEntry | None = None
+    kernels: KernelSensitivityEntry | None = None
 
 
 class SubgroupEntry(BaseModel):
@@ -54,6 +114,17 @@ class SubgroupEntry(BaseModel):
     largest_advantage: Number
     share_exposed: Number
     small: bool
+
+
+class DisagreementEntry(BaseModel):
+    """A record whose label the others contradict, by standard deviations; its rank is by KL."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    record_id: int | str
+    disagreement: Number
+    rank: int
+    advantage: Number
 
 
 class ExplanationEntry(BaseModel):
@@ -104,3 +175,5 @@ class AuditDocument(ResultDocument):
     by: str | None = None
     subgroups: list[SubgroupEntry] = Field(default_factory=list)
     explanations: list[ExplanationEntry] = Field(default_factory=list)
+    choices: ChoicesEntry | None = None
+    disagreeing: list[DisagreementEntry] = Field(default_factory=list)

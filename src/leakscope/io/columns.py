@@ -6,6 +6,7 @@ a sentence that names the column, the row (counted from 0 in the file) and what 
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -65,14 +66,15 @@ def column_name(columns: Sequence[str], wanted: str, role: str, where: str) -> s
         return columns[int(wanted)]
     except (ValueError, IndexError):
         raise InputError(
-            f"{where} has no column {wanted!r} for the {role}; the columns are {listed(columns)}."
+            f"{where} has no column {shown(wanted)} for the {role}; the columns are "
+            f"{listed(columns)}."
         ) from None
 
 
 def listed(columns: Sequence[str], most: int = 12) -> str:
-    """Names with commas between; the first few of many."""
-    shown = ", ".join(columns[:most])
-    return shown if len(columns) <= most else f"{shown} and {len(columns) - most} more"
+    """Names with commas between, long ones cut; the first few of many."""
+    names = ", ".join(n if len(n) <= 60 else f"{n[:60]}…" for n in columns[:most])
+    return names if len(columns) <= most else f"{names} and {len(columns) - most} more"
 
 
 def kind_of(column: pd.Series[Any], name: str, where: str) -> Kind:
@@ -85,7 +87,7 @@ def kind_of(column: pd.Series[Any], name: str, where: str) -> Kind:
         return _category(column, name, where)
     if pd.api.types.is_bool_dtype(column):
         return "boolean"
-    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+    if _is_dates(column):
         raise InputError(
             f"{where}: column {name!r} holds dates or times; turn them into numbers, such as days "
             "since a date, or leave the column out with --ignore."
@@ -93,10 +95,27 @@ def kind_of(column: pd.Series[Any], name: str, where: str) -> Kind:
     if pd.api.types.is_numeric_dtype(column):
         return "number"
     present = column.dropna()
+    if any(isinstance(value, (list, tuple, dict, set, np.ndarray)) for value in present):
+        raise InputError(
+            f"{where}: column {name!r} holds lists or tables; give each of their values a column "
+            "of its own, or leave the column out with --ignore."
+        )
     if all(isinstance(value, (bool, np.bool_)) for value in present):
         return "boolean"
     share = float(np.mean(~np.isnan(_parsed(present))))
     return "number" if share >= NUMBERS_FROM else _category(column, name, where)
+
+
+def _is_dates(column: pd.Series[Any]) -> bool:
+    """Dates, times or durations, by their type or, in a column of objects, one by one."""
+    types = pd.api.types
+    if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
+        return True
+    if not types.is_object_dtype(column):
+        return False
+    present = column.dropna()
+    kinds = (datetime.date, datetime.time, datetime.timedelta)
+    return len(present) > 0 and all(isinstance(value, kinds) for value in present)
 
 
 def _category(column: pd.Series[Any], name: str, where: str) -> Kind:
@@ -126,6 +145,11 @@ def numbers(column: pd.Series[Any], name: str, where: str) -> NDArray[np.float64
     """A column as float64, NaN where it is empty; a sentence for the first that is no number."""
     if np.iscomplexobj(column.to_numpy()):
         raise InputError(f"{where}: column {name!r} holds complex numbers.")
+    if _is_dates(column):
+        raise InputError(
+            f"{where}: column {name!r} holds dates or times; turn them into numbers, such as days "
+            "since a date."
+        )
     found = _parsed(column)
     bad = ~np.isfinite(found) & ~column.isna().to_numpy()
     if bad.any():

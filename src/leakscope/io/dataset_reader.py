@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +24,11 @@ from leakscope.io.datasets import (
     require_distinct_ids,
     subgroups,
 )
+from leakscope.io.hugging_face import is_hugging_face, open_hugging_face, read_columns
 from leakscope.io.image_folder import read_image_folder
 from leakscope.io.preparation import Missing, encode
-from leakscope.io.tables import UNNAMED_ID, UNNAMED_TARGET, read_table, table_from_frame
+from leakscope.io.regular_files import is_folder
+from leakscope.io.tables import PICTURE, UNNAMED_ID, UNNAMED_TARGET, read_table, table_from_frame
 
 
 def read_dataset(
@@ -32,11 +36,12 @@ def read_dataset(
     *,
     target: str | None = None,
     id_column: str | None = None,
-    task: Task = "regression",
+    task: Task | None = None,
     missing: Missing = "error",
     ignore: Sequence[str] = (),
     group_column: str | None = None,
     by: str | None = None,
+    split: str | None = None,
 ) -> Dataset:
     """Read a file; every column that is not the target, the id or the group is a feature.
 
@@ -46,15 +51,17 @@ def read_dataset(
     Parameters
     ----------
     path
-        CSV, TSV, Parquet, Arrow, .npy or .npz; its suffix says what it is.  A folder of pictures
-        is read by :func:`read_image_folder`.
+        CSV, TSV, Parquet, Arrow, .npy or .npz; its suffix says what it is.  A folder is a
+        Hugging Face dataset on disk (``save_to_disk``), or pictures for
+        :func:`read_image_folder`.
     target
         The target column's name, or its position (``0`` is the first, ``-1`` the last).  An
         .npz archive that holds ``y`` needs none.
     id_column
         The column with each record's own id.  Row numbers, from 0, where it is left out.
     task
-        ``classification`` takes the target's values as class names.
+        ``classification`` takes the target's values as class names.  Where left out it is
+        regression, but classification for a Hugging Face ``ClassLabel``.
     missing
         ``error`` refuses an empty value; ``drop`` leaves out the records that have one (the
         others keep their ids); ``impute`` fills in a feature's median or most frequent value,
@@ -65,6 +72,8 @@ def read_dataset(
         The column with the unit that leaves as a whole, such as the person; never a feature.
     by
         The column of subgroups; it is a feature as well, unless it is ignored.
+    split
+        Which split of a Hugging Face dataset; needed where it has several.
 
     Raises
     ------
@@ -83,7 +92,23 @@ def read_dataset(
     (('ann', 'bob'), ('age', 'height'), [65.0, 80.0])
     """
     path = Path(path)
-    if path.is_dir():
+    source = Source(
+        file=os.path.realpath(path),
+        example=None,
+        target=target,
+        id_column=id_column,
+        task=task or "regression",
+        digest="",
+        group_column=group_column,
+        ignore=tuple(ignore),
+        missing=missing,
+        split=split,
+    )
+    if is_folder(path) and is_hugging_face(path):
+        return _from_hugging_face(path, source, task, by)
+    if split is not None:
+        raise InputError(f"{path} is no Hugging Face dataset and has no splits; leave --split out.")
+    if is_folder(path):
         if target is not None or id_column or ignore or group_column or by or missing != "error":
             raise InputError(
                 f"{path} is a folder; the options of a table's columns belong to a file, and a "
@@ -107,19 +132,41 @@ def read_dataset(
         where=str(path),
         name=path.stem,
         read_from=path.name,
-        task=task,
+        task=source.task,
         missing=missing,
-        source=Source(
-            file=str(path.resolve()),
-            example=None,
-            target=target,
-            id_column=id_column,
-            task=task,
-            digest="",
-            group_column=group_column,
-            ignore=tuple(ignore),
-            missing=missing,
-        ),
+        source=source,
+        picture=table.attrs.get(PICTURE),
+    )
+
+
+def _from_hugging_face(path: Path, source: Source, task: Task | None, by: str | None) -> Dataset:
+    """One split of a folder that ``save_to_disk`` wrote."""
+    folder = open_hugging_face(path, source.split)
+    columns, where = folder.columns, folder.where
+    roles = _roles(
+        columns,
+        where,
+        _required(source.target, columns, where),
+        source.id_column,
+        source.group_column,
+        by,
+        source.ignore,
+    )
+    task = task or ("classification" if folder.is_class(roles.target) else "regression")
+    # Subgroups and groups may be ignored as features and are read all the same.
+    unread = frozenset(roles.ignored) - {roles.by, roles.group, roles.id}
+    read = read_columns(folder, unread)
+    return _dataset(
+        read.frame,
+        roles,
+        where=where,
+        name=folder.name,
+        read_from=folder.name,
+        task=task,
+        missing=source.missing,
+        source=replace(source, task=task, split=folder.split),
+        picture=read.picture,
+        steps=read.steps,
     )
 
 
@@ -209,9 +256,11 @@ def _dataset(
     missing: Missing,
     source: Source | None,
     index: pd.Index[Any] | None = None,
+    picture: tuple[int, ...] | None = None,
+    steps: Sequence[str] = (),
 ) -> Dataset:
     names = roles.features([str(column) for column in table.columns])
-    steps = [f"read {len(table)} records of {len(names)} features from {read_from}"]
+    steps = [f"read {len(table)} records of {len(names)} features from {read_from}", *steps]
     if roles.ignored:
         steps.append(f"ignored: {listed(roles.ignored)}")
     if missing == "drop":
@@ -253,6 +302,7 @@ def _dataset(
         group_name=roles.group,
         by=None if roles.by is None else subgroups(table[roles.by]),
         by_name=roles.by,
+        picture=picture if picture and math.prod(picture) == encoded.features.shape[1] else None,
     )
 
 
@@ -274,42 +324,6 @@ def _without_empty(
     )
 
 
-def read_again(source: Source, file: str | Path | None = None) -> Dataset:
-    """The dataset that a source names, from another file where one is given; the same, or refused.
-
-    Examples
-    --------
-    >>> from leakscope import io
-    >>> wine = io.read_example("wine")
-    >>> io.read_again(wine.source).name
-    'wine'
-    """
-    if source.example is not None and file is None:
-        from leakscope.io.examples import read_example
-
-        found = read_example(source.example)
-    else:
-        place = file or source.file
-        if place is None:
-            raise InputError("the result does not say where its data are; name the file.")
-        found = read_dataset(
-            place,
-            target=source.target,
-            id_column=source.id_column,
-            task=source.task,
-            missing=source.missing,
-            ignore=source.ignore,
-            group_column=source.group_column,
-        )
-    assert found.source is not None
-    if found.source.digest != source.digest:
-        raise InputError(
-            f"{file or source.file or source.example} does not hold the data that the result is "
-            "about; they have changed since."
-        )
-    return found
-
-
 def _required(target: str | None, columns: list[str], where: str) -> str:
     if target is None:
         raise InputError(
@@ -327,7 +341,7 @@ def _target(column: pd.Series[Any], name: str, task: Task, where: str) -> NDArra
     try:
         return numbers(column, name, where)
     except InputError as error:
-        if not is_text:
+        if not is_text or ", which" not in str(error):
             raise
         raise InputError(
             f"{str(error).split(', which')[0]}, which is not a number; for a target of "

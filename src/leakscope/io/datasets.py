@@ -30,7 +30,7 @@ class Source:
     ----------
     file, example
         The file's absolute path, or the example's name.
-    target, id_column, task, group_column, ignore, missing
+    target, id_column, task, group_column, ignore, missing, split
         As they were given.
     digest
         SHA-256 of the features and the target as read: the same data, or not.
@@ -51,6 +51,7 @@ class Source:
     group_column: str | None = None
     ignore: tuple[str, ...] = ()
     missing: Missing = "error"
+    split: str | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,9 @@ class Dataset:
         Each record's group, such as the person, where the group is the unit; and its column.
     by, by_name
         Each record's subgroup, where exposure is summed up by one; and its column.
+    picture
+        Height, width and, in colour, 3, where records are known to be pictures, row by row and
+        channels last; None where nothing says so.
 
     Examples
     --------
@@ -104,6 +108,7 @@ class Dataset:
     group_name: str | None = None
     by: tuple[str, ...] | None = None
     by_name: str | None = None
+    picture: tuple[int, ...] | None = None
 
 
 def subgroups(column: pd.Series[Any]) -> tuple[str, ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from leakscope.errors import InputError
+from leakscope.io.regular_files import require_file
 from leakscope.io.results import Number
 from leakscope.io.settings import first_problem
 
@@ -45,6 +46,8 @@ class ExposedPicture(Picture):
 class Gallery(BaseModel):
     """The pictures of a run, most exposed record first; ``gallery.json`` in its directory.
 
+    ``disagreeing`` has those whose label the other records contradict most, the worst first.
+
     Examples
     --------
     >>> from leakscope.io.gallery import Gallery
@@ -55,10 +58,12 @@ class Gallery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     pictures: list[ExposedPicture]
+    disagreeing: list[ExposedPicture] = Field(default_factory=list)
 
     def files(self) -> list[str]:
         """The names of all picture files, each once."""
-        named = [p.file for shown in self.pictures for p in (shown, *shown.neighbours)]
+        every = (*self.pictures, *self.disagreeing)
+        named = [p.file for shown in every for p in (shown, *shown.neighbours)]
         return list(dict.fromkeys(named))
 
 
@@ -67,8 +72,11 @@ def read_gallery(directory: Path) -> tuple[Gallery, dict[str, bytes]]:
     path = directory / GALLERY_FILE
     if not path.exists():
         return Gallery(pictures=[]), {}
+    require_file(path)
     try:
         gallery = Gallery.model_validate_json(path.read_bytes())
+        for name in gallery.files():
+            require_file(directory / name)
         contents = {name: (directory / name).read_bytes() for name in gallery.files()}
     except ValidationError as error:
         raise InputError(f"{path} is not a gallery: {first_problem(error)}.") from error

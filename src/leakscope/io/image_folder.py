@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakscope.errors import InputError
 from leakscope.io.datasets import Dataset, Source, digest
+from leakscope.io.decoded_pictures import EncodedPicture, decode_pictures
+from leakscope.io.regular_files import require_text_name
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
-
-# Modes of Pillow that are a picture of 8-bit grey or colour; a palette and transparency go.
-GREY_MODES = ("1", "L", "LA")
-COLOUR_MODES = ("P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
-
-# A picture that claims more pixels than this is not opened.
-MOST_PIXELS = 10_000_000
 
 
 def read_image_folder(path: str | Path) -> Dataset:
@@ -57,10 +50,11 @@ def read_image_folder(path: str | Path) -> Dataset:
             f"{folder} is a folder without pictures; it must hold one subfolder a class, with "
             f"files that end in {', '.join(SUFFIXES)}."
         )
-    first_size, colour = _checked(folder, files)
-    features = np.stack([_pixels(file, colour) for file in files])
+    for file in files:
+        require_text_name(file)
+    found = decode_pictures([EncodedPicture(str(file), file) for file in files], str(folder))
+    features = found.pixels
     target = np.array([file.parent.name for file in files])
-    width, height = first_size
     return Dataset(
         name=folder.resolve().name,
         features=features,
@@ -70,8 +64,8 @@ def read_image_folder(path: str | Path) -> Dataset:
         target_name="class",
         task="classification",
         steps=(
-            f"read {len(files)} pictures of {width} x {height} pixels, "
-            f"{'red, green and blue' if colour else 'grey'}, from {folder.resolve().name} (Pillow)",
+            f"read {len(files)} pictures of {found.in_words()}, from {folder.resolve().name} "
+            "(Pillow)",
             "target: the subfolder's name",
             "record_id: the picture's path in the folder",
         ),
@@ -83,6 +77,7 @@ def read_image_folder(path: str | Path) -> Dataset:
             task="classification",
             digest=digest(features, target),
         ),
+        picture=found.shape,
     )
 
 
@@ -91,51 +86,3 @@ def _pictures(folder: Path) -> Iterator[Path]:
         yield from sorted(
             file for file in place.iterdir() if file.is_file() and file.suffix.lower() in SUFFIXES
         )
-
-
-def _checked(folder: Path, files: list[Path]) -> tuple[tuple[int, int], bool]:
-    """The size that all pictures have, and whether any has colour, from their headers alone."""
-    size: tuple[int, int] | None = None
-    colour = False
-    for file in files:
-        with _opened(file) as picture:
-            if picture.mode not in (*GREY_MODES, *COLOUR_MODES):
-                raise InputError(f"{file} is not a picture of 8-bit grey or colour.")
-            if picture.width * picture.height > MOST_PIXELS:
-                raise InputError(
-                    f"{file} has {picture.width} x {picture.height} pixels, more than "
-                    f"{MOST_PIXELS}; make the pictures smaller."
-                )
-            if size is not None and picture.size != size:
-                raise InputError(
-                    f"{file} has {picture.width} x {picture.height} pixels, but "
-                    f"{files[0].relative_to(folder)} has {size[0]} x {size[1]}; all pictures must "
-                    "have one size."
-                )
-            size = picture.size
-            colour = colour or picture.mode in COLOUR_MODES
-    assert size is not None
-    return size, colour
-
-
-def _pixels(file: Path, colour: bool) -> NDArray[np.float64]:
-    with _opened(file) as picture:
-        try:
-            pixels = np.asarray(picture.convert("RGB" if colour else "L"), dtype=np.float64)
-        except (OSError, ValueError, SyntaxError) as error:
-            raise InputError(f"{file} cannot be read as a picture ({error}).") from error
-    return pixels.ravel()
-
-
-def _opened(file: Path) -> Any:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise InputError(
-            "pictures need the package Pillow: pip install 'leakscope[images]'."
-        ) from None
-    try:
-        return Image.open(file, formats=("PNG", "JPEG"))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{file} cannot be read as a picture ({told}).") from error

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope.errors import InputError
+from leakscope.io.arrays import read_arrays
+from leakscope.io.json_files import read_json
 from leakscope.io.onnx_models import read_onnx
+from leakscope.io.reasons import reason
+from leakscope.io.regular_files import require_file
 
 FloatArray = NDArray[np.float64]
 
@@ -71,14 +73,8 @@ def read_network(path: str | Path) -> NetworkArrays:
             f"{path}: networks are read from {', '.join(READERS)} files, not from those that end "
             f"in {suffix or 'nothing'}."
         )
-    if not path.exists():
-        raise InputError(f"There is no file {path}.")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; a file is needed.")
-    try:
-        found = reader(path)
-    except PermissionError as error:
-        raise InputError(f"{path} may not be read: permission denied.") from error
+    require_file(path)
+    found = reader(path)
     for name, array in (("w", found.w), ("b", found.b), ("v", found.v)):
         bad = ~np.isfinite(array)
         if bad.any():
@@ -90,46 +86,33 @@ def read_network(path: str | Path) -> NetworkArrays:
 
 
 def _read_npz(path: Path) -> NetworkArrays:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (
-        ValueError,
-        EOFError,
-        OSError,
-        zipfile.BadZipFile,
-        SyntaxError,
-        AttributeError,
-    ) as error:
-        raise InputError(f"{path} is not an .npz file of numbers ({_line(error)}).") from error
-    return _from_names(path, arrays)
+    return _from_names(path, read_arrays(path))
 
 
 def _read_json(path: Path) -> NetworkArrays:
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is not a JSON object of arrays of numbers: it holds no object.")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(content, dict):
-            raise ValueError("it holds no object")
         arrays = {str(name): np.asarray(value) for name, value in content.items()}
-    except ValueError as error:
+    except (ValueError, OverflowError, RecursionError) as error:
         raise InputError(
-            f"{path} is not a JSON object of arrays of numbers ({_line(error)})."
+            f"{path} is not a JSON object of arrays of numbers ({reason(error)})."
         ) from error
     return _from_names(path, arrays)
 
 
 def _read_safetensors(path: Path) -> NetworkArrays:
     try:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
+        import safetensors.numpy
     except ImportError:
         raise InputError(
             "A .safetensors file needs the package safetensors; install leakscope[models]."
         ) from None
     try:
-        arrays = load_file(path)
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is not a safetensors file ({_line(error)}).") from error
+        arrays = safetensors.numpy.load_file(path)
+    except Exception as error:
+        raise InputError(f"{path} is not a safetensors file ({reason(error)}).") from error
     return _from_names(path, arrays)
 
 
@@ -140,13 +123,11 @@ def _read_state_dict(path: Path) -> NetworkArrays:
         raise InputError(
             "A torch state_dict needs the package torch; install leakscope[torch]."
         ) from None
-    import pickle
-
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, OSError, KeyError) as error:
+    except Exception as error:  # whatever torch's reader of pickles and zips stumbles over
         raise InputError(
-            f"{path} is not a torch state_dict of plain tensors ({_line(error)})."
+            f"{path} is not a torch state_dict of plain tensors ({reason(error)})."
         ) from error
     if not isinstance(state, Mapping):
         raise InputError(f"{path} holds a {type(state).__name__}, not a state_dict.")
@@ -246,10 +227,3 @@ def _natural(name: str) -> list[tuple[int, int | str]]:
     """net.10 after net.2."""
     parts = re.split(r"(\d+)", name)
     return [(0, int(part)) if part.isdigit() else (1, part) for part in parts]
-
-
-def _line(error: BaseException) -> str:
-    if "pickle" in str(error):
-        # NumPy suggests to load it unsafely; nobody should.
-        return "it holds something else; pickled objects are refused"
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:120]

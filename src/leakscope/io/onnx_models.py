@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope.errors import InputError
+from leakscope.io.reasons import reason
 
 FloatArray = NDArray[np.float64]
 
@@ -46,7 +47,6 @@ def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArra
     """w (k x d), b (k), v (outputs x k) and the output bias of a Gemm, Relu, Gemm graph."""
     try:
         import onnx
-        from google.protobuf.message import DecodeError
         from onnx import numpy_helper
     except ImportError:
         raise InputError(
@@ -62,9 +62,8 @@ def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArra
             constants[tensor.name] = _numbers(numpy_helper.to_array(tensor))
     except InputError:
         raise
-    except (DecodeError, ValueError, OSError, TypeError) as error:
-        text = (str(error).strip().splitlines() or ["unreadable"])[0][:120]
-        raise InputError(f"{path} is not an ONNX file ({text}).") from error
+    except Exception as error:  # protobuf's, NumPy's and onnx's own
+        raise InputError(f"{path} is not an ONNX file ({reason(error)}).") from error
     inputs = [value.name for value in graph.input if value.name not in constants]
     if not graph.node or len(inputs) != 1 or len(graph.output) != 1:
         raise InputError(

@@ -143,7 +143,9 @@ def prepare(dataset: Dataset, *, scaling: Scaling = "standard") -> Dataset:
     scaled = np.setdiff1d(np.arange(features.shape[1]), dataset.indicators)
     if scaling == "standard" and scaled.size:
         features = np.array(features, dtype=np.float64)
-        features[:, scaled] = StandardScaler().fit_transform(features[:, scaled])
+        with np.errstate(over="ignore", invalid="ignore"):
+            features[:, scaled] = StandardScaler().fit_transform(features[:, scaled])
+        _require_scaled(features, dataset.features, dataset.feature_names)
         which = "features" if scaled.size == features.shape[1] else "numeric features"
         steps.append(
             f"{which} standardised to mean 0 and variance 1 over all records "
@@ -155,7 +157,10 @@ def prepare(dataset: Dataset, *, scaling: Scaling = "standard") -> Dataset:
         steps.append(step)
     elif scaling == "standard":
         scaler = StandardScaler()
-        target = scaler.fit_transform(dataset.target.reshape(-1, 1))[:, 0]
+        column = dataset.target.reshape(-1, 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            target = scaler.fit_transform(column)[:, 0]
+        _require_scaled(target[:, None], column, (dataset.target_name,))
         steps.append(
             f"target standardised: minus {scaler.mean_[0]:.6g}, divided by {scaler.scale_[0]:.6g}"
         )
@@ -167,6 +172,19 @@ def prepare(dataset: Dataset, *, scaling: Scaling = "standard") -> Dataset:
         target=np.asarray(target, dtype=np.float64),
         steps=tuple(steps),
     )
+
+
+def _require_scaled(
+    scaled: NDArray[np.float64], raw: NDArray[np.float64], names: Sequence[str]
+) -> None:
+    """Refuse numbers so large that their variance is none in float64."""
+    bad = ~np.isfinite(scaled).all(axis=0)
+    if bad.any():
+        place = int(np.argmax(bad))
+        raise InputError(
+            f"column {names[place]!r} holds numbers as large as {np.abs(raw[:, place]).max():.3g}, "
+            "too large for their variance in float64; divide the column by a power of ten."
+        )
 
 
 def _coded(labels: NDArray[Any], name: str) -> tuple[NDArray[np.float64], str]:
@@ -186,7 +204,8 @@ def _coded(labels: NDArray[Any], name: str) -> tuple[NDArray[np.float64], str]:
         return codes - 0.5, f"target coded as one output, -1/2 and +1/2: {told}"
     if count == len(labels):
         raise InputError(
-            f"Every record has its own class in the target {name!r}; is it a quantity, or the id?"
+            f"Every record has its own class in the target {name!r}, as if it were a quantity or "
+            "the id; name another target, or leave out --task classification."
         )
     one_hot = np.eye(count)[codes] - 1.0 / count
     return one_hot, f"target coded as {count} outputs, one-hot minus 1/{count}: {told}"

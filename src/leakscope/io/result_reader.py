@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from leakscope.errors import InputError
+from leakscope.io.advice_results import AdviceDocument
 from leakscope.io.attack_results import QueryDocument
 from leakscope.io.audit_results import AuditDocument
+from leakscope.io.compare_results import CompareDocument
+from leakscope.io.json_files import read_json
 from leakscope.io.measure_results import MeasureDocument
 from leakscope.io.membership_results import MembershipDocument
 from leakscope.io.plan_results import LassoPlanDocument, LinearPlanDocument
 from leakscope.io.reconstruction_results import ReconstructDocument
+from leakscope.io.reproduction_results import ReproductionDocument
 from leakscope.io.results import SCHEMA_VERSION, ResultDocument
 from leakscope.io.settings import first_problem
 from leakscope.io.verify_results import VerifyDocument
 
 KINDS: dict[str, type[ResultDocument]] = {
     "audit": AuditDocument,
+    "compare": CompareDocument,
     "measure": MeasureDocument,
     "attack_query": QueryDocument,
     "attack_reconstruct": ReconstructDocument,
     "attack_membership": MembershipDocument,
     "plan_linear": LinearPlanDocument,
     "plan_lasso": LassoPlanDocument,
+    "reproduction": ReproductionDocument,
     "verify": VerifyDocument,
+    "advice": AdviceDocument,
 }
+
+# In digits; a longer one is no version.
+LONGEST_VERSION = 9
 
 
 def read_result(path: str | Path) -> ResultDocument:
@@ -52,17 +61,10 @@ def read_result(path: str | Path) -> ResultDocument:
 one reads up to 1): update leakscope to read it.
     """
     path = Path(path)
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"There is no file {path}.") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON ({error}).") from error
+    content = read_json(path)
     version = str(content.get("schema_version", "")) if isinstance(content, dict) else ""
     kind = KINDS.get(str(content.get("kind"))) if isinstance(content, dict) else None
-    if not version.isdigit():
+    if not (version.isdecimal() and len(version) <= LONGEST_VERSION):
         raise InputError(f"{path} is not a leakscope result: it has no schema_version.")
     if int(version) > int(SCHEMA_VERSION):
         raise InputError(

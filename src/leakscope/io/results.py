@@ -69,11 +69,12 @@ class SourceEntry(BaseModel):
     example: str | None
     target: str | None
     id_column: str | None
-    task: str
+    task: Literal["regression", "classification"]
     digest: str
     group_column: str | None = None
     ignore: tuple[str, ...] = ()
     missing: Literal["error", "drop", "impute"] = "error"
+    split: str | None = None
 
 
 class DatasetEntry(BaseModel):
@@ -154,6 +155,21 @@ def write_private(path: Path, text: str) -> None:
             raise
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+def write_whole(path: Path, content: bytes) -> Path:
+    """Write bytes to a file, whole or not at all; the path."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        try:
+            partial.write_bytes(content)
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
+    return path
 
 
 def _without_non_finite(value: Any) -> Any:

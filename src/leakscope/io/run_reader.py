@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from leakscope.errors import InputError
+from leakscope.io.arrays import read_arrays
 from leakscope.io.gallery import Gallery, read_gallery
+from leakscope.io.json_files import read_json
+from leakscope.io.regular_files import is_folder, is_there
 from leakscope.io.result_reader import read_result
 from leakscope.io.results import ResultDocument
 from leakscope.io.verify_results import VerifyDocument
@@ -65,16 +65,7 @@ class Run:
         path = self.directory / "arrays.npz"
         if not path.exists():
             return {}
-        try:
-            with zipfile.ZipFile(path) as archive:
-                sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
-            for name in names:
-                if sizes.get(f"{name}.npy", 0) > LARGEST_ARRAY_BYTES:
-                    raise InputError(f"{path}: {name} is far larger than leakscope writes it.")
-            with np.load(path, allow_pickle=False) as held:
-                return {name: held[name] for name in names if name in held.files}
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path} cannot be read as arrays ({error}).") from error
+        return dict(read_arrays(path, names, most=LARGEST_ARRAY_BYTES))
 
 
 def read_run(directory: str | Path) -> Run:
@@ -94,11 +85,11 @@ def read_run(directory: str | Path) -> Run:
     leakscope.errors.InputError: There is no run directory no-such-run.
     """
     directory = Path(directory)
-    if not directory.exists():
+    if not is_there(directory):
         raise InputError(f"There is no run directory {directory}.")
-    if not directory.is_dir():
+    if not is_folder(directory):
         raise InputError(f"{directory} is a file; name the run directory that holds it.")
-    if not (directory / "result.json").exists():
+    if not is_there(directory / "result.json"):
         raise InputError(f"{directory} is not a run directory: it holds no result.json.")
     document = read_result(directory / "result.json")
     gallery, pictures = read_gallery(directory)
@@ -113,14 +104,9 @@ def read_run(directory: str | Path) -> Run:
 
 
 def _versions(path: Path) -> dict[str, str]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not is_there(path):
         return {}
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON ({error}).") from error
+    content = read_json(path)
     found = content.get("versions", {}) if isinstance(content, dict) else {}
     if not isinstance(found, dict):
         raise InputError(f"{path} names no versions where they should be.")

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope.errors import InputError
-from leakscope.io.tables import load_array
+from leakscope.io.arrays import read_array
+from leakscope.io.regular_files import require_file
 
 SUFFIXES = (".npy", ".csv", ".txt")
 
@@ -27,10 +28,7 @@ def read_scores(path: str | Path) -> NDArray[np.float64]:
     [0.9, 0.4]
     """
     path = Path(path)
-    if not path.exists():
-        raise InputError(f"There is no file {path}.")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; a file is needed.")
+    require_file(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: scores are read from {', '.join(SUFFIXES)} files.")
@@ -48,7 +46,7 @@ def read_scores(path: str | Path) -> NDArray[np.float64]:
 
 
 def _from_array(path: Path) -> NDArray[np.float64]:
-    array = load_array(path)
+    array = read_array(path)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -65,8 +63,6 @@ def _from_text(path: Path) -> NDArray[np.float64]:
         raise InputError(
             f"{path} is not UTF-8 text (byte {error.start} cannot be read)."
         ) from error
-    except PermissionError as error:
-        raise InputError(f"{path} may not be read: permission denied.") from error
     numbers: list[float] = []
     for number, line in enumerate(lines):
         text = line.strip()

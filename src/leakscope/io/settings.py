@@ -5,13 +5,25 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
 from leakscope.errors import InputError
 
 Probability = Annotated[float, Field(gt=0.0, lt=1.0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+
+# Beyond these squares and ratios of a kernel's parameters leave float64.
+LEAST, LARGEST = 1e-30, 1e30
+
+
+def _reachable(value: float) -> float:
+    if not LEAST <= value <= LARGEST:
+        raise PydanticCustomError("reach", f"input should be from {LEAST:g} to {LARGEST:g}")
+    return value
+
+
+Reachable = Annotated[Positive, AfterValidator(_reachable)]
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
 CRITERIA = ("marginal_likelihood", "leave_one_out")
@@ -31,7 +43,7 @@ def _noise_variance(value: Any) -> Any:
         raise PydanticCustomError("noise", "input should be a finite number")
     if number <= 0.0:
         raise PydanticCustomError("noise", "input should be greater than 0")
-    return number
+    return _reachable(number)
 
 
 NoiseVariance = Annotated[float | str, BeforeValidator(_noise_variance)]
@@ -75,12 +87,12 @@ class AuditSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kernel: Literal["rbf", "matern", "linear", "nngp"] = "rbf"
-    length_scale: Positive | None = None
-    kernel_variance: Positive | None = None
-    smoothness: Positive | None = None
+    length_scale: Reachable | None = None
+    kernel_variance: Reachable | None = None
+    smoothness: Reachable | None = None
     depth: Annotated[int, Field(ge=1)] | None = None
     activation: str | None = None
-    weight_variance: Positive | None = None
+    weight_variance: Reachable | None = None
     bias_variance: NotNegative | None = None
     noise_variance: NoiseVariance = 0.01
     fit_kernel_scale: bool = False
@@ -154,6 +166,7 @@ def first_problem(error: ValidationError) -> str:
         where += f", entry {last} (from 0)"
     message = problem["msg"][:1].lower() + problem["msg"][1:]
     value = problem.get("input")
-    if problem["type"] == "missing" or isinstance(value, (dict, list)):
+    if problem["type"] == "missing" or isinstance(value, (dict, list, bytes)):
         return f"{where}: {message}"
-    return f"{where}: {message}, but it is {value!r}"
+    text = repr(value)
+    return f"{where}: {message}, but it is {text if len(text) <= 80 else text[:80] + '…'}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-import zipfile
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
+from leakscope.io.arrays import read_array, read_arrays
+from leakscope.io.pictures import array_picture
+from leakscope.io.reasons import reason
+from leakscope.io.regular_files import require_file
 
 # Names under which an .npz archive may hold its parts.
 FEATURE_KEYS = ("X", "x", "features", "data")
@@ -23,23 +28,22 @@ ID_KEYS = ("record_id", "record_ids", "ids", "id")
 UNNAMED_TARGET = "y"
 UNNAMED_ID = "record_id"
 
+# Where a table says that its rows are pictures: height, width and, in colour, 3.
+PICTURE = "picture"
+
+_REMEDY = "use fewer records, or a machine with more memory"
+
 
 def read_table(path: Path) -> pd.DataFrame:
     """Read a file by its suffix into a table with text column names."""
-    if not path.exists():
-        raise InputError(f"There is no file {path}.")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; a file is needed.")
+    require_file(path)
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise InputError(
             f"{path}: files that end in {path.suffix or 'nothing'} cannot be read; these can: "
             f"{', '.join(READERS)}."
         )
-    try:
-        table = reader(path)
-    except PermissionError as error:
-        raise InputError(f"{path} may not be read: permission denied.") from error
+    table = reader(path)
     if table.shape[0] == 0:
         raise InputError(f"{path} holds no records.")
     return table
@@ -52,7 +56,7 @@ def table_from_frame(frame: Any) -> tuple[pd.DataFrame, pd.Index[Any] | None]:
     elif hasattr(frame, "__arrow_c_stream__"):
         import pyarrow
 
-        table = pyarrow.table(frame).to_pandas()
+        table = pyarrow.table(frame).to_pandas(date_as_object=False)
     elif hasattr(frame, "to_pandas"):
         table = frame.to_pandas()
     else:
@@ -70,31 +74,59 @@ def table_from_frame(frame: Any) -> tuple[pd.DataFrame, pd.Index[Any] | None]:
     return table.reset_index(drop=True), index
 
 
-def load_array(path: Path) -> NDArray[np.generic]:
-    """Read one .npy array, refusing pickled objects."""
-    try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, SyntaxError) as error:
-        raise InputError(f"{path} is not a .npy file of numbers ({_first_line(error)}).") from error
-    if not isinstance(array, np.ndarray):
-        raise InputError(f"{path} holds several arrays; rename it to end in .npz.")
-    return array
-
-
 def _read_delimited(path: Path, separator: str) -> pd.DataFrame:
+    _require_text(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            header = next(csv.reader(stream, delimiter=separator), [])
+            lines = (row for row in csv.reader(stream, delimiter=separator) if row)
+            header = next(lines, [])
         _require_distinct(header, path)
-        return pd.read_csv(path, sep=separator, low_memory=False, encoding="utf-8-sig")
+        with warnings.catch_warnings():
+            # Left to itself pandas takes the first column of rows that are longer than the heading
+            # for row names, and every column moves.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(
+                path, sep=separator, low_memory=False, encoding="utf-8-sig", index_col=False
+            )
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path} is not UTF-8 text (byte {error.start} cannot be read)."
         ) from error
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} is not a table ({_first_line(error)}).") from error
+    except pd.errors.ParserWarning:
+        raise InputError(
+            f"{path}: the rows have more fields than the heading, which has {len(header)}; give "
+            "every column a name."
+        ) from None
+    except InputError:
+        raise
+    except Exception as error:  # the parsers' own, and what pandas raises for odd values
+        raise InputError(f"{path} is not a table ({reason(error)}).") from error
+
+
+def _require_text(path: Path) -> None:
+    """Refuse what holds a zero byte, which no text does and parsers pass over."""
+    require_memory(2 * require_file(path), f"the table {path}", _REMEDY)
+    try:
+        _require_no_zero(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {reason(error)}.") from error
+
+
+def _require_no_zero(path: Path) -> None:
+    for place, block in _blocks(path):
+        if b"\0" in block:
+            raise InputError(
+                f"{path} is not UTF-8 text: byte {place + block.index(0)} is zero; it may be "
+                "UTF-16, or no text at all."
+            )
+
+
+def _blocks(path: Path, size: int = 1 << 20) -> Iterator[tuple[int, bytes]]:
+    with path.open("rb") as stream:
+        place = 0
+        while block := stream.read(size):
+            yield place, block
+            place += len(block)
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
@@ -106,62 +138,61 @@ def _read_tsv(path: Path) -> pd.DataFrame:
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
+    from pyarrow import parquet
+
     try:
-        table = pd.read_parquet(path)
-    except PermissionError:
+        with parquet.ParquetFile(path) as file:
+            about = file.metadata
+            # A column of one value is a few bytes however many rows it claims.
+            needed = 8 * about.num_rows * about.num_columns
+            require_memory(needed, f"the table {path}, of {about.num_rows} rows,", _REMEDY)
+            return _from_arrow(file.read(), path)
+    except InputError:
         raise
-    except (ValueError, OSError, TypeError) as error:  # pyarrow's errors derive from these
-        raise InputError(f"{path} is not a Parquet file ({_first_line(error)}).") from error
-    table.columns = [str(name) for name in table.columns]
-    _require_distinct(list(table.columns), path)
-    return table.reset_index(drop=True)
+    except Exception as error:
+        raise InputError(f"{path} is not a Parquet file ({reason(error)}).") from error
 
 
 def _read_arrow(path: Path) -> pd.DataFrame:
     """An Arrow IPC file (Feather) or stream."""
     import pyarrow
 
-    table: pd.DataFrame
-    with pyarrow.OSFile(str(path), "rb") as stream:
-        try:
-            table = pyarrow.ipc.open_file(stream).read_all().to_pandas()
-        except (ValueError, OSError, TypeError) as error:  # pyarrow's errors derive from these
-            try:
-                stream.seek(0)
-                table = pyarrow.ipc.open_stream(stream).read_all().to_pandas()
-            except (ValueError, OSError, TypeError):
-                raise InputError(f"{path} is not an Arrow file ({_first_line(error)}).") from error
-    table.columns = [str(name) for name in table.columns]
-    _require_distinct(list(table.columns), path)
-    return table.reset_index(drop=True)
+    require_memory(require_file(path), f"the table {path}", _REMEDY)
+    try:
+        with pyarrow.OSFile(str(path), "rb") as stream:
+            opened = pyarrow.ipc.open_file if _is_arrow_file(stream) else pyarrow.ipc.open_stream
+            return _from_arrow(opened(stream).read_all(), path)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{path} is not an Arrow file ({reason(error)}).") from error
+
+
+def _is_arrow_file(stream: Any) -> bool:
+    first = stream.read(6)
+    stream.seek(0)
+    return bool(first == b"ARROW1")
+
+
+def _from_arrow(table: Any, path: Path) -> pd.DataFrame:
+    """An Arrow table as a pandas one, once its buffers are known to be whole."""
+    # Offsets that lead out of a buffer would be followed without a question.
+    table.validate(full=True)
+    _require_distinct([str(name) for name in table.column_names], path)
+    frame: pd.DataFrame = table.to_pandas()
+    if frame.columns.nlevels > 1:
+        raise InputError(f"{path}: the columns must have names of one level.")
+    frame.columns = [str(name) for name in frame.columns]
+    _require_distinct(list(frame.columns), path)
+    return frame.reset_index(drop=True)
 
 
 def _read_npy(path: Path) -> pd.DataFrame:
-    return _frame(load_array(path), path)
-
-
-def _load_archive(path: Path) -> dict[str, NDArray[np.generic]]:
-    try:
-        archive = np.load(path, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
-            raise InputError(f"{path} holds a single array; rename it to end in .npy.")
-        with archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except InputError:
-        raise
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, SyntaxError) as error:
-        raise InputError(
-            f"{path} is not an .npz archive of numbers ({_first_line(error)})."
-        ) from error
-    # A member that is no array comes back as its bytes.
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):
-            raise InputError(f"{path} is not an .npz archive of numbers ({name} is no array).")
-    return arrays
+    return _frame(read_array(path), path)
 
 
 def _read_npz(path: Path) -> pd.DataFrame:
-    arrays = _load_archive(path)
+    arrays = read_arrays(path)
     features = _first_present(arrays, FEATURE_KEYS)
     if features is None:
         if len(arrays) != 1:
@@ -171,6 +202,9 @@ def _read_npz(path: Path) -> pd.DataFrame:
             )
         features = next(iter(arrays.values()))
     table = _frame(features.reshape(len(features), -1) if features.ndim > 2 else features, path)
+    shape = array_picture(features.shape[1:])
+    if shape is not None:
+        table.attrs[PICTURE] = shape
     for name, keys in ((UNNAMED_TARGET, TARGET_KEYS), (UNNAMED_ID, ID_KEYS)):
         column = _first_present(arrays, keys)
         if column is None:
@@ -216,11 +250,3 @@ def _require_distinct(names: list[str], path: Path | str) -> None:
         if name in seen:
             raise InputError(f"{path} has two columns called {name!r}; rename one of them.")
         seen.add(name)
-
-
-def _first_line(error: BaseException) -> str:
-    if "pickle" in str(error):
-        # NumPy suggests to load it unsafely; nobody should.
-        return "it holds something else; pickled objects are refused"
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0].rstrip(".")

@@ -6,11 +6,11 @@ move, Shift and wheel to zoom, double click to go back: the bare wheel is left t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import NDArray
 
-from leakscope.io.audit_results import AuditRecord, SensitivityEntry
+from leakscope.io.audit_results import AuditRecord, KernelSensitivityEntry, SensitivityEntry
 
 if TYPE_CHECKING:
     import altair as alt
@@ -57,7 +57,7 @@ def histogram(edges: NDArray[Any], counts: NDArray[Any], title: str) -> dict[str
     ]
     scale = alt.Scale(domain=[left[0], right[-1]], nice=False)
     chart = (
-        _plot(values)
+        plot(values)
         .mark_bar(color=BLUE, stroke="white", strokeWidth=0.5, clip=True)
         .encode(
             x=alt.X("from:Q", title=title, scale=scale, bin="binned", axis=alt.Axis(grid=False)),
@@ -70,7 +70,7 @@ def histogram(edges: NDArray[Any], counts: NDArray[Any], title: str) -> dict[str
             ],
         )
     )
-    return _described(chart.add_params(_zoom(["x"])))
+    return described(chart.add_params(zoom(["x"])))
 
 
 def roc(arrays: Arrays, records: int, *, logarithmic: bool) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def roc(arrays: Arrays, records: int, *, logarithmic: bool) -> dict[str, Any]:
     colours = alt.Scale(domain=names, range=[ORANGE, BLUE, GREEN][: len(names)])
     legend = alt.Legend(orient="bottom", columns=1, labelLimit=400, symbolSize=150)
     ends = [{"fpr": low, "tpr": low}, {"fpr": 1.0, "tpr": 1.0}]
-    guess = _plot(ends).mark_line(color=GREY, strokeDash=[5, 4], clip=True)
+    guess = plot(ends).mark_line(color=GREY, strokeDash=[5, 4], clip=True)
     layers = [guess.encode(x=x, y=y)]
     # The first is the widest, so that curves on top of one another are all seen.
     for name, tprs, width in zip(names, arrays["roc_tpr"].tolist(), (6.0, 3.5, 2.0), strict=False):
@@ -106,7 +106,7 @@ def roc(arrays: Arrays, records: int, *, logarithmic: bool) -> dict[str, Any]:
         ]
         # Points unseen but wide: a line alone is hard to meet with a pointer.
         unseen = alt.OverlayMarkDef(size=120, opacity=0.0)
-        line = _plot(values).mark_line(clip=True, strokeWidth=width, point=unseen)
+        line = plot(values).mark_line(clip=True, strokeWidth=width, point=unseen)
         layers.append(
             line.encode(
                 x=x,
@@ -119,9 +119,9 @@ def roc(arrays: Arrays, records: int, *, logarithmic: bool) -> dict[str, Any]:
                 ],
             )
         )
-    layers[-1] = layers[-1].add_params(_zoom(["x", "y"]))
+    layers[-1] = layers[-1].add_params(zoom(["x", "y"]))
     chart = alt.layer(*layers)
-    return _described(chart, height=HEIGHT + 120)
+    return described(chart, height=HEIGHT + 120)
 
 
 def rank_name(rank: int, records: int) -> str:
@@ -149,7 +149,7 @@ def median_by_noise(swept: SensitivityEntry, noise_variance: float) -> dict[str,
     log = alt.Scale(type="log", nice=False, padding=12)
     axis = alt.Axis(format="~g", labelOverlap=True, tickCount=5)
     line = (
-        _plot(values)
+        plot(values)
         .mark_line(point={"size": 60, "color": BLUE}, color=BLUE)
         .encode(
             x=alt.X("noise_variance:Q", title="noise variance", scale=log, axis=axis),
@@ -161,21 +161,28 @@ def median_by_noise(swept: SensitivityEntry, noise_variance: float) -> dict[str,
         )
     )
     used = (
-        _plot([{"noise_variance": noise_variance}])
+        plot([{"noise_variance": noise_variance}])
         .mark_rule(color=ORANGE, strokeDash=[5, 4])
         .encode(x="noise_variance:Q")
     )
-    return _described(alt.layer(used, line.add_params(_zoom(["x", "y"]))))
+    return described(alt.layer(used, line.add_params(zoom(["x", "y"]))))
 
 
-def rank_ranges(records: list[AuditRecord], names: list[str]) -> dict[str, Any]:
+def rank_ranges(
+    records: list[AuditRecord], names: list[str], *, over: Literal["noise", "kernels"] = "noise"
+) -> dict[str, Any]:
     """Best to worst rank of the first records over the sweep; a tick marks the rank in use."""
     import altair as alt
 
+    def ends(record: AuditRecord) -> tuple[int | None, int | None]:
+        if over == "kernels":
+            return record.kernel_rank_low, record.kernel_rank_high
+        return record.rank_low, record.rank_high
+
     values = [
-        {"record": name, "rank": rank, "best": record.rank_low, "worst": record.rank_high}
+        {"record": name, "rank": rank, "best": ends(record)[0], "worst": ends(record)[1]}
         for rank, (record, name) in enumerate(zip(records, names, strict=True), start=1)
-        if record.rank_low is not None and record.rank_high is not None
+        if None not in ends(record)
     ][:RANGES_SHOWN]
     y = alt.Y(
         "rank:O",
@@ -183,42 +190,92 @@ def rank_ranges(records: list[AuditRecord], names: list[str]) -> dict[str, Any]:
         axis=alt.Axis(labelOverlap=False, ticks=False, domain=False),
     )
     x = alt.X(
-        "best:Q", title="rank over the sweep", scale=alt.Scale(type="log", nice=False, padding=6)
+        "best:Q",
+        title="rank over the sweep" if over == "noise" else "rank over the kernels",
+        scale=alt.Scale(type="log", nice=False, padding=6),
     )
     tooltip = [
         alt.Tooltip(f"{name}:{kind}")
         for name, kind in zip(("record", "rank", "best", "worst"), "NQQQ", strict=True)
     ]
-    base = _plot(values)
+    base = plot(values)
     bars = base.mark_rule(strokeWidth=7, color="#9dbbd8").encode(
         x=x, x2="worst:Q", y=y, tooltip=tooltip
     )
     ticks = base.mark_tick(color=ORANGE, thickness=3, height=12).encode(
         x=alt.X("rank:Q"), y=y, tooltip=tooltip
     )
-    return _described(alt.layer(bars, ticks), height=18 * max(4, len(values)))
+    return described(alt.layer(bars, ticks), height=18 * max(4, len(values)))
 
 
-def _plot(values: list[dict[str, Any]]) -> alt.Chart:
+def kernel_advantages(compared: KernelSensitivityEntry) -> dict[str, Any]:
+    """The median and the largest advantage under each kernel; the first is the one in use."""
+    import altair as alt
+
+    entries = [compared.in_use, *compared.others]
+    names = [
+        f"{_short_name(entry.kernel)}{' (in use)' if place == 0 else ''}"
+        for place, entry in enumerate(entries)
+    ]
+    parts = ("median", "largest")
+    values = [
+        {"kernel": name, "advantage": value, "of": part}
+        for name, entry in zip(names, entries, strict=True)
+        for part, value in zip(
+            parts, (entry.median_advantage, entry.largest_advantage), strict=True
+        )
+    ]
+    axis = alt.Axis(labelLimit=170, ticks=False)
+    y = alt.Y("kernel:N", title=None, sort=names, axis=axis)
+    x = alt.X("advantage:Q", title="advantage", scale=alt.Scale(domain=[-0.02, 1.02], nice=False))
+    base = plot(values)
+    line = base.mark_line(color="#9dbbd8", strokeWidth=3).encode(x=x, y=y, detail="kernel:N")
+    colours = alt.Scale(domain=list(parts), range=[BLUE, ORANGE])
+    points = base.mark_point(filled=True, size=90, opacity=1.0).encode(
+        x=x,
+        y=y,
+        color=alt.Color(
+            "of:N", title=None, scale=colours, legend=alt.Legend(orient="bottom", symbolSize=90)
+        ),
+        tooltip=[
+            alt.Tooltip("kernel:N"),
+            alt.Tooltip("of:N"),
+            alt.Tooltip("advantage:Q", format=".4f"),
+        ],
+    )
+    return described(alt.layer(line, points), height=34 * len(names) + 30)
+
+
+def _short_name(kernel: dict[str, Any]) -> str:
+    """A kernel's name and one number: a long label leaves a narrow screen no chart."""
+    if isinstance(kernel.get("length_scale"), float):
+        return f"{kernel['name']} {kernel['length_scale']:.4g}"
+    return f"{kernel['name']} depth {kernel['depth']}" if "depth" in kernel else str(kernel["name"])
+
+
+def plot(values: list[dict[str, Any]]) -> alt.Chart:
+    """A chart of these rows, without marks yet."""
     import altair as alt
 
     data: Any = alt.Data
     return alt.Chart(data(values=values))
 
 
-def _zoom(encodings: list[Any]) -> alt.Parameter:
+def zoom(encodings: list[Any]) -> alt.Parameter:
+    """Drag to move, Shift and wheel to zoom."""
     import altair as alt
 
     return alt.selection_interval(bind="scales", encodings=encodings, zoom="wheel![event.shiftKey]")
 
 
-def _described(chart: Any, *, height: int = HEIGHT) -> dict[str, Any]:
+def described(chart: Any, *, height: int = HEIGHT) -> dict[str, Any]:
+    """A chart as the page takes it: as wide as its place, and the same everywhere."""
     import altair as alt
 
     font = "system-ui, sans-serif"
     # Not the user's own theme, format or row limit: a report looks the same everywhere.
     with alt.data_transformers.enable("default", max_rows=None), alt.theme.enable("none"):
-        described: dict[str, Any] = (
+        description: dict[str, Any] = (
             chart.properties(width="container", height=height)
             .configure(font=font, autosize=alt.AutoSizeParams(type="fit", contains="padding"))
             .configure_view(stroke=None)
@@ -226,4 +283,4 @@ def _described(chart: Any, *, height: int = HEIGHT) -> dict[str, Any]:
             .configure_legend(labelFontSize=12)
             .to_dict()
         )
-    return described
+    return description

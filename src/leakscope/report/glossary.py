@@ -41,7 +41,21 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
         "How random training is assumed to be, in squared units of the target as used. It sets the "
         "level of every number; the ranks depend on it far less.",
     ),
-    ("rank range", "The best and the worst rank of a record as the noise variance is swept."),
+    (
+        "rank range",
+        "The best and the worst rank of a record as the noise variance is swept; “kernels”, "
+        "as the kernel is changed.",
+    ),
+    (
+        "kernel",
+        "Which functions the model is thought to prefer: smooth ones, rough ones, straight lines, "
+        "those of very wide networks.",
+    ),
+    (
+        "disagreement",
+        "How far a label lies from what the other records predict, in standard deviations of that "
+        "prediction. A wrong label stands out by it.",
+    ),
     (
         "trusted",
         "Whether double precision is estimated to resolve the record’s KL to a relative 1e-8.",

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import resources
 from typing import Any
 
 from leakscope.errors import InputError
 from leakscope.io.audit_results import AuditDocument
+from leakscope.io.gallery import ExposedPicture
 from leakscope.io.run_reader import Run
 from leakscope.report import charts
 from leakscope.report.embedding import (
-    in_order,
-    inline_script,
+    chart_library,
     png_address,
     script_digest,
     script_json,
 )
 from leakscope.report.glossary import GLOSSARY
 from leakscope.report.records_table import record_columns, shown_id
+from leakscope.report.templating import part, template
 
 # What a page without JavaScript shows of the table.
 STATIC_RECORDS = 10
@@ -58,8 +57,8 @@ def report_html(run: Run, *, redact: bool = False) -> str:
         )
     drawn, left_out = _charts(run, document, redact)
     data = {"charts": drawn, "records": None if redact else record_columns(document)}
-    library, own = _library(), _part("report.js")
-    page: str = _template().render(
+    library, own = chart_library(), part("report.js")
+    page: str = template("report.html").render(
         document=document,
         redact=redact,
         verdict=_verdict(document, redact),
@@ -71,12 +70,13 @@ def report_html(run: Run, *, redact: bool = False) -> str:
         verification=run.verification,
         # One subgroup of few is nearly a record.
         subgroups=[s for s in document.subgroups if not (redact and s.small)],
-        pictures=[] if redact else _pictures(run),
+        pictures=[] if redact else _pictures(run, run.gallery.pictures),
+        disagreeing_pictures=[] if redact else _pictures(run, run.gallery.disagreeing),
         glossary=GLOSSARY,
         versions=run.versions,
         settings={k: v for k, v in document.settings.items() if v is not None},
         data=script_json(data),
-        style=_part("report.css"),
+        style=part("report.css"),
         scripts=(library, own),
         digests=" ".join(script_digest(source) for source in (library, own)),
     )
@@ -113,10 +113,17 @@ def _charts(run: Run, document: AuditDocument, redact: bool) -> tuple[dict[str, 
             first = document.records[: charts.RANGES_SHOWN]
             names = [shown_id(record.record_id) for record in first]
             drawn["rank_ranges"] = charts.rank_ranges(first, names)
+    kernels = None if document.choices is None else document.choices.kernels
+    if kernels is not None and kernels.others:
+        drawn["kernel_advantages"] = charts.kernel_advantages(kernels)
+        if not redact:
+            first = document.records[: charts.RANGES_SHOWN]
+            names = [shown_id(record.record_id) for record in first]
+            drawn["kernel_ranges"] = charts.rank_ranges(first, names, over="kernels")
     return drawn, left_out
 
 
-def _pictures(run: Run) -> list[dict[str, Any]]:
+def _pictures(run: Run, pictures: list[ExposedPicture]) -> list[dict[str, Any]]:
     def shown(picture: Any) -> dict[str, Any]:
         return {
             "id": shown_id(picture.record_id),
@@ -132,54 +139,5 @@ def _pictures(run: Run) -> list[dict[str, Any]]:
                 {**shown(other), "similarity": other.similarity} for other in record.neighbours
             ],
         }
-        for record in run.gallery.pictures
+        for record in pictures
     ]
-
-
-@cache
-def _library() -> str:
-    """Vega, Vega-Lite and vega-embed in one, in a scope of their own."""
-    import vl_convert
-
-    # Its type stub asks for the code to bundle with; left out, the whole library is meant.
-    convert: Any = vl_convert
-    bundle: str = convert.javascript_bundle()
-    return inline_script(f"(() => {{{bundle}\n}})();")
-
-
-def _part(name: str) -> str:
-    folder = resources.files("leakscope.report") / "templates"
-    return (folder / name).read_text(encoding="utf-8")
-
-
-@cache
-def _template() -> Any:
-    import jinja2
-
-    environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_finalised,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["number"] = _number
-    environment.filters["fraction"] = _fraction
-    environment.filters["share"] = lambda value: "–" if value is None else f"{value:.0%}"
-    return environment.from_string(_part("report.html"))
-
-
-def _finalised(value: Any) -> Any:
-    """Every text that a page is given; what is already HTML is of another type."""
-    return in_order(value) if type(value) is str else value
-
-
-def _fraction(value: float | None) -> str:
-    """Four digits; what would round to 1 is not certainty, only beyond them."""
-    if value is None:
-        return "–"
-    return ">0.9999" if value >= 0.99995 else f"{value:.4f}"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}"

@@ -41,6 +41,9 @@ def record_columns(document: AuditDocument) -> dict[str, list[Any]]:
         "best": [record.rank_low for record in records],
         "worst": [record.rank_high for record in records],
         "trusted": [int(record.trusted) for record in records],
+        "kernel_best": [record.kernel_rank_low for record in records],
+        "kernel_worst": [record.kernel_rank_high for record in records],
+        "disagreement": [_short(record.disagreement) for record in records],
     }
 
 

@@ -51,6 +51,8 @@
     ["n wide", (row) => number(records.kl_label_free[row])],
     ["n", (row) => (records.best[row] === null ? "–" : records.best[row] + "–" + records.worst[row])],
     ["wide", (row) => (records.trusted[row] ? "yes" : "NO")],
+    ["n wide", (row) => (records.kernel_best[row] === null ? "–" : records.kernel_best[row] + "–" + records.kernel_worst[row])],
+    ["n wide", (row) => number(records.disagreement[row])],
   ];
 
   function draw() {
@@ -101,7 +103,7 @@
   for (const heading of headings) {
     heading.querySelector("button").addEventListener("click", () => {
       const key = heading.dataset.key;
-      const measured = !["rank", "id", "best"].includes(key);
+      const measured = !["rank", "id", "best", "kernel_best"].includes(key);
       sorted = { key, descending: sorted.key === key ? !sorted.descending : measured };
       arrange();
     });

@@ -1,0 +1,177 @@
+"""``leakscope reproduce``: the papers' figures, theory beside simulation, with verdicts."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from leakscope.cli.options import JsonPath
+from leakscope.cli.output import STDOUT, emit_json, require_writable, say, steps, table
+from leakscope.errors import InputError
+
+if TYPE_CHECKING:
+    from leakscope.io.reproduction_results import ReproductionDocument
+    from leakscope.reproduce import Figure
+
+SUMMARY = "The papers' figures made again, with a verdict on each claim."
+EPILOG = "Example: leakscope reproduce linear-2b"
+
+PAPERS = ("linear", "relu", "lasso", "lood")
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Figures, such as linear-2b; a paper's name for all of its; all.  Without a "
+            "name: the list.",
+            metavar="NAME...",
+            show_default=False,
+        ),
+    ] = None,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full/--quick",
+            help="The paper's size, or one of seconds to a minute.",
+        ),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder for numbers, pictures and a page over all that it holds; figures that "
+            "it has already are not made again.  [default: leakscope-runs/TIME-reproduce-NAME]",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Make figures that DIR has already, too.")
+    ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder with the paper's images (cifar10_car_plane.npz), for figures that use "
+            "them.  [default: scikit-learn's digits]",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None,
+    json_path: JsonPath = None,
+    seed: Annotated[int, typer.Option(help="Of all that is random.", metavar="NUMBER")] = 0,
+) -> None:
+    """Make a figure again: its numbers, its picture, and a verdict on each claim of the paper.
+
+    A claim holds, holds with the erratum (docs/errata.md), does not hold, or cannot be told at
+    this size; the verdict is computed from the numbers beside it.
+    """
+    if seed < 0:
+        raise InputError(f"--seed must be zero or above, but it is {seed}.")
+    require_writable(json_path)
+    from leakscope.reproduce import figures
+
+    if not names:
+        _list(figures())
+        return
+    wanted = _wanted(names, figures())
+    if json_path is not None and len(wanted) != 1:
+        raise InputError(f"--json takes one figure, and these are {len(wanted)}; see --output.")
+    _make_all(wanted, full, output, again, data, json_path, seed)
+
+
+def _make_all(
+    wanted: list[Figure],
+    full: bool,
+    output: Path | None,
+    again: bool,
+    data: Path | None,
+    json_path: str | None,
+    seed: int,
+) -> None:
+    from leakscope.io import default_run_directory
+    from leakscope.report import read_reproduction, write_gallery, write_reproduction
+    from leakscope.reproduce import figures
+    from leakscope.reproduce import reproduce as make
+
+    size = "full" if full else "quick"
+    name = wanted[0].name if len(wanted) == 1 else "figures"
+    folder = output if output is not None else default_run_directory("reproduce", name)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; --output needs a folder.")
+    for number, figure in enumerate(wanted, start=1):
+        before = None if again else read_reproduction(figure.name, folder)
+        if before is not None and _same(before, size, seed):
+            say(f"{figure.name} is in {folder} already (--again makes it anew).")
+            document = before
+        else:
+            with steps(f"{figure.name} ({number} of {len(wanted)})") as begin:
+                document = make(
+                    figure,
+                    size="full" if full else "quick",
+                    random_state=seed,
+                    data=data,
+                    on_step=begin,
+                )
+            _make_folder(folder)
+            write_reproduction(document, folder)
+        if json_path is not None:
+            emit_json(document, json_path)
+        if json_path != STDOUT:
+            sys.stdout.write(page(document) + "\n")
+    there = [read_reproduction(figure.name, folder) for figure in figures()]
+    write_gallery([document for document in there if document is not None], folder)
+    if json_path != STDOUT:
+        sys.stdout.write(f"Pictures and numbers: {folder}\n")
+
+
+def page(document: ReproductionDocument) -> str:
+    """What a person sees: the figure's name, each claim and what was found."""
+    lines = [
+        f"{document.name}: {document.title} ({document.provenance['where']}; "
+        f"{document.timing['make']:.1f} s)",
+        "",
+    ]
+    for claim in document.claims:
+        verdict = claim.verdict + (f" ({claim.erratum})" if claim.erratum else "")
+        lines += textwrap.wrap(f"{verdict}: {claim.text} [{claim.where}]", 92)
+        lines += textwrap.wrap(claim.measured, 92, initial_indent="    ", subsequent_indent="    ")
+    for note in document.notes:
+        lines += ["", *textwrap.wrap(f"Note: {note}", 92)]
+    return "\n".join([*lines, ""])
+
+
+def _list(known: tuple[Figure, ...]) -> None:
+    rows = [[figure.name, figure.where.ljust(12), figure.title] for figure in known]
+    width = max(len(row[2]) for row in rows)
+    rows = [[row[0], row[1], row[2].ljust(width)] for row in rows]
+    sys.stdout.write(table(["figure", "where".ljust(12), "what".ljust(width)], rows) + "\n")
+
+
+def _wanted(names: list[str], known: tuple[Figure, ...]) -> list[Figure]:
+    from leakscope.reproduce import find_figure
+
+    found: dict[str, Figure] = {}
+    for name in names:
+        if name == "all" or name in PAPERS:
+            found |= {f.name: f for f in known if name in ("all", f.paper)}
+        else:
+            found[name] = find_figure(name)
+    return list(found.values())
+
+
+def _same(document: ReproductionDocument, size: str, seed: int) -> bool:
+    from leakscope import __version__
+
+    made = (document.settings.get("size"), document.settings.get("seed"))
+    return made == (size, seed) and document.leakscope_version == __version__
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made: {error.strerror or error}.") from error

@@ -1,0 +1,120 @@
+"""``leakscope reproduce``: the list, one figure, folders that are gone on with, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from leakscope.cli import main
+from leakscope.errors import InputError
+from leakscope.io import read_result
+from leakscope.io.reproduction_results import ReproductionDocument
+from leakscope.reproduce import Figure, Made, Panel, Picture, catalogue, judge
+
+COUNTED: list[str] = []
+
+
+def make(order: object) -> Made:
+    COUNTED.append("made")
+    table = pd.DataFrame(
+        {
+            "n.of:things": [1, 2, 4, 1, 2, 4],
+            "y": [1.0, 0.5, 0.25, 1.1, float("nan"), 0.2],
+            "source": ["theory"] * 3 + ["simulation"] * 3,
+            "low": [None] * 3 + [0.9, 0.4, 0.1],
+            "high": [None] * 3 + [1.2, 0.6, 0.3],
+        }
+    )
+    claims = (
+        judge("falls | by half", "Fig. 0", "1, 0.5, 0.25", as_printed=True),
+        judge("is small", "Fig. 0", "9 against 1", as_printed=False, erratum="linear 1"),
+    )
+    panel = Panel(
+        "falling", table, x="n.of:things", y="y", low="low", high="high", x_log=True, y_log=True
+    )
+    return Made((panel,), claims, (Picture("a picture", b"\x89PNG"),), {"n": 4}, ("a note",))
+
+
+@pytest.fixture
+def one_figure(monkeypatch: pytest.MonkeyPatch) -> Figure:
+    figure = Figure("linear-0", "linear", "Fig. 0", "something that falls", make)
+    monkeypatch.setattr(catalogue, "MODULES", ())
+    monkeypatch.setattr("leakscope.reproduce.figures", lambda: (figure,))
+    monkeypatch.setattr(catalogue, "figures", lambda: (figure,))
+    COUNTED.clear()
+    return figure
+
+
+def test_without_a_name_it_lists(one_figure: Figure, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce"]) == 0
+    assert "linear-0  Fig. 0        something that falls" in capsys.readouterr().out
+
+
+def test_one_figure(one_figure: Figure, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "made"
+    assert main(["reproduce", "linear-0", "--output", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert "holds: falls | by half [Fig. 0]" in out
+    assert "does not hold (linear 1): is small" in out
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == [
+        "index.md", "linear-0-1.csv", "linear-0-picture-1.png", "linear-0.json", "linear-0.png",
+    ]  # fmt: skip
+    assert (folder / "linear-0.png").read_bytes().startswith(b"\x89PNG")
+    document = read_result(folder / "linear-0.json")
+    assert isinstance(document, ReproductionDocument)
+    assert document.panels[0].rows[4][1] is None
+    page = (folder / "index.md").read_text(encoding="utf-8")
+    assert "falls \\| by half" in page
+    assert "![linear-0](linear-0.png)" in page
+
+
+def test_a_folder_is_gone_on_with(one_figure: Figure, tmp_path: Path) -> None:
+    folder = ["--output", str(tmp_path / "made")]
+    assert main(["reproduce", "linear", *folder]) == 0
+    assert main(["reproduce", "all", *folder]) == 0
+    assert len(COUNTED) == 1
+    assert main(["reproduce", "all", *folder, "--seed", "1"]) == 0
+    assert main(["reproduce", "all", *folder, "--seed", "1", "--again"]) == 0
+    assert len(COUNTED) == 3
+
+
+def test_json_is_all_that_stdout_holds(
+    one_figure: Figure, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", "linear-0", "--output", str(tmp_path / "m"), "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["claims"][0]["verdict"] == "holds"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["linear-1000"], "there is no figure 'linear-1000'"),
+        (["linear-0", "--seed", "-1"], "--seed must be zero or above"),
+        (["linear-0", "--data", "nowhere"], "there is no folder nowhere"),
+        (["linear-0", "--output", __file__], "is a file"),
+        (["linear-0", "--json", "nowhere/x.json"], "There is no folder nowhere"),
+    ],
+)
+def test_refusals(
+    one_figure: Figure,
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", *arguments]) == 2
+    assert words in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_panel_names_columns_that_it_has() -> None:
+    with pytest.raises(InputError, match="names a column 'z'"):
+        Panel("p", pd.DataFrame({"x": [1]}), x="x", y="z")
+    with pytest.raises(InputError, match="source 'guess'"):
+        Panel("p", pd.DataFrame({"x": [1], "source": ["guess"]}), x="x", y="x")
