@@ -37,7 +37,7 @@ def test_json(tmp_path):
     same(read_network(tmp_path / "net.json"))
     for text in ("[1, 2]", "no json", '{"w": [[1, 2], [3]], "b": [1], "v": [1]}'):
         (tmp_path / "net.json").write_text(text)
-        with pytest.raises(InputError, match="not JSON|not a JSON object of arrays"):
+        with pytest.raises(InputError, match=r"not JSON|not a JSON object of arrays"):
             read_network(tmp_path / "net.json")
 
 

@@ -179,17 +179,18 @@ def _group(recovered):
 
 
 @pytest.mark.parametrize(
-    ("often", "verdict"),
+    ("often", "groups", "verdicts"),
     [
-        ([[1, 0, 0], [0, 0, 0]], "holds"),
-        ([[1, 0, 0], [1, 0, 0]], "holds with the erratum"),
-        ([[0, 0, 1], [0, 0, 1]], "does not hold"),
+        ([[1, 0, 0], [0, 0, 0]], 40, ("holds", "holds")),
+        ([[1, 0, 0], [0, 0, 0]], 4, ("cannot tell", "holds")),
+        ([[1, 0, 0], [1, 0, 0]], 40, ("does not hold", "holds")),
+        ([[0, 0, 1], [0, 0, 1]], 40, ("does not hold", "does not hold")),
     ],
 )
-def test_counts_of_groups_decide_the_verdict(often, verdict):
-    runs = [_group(often)] * 10
-    claim = lood_e2._claims(runs, lood_e2.counts(runs, Key(0)), Key(1))[1]
-    assert claim.verdict == verdict
+def test_counts_of_groups_decide_the_verdict(often, groups, verdicts):
+    runs = [_group(often)] * groups
+    claims = lood_e2._claims(runs, lood_e2.counts(runs, Key(0)), Key(1))[1:]
+    assert tuple(claim.verdict for claim in claims) == verdicts
 
 
 def test_a_mean_over_groups_holds_its_share():

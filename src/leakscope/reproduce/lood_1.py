@@ -160,6 +160,12 @@ def make_b(order: Order) -> Made:
                 as_printed=side_of(p.low, p.high, STRONG),
             ),
             judge(
+                "networks leak more where the process says so: the two go together at all",
+                "Section 3",
+                f"Pearson {p.value:.2f}, above 0 by its 95% interval from {p.low:.2f}",
+                as_printed=side_of(p.low, p.high, 0.0),
+            ),
+            judge(
                 "the two match, record by record",
                 "Fig. 1(b)",
                 f"mean AUC {predicted.mean():.3f} predicted, {found.auc.mean():.3f} measured; the "
