@@ -63,6 +63,7 @@ def main() -> None:
     parser.add_argument("--environments", type=Path, required=True)
     parser.add_argument("--only", default=",".join(PARTS))
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="for the truth")
     parser.add_argument("--targets", default="forest,network")
     parser.add_argument("--shadows", type=int, default=100)
     parser.add_argument("--shapr-tests", type=int, default=1000)
@@ -108,7 +109,7 @@ def main() -> None:
             options.data,
             folder,
             threads=threads,
-            workers=threads,
+            workers=options.workers,
             targets=tuple(options.targets.split(",")),
             shadows=options.shadows,
             tests=options.shapr_tests,

@@ -13,6 +13,12 @@ import re
 from functools import cache
 from typing import Any
 
+from leakscope._numerics.memory import require_address_space
+
+# What the JavaScript engine inside vl_convert reserves as it starts, and dies where it cannot;
+# it takes a few hundredths of it.
+ADDRESS_SPACE = 68 * 10**9
+
 # Unicode's bidirectional controls: an id must not turn itself, or the sentence it stands in, round.
 TURNING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
 
@@ -82,6 +88,9 @@ def chart_library() -> str:
     """
     import vl_convert
 
+    require_address_space(
+        ADDRESS_SPACE, "the library of the charts", "raise ulimit -v for this command"
+    )
     # Its type stub asks for the code to bundle with; left out, the whole library is meant.
     convert: Any = vl_convert
     bundle: str = convert.javascript_bundle()

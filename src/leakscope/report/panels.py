@@ -93,13 +93,13 @@ def _heat(panel: PanelEntry, values: list[dict[str, Any]], shown: dict[str, str]
     x = alt.X(
         f"{panel.x}:O",
         title=panel.x_title,
-        axis=alt.Axis(format="~g", labelAngle=0, labelOverlap=True),
+        axis=alt.Axis(format=".4~g", labelAngle=0, labelOverlap=True),
     )
     y = alt.Y(
         f"{panel.y}:O",
         title=panel.y_title,
         sort="descending",
-        axis=alt.Axis(format="~g"),
+        axis=alt.Axis(format=".4~g"),
     )
     colour = alt.Color(
         f"{panel.value}:Q",
@@ -225,7 +225,7 @@ def _axis(panel: PanelEntry, which: str) -> Any:
         if log
         else alt.Scale(zero=False, nice=nice, padding=8)
     )
-    axis = alt.Axis(format="~g", labelOverlap=True, grid=which == "y", tickCount=6)
+    axis = alt.Axis(format=".4~g", labelOverlap=True, grid=which == "y", tickCount=6)
     return make(f"{name}:Q", title=title, scale=scale, axis=axis)
 
 

@@ -75,8 +75,19 @@ def read_reproduction(name: str, folder: str | Path) -> ReproductionDocument | N
     return document
 
 
-def write_gallery(documents: Sequence[ReproductionDocument], folder: str | Path) -> Path:
+def write_gallery(
+    documents: Sequence[ReproductionDocument], folder: str | Path, *, machine: str | None = None
+) -> Path:
     """Write ``index.md``: every figure with its picture, claims and verdicts.
+
+    Parameters
+    ----------
+    documents
+        In the order of the page.
+    folder
+        Where the figures' files are.
+    machine
+        A sentence on where they were made.
 
     Examples
     --------
@@ -86,10 +97,10 @@ def write_gallery(documents: Sequence[ReproductionDocument], folder: str | Path)
     ...     write_gallery([], folder).name
     'index.md'
     """
-    return write_whole(Path(folder) / PAGE, gallery_page(documents).encode("utf-8"))
+    return write_whole(Path(folder) / PAGE, gallery_page(documents, machine).encode("utf-8"))
 
 
-def gallery_page(documents: Sequence[ReproductionDocument]) -> str:
+def gallery_page(documents: Sequence[ReproductionDocument], machine: str | None = None) -> str:
     """The text of the gallery, Markdown, from the documents alone."""
     counts = Counter(claim.verdict for document in documents for claim in document.claims)
     tally = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
@@ -102,7 +113,8 @@ def gallery_page(documents: Sequence[ReproductionDocument]) -> str:
         "numbers of the run. Lines are theory, dashed lines formulas as printed, circles "
         "simulation, squares retraining, diamonds values read off the paper's figure.",
         "",
-        "Written by `leakscope reproduce`; not edited by hand.",
+        "Written by `leakscope reproduce`; not edited by hand."
+        + (f" {machine}" if machine else ""),
     ]
     for paper, heading in PAPERS.items():
         own = [document for document in documents if document.provenance["paper"] == paper]
@@ -116,7 +128,8 @@ def gallery_page(documents: Sequence[ReproductionDocument]) -> str:
 def _section(document: ReproductionDocument) -> list[str]:
     settings = ", ".join(f"{name} {value}" for name, value in document.settings.items())
     lines = ["", f"### {document.name}: {document.title}", ""]
-    lines.append(f"{document.provenance['where']}. `leakscope reproduce {document.name}`: ")
+    full = " --full" if document.settings.get("size") == "full" else ""
+    lines.append(f"{document.provenance['where']}. `leakscope reproduce {document.name}{full}`: ")
     lines[-1] += f"{document.timing['make']:.1f} s; {settings}."
     if document.panels:
         lines += ["", f"![{document.name}]({document.name}.png)"]

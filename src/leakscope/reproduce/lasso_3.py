@@ -223,7 +223,7 @@ FIGURES = (
         "Fig. 3(a)",
         "ratio of generalisation and training error against the non-zero share",
         make_ratio,
-        full="one core, two minutes",
+        full="one core, a minute",
     ),
     Figure(
         "lasso-3b",

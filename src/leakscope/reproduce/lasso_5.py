@@ -186,6 +186,6 @@ FIGURES = (
         "Fig. 5(a) to (f)",
         "the law of an estimated coefficient over the privacy noise",
         make,
-        full="one core, ten minutes",
+        full="one core, two minutes",
     ),
 )

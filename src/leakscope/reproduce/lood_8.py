@@ -125,8 +125,8 @@ def make(order: Order) -> Made:
                 "the optimised query consistently has similar LOOD and AUC to the record",
                 "Fig. 8",
                 f"{len(frame)} searches of {starts} starts: LOOD within a tenth and AUC within "
-                f"{AUC_GAP} in {similar}; median ratio of LOOD {ratio.median():.4f}, largest "
-                f"{ratio.max():.4f}",
+                f"{AUC_GAP} in {similar}; ratio of LOOD from {ratio.min():.4f}, median "
+                f"{ratio.median():.4f}, to {ratio.max():.4f}",
                 as_printed=images.told(similar.above(0.5)),
             ),
         ),
