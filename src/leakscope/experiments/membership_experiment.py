@@ -169,6 +169,9 @@ def fitted_experiment(
 ) -> SampledExperiment:
     """The experiment from a data model and an estimator: fit with the record and without it.
 
+    The member's training set has the record in the place of the first row.  Both models of a draw
+    share their other rows.
+
     Parameters
     ----------
     data
@@ -181,9 +184,6 @@ def fitted_experiment(
     observe
         What the attacker sees of a predictor: ``observe(predictor, x0, y0)``, a number or a few;
         the prediction at x0 where left out.
-
-    The member's training set has the record in the place of the first row.  Both models of a draw
-    share their other rows.
 
     Examples
     --------
