@@ -7,9 +7,10 @@ run is quick), leakscope is installed into it with whatever NumPy and SciPy pip 
 set of commands is run with ``--json -`` on one thread.  Every number of every answer, times and
 versions apart, is compared with that of the first environment.
 
-The difference is relative to the larger of the two numbers, or to 1e-9 times the largest number of
-the answer where both are smaller than that: a residual of 1e-17 has no digits to agree on.
-Pythons that are not installed, and pairs that pip cannot install, are said so and left out.
+Whole numbers, such as ranks, are counted apart.  The difference is relative to the larger of the
+two numbers, or to 1e-9 times the largest number of the answer where both are smaller than that: a
+residual of 1e-17 has no digits to agree on.  Pythons that are not installed, and
+pairs that pip cannot install, are said so and left out.
 """
 
 from __future__ import annotations
@@ -177,9 +178,19 @@ def compared(first: Any, other: Any) -> str:
     worst, where = max(
         (abs(ours[k] - theirs[k]) / max(abs(ours[k]), abs(theirs[k]), floor, 1e-300), k)
         for k in ours
+        if not _is_whole(ours[k], theirs[k])
     )
+    whole = [k for k in ours if _is_whole(ours[k], theirs[k]) and ours[k] != theirs[k]]
     same = sum(ours[k] == theirs[k] for k in ours)
-    return f"{worst:.1e} at {where.lstrip('.')} ({same} of {len(ours)} identical)"
+    told = f"{worst:.1e} at {where.lstrip('.')} ({same} of {len(ours)} identical)"
+    if whole:
+        told += f"; {len(whole)} whole numbers differ, first {whole[0].lstrip('.')}"
+    return told
+
+
+def _is_whole(first: float, other: float) -> bool:
+    """Counts and ranks, which either agree or do not."""
+    return first == int(first) and other == int(other)
 
 
 def main() -> None:

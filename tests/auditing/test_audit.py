@@ -185,7 +185,7 @@ def test_more_refusals(data):
 
 def test_too_large_is_refused_with_the_size(data, monkeypatch):
     monkeypatch.setattr("leakscope._numerics.memory.available_memory", lambda: 256 * 2**20)
-    with pytest.raises(InputError, match=r"kernel matrix of 60 records needs 33\.1 kB"):
+    with pytest.raises(InputError, match=r"kernel matrix of 60 records needs 30\.2 kB"):
         leakscope.audit(*data)
 
 

@@ -130,6 +130,12 @@ CHANGES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a verdict that is a number": _set("verdict", to=7),
     "a time that is a word": _set("timing", to={"all": "long"}),
     "a kernel that is a list": _set("kernel", to=[1]),
+    "no records at all": _set("records", to=[]),
+    "a number in quotes": _set("noise_variance", to="0.01"),
+    "a number that is none": _set("noise_variance", to="nan"),
+    "a number beyond float64": _set("noise_variance", to=float("inf")),
+    "a median too many": _set("sensitivity", "median_kl", to=[1.0]),
+    "a median that is a word": _set("sensitivity", "median_kl", 0, to="nan"),
 }
 # Well formed, but not what verify can use.
 FALSE: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -141,8 +147,8 @@ FALSE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a scale that is negative": _set("kernel", "fitted_scale", to=-1.0),
     "a noise of nothing": _set("noise_variance", to=0.0),
     "a noise below nothing": _set("noise_variance", to=-1.0),
+    "a noise of 1e-320": _set("noise_variance", to=1e-320),
     "a record that is not there": _set("records", 0, "record_id", to=999),
-    "no records at all": _set("records", to=[]),
     "a source without a file": _set("dataset", "source", "file", to=None),
     "no source": _set("dataset", "source", to=None),
     "another digest": _set("dataset", "source", "digest", to="0" * 64),
@@ -169,6 +175,15 @@ def _results() -> Iterator[Case]:
         yield Case(f"result: {name}", result(change), report, "result.json")
     for name, change in FALSE.items():
         yield Case(f"verify: {name}", result(change), (*verify, "--draws", "100"), " ")
+        if "mean" not in name and "variance" not in name and "record" not in name:
+            advise = ("advise", "run", "--target-advantage", "0.2")
+            yield Case(f"advise: {name}", result(change), advise, " ")
+    yield Case(
+        "report: no word of the attacker",
+        result(_drop("provenance", "attacker_knows_label")),
+        report,
+        "attacker_knows_label",
+    )
     text = json.dumps(json.loads('{"schema_version": "1"}'))
     yield Case("report: no run", lambda folder: None, ("report", "run"), "run")
     yield Case("report: a file", content("run", "x"), report, "run")

@@ -163,6 +163,21 @@ FOUND: dict[str, tuple[dict[str, bytes | str], list[str], str | None]] = {
         ],
         "--alpha must be 0, or from 1e-12 to 1e+12",
     ),
+    "a column of 1e200 that hardly varies": (
+        {"data.csv": "a,b,y\n1e200,1,1\n1.0000000000000002e200,2,2\n1e200,3,3\n1e200,4,3\n"},
+        ["audit", "data.csv", "--target", "y"],
+        "column 'a' holds numbers as large as 1e+200",
+    ),
+    "features of 1e200 as they are": (
+        {"data.csv": "a,b,y\n1e200,1,1\n2e200,2,2\n1e200,3,3\n1e200,4,3\n"},
+        ["audit", "data.csv", "--target", "y", "--scaling", "none"],
+        "column 'a' holds numbers as large as 2e+200",
+    ),
+    "a ridge of 1e9": (
+        {},
+        ["plan", "linear", "--n", "10", "--p", "20", "--dim", "40", "--ridge", "1e9"],
+        "--ridge must be 0, or from 1e-12 to 1e+06",
+    ),
     "a length scale of 1e-300": (
         {"data.csv": tables.GOOD},
         ["audit", "data.csv", "--target", "y", "--length-scale", "1e-300"],

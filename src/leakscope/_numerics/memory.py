@@ -59,6 +59,16 @@ def require_memory(needed: int, what: str, remedy: str) -> None:
         )
 
 
+def require_address_space(needed: int, what: str, remedy: str) -> None:
+    """Refuse what reserves more address space, without taking it, than ``ulimit -v`` leaves."""
+    available = _address_space_available()
+    if available is not None and needed > available:
+        raise InputError(
+            f"{what} needs {format_bytes(needed)} of address space, but only "
+            f"{format_bytes(available)} can be used here: {remedy}."
+        )
+
+
 def format_bytes(size: int) -> str:
     """A size for people: ``1.5 GB`` (decimal units)."""
     amount = float(size)

@@ -15,8 +15,10 @@ FloatArray = NDArray[np.float64]
 
 Laws = lood.LeaveOneOut | lood.LeaveGroupsOut
 
-# Pairs measured at once: with many outputs the laws of all records would be large.
+# Pairs measured at once, of one output; a pair of C outputs takes about 350 C^2 bytes while it is
+# measured, so that there are fewer of them.
 PAIRS_AT_ONCE = 20_000
+BYTES_AT_ONCE, BYTES_A_PAIR = 64_000_000, 350
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,10 @@ def _pairs(laws: Laws) -> Iterator[tuple[slice | NDArray[np.intp], LawPair]]:
     if isinstance(laws, lood.LeaveGroupsOut):
         yield from laws.law_pairs()
         return
-    for start in range(0, len(laws.leverage), PAIRS_AT_ONCE):
-        rows = slice(start, start + PAIRS_AT_ONCE)
+    outputs = 1 if laws.mean_shift.ndim == 1 else laws.mean_shift.shape[1]
+    step = min(PAIRS_AT_ONCE, max(1, BYTES_AT_ONCE // (BYTES_A_PAIR * outputs**2)))
+    for start in range(0, len(laws.leverage), step):
+        rows = slice(start, start + step)
         yield rows, laws.law_pair(rows)
 
 

@@ -75,9 +75,14 @@ class Request:
     groups: NDArray[np.intp] | None = None
 
 
+# What the laws, ranks, measures and ids of one record take, measured at a million records
+# (benchmarks/memory_ceilings.py).
+RESULT_BYTES = 1200
+
+
 def dense_bytes(features: FloatArray) -> int:
-    """What the dense route needs: one kernel matrix, and the features a few times over."""
-    return 8 * len(features) ** 2 + 24 * features.size
+    """What the dense route needs: one kernel matrix, and the features once more."""
+    return 8 * len(features) ** 2 + 8 * features.size
 
 
 def compute(request: Request, stage: Stage) -> Computed:
@@ -205,6 +210,11 @@ def _device(request: Request, stage: Stage, reason: str) -> Computed:
 
 def _features(request: Request, phi: FloatArray, stage: Stage, reason: str) -> Computed:
     targets = request.targets
+    require_memory(
+        phi.nbytes + RESULT_BYTES * len(phi),
+        f"the audit of {len(phi)} records in {phi.shape[1]} features",
+        "use fewer features or records",
+    )
     with stage("kernel"):
         choice = _choice(request)
         noise_variance = _noise(request, choice)

@@ -21,6 +21,7 @@ from leakscope.io import AuditDocument, AuditSettings, Dataset, QueryDocument, v
 from leakscope.io.cells import open_cells
 from leakscope.io.datasets import RecordId
 from leakscope.io.runs import default_run_directory
+from leakscope.io.settings import LARGEST, LEAST
 
 AUC_RESOLUTION = 0.1
 
@@ -45,6 +46,8 @@ def settings_of(document: AuditDocument | QueryDocument) -> AuditSettings:
     with taken_from_result():
         if "scaling" not in told:
             raise KeyError("scaling")
+        if not LEAST <= document.noise_variance <= LARGEST:
+            raise ValueError(f"noise_variance is {document.noise_variance:g}")
         return validated(AuditSettings, **told)
 
 

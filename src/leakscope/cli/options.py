@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -264,7 +265,10 @@ LEAST, LARGEST = 1e-12, 1e12
 def require_reachable(*, most: float = LARGEST, **values: float | None) -> None:
     """Refuse a number that is neither 0 nor from 1e-12 to ``most`` in size, by its option."""
     for name, value in values.items():
-        if value is None or value == 0.0 or LEAST <= abs(value) <= most:
+        # What is no number at all is told by the design itself.
+        if value is None or value == 0.0 or value != value or abs(value) == math.inf:
+            continue
+        if LEAST <= abs(value) <= most:
             continue
         option = f"--{name.replace('_', '-')}"
         told = f"{value:g}" if isinstance(value, float) else f"a number of {len(str(value))} digits"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from leakscope.io.results import DatasetEntry, Number, ResultDocument
 
@@ -43,6 +43,12 @@ class SensitivityEntry(BaseModel):
     noise_variances: list[float]
     median_kl: list[Number]
     refused: list[float]
+
+    @model_validator(mode="after")
+    def _one_median_a_level(self) -> SensitivityEntry:
+        if len(self.median_kl) != len(self.noise_variances):
+            raise ValueError("there must be one median_kl for each of noise_variances")
+        return self
 
 
 class KernelEntry(BaseModel):
@@ -170,7 +176,7 @@ class AuditDocument(ResultDocument):
     verdict: str
     verdict_without_ids: str | None = None
     median_advantage: Number
-    records: list[AuditRecord]
+    records: Annotated[list[AuditRecord], Field(min_length=1)]
     unit: Literal["record", "group"] = "record"
     by: str | None = None
     subgroups: list[SubgroupEntry] = Field(default_factory=list)

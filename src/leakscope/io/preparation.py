@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 Scaling = Literal["standard", "none"]
 Missing = Literal["error", "drop", "impute"]
 
+# Of what is audited, in size: distances and their squares stay within float64.
+LARGEST = 1e100
+
 
 @dataclass(frozen=True)
 class Encoded:
@@ -145,27 +148,28 @@ def prepare(dataset: Dataset, *, scaling: Scaling = "standard") -> Dataset:
         features = np.array(features, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             features[:, scaled] = StandardScaler().fit_transform(features[:, scaled])
-        _require_scaled(features, dataset.features, dataset.feature_names)
         which = "features" if scaled.size == features.shape[1] else "numeric features"
         steps.append(
             f"{which} standardised to mean 0 and variance 1 over all records "
             "(scikit-learn StandardScaler)"
         )
+    _require_reachable(features, dataset.features, dataset.feature_names)
     target: NDArray[Any]
     if dataset.task == "classification":
         target, step = _coded(dataset.target, dataset.target_name)
         steps.append(step)
     elif scaling == "standard":
         scaler = StandardScaler()
-        column = dataset.target.reshape(-1, 1)
         with np.errstate(over="ignore", invalid="ignore"):
-            target = scaler.fit_transform(column)[:, 0]
-        _require_scaled(target[:, None], column, (dataset.target_name,))
+            target = scaler.fit_transform(dataset.target.reshape(-1, 1))[:, 0]
         steps.append(
             f"target standardised: minus {scaler.mean_[0]:.6g}, divided by {scaler.scale_[0]:.6g}"
         )
     else:
         target = dataset.target
+    if dataset.task == "regression":
+        raw = dataset.target.reshape(-1, 1)
+        _require_reachable(target.reshape(-1, 1), raw, (dataset.target_name,))
     return replace(
         dataset,
         features=features,
@@ -174,11 +178,14 @@ def prepare(dataset: Dataset, *, scaling: Scaling = "standard") -> Dataset:
     )
 
 
-def _require_scaled(
-    scaled: NDArray[np.float64], raw: NDArray[np.float64], names: Sequence[str]
+def _require_reachable(
+    used: NDArray[np.float64], raw: NDArray[np.float64], names: Sequence[str]
 ) -> None:
-    """Refuse numbers so large that their variance is none in float64."""
-    bad = ~np.isfinite(scaled).all(axis=0)
+    """Refuse numbers whose squares or variance float64 does not hold, once they are scaled.
+
+    A column that varies by less than its rounding is not scaled at all, so that it may stay large.
+    """
+    bad = ~(np.abs(used) <= LARGEST).all(axis=0)
     if bad.any():
         place = int(np.argmax(bad))
         raise InputError(

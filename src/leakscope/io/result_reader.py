@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -74,8 +75,13 @@ one reads up to 1): update leakscope to read it.
     if kind is None:
         raise InputError(f"{path} is not a result of a known kind ({', '.join(KINDS)}).")
     try:
-        return kind.model_validate(content)
+        # Strictly: leakscope writes numbers as numbers, and null for what is not finite.
+        return kind.model_validate_json(json.dumps(content, allow_nan=False), strict=True)
     except ValidationError as error:
         raise InputError(
             f"{path} is not a whole leakscope result: {first_problem(error)}."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path} is not a leakscope result: it holds a number that is not finite."
         ) from error

@@ -249,8 +249,9 @@ def kernel_advantages(compared: KernelSensitivityEntry) -> dict[str, Any]:
 def _short_name(kernel: dict[str, Any]) -> str:
     """A kernel's name and one number: a long label leaves a narrow screen no chart."""
     if isinstance(kernel.get("length_scale"), float):
-        return f"{kernel['name']} {kernel['length_scale']:.4g}"
-    return f"{kernel['name']} depth {kernel['depth']}" if "depth" in kernel else str(kernel["name"])
+        return f"{kernel.get('name', 'kernel')} {kernel['length_scale']:.4g}"
+    name = str(kernel.get("name", "kernel"))
+    return f"{name} depth {kernel['depth']}" if "depth" in kernel else name
 
 
 def plot(values: list[dict[str, Any]]) -> alt.Chart:

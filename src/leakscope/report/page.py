@@ -7,6 +7,7 @@ from typing import Any
 from leakscope.errors import InputError
 from leakscope.io.audit_results import AuditDocument
 from leakscope.io.gallery import ExposedPicture
+from leakscope.io.reasons import reason
 from leakscope.io.run_reader import Run
 from leakscope.report import charts
 from leakscope.report.embedding import (
@@ -55,31 +56,39 @@ def report_html(run: Run, *, redact: bool = False) -> str:
             f"{run.directory} holds a result of kind {document.kind}; a report is made of a run of "
             "leakscope audit."
         )
+    from jinja2 import UndefinedError
+
     drawn, left_out = _charts(run, document, redact)
     data = {"charts": drawn, "records": None if redact else record_columns(document)}
     library, own = chart_library(), part("report.js")
-    page: str = template("report.html").render(
-        document=document,
-        redact=redact,
-        verdict=_verdict(document, redact),
-        first=document.records[0],
-        top=[] if redact else document.records[:STATIC_RECORDS],
-        drawn=drawn,
-        log10_kl_left_out=left_out,
-        assumptions=[(entry, HOLDS[entry.holds]) for entry in document.assumptions],
-        verification=run.verification,
-        # One subgroup of few is nearly a record.
-        subgroups=[s for s in document.subgroups if not (redact and s.small)],
-        pictures=[] if redact else _pictures(run, run.gallery.pictures),
-        disagreeing_pictures=[] if redact else _pictures(run, run.gallery.disagreeing),
-        glossary=GLOSSARY,
-        versions=run.versions,
-        settings={k: v for k, v in document.settings.items() if v is not None},
-        data=script_json(data),
-        style=part("report.css"),
-        scripts=(library, own),
-        digests=" ".join(script_digest(source) for source in (library, own)),
-    )
+    try:
+        page: str = template("report.html").render(
+            document=document,
+            redact=redact,
+            verdict=_verdict(document, redact),
+            first=document.records[0],
+            top=[] if redact else document.records[:STATIC_RECORDS],
+            drawn=drawn,
+            log10_kl_left_out=left_out,
+            assumptions=[(entry, HOLDS[entry.holds]) for entry in document.assumptions],
+            verification=run.verification,
+            # One subgroup of few is nearly a record.
+            subgroups=[s for s in document.subgroups if not (redact and s.small)],
+            pictures=[] if redact else _pictures(run, run.gallery.pictures),
+            disagreeing_pictures=[] if redact else _pictures(run, run.gallery.disagreeing),
+            glossary=GLOSSARY,
+            versions=run.versions,
+            settings={k: v for k, v in document.settings.items() if v is not None},
+            data=script_json(data),
+            style=part("report.css"),
+            scripts=(library, own),
+            digests=" ".join(script_digest(source) for source in (library, own)),
+        )
+    except UndefinedError as error:
+        # The settings, the provenance and the kernel are open parts of a result's schema.
+        raise InputError(
+            f"{run.directory}: the result is not whole, because {reason(error)}."
+        ) from error
     # A lone surrogate in an id cannot be written as UTF-8.
     return page.encode("utf-8", "replace").decode("utf-8")
 

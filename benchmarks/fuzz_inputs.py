@@ -1,0 +1,444 @@
+"""What is fuzzed: every reader with valid files to begin with, and command lines from the tree.
+
+Bytes become a file, the changes of a result, or the options of a command; ``benchmarks/fuzz.py``
+mutates them and watches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "hostile"))
+
+ODD_TEXTS = (
+    *("", " ", "nan", "inf", "-inf", "-1", "0", "1e400", "1e-400", "9" * 400, "0x10", "1_000"),
+    *("\x1b[31m", "\u202ea", "é", "\U0001f600", "a" * 3000, "a,b", ",", ";", "=", "-", "--", "y"),
+    *("gone.csv", "/", "..", "data.csv", "/dev/null/x", "{{7*7}}", "%s%n", "$(id)", "'", '"', "²"),
+)
+ODD_NUMBERS = (
+    *("0", "-0.0", "1", "-1", "0.5", "2", "1e-300", "1e300", "-1e300", "1e-9", "0.999999", "1e9"),
+    *("nan", "inf", "-inf", "1e400", "", "x", "1,5", "0.1", "3"),
+)
+ODD_COUNTS = ("-1", "0", "1", "2", "3", "5", "-9223372036854775809", "", "x", "1.5", "nan")
+HUGE_COUNTS = (*ODD_COUNTS, "1000000000", "9223372036854775808", "1" + "0" * 30)
+WORDS: dict[str, tuple[str, ...]] = {
+    "--kernel": ("rbf", "matern", "linear", "nngp"),
+    "--activation": ("relu", "gelu", "erf", "tanh", "sin", "identity"),
+    "--route": ("auto", "dense", "features", "fitc", "device"),
+    "--scaling": ("standard", "none"),
+    "--task": ("regression", "classification"),
+    "--missing": ("error", "drop", "impute"),
+    "--noise-variance": ("0.1", "1e-12", "marginal_likelihood", "leave_one_out"),
+    "--fail-above": ("advantage=0.1", "kl=1", "auc=0.9", "advantage=2", "kl=nan"),
+    "--form": ("pieces", "printed", "moments"),
+    "--knowledge": ("margin", "leaked", "bounded"),
+    "--mechanism": ("objective", "output"),
+    "--divergence": ("joint", "component_wise", "printed"),
+    "--method": ("exact", "asymptotic", "simulated", "adam", "l-bfgs"),
+    "--attacker": ("label_known", "label_hidden"),
+    "--curve": ("p", "ridge", "noise", "answers"),
+    "--climb": ("lood", "correlation", "auto"),
+    "--begin": ("box", "records"),
+    "--box": ("0,1", "-1,1", "1,0", "0,0"),
+    "--record": ("0", "1", "5", "7"),
+    "--target": ("y", "0", "-1", "a"),
+    "--id": ("a", "0"),
+    "--group": ("b", "a"),
+    "--by": ("b", "y"),
+    "--ignore": ("a", "b"),
+    "--member": ("normal:0,1", "mixture:0.5*0,1+0.5*1,2", "spike:1,1,0.5", "mvn:0,0/1,0;0,1"),
+    "--nonmember": ("normal:0,2", "normal:1e300,1", "spike:1,1,0.5", "mvn:0,0/1,0;0,1"),
+    "--fpr": ("0.1", "0.1,0.01", "1e-300", "0", "1"),
+    "--delta": ("1e-5", "1e-300", "0", "1"),
+    "--settings": ("1,2,3", "0", "1e9", "0.1,0.2"),
+    "--network": ("0", "-1", "x", ""),
+    "--example": ("none", ""),
+    "--queries": ("q.csv", "1", "2"),
+}
+# They reach for other machines, start processes, or compute for as long as they are told to.
+LEFT_OUT = {"--scheduler", "--workers", "--train", "--help", "--version", "--epochs", "--models"}
+NO_COMMANDS = {"serve", "reproduce"}
+# Counts that cost memory, which is estimated first, or nothing; the others cost time by design.
+MAY_BE_HUGE = {"--seed", "--top", "--inducing", "--n", "--p", "--dim", "--answers", "--points"}
+BASES: dict[str, list[str]] = {
+    "audit": ["audit", "data.csv", "--target", "y"],
+    "measure": ["measure", "--member", "normal:0,1.4", "--nonmember", "normal:0,0.7"],
+    "verify": ["verify", "run", "--draws", "100", "--records", "2"],
+    "report": ["report", "run"],
+    "compare": ["compare", "run", "run2"],
+    "advise": ["advise", "run", "--target-advantage", "0.2"],
+    "attack query": [
+        *("attack", "query", "data.csv", "--target", "y", "--record", "1"),
+        *("--steps", "3", "--starts", "2"),
+    ],
+    "attack reconstruct": ["attack", "reconstruct", "net.json", "--margin", "0.5"],
+    "attack membership": ["attack", "membership", "net.json", "--queries", "q.csv"],
+    "plan linear": ["plan", "linear", "--n", "10", "--p", "20", "--dim", "40"],
+    "plan lasso": [
+        *("plan", "lasso", "--alpha", "0.5", "--rho", "0.1", "--sigma-xi", "0.1"),
+        *("--lam", "1", "--sigma-eta", "0.2"),
+    ],
+}
+
+
+class Choices:
+    """Decisions taken from bytes, so that mutated bytes are mutated decisions."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._place = data, 0
+
+    def below(self, count: int) -> int:
+        taken = self._data[self._place : self._place + 2].ljust(2, b"\0")
+        self._place += 2
+        return int.from_bytes(taken, "little") % max(count, 1)
+
+    def pick(self, options: Any) -> Any:
+        return options[self.below(len(options))]
+
+    def rest(self) -> bytes:
+        return self._data[self._place :]
+
+
+Write = Callable[[Path, bytes], list[str]]
+
+
+def _file(name: str, *command: str) -> Write:
+    def write(folder: Path, data: bytes) -> list[str]:
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(data)
+        return list(command)
+
+    return write
+
+
+HUGGING_FACE = Path(__file__).resolve().parents[1] / "tests" / "io" / "reference" / "hf_table"
+
+
+def _hugging_face(name: str) -> Write:
+    """The bytes as one file of a Hugging Face dataset on disk."""
+
+    def write(folder: Path, data: bytes) -> list[str]:
+        (folder / "hf").mkdir()
+        for file in HUGGING_FACE.iterdir():
+            (folder / "hf" / file.name).write_bytes(file.read_bytes())
+        (folder / "hf" / name).write_bytes(data)
+        return ["audit", "hf", "--target", "-1", "--id", "name", "--missing", "impute"]
+
+    return write
+
+
+def _member(folder: Path, data: bytes) -> list[str]:
+    """The bytes as one member of an archive, with a checksum that is right."""
+    from malformed_archives import Y, archive, npy
+
+    (folder / "data.npz").write_bytes(archive({"X.npy": data, "y.npy": npy(Y)}))
+    return ["audit", "data.npz"]
+
+
+def _chunks(folder: Path, data: bytes) -> list[str]:
+    """The bytes as the size and the pixels of a PNG, with checksums that are right."""
+    from malformed_archives import grey, png_of
+
+    for kind in ("cat", "dog"):
+        (folder / "pets" / kind).mkdir(parents=True)
+        (folder / "pets" / kind / "1.png").write_bytes(grey(1))
+    choices = Choices(data)
+    width, height = choices.pick((8, 8, 8, 7, 0, 2**31 - 1)), choices.pick((8, 8, 8, 1, 10**6))
+    (folder / "pets" / "dog" / "2.png").write_bytes(png_of(width, height, choices.rest()))
+    return ["audit", "pets"]
+
+
+def _picture(folder: Path, data: bytes) -> list[str]:
+    from malformed_archives import grey
+
+    for kind in ("cat", "dog"):
+        (folder / "pets" / kind).mkdir(parents=True)
+        (folder / "pets" / kind / "1.png").write_bytes(grey(1))
+    (folder / "pets" / "dog" / "2.png").write_bytes(data)
+    return ["audit", "pets"]
+
+
+def _law(folder: Path, data: bytes) -> list[str]:
+    text = data.decode("utf-8", "replace").replace("\0", "0")
+    return ["measure", "--member", text, "--nonmember", "normal:0,1"]
+
+
+ODD_VALUES: tuple[Any, ...] = (
+    *(None, True, 0, -1, 1.5, 1e308, -1e308, 1e-320, 10**30, "", "x", "nan", [], {}, [[]], [1, 2]),
+    *({"a": 1}, "0" * 64, "data.csv", "/dev/zero", ["y"], [None], "\x1b[31m", 2, "linear", "nngp"),
+)
+
+
+def _odd_document(kind: str) -> Write:
+    """A result of one kind, with a few of its values replaced, removed or doubled."""
+
+    def write(folder: Path, data: bytes) -> list[str]:
+        choices = Choices(data)
+        document = json.loads(SEEDS["results"][kind])
+        if "dataset" in document and document["dataset"].get("source"):
+            document["dataset"]["source"]["file"] = str(folder / "data.csv")
+        for _ in range(1 + choices.below(3)):
+            place: Any = document
+            while True:
+                keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+                if not keys:
+                    break
+                key = choices.pick(keys)
+                if isinstance(place[key], (dict, list)) and place[key] and choices.below(4):
+                    place = place[key]
+                    continue
+                action = choices.below(8)
+                if action == 0:
+                    del place[key]
+                elif action == 1 and isinstance(place, list):
+                    place.append(copy.deepcopy(place[key]))
+                else:
+                    place[key] = copy.deepcopy(choices.pick(ODD_VALUES))
+                break
+        (folder / "run" / "result.json").write_text(json.dumps(document))
+        verb = choices.pick(("verify", "verify", "report", "compare", "advise"))
+        if verb == "report":
+            return ["report", "run"]
+        if verb in ("compare", "advise"):
+            return list(BASES[verb])
+        return ["verify", "run", "--draws", "100", "--records", "2"]
+
+    return write
+
+
+def commands() -> dict[str, Any]:
+    """The command tree, flat: ``attack query`` and its parameters."""
+    global _COMMANDS
+    if not _COMMANDS:
+        from leakscope.cli import app
+
+        root: Any = typer.main.get_command(app)
+        for name, command in root.commands.items():
+            for sub, inner in getattr(command, "commands", {"": command}).items():
+                if name not in NO_COMMANDS:
+                    _COMMANDS[f"{name} {sub}".strip()] = inner
+    return _COMMANDS
+
+
+_COMMANDS: dict[str, Any] = {}
+
+
+def _line(folder: Path, data: bytes) -> list[str]:
+    """A command line from the tree, mostly near one that works."""
+    choices = Choices(data)
+    known = {name: command for name, command in commands().items() if name in BASES}
+    name = choices.pick(sorted(known))
+    line = list(BASES[name])
+    if not choices.below(12):
+        del line[choices.below(len(line))]
+    for _ in range(choices.below(4)):
+        options = [
+            option
+            for option in known[name].params
+            if option.param_type_name == "option" and not LEFT_OUT & set(option.opts)
+        ]
+        option = choices.pick(options)
+        flag = option.opts[0]
+        if option.is_flag:
+            line.append(choices.pick([*option.opts, *option.secondary_opts]))
+            continue
+        line += [flag, _value(choices, flag, option)]
+    if not choices.below(15):
+        line.append(choices.pick(ODD_TEXTS))
+    return line
+
+
+def every_line() -> Iterator[list[str]]:
+    """Every option of every command with every odd value, one at a time."""
+    for name, command in sorted(commands().items()):
+        if name not in BASES:
+            continue
+        for option in command.params:
+            flag = option.opts[0]
+            if option.param_type_name != "option" or LEFT_OUT & set(option.opts):
+                continue
+            for value in _values(flag, option) if not option.is_flag else (None,):
+                yield [*BASES[name], flag, *([] if value is None else [value])]
+
+
+def _value(choices: Choices, flag: str, option: Any) -> str:
+    if flag in WORDS and choices.below(3):
+        return str(choices.pick(WORDS[flag]))
+    return str(choices.pick(_values(flag, option)))
+
+
+def _values(flag: str, option: Any) -> tuple[str, ...]:
+    """The odd values that an option may be given, by what it takes."""
+    if flag == "--json":
+        return ("-", "out.json", "gone/out.json", "run", "", "/dev/full")
+    if flag in ("--run-dir", "--output", "--html"):
+        return ("new", "run", "data.csv", "new.html", "gone/x.html", "", ".")
+    kind = option.metavar or ""
+    if flag in MAY_BE_HUGE:
+        return HUGE_COUNTS
+    if kind == "COUNT":
+        return ODD_COUNTS
+    if kind in ("NUMBER", "FRACTION"):
+        return ODD_NUMBERS
+    return (*WORDS.get(flag, ()), *ODD_TEXTS)
+
+
+SEEDS: dict[str, Any] = {}
+
+
+def prepare_seeds() -> dict[str, tuple[Write, list[bytes]]]:
+    """Every target by name: how its bytes are used, and valid bytes to begin with."""
+    import malformed_archives as archives
+    import malformed_documents as documents
+    import malformed_tables as tables
+    import numpy as np
+
+    table = tables.good_table()
+    audit = ("--target", "y")
+    network = documents._json_network().encode()
+    npz = archives.npz(w=documents.W, b=documents.B, v=documents.V)
+    packed = _safetensors()
+    run = documents.run_files()
+    SEEDS["run"] = run
+    SEEDS["results"] = _results()
+    csv_seeds = [text.encode() for text in (tables.GOOD, "id,c,y\na,x,1\nb,z,2\nc,x,3\n")]
+    csv_seeds.append(b'"a ""q""",b,y\n1,2,3\n"4\n",5,6\n')
+    targets: dict[str, tuple[Write, list[bytes]]] = {
+        "csv": (_file("data.csv", "audit", "data.csv", *audit), csv_seeds),
+        "csv classes": (
+            _file(
+                *("data.csv", "audit", "data.csv", *audit, "--task", "classification"),
+                *("--missing", "impute"),
+            ),
+            csv_seeds,
+        ),
+        "tsv": (
+            _file("data.tsv", "audit", "data.tsv", *audit, "--missing", "drop"),
+            [tables.GOOD.replace(",", "\t").encode()],
+        ),
+        "parquet": (
+            _file("data.parquet", "audit", "data.parquet", *audit),
+            [tables.parquet(table)],
+        ),
+        "arrow": (
+            _file("data.arrow", "audit", "data.arrow", *audit),
+            [tables.arrow_file(table), tables.arrow_stream(table), tables.feather(table)],
+        ),
+        "npy": (
+            _file("data.npy", "audit", "data.npy", "--target", "0"),
+            [archives.npy(archives.X), archives.npy(archives.X.astype("f2"))],
+        ),
+        "npz": (
+            _file("data.npz", "audit", "data.npz"),
+            [archives.npz(X=archives.X, y=archives.Y)],
+        ),
+        "npz member": (_member, [archives.npy(archives.X), archives.npy(archives.X.astype("U3"))]),
+        "picture": (
+            _picture,
+            [archives.grey(3), archives.picture(np.zeros((8, 8), dtype=np.uint8), "JPEG")],
+        ),
+        "picture chunks": (_chunks, [bytes(4) + bytes(72)]),
+        "scores csv": (
+            _file(
+                *("s.csv", "measure", "--member-scores", "s.csv"),
+                *("--nonmember-scores", "q.csv"),
+            ),
+            [b"score\n0.1\n0.2\n0.3\n0.25\n", b"1\n2\n3\n4\n5\n"],
+        ),
+        "scores npy": (
+            _file(
+                *("s.npy", "measure", "--member-scores", "s.npy"),
+                *("--nonmember-scores", "q.csv"),
+            ),
+            [archives.npy(archives.Y)],
+        ),
+        "network json": (_file("net.json", "attack", "reconstruct", "net.json"), [network]),
+        "network npz": (_file("net.npz", "attack", "reconstruct", "net.npz"), [npz]),
+        "network safetensors": (
+            _file("w.safetensors", "attack", "membership", "w.safetensors", "--queries", "q.csv"),
+            [packed],
+        ),
+        "network onnx": (
+            _file("net.onnx", "attack", "membership", "net.onnx", "--queries", "q.csv"),
+            [documents.onnx_model()],
+        ),
+        "queries": (
+            _file("q.csv", "attack", "membership", "net.json", "--queries", "q.csv"),
+            [b"x\n1\n2\n-1\n"],
+        ),
+        "training set": (
+            _file("set.csv", "attack", "reconstruct", "net.json", "--data", "set.csv"),
+            [b"x,y\n1,1\n-1,-1\n"],
+        ),
+        "law text": (
+            _law,
+            [
+                law.encode()
+                for law in (*WORDS["--member"], *WORDS["--nonmember"], "mixture:0.2*-1,2+0.8*3,1")
+            ],
+        ),
+        "command line": (_line, [bytes([i, 0] * 12) for i in range(12)]),
+    }
+    for file in sorted(HUGGING_FACE.iterdir()):
+        targets[f"hf {file.name}"] = (_hugging_face(file.name), [file.read_bytes()])
+    for name in ("result.json", "settings.json", "arrays.npz"):
+        targets[f"run {name}"] = (_file(f"run/{name}", "report", "run"), [run[name]])
+    gallery = documents._gallery("a.png").encode()
+    targets["run gallery.json"] = (_file("run/gallery.json", "report", "run"), [gallery])
+    for kind in SEEDS["results"]:
+        targets[f"odd {kind}"] = (_odd_document(kind), [bytes(8), bytes(range(40))])
+    return targets
+
+
+def _safetensors() -> bytes:
+    import malformed_documents as documents
+    import numpy as np
+    from safetensors.numpy import save
+
+    return save(
+        {"w": np.array(documents.W), "b": np.array(documents.B), "v": np.array(documents.V)}
+    )
+
+
+def _results() -> dict[str, str]:
+    """One result of every kind that a small command gives."""
+    from leakscope.cli import main
+
+    found = {}
+    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+        furnish(Path(place))
+        for name, line in BASES.items():
+            if name in ("verify", "report", "compare", "advise"):
+                continue
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                assert main([*line, "--json", "-"]) == 0, name
+            found[name] = out.getvalue()
+    return found
+
+
+def furnish(folder: Path) -> None:
+    """What the commands expect beside the file in question."""
+    from malformed_documents import _json_network
+    from malformed_tables import GOOD
+
+    (folder / "data.csv").write_text(GOOD)
+    (folder / "net.json").write_text(_json_network())
+    (folder / "q.csv").write_text("x\n1\n2\n-1\n0.5\n")
+    for name in ("run", "run2"):
+        (folder / name).mkdir()
+        for file, held in SEEDS["run"].items():
+            (folder / name / file).write_bytes(held)
+        document = json.loads(SEEDS["run"]["result.json"])
+        document["dataset"]["source"]["file"] = str(folder / "data.csv")
+        (folder / name / "result.json").write_text(json.dumps(document))
