@@ -17,6 +17,9 @@ EPILOG = "Example: leakscope verify audit.json --records 3"
 # What the status says to a pipeline: a law differs from what was measured.
 DIFFERS = 3
 
+# No layer that is trained here is wider.
+WIDEST = 100_000
+
 
 def verify(
     result: Annotated[
@@ -127,6 +130,9 @@ def verify(
 
 def _widths(text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(width) for width in text.split(","))
+        widths = tuple(int(width) for width in text.split(","))
     except ValueError:
         raise InputError(f"--network needs widths, such as 256,256, but it is {text!r}.") from None
+    if max(widths) > WIDEST:
+        raise InputError(f"--network takes widths up to {WIDEST}, and one is larger.")
+    return widths
