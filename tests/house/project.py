@@ -89,24 +89,24 @@ def run_command(command: str) -> tuple[int, str]:
 
 def _started_and_interrupted(words: list[str]) -> tuple[int, str]:
     """A server in a process of its own: Ctrl-C once it says that it runs."""
-    process = subprocess.Popen(
+    printed = ""
+    with subprocess.Popen(
         [sys.executable, "-m", "leakscope", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         env={**os.environ, "BROWSER": "true"},
-    )
-    assert process.stdout is not None
-    printed = ""
-    # A server that does not stop fails the test and does not hold it up.
-    patience = threading.Timer(120.0, process.kill)
-    patience.start()
-    for line in process.stdout:
-        printed += line
-        if line.startswith("Press Ctrl-C"):
-            process.send_signal(signal.SIGINT)
-    patience.cancel()
-    return process.wait(), printed
+    ) as process:
+        assert process.stdout is not None
+        # A server that does not stop fails the test and does not hold it up.
+        patience = threading.Timer(120.0, process.kill)
+        patience.start()
+        for line in process.stdout:
+            printed += line
+            if line.startswith("Press Ctrl-C"):
+                process.send_signal(signal.SIGINT)
+        patience.cancel()
+    return process.returncode, printed
 
 
 def same_output(written: str, got: str) -> bool:

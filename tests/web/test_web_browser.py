@@ -62,7 +62,7 @@ def browser() -> Iterator[Any]:
 def opened(request, browser, address) -> Iterator[tuple[Any, list[str]]]:
     """A page that was let in, and everything that should not have happened."""
     page = browser.new_page(viewport={"width": request.param, "height": 900})
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(PATIENCE)
     home = address.split("/?")[0]
     troubles: list[str] = []
     page.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))

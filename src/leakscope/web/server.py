@@ -81,8 +81,14 @@ def serve(
                 limit_concurrency=CONNECTIONS,
                 timeout_graceful_shutdown=2,
             )
-            _announce(host, access, open_browser, say)
-            uvicorn.Server(config).run(sockets=[listening])
+
+            class Server(uvicorn.Server):
+                async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+                    await super().startup(sockets)
+                    # Only now does an interruption end it as it should.
+                    _announce(host, access, open_browser, say)
+
+            Server(config).run(sockets=[listening])
         finally:
             listening.close()
             shutil.rmtree(folder, ignore_errors=True)
