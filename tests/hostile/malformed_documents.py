@@ -253,7 +253,10 @@ def safetensors(header: str | bytes, data: bytes = b"", length: int | None = Non
 
 
 @functools.cache
-def onnx_model(*, external: bool = False, kind: int = 1, relu: str = "Relu") -> bytes:
+def onnx_model(
+    *, external: bool = False, kind: int = 1, relu: str = "Relu", lack: str = ""
+) -> bytes:
+    """A network as ONNX has it; ``lack``: the last node's output or its second input."""
     from onnx import TensorProto, helper
 
     def tensor(name: str, values: Any) -> Any:
@@ -268,7 +271,9 @@ def onnx_model(*, external: bool = False, kind: int = 1, relu: str = "Relu") -> 
     nodes = [
         helper.make_node("Gemm", ["x", "w", "b"], ["h"], transB=1),
         helper.make_node(relu, ["h"], ["a"]),
-        helper.make_node("Gemm", ["a", "v"], ["out"]),
+        helper.make_node(
+            "Gemm", ["a"] if lack == "input" else ["a", "v"], [] if lack == "output" else ["out"]
+        ),
     ]
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [None, 1])]
     outputs = [helper.make_tensor_value_info("out", TensorProto.FLOAT, [None, 1])]
@@ -333,6 +338,8 @@ def _networks() -> Iterator[Case]:
         "weights in another file": onnx_model(external=True),
         "text for weights": whole.replace(b"Gemm", b"Conv"),
         "a tanh": onnx_model(relu="Tanh"),
+        "a layer without output": onnx_model(lack="output"),
+        "a layer without weights": onnx_model(lack="input"),
     }.items():
         files[f"{name}.onnx"] = held
     for name, held in {

@@ -74,9 +74,15 @@ def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArra
     current = inputs[0]
     for node in graph.node:
         where = f"{path}: the node {node.op_type} {node.name}".rstrip()
+        if not node.output or not node.output[0]:
+            raise InputError(f"{where} has no output.")
         if node.op_type == "Constant":
-            constants[node.output[0]] = _numbers(numpy_helper.to_array(node.attribute[0].t))
-        elif node.op_type == "Transpose" and node.input[0] in constants:
+            try:
+                held = numpy_helper.to_array(node.attribute[0].t)
+            except Exception as error:  # no attribute, or none that is an array
+                raise InputError(f"{where} holds no array ({reason(error)}).") from error
+            constants[node.output[0]] = _numbers(held)
+        elif node.op_type == "Transpose" and node.input and node.input[0] in constants:
             constants[node.output[0]] = constants[node.input[0]].T
         elif current not in node.input:
             raise InputError(f"{where} is not in one line with the layers before it.")
@@ -111,6 +117,9 @@ def _follow(
 ) -> None:
     """Gemm, MatMul, Add or Sub with constants, onto the affine map so far."""
     attributes = {entry.name: entry for entry in node.attribute}
+    linear = node.op_type in ("Gemm", "MatMul", "Add")
+    if linear and (len(node.input) < 2 or not all(node.input[:2])):
+        raise InputError(f"{where} needs two inputs: what comes before it, and a constant.")
     missing = [name for name in node.input if name and name != current and name not in constants]
     if missing:
         raise InputError(f"{where} takes {missing[0]}, which is not a constant.")
