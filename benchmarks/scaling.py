@@ -126,7 +126,7 @@ LAWS = (
         lambda d: kernel_matrix(1500, d), 1),
     Law("network kernel, n = 1500", "depth", (32, 64, 128),
         lambda depth: network_kernel(1500, depth), 1),
-    Law("network kernel, depth 5", "n", (1000, 2000, 4000), lambda n: network_kernel(n, 5), 2),
+    Law("network kernel, depth 5", "n", (2000, 4000, 8000), lambda n: network_kernel(n, 5), 2),
     Law("influence on q queries, n = 1000", "q", (1000, 2000, 4000, 8000), influences, 1, 1),
     Law("audit of groups of 4", "n", (4000, 8000, 12_000), groups, 3, 2),
     Law("exact law of least squares", "draws", (200_000, 400_000, 800_000), designs, 1, 1),
