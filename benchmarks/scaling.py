@@ -128,15 +128,15 @@ LAWS = (
         lambda depth: network_kernel(1500, depth), 1),
     Law("network kernel, depth 5", "n", (2000, 4000, 8000), lambda n: network_kernel(n, 5), 2),
     Law("influence on q queries, n = 1000", "q", (1000, 2000, 4000, 8000), influences, 1, 1),
-    Law("audit of groups of 4", "n", (4000, 8000, 12_000), groups, 3, 2),
+    Law("audit of groups of 4", "n", (2000, 4000, 8000), groups, 3, 2),
     Law("exact law of least squares", "draws", (200_000, 400_000, 800_000), designs, 1, 1),
     Law("measures of normal pairs", "pairs", (100_000, 200_000, 400_000, 800_000),
         normal_pairs, 1),
-    Law("message passing, 20 iterations, p = 4000", "n", (2000, 4000, 8000),
+    Law("message passing, 20 iterations, p = 4000", "n", (4000, 8000, 16_000),
         lambda n: passes(n, 4000), 1),
     Law("message passing, 20 iterations, n = 4000", "p", (2000, 4000, 8000),
         lambda p: passes(4000, p), 1),
-    Law("LASSO state evolution", "settings", (20_000, 40_000, 80_000, 160_000), states, 1, 1),
+    Law("LASSO state evolution", "settings", (160_000, 320_000, 640_000), states, 1, 1),
 )  # fmt: skip
 
 

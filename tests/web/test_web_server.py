@@ -49,6 +49,8 @@ def ask(port: int, path: str, **headers: str) -> http.client.HTTPResponse:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_is_private_and_leaves_nothing_behind(tmp_path, how):
+    if signal.getsignal(how) is signal.SIG_IGN and how is signal.SIGHUP:
+        pytest.skip("these tests run under nohup, which a server rightly inherits")
     with server(tmp_path, "--max-upload", "1") as (process, port, token):
         assert ask(port, "/").status == 403
         answer = ask(port, f"/?token={token}")
@@ -75,7 +77,7 @@ def test_it_is_private_and_leaves_nothing_behind(tmp_path, how):
         assert process.stdout is not None
         assert "Ctrl-C" in process.stdout.readline()
         process.send_signal(how)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
         assert process.returncode == 0
         assert err == ""
     assert list(tmp_path.iterdir()) == []
@@ -110,7 +112,7 @@ def test_an_interruption_at_once_in_the_background_of_a_shell(tmp_path):
         assert started.stdout is not None
         started.stdout.readline()
         started.send_signal(signal.SIGINT)
-        started.communicate(timeout=30)
+        started.communicate(timeout=60)
         assert started.returncode == 0
     finally:
         started.kill()
@@ -137,7 +139,7 @@ def test_listening_to_others_prints_a_warning(tmp_path):
         assert ask(port, f"/?token={token}").status == 200
         assert ask(port, f"/?token={token}", Host=f"rebound.example:{port}").status == 403
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
         assert process.returncode == 0
 
 
