@@ -206,3 +206,11 @@ def test_what_was_found(name, tmp_path, capsys):
     error = capsys.readouterr().err
     assert status == (0 if sentence is None else 2), error
     assert sentence is None or sentence in error
+
+
+def test_a_bias_variance_beyond_float64_is_refused(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = ["audit", "--example", "iris", "--kernel", "linear", "--bias-variance", "1e300"]
+    assert main(line) == 2
+    assert "from 1e-30 to 1e+30" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -24,7 +24,11 @@ def _reachable(value: float) -> float:
 
 
 Reachable = Annotated[Positive, AfterValidator(_reachable)]
-NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+NotNegative = Annotated[
+    float,
+    Field(ge=0.0, allow_inf_nan=False),
+    AfterValidator(lambda value: _reachable(value) if value else value),
+]
 
 CRITERIA = ("marginal_likelihood", "leave_one_out")
 
