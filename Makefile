@@ -10,10 +10,11 @@ BIN := $(VENV)/bin
 PYTHON :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help audit test lint docs docs-check benchmark clean
+.PHONY: help audit serve test lint docs docs-check benchmark clean
 
 help:
 	@echo "make audit       set up, then audit scikit-learn's diabetes dataset and write a report"
+	@echo "make serve       set up, then the same as a web page on this machine"
 	@echo "make test        set up, then run the whole suite (style, types, documentation included)"
 	@echo "make lint        ruff and mypy only"
 	@echo "make docs        run every example in the documentation, then build the site into site/"
@@ -25,6 +26,10 @@ audit: $(VENV)/.installed
 	@run=leakscope-runs/make-audit-$$(date +%Y%m%dT%H%M%S) \
 	  && $(BIN)/leakscope audit --example diabetes --run-dir $$run \
 	  && $(BIN)/leakscope report $$run
+
+serve: $(VENV)/.installed
+	@$(PIP) --editable '.[web]'
+	@$(BIN)/leakscope serve
 
 # One thread for each worker's linear algebra: pytest already runs one worker for each core.
 test: $(VENV)/.installed-test

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli.options import JsonPath, one_of
+from leakscope.cli.options import DataNow, JsonPath, one_of
 from leakscope.cli.output import STDOUT, emit_json, require_writable, say, show, stages, table
 from leakscope.errors import InputError
 
@@ -55,14 +55,7 @@ def advise(
         ),
     ] = None,
     delta: Annotated[float, typer.Option(help="Of --target-epsilon.", metavar="NUMBER")] = 1e-5,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where the data are now, if not where the result says.",
-            metavar="FILE",
-            show_default=False,
-        ),
-    ] = None,
+    data: DataNow = None,
     folds: Annotated[
         int, typer.Option(help="Of the cross-validation that prices an option.", metavar="COUNT")
     ] = 5,

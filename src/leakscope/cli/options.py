@@ -185,6 +185,14 @@ JsonPath = Annotated[
         show_default=False,
     ),
 ]
+DataNow = Annotated[
+    Path | None,
+    typer.Option(
+        help="Where the data are now, if not where the result says.",
+        metavar="FILE",
+        show_default=False,
+    ),
+]
 RunDirectory = Annotated[
     Path | None,
     typer.Option(

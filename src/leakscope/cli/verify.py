@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from leakscope.cli.options import JsonPath, RunDirectory
+from leakscope.cli.options import DataNow, JsonPath, RunDirectory
 from leakscope.cli.output import STDOUT, cells_bar, emit_json, require_writable, show
 from leakscope.errors import InputError
 
@@ -26,14 +26,7 @@ def verify(
         Path,
         typer.Argument(help="A result.json, or the run directory that holds one.", metavar="PATH"),
     ],
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where the data are now, if not where the result says.",
-            metavar="FILE",
-            show_default=False,
-        ),
-    ] = None,
+    data: DataNow = None,
     records: Annotated[
         int, typer.Option(help="Of an audit: how many records to check.", metavar="COUNT")
     ] = 10,

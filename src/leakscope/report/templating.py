@@ -21,6 +21,7 @@ def template(name: str) -> Any:
     import jinja2
 
     environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(part),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=_finalised,
@@ -30,7 +31,7 @@ def template(name: str) -> Any:
     environment.filters["number"] = number
     environment.filters["fraction"] = fraction
     environment.filters["share"] = lambda value: "–" if value is None else f"{value:.0%}"
-    return environment.from_string(part(name))
+    return environment.get_template(name)
 
 
 def fraction(value: float | None) -> str:
