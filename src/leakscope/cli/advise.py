@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from leakscope.cli.options import DataNow, JsonPath, one_of
-from leakscope.cli.output import STDOUT, emit_json, require_writable, say, show, stages, table
+from leakscope.cli.output import (
+    STDOUT,
+    emit_json,
+    fraction,
+    require_writable,
+    say,
+    show,
+    stages,
+    table,
+)
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -155,10 +165,11 @@ def _target(
 def _page(found: AdviceDocument) -> str:
     """What a person sees."""
     own, unit = found.own, found.unit
+    measured = _number if found.target.measure == "epsilon" else fraction
     heading = (
         f"{found.dataset.name}: no {unit} may have {found.target_label} above "
-        f"{found.target.value:g}; as audited the worst has {_number(own.worst)}, the median "
-        f"{_number(own.median)}."
+        f"{found.target.value:g}; as audited the worst has {measured(own.worst)}, the median "
+        f"{measured(own.median)}."
     )
     classes = own.accuracy is not None
     headings = [
@@ -173,7 +184,7 @@ def _page(found: AdviceDocument) -> str:
         "+-",
         "R2",
     ]
-    rows = [_row(option, classes) for option in (own, *found.options)]
+    rows = [_row(option, classes, measured) for option in (own, *found.options)]
     parts = [_wrapped(heading)]
     parts.append(table([*headings, *(["accuracy"] if classes else [])], rows))
     parts.append(_wrapped(found.sentence))
@@ -186,7 +197,7 @@ def _page(found: AdviceDocument) -> str:
     return "\n\n".join(parts)
 
 
-def _row(option: AdviceOption, classes: bool) -> list[str]:
+def _row(option: AdviceOption, classes: bool, measured: Callable[[float | None], str]) -> list[str]:
     setting = ", ".join(
         f"{name.replace('_', ' ')} {_number(value)}" for name, value in option.setting.items()
     )
@@ -195,8 +206,8 @@ def _row(option: AdviceOption, classes: bool) -> list[str]:
         setting,
         "yes" if option.meets else "no",
         "own" if option.questions == "own" else "any",
-        _number(option.worst),
-        _number(option.median),
+        measured(option.worst),
+        measured(option.median),
         _number(option.error),
         "-" if option.cost is None or not option.setting else f"{option.cost:+.3g}",
         "-" if option.cost_stderr is None or not option.setting else f"{option.cost_stderr:.1g}",

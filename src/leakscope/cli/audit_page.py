@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from leakscope.cli.output import table
+from leakscope.cli.output import fraction, table
 
 if TYPE_CHECKING:
     from leakscope.auditing import AuditResult
@@ -24,8 +24,8 @@ def page(result: AuditResult, top: int, *, explain: bool = False) -> str:
             str(rank),
             "-" if row["rank_low"] is None else f"{row['rank_low']}-{row['rank_high']}",
             f"{row['kl']:.4g}",
-            _fraction(row["advantage"]),
-            _fraction(row["auc"]),
+            fraction(row["advantage"]),
+            fraction(row["auc"]),
             f"{row['kl_label'] / row['kl']:.0%}" if row["kl"] > 0 else "-",
             f"{row['mean_distance']:.4g}",
             "yes" if row["trusted"] else "NO",
@@ -111,8 +111,8 @@ def _choices(result: AuditResult) -> list[str]:
                 "-" if math.isnan(entry.rank_correlation) else f"{entry.rank_correlation:.2f}",
                 f"{entry.top_ten_kept} of {compared.top_ten}",
                 str(entry.rank_of_first),
-                _fraction(entry.largest_advantage),
-                _fraction(entry.median_advantage),
+                fraction(entry.largest_advantage),
+                fraction(entry.median_advantage),
                 f"{entry.prediction_error:.4g}",
             ]
             for entry in (compared.in_use, *compared.others)
@@ -139,8 +139,8 @@ def _subgroups(result: AuditResult) -> str:
         [
             entry.value,
             str(entry.count),
-            _fraction(entry.median_advantage),
-            _fraction(entry.largest_advantage),
+            fraction(entry.median_advantage),
+            fraction(entry.largest_advantage),
             f"{entry.share_exposed:.0%}",
             "few" if entry.small else "",
         ]
@@ -148,8 +148,3 @@ def _subgroups(result: AuditResult) -> str:
     ]
     headings = [str(result.by), f"{result.unit}s", "median advantage", "largest", "0.1 or more", ""]
     return f"Exposure by {result.by}:\n\n{table(headings, rows)}"
-
-
-def _fraction(value: float) -> str:
-    """Four digits; what would round to 1 is not certainty, only beyond them."""
-    return ">0.9999" if value >= 0.99995 else f"{value:.4f}"

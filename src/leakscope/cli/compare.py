@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leakscope.cli.options import JsonPath
-from leakscope.cli.output import STDOUT, emit_json, require_writable, say, table
+from leakscope.cli.output import STDOUT, emit_json, fraction, require_writable, say, table
 
 if TYPE_CHECKING:
     from leakscope.io.compare_results import CompareDocument, ComparedRecord
@@ -125,8 +125,8 @@ def _page(found: CompareDocument, top: int) -> str:
 def _levels(found: CompareDocument) -> str:
     first, second = found.first, found.second
     rows = [
-        ["largest advantage", *(_fraction(s.largest_advantage) for s in (first, second))],
-        ["median advantage", *(_fraction(s.median_advantage) for s in (first, second))],
+        ["largest advantage", *(fraction(s.largest_advantage) for s in (first, second))],
+        ["median advantage", *(fraction(s.median_advantage) for s in (first, second))],
         ["with 0.1 or more", *(f"{s.exposed} of {s.units}" for s in (first, second))],
         ["largest kl", *(_number(s.largest_kl) for s in (first, second))],
         ["median kl", *(_number(s.median_kl) for s in (first, second))],
@@ -160,7 +160,7 @@ def _moved(heading: str, records: list[ComparedRecord]) -> str:
         [
             str(record.record_id),
             f"{record.first_rank} -> {record.second_rank}",
-            f"{_fraction(record.first_advantage)} -> {_fraction(record.second_advantage)}",
+            f"{fraction(record.first_advantage)} -> {fraction(record.second_advantage)}",
             f"{_number(record.first_kl)} -> {_number(record.second_kl)}",
         ]
         for record in records
@@ -174,13 +174,6 @@ def _wrapped(text: str) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
-
-
-def _fraction(value: float | None) -> str:
-    """Four digits; what would round to 1 is not certainty, only beyond them."""
-    if value is None:
-        return "-"
-    return ">0.9999" if value >= 0.99995 else f"{value:.4f}"
 
 
 def _number(value: float | None) -> str:

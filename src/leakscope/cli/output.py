@@ -113,6 +113,13 @@ def number(value: float) -> str:
     return "infinite" if value == float("inf") else f"{value:.4g}"
 
 
+def fraction(value: float | None) -> str:
+    """Four digits; what would round to 1 is not certainty, only beyond them."""
+    if value is None:
+        return "-"
+    return ">0.9999" if value >= 0.99995 else f"{value:.4f}"
+
+
 def standard_error(value: float) -> str:
     """One digit; nothing where there is none."""
     return f"{value:.1g}" if value else ""
