@@ -14,7 +14,6 @@ that the error diverges there.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from leakscope._numerics.cores import usable_cores
 from leakscope.errors import InputError
 from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.stability import stability_edge, stability_ratio
@@ -231,7 +231,7 @@ def in_blocks(
             target[part] = values
 
     starts = range(0, size, block)
-    workers = min(len(starts), os.cpu_count() or 1, 8)
+    workers = min(len(starts), usable_cores())
     if workers > 1:
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(one, starts))

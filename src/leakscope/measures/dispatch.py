@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
@@ -10,6 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from leakscope._numerics.cores import usable_cores
 from leakscope.errors import InputError
 from leakscope.laws import (
     Empirical,
@@ -55,7 +55,7 @@ def over_pairs(
     """
     size = int(np.prod(pair.batch_shape, dtype=np.int64))
     flat = pair.reshape(size)
-    cores = min(os.cpu_count() or 1, 8)
+    cores = usable_cores()
     # as many blocks as cores, or a multiple, so that none waits for another
     block = min(_block_size(flat), max(1024, -(-size // cores)))
     result = np.empty((size, *columns))
