@@ -66,8 +66,11 @@ WORDS: dict[str, tuple[str, ...]] = {
     "--queries": ("q.csv", "1", "2"),
 }
 # They reach for other machines, start processes, or compute for as long as they are told to.
-LEFT_OUT = {"--scheduler", "--workers", "--train", "--help", "--version", "--epochs", "--models"}
-NO_COMMANDS = {"serve", "reproduce"}
+LEFT_OUT = {
+    *("--scheduler", "--workers", "--train", "--help", "--version", "--epochs", "--models"),
+    "--full",
+}
+NO_COMMANDS = {"serve"}
 # Counts that cost memory, which is estimated first, or nothing; the others cost time by design.
 MAY_BE_HUGE = {"--seed", "--top", "--inducing", "--n", "--p", "--dim", "--answers", "--points"}
 BASES: dict[str, list[str]] = {
@@ -83,6 +86,7 @@ BASES: dict[str, list[str]] = {
     ],
     "attack reconstruct": ["attack", "reconstruct", "net.json", "--margin", "0.5"],
     "attack membership": ["attack", "membership", "net.json", "--queries", "q.csv"],
+    "reproduce": ["reproduce", "lood-7"],
     "plan linear": ["plan", "linear", "--n", "10", "--p", "20", "--dim", "40"],
     "plan lasso": [
         *("plan", "lasso", "--alpha", "0.5", "--rho", "0.1", "--sigma-xi", "0.1"),
