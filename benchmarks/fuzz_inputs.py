@@ -285,9 +285,9 @@ def _value(choices: Choices, flag: str, option: Any) -> str:
 def _values(flag: str, option: Any) -> tuple[str, ...]:
     """The odd values that an option may be given, by what it takes."""
     if flag == "--json":
-        return ("-", "out.json", "gone/out.json", "run", "", "/dev/full")
+        return ("-", "out.json", "gone/out.json", "run", "", "/dev/full", "a" * 5000)
     if flag in ("--run-dir", "--output", "--html"):
-        return ("new", "run", "data.csv", "new.html", "gone/x.html", "", ".")
+        return ("new", "run", "data.csv", "new.html", "gone/x.html", "", ".", "a" * 5000)
     kind = option.metavar or ""
     if flag in MAY_BE_HUGE:
         return HUGE_COUNTS

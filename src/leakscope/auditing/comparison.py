@@ -29,6 +29,7 @@ from leakscope.io.compare_results import (
     SideEntry,
 )
 from leakscope.io.datasets import RecordId
+from leakscope.io.regular_files import is_folder
 from leakscope.io.result_reader import read_result
 from leakscope.io.results import ResultDocument
 from leakscope.io.run_reader import Run, read_run
@@ -142,7 +143,7 @@ def _read(side: Comparable, place: str) -> tuple[AuditDocument, str, dict[str, s
     if isinstance(side, Run):
         document, name, versions = side.document, str(side.directory), side.versions
     elif isinstance(side, (str, Path)):
-        if Path(side).is_dir():
+        if is_folder(Path(side)):
             run = read_run(side)
             document, name, versions = run.document, str(side), run.versions
         else:

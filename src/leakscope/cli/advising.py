@@ -19,12 +19,13 @@ from leakscope.errors import InputError
 from leakscope.io import AuditDocument, Dataset, Source, prepare, read_again, read_result
 from leakscope.io.advice_results import AdviceDocument, AdviceOption, AdviceTargetEntry
 from leakscope.io.datasets import RecordId
+from leakscope.io.regular_files import is_folder
 from leakscope.io.results import AssumptionEntry, DatasetEntry
 
 
 def read_audit(run: Path) -> AuditDocument:
     """The result of an audit, from its run directory or its file."""
-    document = read_result(run / "result.json" if run.is_dir() else run)
+    document = read_result(run / "result.json" if is_folder(run) else run)
     if not isinstance(document, AuditDocument):
         raise InputError(f"{run} holds a result of kind {document.kind}; advise takes an audit's.")
     return document

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leakscope.errors import InputError
-
 if TYPE_CHECKING:
     from leakscope.experiments import Progress as CellProgress
     from leakscope.io.results import ResultDocument
@@ -21,11 +19,9 @@ def require_writable(json_path: str | None) -> None:
     """Refuse, before any work is done, a JSON path that cannot be written."""
     if json_path is None or json_path == STDOUT:
         return
-    path = Path(json_path)
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; --json needs a file name, or - for stdout.")
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"There is no folder {path.parent} to write {path.name} to.")
+    from leakscope.io.regular_files import require_new_file
+
+    require_new_file(Path(json_path), "--json needs a file name, or - for stdout")
 
 
 def emit_json(document: ResultDocument, json_path: str) -> None:

@@ -93,6 +93,7 @@ def _make_all(
     seed: int,
 ) -> None:
     from leakscope.io import default_run_directory
+    from leakscope.io.regular_files import require_usable_name
     from leakscope.report import read_reproduction, write_gallery, write_reproduction
     from leakscope.reproduce import figures
     from leakscope.reproduce import reproduce as make
@@ -100,6 +101,7 @@ def _make_all(
     size = "full" if full else "quick"
     name = wanted[0].name if len(wanted) == 1 else "figures"
     folder = output if output is not None else default_run_directory("reproduce", name)
+    require_usable_name(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; --output needs a folder.")
     for number, figure in enumerate(wanted, start=1):

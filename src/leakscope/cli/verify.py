@@ -88,8 +88,9 @@ def verify(
     require_writable(json_path)
     from leakscope.cli import audit_checks, verification
     from leakscope.io import read_result
+    from leakscope.io.regular_files import is_folder
 
-    file = result / "result.json" if result.is_dir() else result
+    file = result / "result.json" if is_folder(result) else result
     document = read_result(file)
     retraining = None
     if train is not None or network is not None:

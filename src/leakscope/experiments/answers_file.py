@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope.errors import InputError
+from leakscope.io.regular_files import partial_beside
 from leakscope.io.results import to_json
 
 LARGEST = 10
@@ -40,7 +41,7 @@ class AnswersFile:
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
         self.path = path
-        self.partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        self.partial = partial_beside(path)
         self.settings = json.dumps(json.loads(to_json(settings)))
         self.writer: Any = None
 

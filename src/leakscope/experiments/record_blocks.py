@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakscope.errors import InputError
+from leakscope.io.regular_files import is_there
 
 FloatArray = NDArray[np.float64]
 
@@ -190,7 +191,7 @@ def parquet_parts(
     import pyarrow.parquet as pq
 
     place = Path(source)
-    if not place.exists():
+    if not is_there(place):
         raise InputError(f"There is no file or folder {place}.")
     files = sorted(place.rglob("*.parquet")) if place.is_dir() else [place]
     if not files:

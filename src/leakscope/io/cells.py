@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope.errors import InputError
+from leakscope.io.regular_files import is_there, partial_beside, require_usable_name
 from leakscope.io.results import to_json, write_private
 from leakscope.io.runs import versions
 
@@ -184,7 +185,7 @@ class CellStore:
                 for cell in self.cells()
             ]
         )
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        partial = partial_beside(path)
         try:
             if path.suffix == ".csv":
                 frame.to_csv(partial, index=False)
@@ -257,6 +258,7 @@ def open_cells(directory: str | Path, *, settings: Mapping[str, Any], seed: int)
         The run's seed, likewise.
     """
     place = Path(directory)
+    require_usable_name(place)
     asked = json.loads(to_json({"settings": dict(settings), "seed": int(seed)}))
     if (place / RUN_FILE).exists():
         _require_same(place, asked)
@@ -278,7 +280,7 @@ def open_cells(directory: str | Path, *, settings: Mapping[str, Any], seed: int)
 def read_cells(directory: str | Path) -> CellStore:
     """Open a run that is there, whatever its settings, to read it."""
     place = Path(directory)
-    if not (place / RUN_FILE).exists() or not (place / CELLS_FILE).exists():
+    if not (is_there(place / RUN_FILE) and is_there(place / CELLS_FILE)):
         raise InputError(f"{place} is no run with cells.")
     return CellStore(place, _connected(place / CELLS_FILE))
 

@@ -60,6 +60,50 @@ def require_text_name(path: Path) -> None:
         ) from None
 
 
+def require_usable_name(path: Path) -> None:
+    """Refuse a name that nothing here can have, such as one of thousands of letters.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from leakscope.io.regular_files import require_usable_name
+    >>> require_usable_name(Path("not-there-yet"))
+    """
+    require_text_name(path)
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        raise InputError(f"{_short(path)} cannot be used: {reason(error)}.") from error
+
+
+def require_new_file(path: Path, needs: str) -> None:
+    """Refuse, before any work is done, a name to which no file can be written.
+
+    ``needs`` ends the sentence about a folder: what needs a file name.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from leakscope.io.regular_files import require_new_file
+    >>> require_new_file(Path("gone/away.json"), "--json needs a file name")
+    Traceback (most recent call last):
+    ...
+    leakscope.errors.InputError: There is no folder gone to write away.json to.
+    """
+    require_usable_name(path)
+    if is_folder(path):
+        raise InputError(f"{path} is a folder; {needs}.")
+    if not is_folder(path.absolute().parent):
+        raise InputError(f"There is no folder {path.parent} to write {path.name} to.")
+
+
+def partial_beside(path: Path) -> Path:
+    """Where a file is written before it is whole; a name that fits however long the file's is."""
+    return path.with_name(f".{path.name[:50]}.{os.getpid()}.partial")
+
+
 def is_there(path: Path) -> bool:
     """Whether there is something of that name; a name that cannot be one is not."""
     try:

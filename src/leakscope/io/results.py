@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from leakscope.errors import InputError
+from leakscope.io.regular_files import partial_beside
 
 if TYPE_CHECKING:
     from leakscope.io.datasets import Dataset
@@ -143,7 +144,7 @@ def write_result(document: ResultDocument, path: str | Path) -> Path:
 
 def write_private(path: Path, text: str) -> None:
     """Write text to a file that only its owner may read; never leave half a file."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = partial_beside(path)
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -159,7 +160,7 @@ def write_private(path: Path, text: str) -> None:
 
 def write_whole(path: Path, content: bytes) -> Path:
     """Write bytes to a file, whole or not at all; the path."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = partial_beside(path)
     try:
         try:
             partial.write_bytes(content)

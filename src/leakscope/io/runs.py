@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope.errors import InputError
+from leakscope.io.regular_files import require_usable_name
 from leakscope.io.results import ResultDocument, to_json
 
 RUNS_FOLDER = "leakscope-runs"
@@ -51,6 +52,7 @@ def default_run_directory(verb: str, name: str, *, now: datetime | None = None) 
 
 def require_free(directory: Path) -> None:
     """Refuse a run directory that is already there, before any work is done."""
+    require_usable_name(directory)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise InputError(f"{directory} is already there; name a new run directory.")
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from leakscope.errors import InputError
+from leakscope.io.regular_files import is_there
 from leakscope.io.reproduction_results import ReproductionDocument
 from leakscope.io.result_reader import read_result
 from leakscope.io.results import to_json, write_whole
@@ -67,7 +68,7 @@ def read_reproduction(name: str, folder: str | Path) -> ReproductionDocument | N
     True
     """
     path = Path(folder) / f"{name}.json"
-    if not path.exists():
+    if not is_there(path):
         return None
     document = read_result(path)
     if not isinstance(document, ReproductionDocument):

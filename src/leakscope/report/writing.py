@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from leakscope.errors import InputError
+from leakscope.io.regular_files import require_new_file
 from leakscope.io.results import write_private
 from leakscope.io.run_reader import Run
 from leakscope.report.page import report_html
@@ -51,7 +52,4 @@ def require_report_path(path: Path) -> None:
     """Refuse, before any work is done, a name that is no page or cannot be written."""
     if path.suffix.lower() not in {".html", ".htm"}:
         raise InputError(f"{path} does not end in .html; a report is an HTML file.")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; a report needs a file name.")
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"There is no folder {path.parent} to write {path.name} to.")
+    require_new_file(path, "a report needs a file name")

@@ -16,7 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
+from leakscope.io.arrays import read_arrays
 from leakscope.io.pictures import png
+from leakscope.io.regular_files import is_there
 from leakscope.reproduce.figure import Picture
 
 FloatArray = NDArray[np.float64]
@@ -123,10 +125,9 @@ def load_images(
         notes: tuple[str, ...] = (SMALLER.format(*digits),)
     else:
         place = data / CIFAR_FILE
-        if not place.exists():
+        if not is_there(place):
             raise InputError(f"the folder {data} has no file {CIFAR_FILE}.")
-        with np.load(place, allow_pickle=False) as stored:
-            pixels, labels = stored["X"], stored["y"]
+        pixels, labels = _stored(place)
         name, shape, top = "CIFAR-10 cars and planes", pixels.shape[1:], 255.0
         notes = (TWO_CLASSES,) if ten_classes else ()
     generator = key.generator()
@@ -138,3 +139,17 @@ def load_images(
     X = pixels[chosen].reshape(len(chosen), -1).astype(np.float64) / top
     side = tuple(int(s) for s in shape)
     return Images(name, X, labels[chosen] - 0.5, side, notes, stand_in=data is None)
+
+
+def _stored(place: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+    """X, records by 32 by 32 by 3 bytes, and y, 0 or 1; refused where they are something else."""
+    arrays = read_arrays(place, ("X", "y"))
+    pixels, labels = (arrays.get(name, np.empty(0)) for name in ("X", "y"))
+    if labels.ndim != 1 or len(labels) < 2 or pixels.shape != (len(labels), 32, 32, 3):
+        raise InputError(
+            f"{place} must hold X, pictures of 32 x 32 x 3, and y, as many labels; they have the "
+            f"shapes {pixels.shape} and {labels.shape}."
+        )
+    if pixels.dtype != np.uint8 or not np.isin(labels, (0, 1)).all() or np.ptp(labels) == 0:
+        raise InputError(f"{place}: X must hold bytes, and y both of 0 and 1 and nothing else.")
+    return pixels, labels

@@ -11,6 +11,7 @@ import numpy as np
 from leakscope import __version__
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
+from leakscope.io.regular_files import is_folder
 from leakscope.io.reproduction_results import (
     ClaimEntry,
     PanelEntry,
@@ -59,7 +60,7 @@ def reproduce(
     """
     figure = name if isinstance(name, Figure) else find_figure(name)
     key = as_key(random_state)
-    if data is not None and not Path(data).is_dir():
+    if data is not None and not is_folder(Path(data)):
         raise InputError(f"there is no folder {data} with data.")
     order = Order(
         size=size,
