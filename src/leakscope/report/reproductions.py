@@ -7,6 +7,7 @@ import io as text_io
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from leakscope.errors import InputError
 from leakscope.io.regular_files import is_there
@@ -21,6 +22,13 @@ PAPERS = {
     "relu": "Two-layer ReLU networks (relu)",
     "lasso": "The private LASSO (lasso)",
     "lood": "Leave-one-out distinguishability (lood)",
+}
+# A verdict on several claims.
+MANY = {
+    "holds": "hold",
+    "holds with the erratum": "hold with the erratum",
+    "does not hold": "do not hold",
+    "cannot tell": "cannot be told",
 }
 
 
@@ -104,7 +112,7 @@ def write_gallery(
 def gallery_page(documents: Sequence[ReproductionDocument], machine: str | None = None) -> str:
     """The text of the gallery, Markdown, from the documents alone."""
     counts = Counter(claim.verdict for document in documents for claim in document.claims)
-    tally = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    tally = ", ".join(f"{count} {MANY[verdict]}" for verdict, count in counts.most_common())
     sizes = sorted({str(document.settings.get("size")) for document in documents})
     lines = [
         "# The papers' figures, made again",
@@ -127,7 +135,7 @@ def gallery_page(documents: Sequence[ReproductionDocument], machine: str | None 
 
 
 def _section(document: ReproductionDocument) -> list[str]:
-    settings = ", ".join(f"{name} {value}" for name, value in document.settings.items())
+    settings = "; ".join(f"{name} {_value(value)}" for name, value in document.settings.items())
     lines = ["", f"### {document.name}: {document.title}", ""]
     full = " --full" if document.settings.get("size") == "full" else ""
     lines.append(f"{document.provenance['where']}. `leakscope reproduce {document.name}{full}`: ")
@@ -146,6 +154,20 @@ def _section(document: ReproductionDocument) -> list[str]:
     for note in document.notes:
         lines += ["", f"Note: {note}"]
     return lines
+
+
+def _value(value: Any) -> str:
+    """A setting for people: numbers to six digits, lists and tables without Python's signs."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, dict):
+        return "(" + ", ".join(f"{name}: {_value(entry)}" for name, entry in value.items()) + ")"
+    if isinstance(value, list):
+        inner = [
+            f"({_value(entry)})" if isinstance(entry, list) else _value(entry) for entry in value
+        ]
+        return ", ".join(inner)
+    return str(value)
 
 
 def _cell(text: str) -> str:
