@@ -15,7 +15,6 @@ that the error diverges there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -23,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from leakscope._numerics.cores import usable_cores
+from leakscope._numerics.cores import in_threads
 from leakscope.errors import InputError
 from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.stability import stability_edge, stability_ratio
@@ -218,10 +217,7 @@ def in_blocks(
     outputs: int,
     block: int = _BLOCK,
 ) -> list[FloatArray]:
-    """Apply ``work`` to flat arrays in blocks that fit the cache, on all cores.
-
-    NumPy and SciPy release the lock inside a block, so that threads are enough.
-    """
+    """Apply ``work`` to flat arrays in blocks that fit the cache, on all cores."""
     size = inputs[0].size
     result = [np.empty(size) for _ in range(outputs)]
 
@@ -230,14 +226,7 @@ def in_blocks(
         for target, values in zip(result, work(*(a[part] for a in inputs)), strict=True):
             target[part] = values
 
-    starts = range(0, size, block)
-    workers = min(len(starts), usable_cores())
-    if workers > 1:
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(one, starts))
-    else:
-        for start in starts:
-            one(start)
+    in_threads(one, range(0, size, block))
     return result
 
 

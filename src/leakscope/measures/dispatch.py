@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from leakscope._numerics.cores import usable_cores
+from leakscope._numerics.cores import in_threads, usable_cores
 from leakscope.errors import InputError
 from leakscope.laws import (
     Empirical,
@@ -55,9 +54,8 @@ def over_pairs(
     """
     size = int(np.prod(pair.batch_shape, dtype=np.int64))
     flat = pair.reshape(size)
-    cores = usable_cores()
     # as many blocks as cores, or a multiple, so that none waits for another
-    block = min(_block_size(flat), max(1024, -(-size // cores)))
+    block = min(_block_size(flat), max(1024, -(-size // usable_cores())))
     result = np.empty((size, *columns))
 
     def work(start: int) -> None:
@@ -65,14 +63,7 @@ def over_pairs(
         part = flat if size <= block else flat.take(slice(start, stop))
         result[start:stop] = measure(ratio_of(part)).reshape((stop - start, *columns))
 
-    starts = range(0, size, block)
-    workers = min(len(starts), cores)
-    if workers > 1:
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(work, starts))
-    else:
-        for start in starts:
-            work(start)
+    in_threads(work, range(0, size, block))
     return np.asarray(result.reshape((*pair.batch_shape, *columns)))
 
 
