@@ -25,6 +25,7 @@ from leakscope.experiments.answers_file import AnswersFile, Tally
 from leakscope.experiments.cells import OnProgress
 from leakscope.experiments.record_blocks import Part, RecordBlock, array_parts, parquet_parts
 from leakscope.experiments.record_passes import RecordPasses
+from leakscope.io.regular_files import require_usable_name
 from leakscope.io.runs import versions
 from leakscope.kernels import Kernel
 from leakscope.laws import Provenance
@@ -316,6 +317,7 @@ def _columns(laws: LeaveOneOut) -> dict[str, NDArray[Any]]:
 def _writable(output: Path, source: Any) -> Path:
     if output.suffix != ".parquet":
         raise InputError(f"{output}: the answers are written to a file that ends in .parquet.")
+    require_usable_name(output)
     if not output.parent.is_dir():
         raise InputError(f"{output} cannot be written: there is no folder {output.parent}.")
     if isinstance(source, (str, Path)):
