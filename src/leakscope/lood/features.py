@@ -192,7 +192,8 @@ class FeatureRegression:
         """Leverage, residual and errors of the records of one block, (b, d) and (b, C)."""
         half = blas.dtrmm(1.0, self.inverse, block.T, lower=1).T
         leverage = np.einsum("ij,ij->i", half, half)
-        reach = np.sum((half @ self.probes) ** 2, axis=1)
+        probed = half @ self.probes
+        reach = np.einsum("ij,ij->i", probed, probed)
         a = (outputs - block @ self.beta) / self.noise_variance
         empty = np.flatnonzero(leverage <= 0.0)
         if empty.size:
