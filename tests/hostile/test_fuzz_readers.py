@@ -214,3 +214,18 @@ def test_a_bias_variance_beyond_float64_is_refused(tmp_path, monkeypatch, capsys
     assert main(line) == 2
     assert "from 1e-30 to 1e+30" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        # beyond the best lambda nothing is feasible, and infinity less infinity was taken
+        ["--alpha", "0.1", "--sigma-eta", "0.2"],
+        # what is divided by -0.0 is below zero
+        ["--alpha", "2", "--sigma-eta=-0.0"],
+    ],
+)
+def test_a_plan_without_warnings(options, capsys) -> None:
+    line = ["plan", "lasso", "--rho", "0.1", "--sigma-xi", "0.1", "--lam", "1", "--target-kl", "2"]
+    assert main([*line, *options]) == 0
+    assert "least error" in capsys.readouterr().out

@@ -20,6 +20,7 @@ from leakscope.auditing.checks import (
     checked_targets,
     oddities,
     record_name,
+    without_intercept,
 )
 from leakscope.auditing.choice_reasons import choices, why_not_compared
 from leakscope.auditing.explanation import Explanation
@@ -318,6 +319,7 @@ def audit_request(
         named = ids if request.groups is None else tuple(range(len(request.features)))
         found = oddities(request.features, request.targets, named) if warnings is None else warnings
         request = replace(request, kernel=request.kernel.resolved(request.features))
+        found = (*found, *without_intercept(request.features, request.kernel.describe()))
     computed = compute(request, lambda name: _stage(name, timing, on_stage))
     with _stage("measure", timing, on_stage):
         found_by_rows = measured(computed.laws)

@@ -101,6 +101,27 @@ def oddities(
     return tuple(found)
 
 
+def without_intercept(features: FloatArray, kernel: dict[str, Any]) -> tuple[str, ...]:
+    """A warning where centring has told the model of every record, from the kernel's description.
+
+    The rows of centred features add up to zero.  Where they depend on each other in no other way,
+    a linear kernel without an intercept knows a left-out row as minus the sum of the others.
+    """
+    count, width = features.shape
+    if kernel.get("name") != "linear" or float(kernel.get("bias_variance", 0.0)) > 0.0:
+        return ()
+    if (
+        count > width + 1
+        or (np.abs(features.sum(axis=0)) > 1e-8 * np.abs(features).sum(axis=0)).any()
+    ):
+        return ()
+    return (
+        f"the features are centred over all {count} records, of {width} columns, and this linear "
+        "kernel has no intercept: each record is minus the sum of the others, so that leaving it "
+        "out hides nothing; these numbers are far too low (give bias_variance 1).",
+    )
+
+
 def _contradiction(features: FloatArray, targets: FloatArray) -> tuple[int, int, int] | None:
     """The first two rows with equal features and different targets, and how many there are."""
     first_row: dict[bytes, int] = {}
@@ -116,7 +137,11 @@ def _contradiction(features: FloatArray, targets: FloatArray) -> tuple[int, int,
 
 
 def _numbers(values: ArrayLike, name: str) -> FloatArray:
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} has masked entries; fill them in, or leave their records out.")
     raw = np.asarray(values)
+    if raw.dtype.kind in "mM":
+        raise InputError(f"{name} holds dates or times; turn them into numbers of a unit first.")
     if raw.dtype.kind == "c":
         raise InputError(f"{name} holds complex numbers; an audit needs real ones.")
     try:

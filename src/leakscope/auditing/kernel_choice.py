@@ -46,6 +46,9 @@ def kernel_from_settings(settings: AuditSettings) -> kernels.Kernel:
             f"{foreign[0]} is no option of the kernel {settings.kernel}, whose options are "
             f"{', '.join(options)}."
         )
+    # Centred features need an intercept: without one the model knows that they add up to zero.
+    if settings.kernel == "linear":
+        given.setdefault("bias_variance", 1.0)
     # The networks' kernels need JAX, which is imported only when one is asked for.
     factory: Any = getattr(kernels, settings.kernel, None)
     if factory is None:

@@ -153,7 +153,7 @@ def query(
         box=_box(box),
         seed=seed,
     )
-    require_writable(json_path)
+    require_writable(json_path, file)
     if run_dir is not None:
         require_free(run_dir)
     dataset = dataset_from(

@@ -154,7 +154,7 @@ def audit(
         seed=seed,
         explain=max(EXPLAINED, top) if explain else EXPLAINED,
     )
-    require_writable(json_path)
+    require_writable(json_path, file)
     if run_dir is not None:
         require_free(run_dir)
     dataset = dataset_from(

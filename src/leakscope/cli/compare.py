@@ -67,7 +67,7 @@ def compare(
 
     if top < 0:
         raise InputError(f"--top must be zero or more, but it is {top}.")
-    require_writable(json_path)
+    require_writable(json_path, first, second)
     if html is not None:
         from leakscope.report.writing import require_report_path
 

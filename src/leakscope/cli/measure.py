@@ -74,7 +74,7 @@ def measure(
         confidence=confidence,
         seed=seed,
     )
-    require_writable(json_path)
+    require_writable(json_path, member_scores, nonmember_scores)
     pair = _pair(member, nonmember, member_scores, nonmember_scores)
     given: dict[str, Any] = {
         "member": member or str(member_scores),

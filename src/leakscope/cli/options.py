@@ -155,7 +155,11 @@ WeightVariance = Annotated[
 ]
 BiasVariance = Annotated[
     float | None,
-    typer.Option(help="Of nngp and linear.  [default: 0]", metavar="NUMBER", show_default=False),
+    typer.Option(
+        help="Of nngp and linear.  [default: 0 for nngp, 1 for linear]",
+        metavar="NUMBER",
+        show_default=False,
+    ),
 ]
 
 # What is measured, and where the answer goes.

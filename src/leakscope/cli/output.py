@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leakscope.errors import InputError
+
 if TYPE_CHECKING:
     from leakscope.experiments import Progress as CellProgress
     from leakscope.io.results import ResultDocument
@@ -15,13 +17,24 @@ if TYPE_CHECKING:
 STDOUT = "-"
 
 
-def require_writable(json_path: str | None) -> None:
-    """Refuse, before any work is done, a JSON path that cannot be written."""
+def require_writable(json_path: str | None, *inputs: Path | str | None) -> None:
+    """Refuse, before any work is done, a JSON path that cannot be written, or is read from."""
     if json_path is None or json_path == STDOUT:
         return
     from leakscope.io.regular_files import require_new_file
 
-    require_new_file(Path(json_path), "--json needs a file name, or - for stdout")
+    path = Path(json_path)
+    require_new_file(path, "--json needs a file name, or - for stdout")
+    if any(given is not None and _same_file(path, Path(given)) for given in inputs):
+        raise InputError(f"--json {path} would write over what is read; name another file.")
+
+
+def _same_file(one: Path, two: Path) -> bool:
+    """Whether both are there and are one file, or the second is the run that holds the first."""
+    try:
+        return one.samefile(two) or one.samefile(two / "result.json")
+    except (OSError, ValueError):
+        return False
 
 
 def emit_json(document: ResultDocument, json_path: str) -> None:

@@ -85,7 +85,7 @@ def verify(
         raise InputError("Give --train or --network, not both.")
     if seed < 0:
         raise InputError(f"--seed must be zero or above, but it is {seed}.")
-    require_writable(json_path)
+    require_writable(json_path, result, data)
     from leakscope.cli import audit_checks, verification
     from leakscope.io import read_result
     from leakscope.io.regular_files import is_folder

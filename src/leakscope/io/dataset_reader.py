@@ -28,7 +28,14 @@ from leakscope.io.hugging_face import is_hugging_face, open_hugging_face, read_c
 from leakscope.io.image_folder import read_image_folder
 from leakscope.io.preparation import Missing, encode
 from leakscope.io.regular_files import is_folder
-from leakscope.io.tables import PICTURE, UNNAMED_ID, UNNAMED_TARGET, read_table, table_from_frame
+from leakscope.io.tables import (
+    PICTURE,
+    UNNAMED_ID,
+    UNNAMED_TARGET,
+    read_table,
+    table_from_frame,
+    with_written_labels,
+)
 
 
 def read_dataset(
@@ -126,6 +133,9 @@ def read_dataset(
     roles = _roles(
         columns, str(path), target_given, id_column or id_given, group_column, by, ignore
     )
+    labels = {roles.id, roles.group, roles.by}
+    labels |= {roles.target} if source.task == "classification" else set()
+    table = with_written_labels(table, path, sorted(name for name in labels if name is not None))
     return _dataset(
         table,
         roles,
@@ -359,5 +369,5 @@ def _ids(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:
 
 
 def _labels(column: pd.Series[Any]) -> tuple[RecordId, ...]:
-    integral = pd.api.types.is_integer_dtype(column)
+    integral = pd.api.types.is_integer_dtype(column) and column.max() < 2**63
     return tuple(int(value) if integral else str(value) for value in column)

@@ -162,6 +162,14 @@ def prepare(dataset: Dataset, *, scaling: Scaling = "standard") -> Dataset:
         scaler = StandardScaler()
         with np.errstate(over="ignore", invalid="ignore"):
             target = scaler.fit_transform(dataset.target.reshape(-1, 1))[:, 0]
+            spread = float(np.ptp(dataset.target))
+        # scikit-learn takes what varies by less than its rounding for constant, and does not scale
+        if spread > 0.0 and scaler.scale_[0] == 1.0 and abs(scaler.var_[0] - 1.0) > 1e-6:
+            raise InputError(
+                f"column {dataset.target_name!r} varies by {spread:.3g} only, which float64 cannot "
+                f"tell from rounding around {scaler.mean_[0]:.6g}; take its mean away, or multiply "
+                "it by a power of ten."
+            )
         steps.append(
             f"target standardised: minus {scaler.mean_[0]:.6g}, divided by {scaler.scale_[0]:.6g}"
         )

@@ -64,7 +64,7 @@ class AuditSettings(BaseModel):
         Of rbf and matern: in units of the features as used (the median distance between records
         where left out); k(x, x), in squared units of the target as used (1); matern's nu (1.5).
     depth, activation, weight_variance, bias_variance
-        Of nngp, the kernel of a wide network (3, relu, 2, 0); the last two of linear too (1, 0).
+        Of nngp, the kernel of a wide network (3, relu, 2, 0); the last two of linear too (1, 1).
     noise_variance
         In squared units of the target as used, or the criterion that chooses it; it sets the
         level of every number.

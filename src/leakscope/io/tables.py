@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.io.arrays import read_array, read_arrays
+from leakscope.io.columns import listed
 from leakscope.io.pictures import array_picture
 from leakscope.io.reasons import reason
 from leakscope.io.regular_files import require_file
@@ -80,6 +81,7 @@ def _read_delimited(path: Path, separator: str) -> pd.DataFrame:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             lines = (row for row in csv.reader(stream, delimiter=separator) if row)
             header = next(lines, [])
+        _require_names(header, path)
         _require_distinct(header, path)
         with warnings.catch_warnings():
             # Left to itself pandas takes the first column of rows that are longer than the heading
@@ -101,6 +103,43 @@ def _read_delimited(path: Path, separator: str) -> pd.DataFrame:
         raise
     except Exception as error:  # the parsers' own, and what pandas raises for odd values
         raise InputError(f"{path} is not a table ({reason(error)}).") from error
+
+
+def with_written_labels(table: pd.DataFrame, path: Path, names: Iterable[str]) -> pd.DataFrame:
+    """The table, with labels as the file has them where a zero leads: 01 is not 1.
+
+    ``names`` are the columns of ids, groups and classes; a file that is no text has them already.
+    """
+    separator = {".csv": ",", ".tsv": "\t"}.get(path.suffix.lower())
+    asked = [name for name in names if pd.api.types.is_numeric_dtype(table[name])]
+    if separator is None or not asked:
+        return table
+    written = pd.read_csv(
+        path, sep=separator, encoding="utf-8-sig", index_col=False, usecols=asked, dtype=str
+    )
+    led = [name for name in asked if written[name].str.match(r"\s*[+-]?0\d", na=False).any()]
+    return table.assign(**{name: written[name].str.strip() for name in led})
+
+
+def _require_names(header: Sequence[str], path: Path) -> None:
+    """Refuse a first line of numbers, which is a record, unless it merely counts the columns."""
+    if not header or not all(_is_number(cell) for cell in header):
+        return
+    cells = [cell.strip() for cell in header]
+    counts = [str(number) for number in range(len(header) + 1)]
+    if cells not in (counts[:-1], counts[1:]):
+        raise InputError(
+            f"{path}: the first line holds numbers only ({listed(cells, 4)}), "
+            "and would be taken for the names of the columns; put a line with names before it."
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _require_text(path: Path) -> None:

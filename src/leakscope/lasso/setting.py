@@ -132,7 +132,8 @@ class LassoSetting:
 
 def _numbers(value: ArrayLike, name: str) -> FloatArray:
     try:
-        array = np.array(value, dtype=np.float64)
+        # -0.0 is zero, but what is divided by it is not above zero.
+        array = np.array(value, dtype=np.float64) + 0.0
     except (TypeError, ValueError):
         raise InputError(f"{name} must be a number or an array of numbers.") from None
     _require(np.isfinite(array), array, name, "finite")
