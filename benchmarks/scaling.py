@@ -2,14 +2,15 @@
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/scaling.py [--repeats 5]
 
-Each line varies one size over a factor of 3 to 8 and fits the slope by least squares on the
+Each line varies one size over a factor of 2.25 to 8 and fits the slope by least squares on the
 logarithms; the exponent that the algorithm has on paper stands beside it, and a slope more than 0.2
 off is marked.  Time is the least of the repeats; memory is the peak that tracemalloc sees, beyond
 what was there before the call (NumPy reports its arrays to it; JAX does not, and its memory is left
 out).  The audit in features reads its rows in blocks of a fixed size, so that its memory is that of
-the answers; measures work in blocks too, and their memory is left out.  Exponents are of large sizes: a matrix
-is larger than the cache at the smallest (256 MB and more), and where the work is cubic the matrix
-products are near their full speed there.
+the answers; measures work in blocks too, and their memory is left out.  Exponents are of large
+sizes: a matrix that is read again and again is larger than the cache at the smallest (256 MB and
+more), and where the work is cubic the matrix products are near their full speed there.  Depth stops
+at 128: a compiled pass of 160 layers takes four times as long for each (XLA on a CPU).
 One thread: two threads that wait for each other measure the neighbours.
 """
 
@@ -125,7 +126,7 @@ LAWS = (
         lambda n: kernel_matrix(n, 20), 2, 2),
     Law("RBF kernel matrix, n = 1500", "d", (2048, 4096, 8192, 16_384),
         lambda d: kernel_matrix(1500, d), 1),
-    Law("network kernel, n = 1500", "depth", (64, 128, 256),
+    Law("network kernel, n = 1500", "depth", (32, 64, 128),
         lambda depth: network_kernel(1500, depth), 1),
     Law("network kernel, depth 5", "n", (6000, 9000, 13_500), lambda n: network_kernel(n, 5), 2),
     Law("influence on q queries, n = 1000", "q", (1000, 2000, 4000, 8000), influences, 1, 1),
