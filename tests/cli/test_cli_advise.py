@@ -199,3 +199,38 @@ def test_data_that_moved_or_changed(folder, capsys):
     assert main([*arguments, "moved.csv"]) == 0
     assert main([*arguments, "changed.csv"]) == 2
     assert "have changed since" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def small(folder):
+    """Audits of four records, and of eight with one and the same target."""
+    rows = ["a,b,y", "1,2,3", "2,2,4", "9,1,5", "4,5,1"]
+    (folder / "four.csv").write_text("\n".join(rows) + "\n")
+    rows = [f"{i},{(i * i) % 5},0.1" for i in range(8)]
+    (folder / "constant.csv").write_text("a,b,y\n" + "\n".join(rows) + "\n")
+    for name in ("four", "constant"):
+        options = ["--target", "y", "--no-sensitivity", "--run-dir", name]
+        assert main(["audit", f"{name}.csv", *options]) == 0
+    return folder
+
+
+def test_four_records_and_no_folds_asked_for(small, capsys):
+    assert advised(capsys, "four", "--target-advantage", "0.2")["settings"]["folds"] == 4
+
+
+def test_a_constant_target_has_a_price_and_no_r_squared(small, capsys):
+    found = advised(capsys, "constant", "--target-advantage", "0.2")
+    assert all(option["r_squared"] is None for option in found["options"])
+    assert all(option["cost"] is not None for option in found["options"])
+    assert main(["advise", "constant", "--target-advantage", "0.2", "--html", "same.html"]) == 0
+    assert "R2 has no value" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_small_target_is_shown_with_its_digits(folder, capsys):
+    arguments = ["advise", "quantity", "--target-advantage", "1e-5", "--repeats", "1"]
+    assert main(arguments) == 0
+    page = capsys.readouterr().out
+    rows = {line.split("  ")[0]: line for line in page.splitlines()}
+    assert " 1e-05 " in rows["output noise"]
+    assert " yes " in rows["output noise"]
+    assert "0.0000" not in page

@@ -140,3 +140,24 @@ def test_impossible_input(
     assert sentence in printed.err
     assert printed.err.count("\n") == 1
     assert printed.out == ""
+
+
+def test_a_number_stands_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """The target met as planned, and the curve at the plan's own p, repeat the plan's number."""
+    small = ["plan", "linear", "--n", "20", "--p", "40", "--dim", "100", "--seed", "2"]
+    more = ["--attacker", "label_hidden", "--target-advantage", "0.06"]
+    more += ["--curve", "p", "--settings", "40"]
+    assert main([*small, *more, "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    noise = found["targets"][1]
+    assert noise["setting"] == 0.0
+    assert noise["advantage"] == found["curve"]["advantage"][0] == found["advantage"]
+    assert noise["advantage_stderr"] == found["advantage_stderr"]
+
+
+def test_whole_matrices_say_what_stands_in_for_them(capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["plan", "linear", "--n", "10", "--p", "20", "--dim", "30", "--method", "simulated"]
+    assert main([*small, "--draws", "20", "--target-advantage", "0.3"]) == 0
+    assert "are of the exact law" in " ".join(capsys.readouterr().out.split())
+    assert main([*small, "--draws", "20"]) == 0
+    assert "exact law" not in capsys.readouterr().out

@@ -189,3 +189,77 @@ def test_a_matrix_that_does_not_fit_is_refused_before_it_is_made(
     monkeypatch.setattr(memory, "available_memory", lambda: 300 * 2**20)
     with pytest.raises(InputError, match="6 kernel matrices"):
         AuditedModel(np.zeros((3000, 1)), np.zeros(3000), kernels.rbf(1.0), 0.1)
+
+
+def test_a_target_that_does_not_vary_has_no_r_squared() -> None:
+    model = small_model(12)
+    # 0.1 summed twelve times is not 1.2: the variance of what is constant is not always 0.
+    constant = AuditedModel(model.features, np.full(12, 0.1), model.kernel, 0.05)
+    advice = advise(constant, TARGET, repeats=1)
+    assert constant.total_variance == 0.0
+    assert all(option.r_squared is None for option in (advice.own, *advice.options))
+    assert all(np.isfinite(option.cost) for option in advice.options)
+    assert any("the same for every record" in note for note in advice.notes)
+    assert advice.to_dict()["own"]["r_squared"] is None
+    assert advise(model, TARGET, repeats=1).notes == ()
+
+
+def test_fewer_records_than_folds_are_left_out_one_by_one() -> None:
+    advice = advise(small_model(4, noise=0.01), TARGET, repeats=1)
+    assert advice.own.released.by_fold.shape == (1, 4)
+    assert advise(small_model(12), TARGET, repeats=1).own.released.by_fold.shape == (1, 5)
+    with pytest.raises(InputError, match="folds must be from 2 to the 4"):
+        advise(small_model(4, noise=0.01), TARGET, folds=5)
+
+
+def test_a_small_target_keeps_every_option() -> None:
+    target = AuditTarget("advantage", 1e-5)
+    model = small_model(noise=1e-4)
+    found = {option.name: option for option in advise(model, target, repeats=1).options}
+    assert found["output noise"].meets
+    assert found["kernel noise"].meets
+    assert 0.99e-5 < found["output noise"].worst <= 1e-5
+
+
+def test_an_option_that_is_not_found_is_listed_beside_the_others() -> None:
+    target = AuditTarget("advantage", 1e-80)
+    options = advise(small_model(8), target, repeats=1).options
+    found = {option.name: option for option in options}
+    assert {"output noise", "kernel noise", "fewer features", "dropping", "merging"} <= set(found)
+    assert not found["output noise"].meets
+    assert "leaves float64" in " ".join(found["output noise"].notes)
+    assert "was not shown to meet" in found["output noise"].sentence
+    assert "cannot meet" in found["dropping"].sentence
+    assert not any(" + " in name for name in found)
+
+
+def test_the_notes_of_dropping_are_of_the_row_that_is_shown() -> None:
+    model = small_model(seed=4)
+    options = advise(model, TARGET, repeats=1).options
+    dropping = next(option for option in options if option.name == "dropping")
+    gone = int(dropping.setting["dropped"])
+    assert 0 < gone < 12
+    assert f"Of the {model.units - gone} records left, 10 are more exposed" in dropping.notes[0]
+    assert f"of the {gone} dropped, 0 met" in dropping.notes[0]
+    assert "with 12 of 24 records gone" in dropping.notes[1]
+    assert dropping.worst < min(point.worst for point in dropping.curve) + 1e-9
+
+
+def test_dropping_that_never_helps_drops_none() -> None:
+    """Records that are alike cover each other: the fewer, the more exposed."""
+    X, y = np.linspace(0.0, 0.01, 12)[:, None], np.zeros(12)
+    model = AuditedModel(X, y, kernels.rbf(1.0), 0.1)
+    options = advise(model, AuditTarget("advantage", 0.01), repeats=1).options
+    dropping = next(option for option in options if option.name == "dropping")
+    assert dropping.setting == {"dropped": 0.0}
+    assert dropping.notes[0] == "The rest was never less exposed than all 12 records are."
+    assert "records left" not in " ".join(dropping.notes)
+
+
+def test_what_is_nearly_certain_is_not_called_certain() -> None:
+    model = small_model(noise=1e-9)
+    options = advise(model, TARGET, repeats=1).options
+    worst = [option for option in options if option.worst >= 0.99995]
+    assert worst
+    assert all("worst record at >0.9999;" in option.sentence for option in worst)
+    assert AuditTarget("epsilon", 1.0).shown(float("inf")) == "infinite"

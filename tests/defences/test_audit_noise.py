@@ -207,3 +207,62 @@ def test_no_question_anywhere_tells_more_than_the_bound(outputs: int) -> None:
     enough = least_output_noise(model.laws(), target, model.reach)
     assert enough > least_output_noise(model.laws(), target)
     assert model.laws().noised(enough, model.reach).measured(target).max() <= target.value
+
+
+@pytest.mark.parametrize("value", [1e-5, 1e-9])
+def test_small_targets_are_met_by_the_shift_over_the_noise(value: float) -> None:
+    """Much noise leaves two normal laws of one variance: the advantage is shift/sqrt(2 pi v)."""
+    model, target = small_model(), AuditTarget("advantage", value)
+    pairs = [refitted_pair(model, [record]) for record in range(model.units)]
+    shift = max(abs(float(pair.member.mean - pair.nonmember.mean)) for pair in pairs)  # type: ignore[union-attr]
+    variance = least_output_noise(model.laws(), target)
+    assert variance == pytest.approx(shift**2 / (2.0 * np.pi * value**2), rel=1e-4)
+    assert variance > 1e9 * model.noise_variance
+
+
+@pytest.mark.parametrize("groups", [None, GROUPS], ids=["records", "groups"])
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("advantage", [0.3, 1e-3, 1e-7])
+def test_what_is_enough_by_a_bound_is_enough(
+    advantage: float, outputs: int, groups: np.ndarray | None
+) -> None:
+    target = AuditTarget("advantage", advantage)
+    for seed, noise in ((0, 0.05), (1, 1e-4), (2, 3.0)):
+        model = small_model(outputs=outputs, groups=groups, seed=seed, noise=noise)
+        laws, levels = model.laws(), NoiseLevels(model)
+        for reach in (None, 1.0):
+            enough = laws.enough_variance(advantage, reach)
+            assert laws.noised(enough, reach).measured(target).max() <= advantage
+        assert levels.laws(levels.enough(advantage)).measured(target).max() <= advantage
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.measure)
+def test_an_advantage_is_enough_for_every_measure(target: AuditTarget) -> None:
+    laws = small_model().laws()
+    noised = laws.noised(laws.enough_variance(target.enough_advantage))
+    assert noised.measured(target).max() <= target.value
+
+
+def test_training_noise_is_sought_as_far_as_the_laws_ask() -> None:
+    model, target = small_model(noise=1e-7), AuditTarget("advantage", 1e-5)
+    scan = least_kernel_noise(NoiseLevels(model), target, model.noise_variance)
+    assert scan.least is not None
+    assert scan.least > 1e10 * model.noise_variance
+    worst = max(
+        float(target.measured(refitted_pair(model, [record], noise=scan.least)))
+        for record in range(model.units)
+    )
+    assert worst == pytest.approx(target.value, rel=1e-3)
+
+
+def test_noise_that_float64_does_not_hold_is_told() -> None:
+    with pytest.raises(InputError, match="leaves float64"):
+        least_output_noise(small_model().laws(), AuditTarget("advantage", 1e-80))
+
+
+def test_a_measure_that_is_not_resolved_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    laws, target = small_model().laws(), AuditTarget("advantage", 1e-5)
+    measured = UnitLaws.measured
+    monkeypatch.setattr(UnitLaws, "measured", lambda self, asked: measured(self, asked) + 1e-4)
+    with pytest.raises(InputError, match=r"does not resolve advantage .* by a bound \(Pinsker\)"):
+        least_output_noise(laws, target)

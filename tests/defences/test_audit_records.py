@@ -180,3 +180,21 @@ def test_merging_is_of_records() -> None:
 def test_too_much_dropping_is_refused() -> None:
     with pytest.raises(InputError, match="largest share"):
         drop_exposed(small_model(), ADVANTAGE, most=1.0)
+
+
+@pytest.mark.parametrize("dropped", [3, 8, 12])
+def test_every_step_of_dropping_counts_its_own(dropped: int) -> None:
+    """Who is more exposed at a step, by an audit of what is left there."""
+    model, target = small_model(seed=4), AuditTarget("advantage", 0.3)
+    path = drop_exposed(model, target)
+    step = path.steps[dropped]
+    assert step.dropped == dropped
+    first = model.laws().measured(target)
+    gone = path.order[:dropped]
+    left = np.setdiff1d(np.arange(model.units), gone)
+    again = model.only(left).laws().measured(target)
+    assert step.worst == pytest.approx(again.max(), rel=1e-8)
+    assert step.more_exposed == np.count_nonzero(again > first[left] * (1.0 + 1e-9))
+    assert step.newly_exposed == np.count_nonzero(first[gone] <= target.value)
+    assert path.best is path.steps[8]
+    assert path.more_exposed == path.steps[-1].more_exposed != path.best.more_exposed

@@ -203,3 +203,33 @@ def test_answers_wear_noise_down_and_memoisation_does_not() -> None:
         method="asymptotic",
     ).value
     assert many > one == kept
+
+
+@pytest.mark.parametrize("attacker", ["label_hidden", "label_known"])
+@pytest.mark.parametrize("draws", [None, 300])
+def test_one_design_and_seed_have_one_number(attacker: Attacker, draws: int | None) -> None:
+    """The plan, the targets and the curve draw the same designs."""
+    design = GaussianDesign(20, 40, 100, 1.0, ridge=0.5)
+    plan = plan_linear(design, draws=draws, random_state=3)
+    value = plan.advantage if attacker == "label_hidden" else plan.advantage_label_known
+    target = least_noise(design, 0.99, attacker=attacker, draws=draws, random_state=3)
+    assert target.setting == 0.0
+    curve = trade_off_curve(design, "features", [40.0], method="exact", draws=draws, random_state=3)
+    along = curve.advantage if attacker == "label_hidden" else curve.advantage_label_known
+    assert target.advantage == along[0] == value
+    assert target.generalization_error == curve.generalization_error[0]
+    assert curve.generalization_error[0] == plan.generalization_error
+    everything = largest_p(replace(design, dim=40), 0.99, attacker=attacker, draws=draws)
+    whole = plan_linear(replace(design, dim=40), draws=draws)
+    assert everything.setting == 40
+    assert everything.advantage in (whole.advantage, whole.advantage_label_known)
+
+
+def test_noise_for_a_small_target_is_found() -> None:
+    large, small = (
+        least_noise(DESIGN, target, method="asymptotic").setting for target in (1e-3, 1e-9)
+    )
+    assert small is not None
+    assert large is not None
+    # With much noise the advantage falls as its standard deviation rises.
+    assert small / large == pytest.approx(1e6, rel=1e-2)

@@ -67,8 +67,14 @@ def advise(
     delta: Annotated[float, typer.Option(help="Of --target-epsilon.", metavar="NUMBER")] = 1e-5,
     data: DataNow = None,
     folds: Annotated[
-        int, typer.Option(help="Of the cross-validation that prices an option.", metavar="COUNT")
-    ] = 5,
+        int | None,
+        typer.Option(
+            help="Of the cross-validation that prices an option.  [default: 5, or one for each "
+            "record or group where those are fewer]",
+            metavar="COUNT",
+            show_default=False,
+        ),
+    ] = None,
     repeats: Annotated[
         int | None,
         typer.Option(
@@ -105,7 +111,7 @@ def advise(
     one_of(questions, ("own", "any"), "--questions")
     if seed < 0:
         raise InputError(f"--seed must be zero or above, but it is {seed}.")
-    require_writable(json_path)
+    require_writable(json_path, run, data)
     if html is not None:
         from leakscope.report.writing import require_report_path
 
@@ -165,7 +171,7 @@ def _target(
 def _page(found: AdviceDocument) -> str:
     """What a person sees."""
     own, unit = found.own, found.unit
-    measured = _number if found.target.measure == "epsilon" else fraction
+    measured = _number if found.target.measure == "epsilon" else _fraction
     heading = (
         f"{found.dataset.name}: no {unit} may have {found.target_label} above "
         f"{found.target.value:g}; as audited the worst has {measured(own.worst)}, the median "
@@ -211,9 +217,18 @@ def _row(option: AdviceOption, classes: bool, measured: Callable[[float | None],
         _number(option.error),
         "-" if option.cost is None or not option.setting else f"{option.cost:+.3g}",
         "-" if option.cost_stderr is None or not option.setting else f"{option.cost_stderr:.1g}",
-        "-" if option.r_squared is None else f"{option.r_squared:.3f}",
+        "-" if option.r_squared is None else _r_squared(option.r_squared),
     ]
     return [*row, "-" if option.accuracy is None else f"{option.accuracy:.1%}"] if classes else row
+
+
+def _r_squared(value: float) -> str:
+    return f"{value:.3f}" if abs(value) < 1e3 else f"{value:.4g}"
+
+
+def _fraction(value: float | None) -> str:
+    """Four decimals, or four digits where those would hide what a small target is about."""
+    return f"{value:.4g}" if value is not None and 0.0 < value < 1e-3 else fraction(value)
 
 
 def _number(value: float | None) -> str:

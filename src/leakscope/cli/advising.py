@@ -36,7 +36,7 @@ def advised(
     target: AuditTarget,
     *,
     data: Path | None,
-    folds: int,
+    folds: int | None,
     repeats: int | None,
     most_dropped: float,
     questions: Literal["own", "any"],
@@ -71,7 +71,7 @@ def advised(
     )
     settings = {
         "target": target.words,
-        "folds": folds,
+        "folds": advice.own.released.by_fold.shape[1],
         "repeats": len(advice.own.released.by_fold),
         "most_dropped": most_dropped,
         "questions": questions,

@@ -125,6 +125,11 @@ def lasso(
     )
     if seed < 0:
         raise InputError(f"--seed must be zero or above, but it is {seed}.")
+    if target_kl is not None and target_error is not None:
+        raise InputError("Give one target: --target-kl or --target-error, not both.")
+    for option, value in (("--target-kl", target_kl), ("--target-error", target_error)):
+        if value is not None and not value > 0.0:
+            raise InputError(f"{option} must be above zero, but it is {value:g}.")
     require_writable(json_path)
     start = time.perf_counter()
     from leakscope.lasso import LassoSetting

@@ -25,6 +25,10 @@ METHODS = ("exact", "asymptotic", "simulated")
 ATTACKERS = ("label_known", "label_hidden")
 # A ridge above this leaves nothing of the fit within the digits of float64.
 MOST_RIDGE = 1e6
+STANDS_IN = (
+    "The measures are of whole matrices; the numbers below them are of the exact law, from designs "
+    "of its own, and differ by about the standard errors."
+)
 KNOBS = {"p": "features", "ridge": "ridge", "noise": "noise", "answers": "answers"}
 
 
@@ -154,12 +158,14 @@ def linear(
         draws=draws,
         random_state=seed,
     )
+    # --draws of whole matrices is not how many designs the exact law, which stands in, needs
+    designs = None if method == "simulated" else draws
     targets = None
     if target_advantage is not None:
-        targets = _targets(design, noise, target_advantage, attacker, method, seed)
+        targets = _targets(design, noise, target_advantage, attacker, method, designs, seed)
     along = None
     if curve is not None:
-        along = _curve(design, noise, curve, along_settings, method, seed)
+        along = _curve(design, noise, curve, along_settings, method, designs, seed)
     if json_path is not None:
         spent = time.perf_counter() - start
         emit_json(_document(answer, noise, targets, along, seed, spent), json_path)
@@ -173,13 +179,22 @@ def _targets(
     target: float,
     attacker: Any,
     method: Any,
+    draws: int | None,
     seed: int,
 ) -> tuple[TargetFound, TargetFound]:
     from leakscope.defences import largest_p, least_noise
 
     given = noise if noise.sigma > 0.0 else None
     return (
-        largest_p(design, target, attacker=attacker, method=method, noise=given, random_state=seed),
+        largest_p(
+            design,
+            target,
+            attacker=attacker,
+            method=method,
+            noise=given,
+            draws=draws,
+            random_state=seed,
+        ),
         least_noise(
             design,
             target,
@@ -187,6 +202,7 @@ def _targets(
             method=method,
             answers=noise.answers,
             memoised=noise.memoised,
+            draws=draws,
             random_state=seed,
         ),
     )
@@ -198,6 +214,7 @@ def _curve(
     name: str,
     settings: tuple[float, ...] | None,
     method: str,
+    draws: int | None,
     seed: int,
 ) -> TradeOff:
     from leakscope.defences import trade_off_curve
@@ -216,6 +233,7 @@ def _curve(
         method="asymptotic" if method == "asymptotic" else "exact",
         sigma_output=noise.sigma,
         noise=noise if noise.sigma > 0.0 or name == "noise" else None,
+        draws=draws,
         random_state=seed,
     )
 
@@ -305,6 +323,8 @@ def _page(
         lines += ["", _targets_table(targets)]
     if curve is not None:
         lines += ["", _curve_table(curve)]
+    if answer.provenance.method == "simulated" and (targets is not None or curve is not None):
+        lines += ["", *textwrap.wrap(STANDS_IN, width=92)]
     words = (
         "For Gaussian records and this data model; no trained model was examined. The label-hidden "
         "attacker sees the record's features and the prediction; one who knows its label too is "
@@ -341,9 +361,10 @@ def _targets_table(targets: tuple[TargetFound, TargetFound]) -> str:
                 found.knob,
                 setting,
                 "" if found.advantage is None else number(found.advantage),
+                "" if found.advantage_stderr is None else standard_error(found.advantage_stderr),
                 "" if found.generalization_error is None else number(found.generalization_error),
             ]
         )
     first = targets[0]
     title = f"advantage {first.target:g} or less ({first.attacker.replace('_', ' ')})"
-    return table([title, "setting", "advantage", "error"], rows)
+    return table([title, "setting", "advantage", "std. error", "error"], rows)

@@ -19,6 +19,10 @@ PRIVACY_OF_CHOOSING = (
     "To choose a defence by looking at private data has a privacy cost of its own, which no number "
     "here counts: what is chosen, and which records are dropped or merged, depends on the records."
 )
+CONSTANT_TARGET = (
+    "The target is the same for every record: there is no variance to compare an error with, so "
+    "that R2 has no value; errors and costs are in squared units of the target as used."
+)
 MODEL_FAMILY = (
     "The advice speaks of a Gaussian process with the audit's kernel, one draw of which is "
     "released; your model was not examined.  leakscope verify compares the audit with models that "
@@ -71,8 +75,8 @@ class Option:
         over folds (other records) and over repetitions (another split); the last is None where
         there is one repetition.
     r_squared, accuracy
-        One minus the error over the target's variance; the share of right classes, None for a
-        quantity.
+        One minus the error over the target's variance, None where the target does not vary; the
+        share of right classes, None for a quantity.
     sentence, notes
         In words.
     questions
@@ -105,7 +109,7 @@ class Option:
     cost: float
     cost_stderr: float
     split_stderr: float | None
-    r_squared: float
+    r_squared: float | None
     sentence: str
     curve: tuple[CurvePoint, ...]
     questions: Literal["own", "any"]
@@ -211,7 +215,7 @@ class Advice:
         if self.own.meets:
             return (
                 f"The audit's own setting meets {self.target.words} already: the worst "
-                f"{self.unit} has {self.own.worst:.4g}."
+                f"{self.unit} has {self.target.shown(self.own.worst)}."
             )
         if self.best is None:
             return f"No option that was tried meets {self.target.words}."

@@ -8,7 +8,13 @@ from typing import Literal
 import numpy as np
 
 from leakscope._numerics.keys import Key
-from leakscope.defences.advice import MODEL_FAMILY, PRIVACY_OF_CHOOSING, Advice, Option
+from leakscope.defences.advice import (
+    CONSTANT_TARGET,
+    MODEL_FAMILY,
+    PRIVACY_OF_CHOOSING,
+    Advice,
+    Option,
+)
 from leakscope.defences.audit_target import AuditTarget
 from leakscope.defences.audited_model import AuditedModel
 from leakscope.defences.option_pricing import Pricing
@@ -25,6 +31,8 @@ from leakscope.laws import Assumption
 
 OnStage = Callable[[str], None]
 
+FOLDS = 5
+
 # Two merged pairs, or two dropped and two left.
 LEAST_UNITS = 4
 
@@ -39,7 +47,7 @@ def advise(
     model: AuditedModel,
     target: AuditTarget,
     *,
-    folds: int = 5,
+    folds: int | None = None,
     repeats: int | None = None,
     most_dropped: float = 0.5,
     questions: Literal["own", "any"] = "own",
@@ -55,8 +63,9 @@ def advise(
     target
         What no record, or group, may exceed.
     folds, repeats
-        Of the cross-validation that prices each option; 4 repetitions up to 1,000 records, 2 up
-        to 2,500 and 1 above where left out.
+        Of the cross-validation that prices each option.  Where left out: 5 folds, or as many as
+        there are records or groups where those are fewer; 4 repetitions up to 1,000 records, 2 up
+        to 2,500 and 1 above.
     most_dropped
         The largest share of records to drop.
     questions
@@ -95,13 +104,13 @@ def advise(
     count = len(model.features)
     chosen = Folds.of(
         model.labels,
-        count=folds,
+        count=min(FOLDS, model.units) if folds is None else folds,
         repeats=_by_size(REPEATS, count, 1) if repeats is None else repeats,
         random_state=random_state,
     )
     pricing = Pricing(model, target, chosen, _by_size(POINTS, count, 4), reach)
     own = pricing.option("as audited", pricing.own, "Change nothing", [pricing.own])
-    notes: list[str] = []
+    notes = [CONSTANT_TARGET] if model.total_variance == 0.0 else []
     options: list[Option] = []
     if not own.meets:
         begin("output noise")

@@ -86,6 +86,31 @@ class AuditTarget:
         """The target in words."""
         return f"{self.label} <= {self.value:g}"
 
+    @property
+    def enough_advantage(self) -> float:
+        """An advantage with which the target is met, whatever the pair.
+
+        No test's true-positive rate exceeds its false-positive rate by more than the advantage, and
+        the advantage is delta at epsilon = 0.
+        """
+        if self.measure == "advantage":
+            return self.value
+        return self.value - self.fpr if self.measure == "tpr" else self.delta
+
+    def shown(self, value: float) -> str:
+        """A value of the measure in words: what would round to certainty is not called that.
+
+        Examples
+        --------
+        >>> from leakscope.defences import AuditTarget
+        >>> target = AuditTarget("advantage", 0.2)
+        >>> target.shown(0.25), target.shown(0.9999999)
+        ('0.25', '>0.9999')
+        """
+        if self.measure == "epsilon":
+            return "infinite" if np.isinf(value) else f"{value:.4g}"
+        return ">0.9999" if value >= 0.99995 else f"{value:.4g}"
+
     def measured(self, pair: LawPair) -> FloatArray:
         """The measure of every pair of a batch of known laws."""
         if self.measure == "advantage":

@@ -121,7 +121,9 @@ class AuditedModel:
     @cached_property
     def total_variance(self) -> float:
         """The targets' variance, averaged over outputs: the error of answering their mean."""
-        return float(np.mean(np.var(self.targets, axis=0)))
+        # What is the same everywhere has a variance that is not always 0 in float64.
+        varies = np.ptp(self.targets, axis=0) > 0.0
+        return float(np.mean(np.where(varies, np.var(self.targets, axis=0), 0.0)))
 
     def between(self, left: FloatArray, right: FloatArray | None = None) -> FloatArray:
         """The kernel between rows, by the kernel of all records."""

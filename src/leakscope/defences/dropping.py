@@ -34,12 +34,18 @@ SHARE, SHARE_SEVERAL_OUTPUTS = 200, 40
 
 @dataclass(frozen=True)
 class DropStep:
-    """What is left after a batch: units gone so far, worst and median of the rest, their laws."""
+    """What is left after a batch: units gone so far, worst and median of the rest, their laws.
+
+    ``more_exposed`` of the units left are more exposed than before any was dropped, and
+    ``newly_exposed`` of those dropped met the target as long as all were there.
+    """
 
     dropped: int
     worst: float
     median: float
     laws: UnitLaws
+    more_exposed: int
+    newly_exposed: int
 
 
 @dataclass(frozen=True)
@@ -54,10 +60,10 @@ class DropPath:
         The first is before any was dropped.
     met
         Whether the last step meets the target.
-    more_exposed
-        Of the units left at the last step, how many are more exposed than at the first.
-    newly_exposed
-        Of the units dropped, how many met the target as long as all were there.
+    best
+        The step whose worst unit is the least exposed; the last one where the target is met.
+    more_exposed, newly_exposed
+        Those of the last step.
 
     Examples
     --------
@@ -74,8 +80,21 @@ class DropPath:
     order: Rows
     steps: tuple[DropStep, ...]
     met: bool
-    more_exposed: int
-    newly_exposed: int
+
+    @property
+    def best(self) -> DropStep:
+        """The step whose worst unit is the least exposed; the last one where the target is met."""
+        return self.steps[-1] if self.met else min(self.steps, key=lambda step: step.worst)
+
+    @property
+    def more_exposed(self) -> int:
+        """Of the units left at the last step, how many are more exposed than at the first."""
+        return self.steps[-1].more_exposed
+
+    @property
+    def newly_exposed(self) -> int:
+        """Of the units dropped, how many met the target as long as all were there."""
+        return self.steps[-1].newly_exposed
 
     def rows(self, model: AuditedModel, dropped: int) -> Rows:
         """(n,) the training row of each record with the first ``dropped`` units gone, or -1."""
@@ -122,7 +141,19 @@ def drop_exposed(
     alive = np.ones(model.units, dtype=bool)
     order: list[int] = []
     first = model.laws().measured(target)
-    values, steps = first, [_step(0, first, model.laws())]
+
+    def step(values: FloatArray, laws: UnitLaws) -> DropStep:
+        more = values > first[alive] * (1.0 + 1e-9)
+        return DropStep(
+            dropped=len(order),
+            worst=float(np.max(values)),
+            median=float(np.median(values)),
+            laws=laws,
+            more_exposed=int(np.count_nonzero(more)),
+            newly_exposed=int(np.count_nonzero(first[order] <= target.value)) if order else 0,
+        )
+
+    values, steps = first, [step(first, model.laws())]
     limit = int(most * model.units)
     while not target.met(steps[-1].worst) and len(order) < limit:
         left = np.flatnonzero(alive)
@@ -134,19 +165,12 @@ def drop_exposed(
         order += gone.tolist()
         laws = _laws(model, inverse, a, alive)
         values = laws.measured(target)
-        steps.append(_step(len(order), values, laws))
-    dropped, left = np.array(order, dtype=np.intp), np.flatnonzero(alive)
+        steps.append(step(values, laws))
     return DropPath(
-        order=dropped,
+        order=np.array(order, dtype=np.intp),
         steps=tuple(steps),
         met=target.met(steps[-1].worst),
-        more_exposed=int(np.count_nonzero(values > first[left] * (1.0 + 1e-9))),
-        newly_exposed=int(np.count_nonzero(first[dropped] <= target.value)),
     )
-
-
-def _step(dropped: int, values: FloatArray, laws: UnitLaws) -> DropStep:
-    return DropStep(dropped, float(np.max(values)), float(np.median(values)), laws)
 
 
 def _inverse(model: AuditedModel) -> tuple[FloatArray, FloatArray]:

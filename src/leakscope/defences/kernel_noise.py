@@ -7,12 +7,13 @@ One eigendecomposition K = V diag(l) V^T gives every level s2 of the noise in O(
 and for groups the blocks V_G diag(1/(l + s2)) V_G^T.  All terms are positive, so that nothing
 cancels.  More noise need not expose less: a record's mean shifts less, but the answers of the
 others change too.  The levels are scanned, the first crossing is refined, and what the scan saw
-beyond it is told.
+beyond it is told.  The scan ends at a level that is enough in closed form.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +21,12 @@ from scipy import linalg
 
 from leakscope.defences.audit_target import AuditTarget
 from leakscope.defences.audited_model import AuditedModel
+from leakscope.defences.output_noise import LARGEST
 from leakscope.defences.unit_laws import UnitLaws
 
 FloatArray = NDArray[np.float64]
 
 PER_DECADE = 6
-DECADES = 10
 
 # Relative width to which the level is found.
 WIDTH = 1e-5
@@ -53,6 +54,7 @@ class NoiseLevels:
         self._values = np.maximum(values, 0.0)
         self._turned = self._vectors.T @ model.targets
         self._squares = self._vectors**2 if self._single else None
+        self._largest_unit = max(rows.shape[1] for _, rows in self._blocks)
 
     def laws(self, noise_variance: float) -> UnitLaws:
         """The laws at one level."""
@@ -70,6 +72,20 @@ class NoiseLevels:
             entries.append((units, rows, (own * shrunk) @ np.swapaxes(own, 1, 2)))
         return UnitLaws.from_inverse(entries, a, noise_variance)
 
+    def enough(self, advantage: float) -> float:
+        """A level above which no unit's advantage is above this one, in closed form.
+
+        With l the largest eigenvalue and g the records of the largest unit, x <= l/s2 and
+        |a| <= |y|/s2.  Where s2 >= l the divergence KL(with || without) of a unit is then at most
+        (l/s2^2)(g C l/4 + |y|^2), and the advantage at most sqrt(KL/2) (Pinsker).  What float64
+        does not hold is infinite.
+        """
+        top, outputs = float(self._values[-1]), self._turned.shape[1]
+        with np.errstate(over="ignore", divide="ignore"):
+            share = 0.25 * self._largest_unit * outputs * top + np.sum(self._turned**2)
+            found = max(top, float(np.sqrt(0.5 * top * share) / np.float64(advantage)))
+        return found if np.isfinite(found) else float("inf")
+
 
 @dataclass(frozen=True)
 class NoiseScan:
@@ -80,7 +96,8 @@ class NoiseScan:
     levels, worst
         (L,) rising levels from the audit's own, and the worst unit's measure at each.
     least
-        The least level found that meets the target; None where none did.
+        The least level found that meets the target; None where float64 does not resolve the measure
+        so finely, up to a level that is enough by a bound.
     monotone
         Whether the worst unit's measure never rose with the noise, over the levels scanned.
     rises_again
@@ -119,8 +136,9 @@ def least_kernel_noise(
     tried, worst, first = [float(noise_variance)], [worst_at(noise_variance)], -1
     if target.met(worst[0]):
         first = 0
-    for step in range(1, PER_DECADE * DECADES + 1):
-        if first >= 0 and step > first + PER_DECADE:
+    enough = min(levels.enough(target.enough_advantage), LARGEST)
+    for step in count(1):
+        if tried[-1] >= enough if first < 0 else step > first + PER_DECADE:
             break
         tried.append(float(noise_variance * 10.0 ** (step / PER_DECADE)))
         worst.append(worst_at(tried[-1]))

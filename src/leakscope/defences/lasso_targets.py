@@ -205,9 +205,14 @@ def _best_lam(
         return min((at(float(root)), choices[best]), key=_order)
     # a kink (another piece of the curve takes over) or the end of what is feasible
     bounds = (float(grid[low]), float(grid[high]))
-    close = optimize.minimize_scalar(
-        lambda x: _order(at(float(x)))[1], bounds=bounds, method="bounded", options={"xatol": 1e-6}
-    )
+    # What is not feasible is infinite; its parabola is no number, and a golden section is taken.
+    with np.errstate(invalid="ignore"):
+        close = optimize.minimize_scalar(
+            lambda x: _order(at(float(x)))[1],
+            bounds=bounds,
+            method="bounded",
+            options={"xatol": 1e-6},
+        )
     return min((at(float(close.x)), choices[best]), key=_order)
 
 

@@ -17,7 +17,7 @@ from leakscope.laws import LawPair, Provenance
 from leakscope.linear import GaussianDesign, OutputNoise, RecordNorms
 from leakscope.linear.law_pair import Attacker, Method, moments
 
-_DRAWS: dict[Method, int] = {"exact": 4000, "asymptotic": 1, "simulated": 200}
+DRAWS: dict[Method, int] = {"exact": 4000, "asymptotic": 1, "simulated": 200}
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def plan_linear(
     >>> round(answer.advantage, 2), round(answer.advantage_label_known, 1)
     (0.33, 0.6)
     """
-    count = _DRAWS[method] if draws is None else draws
+    count = DRAWS[method] if draws is None else draws
     if method != "asymptotic" and count < 8:
         raise InputError(f"At least 8 designs are needed for a standard error, not {count}.")
     key = as_key(random_state)
@@ -154,7 +154,7 @@ def linear_advantage(
     >>> linear_advantage(GaussianDesign(100, 400, 3000, 1.0), attacker="label_known")
     ScoredAdvantage(value=1.0, stderr=0.0)
     """
-    count = _DRAWS[method] if draws is None else draws
+    count = DRAWS[method] if draws is None else draws
     if attacker == "label_known":
         return label_known_advantage(
             design, method=method, noise=noise, draws=count, random_state=random_state

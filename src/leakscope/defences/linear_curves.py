@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope import linear
-from leakscope._numerics.keys import Key
-from leakscope.defences.linear_answer import linear_advantage
+from leakscope._numerics.keys import Key, as_key
+from leakscope.defences.linear_answer import DRAWS, linear_advantage
 from leakscope.errors import InputError
 from leakscope.linear import GaussianDesign, OutputNoise
 from leakscope.linear.law_pair import Method
@@ -76,10 +76,12 @@ def trade_off_curve(
     method: Method = "asymptotic",
     sigma_output: float = 1.0,
     noise: OutputNoise | None = None,
-    draws: int = 1500,
+    draws: int | None = None,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> TradeOff:
     """Leakage and error over a knob of ``design``.
+
+    The designs are those of :func:`plan_linear` with the same ``draws`` and ``random_state``.
 
     Parameters
     ----------
@@ -101,7 +103,8 @@ def trade_off_curve(
     >>> trade_off_curve(design, "answers", [1, 10, 100]).advantage.round(3).tolist()
     [0.143, 0.242, 0.261]
     """
-    rows = []
+    rows, key = [], as_key(random_state)
+    count = DRAWS[method] if draws is None else draws
     for setting in settings:
         trial, added = _turn(design, knob, float(setting), sigma_output, noise)
         found = [
@@ -110,13 +113,15 @@ def trade_off_curve(
                 attacker=who,
                 method=method,
                 noise=added,
-                draws=draws,
-                random_state=random_state,
+                draws=count,
+                random_state=key.child(0),
             ).value
             for who in ("label_hidden", "label_known")
         ]
-        error = linear.generalization_error(trial, method=method, draws=draws).value
-        rows.append([*found, error + (0.0 if added is None else added.sigma**2)])
+        error = linear.generalization_error(
+            trial, method=method, noise=added, draws=count, random_state=key.child(1)
+        )
+        rows.append([*found, error.value])
     table = np.array(rows).T
     hidden, known, errors = table
     levels = np.asarray(settings, dtype=np.float64)

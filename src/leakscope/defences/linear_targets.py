@@ -11,12 +11,13 @@ from scipy import optimize
 
 from leakscope import linear
 from leakscope._numerics.keys import Key, as_key
-from leakscope.defences.linear_answer import linear_advantage
+from leakscope.defences.linear_answer import DRAWS, linear_advantage
 from leakscope.errors import InputError
 from leakscope.linear import GaussianDesign, OutputNoise
 from leakscope.linear.law_pair import Attacker, Method
 
-_DRAWS = 1500
+# The squares of larger standard deviations, and theirs, leave float64.
+LARGEST = 1e75
 RandomState = int | np.random.Generator | Key | None
 
 
@@ -64,10 +65,12 @@ def largest_p(
     attacker: Attacker = "label_known",
     method: Method = "exact",
     noise: OutputNoise | None = None,
-    draws: int = _DRAWS,
+    draws: int | None = None,
     random_state: RandomState = None,
 ) -> TargetFound:
     """The largest number of features, up to dim, whose advantage is at most ``target``.
+
+    The designs are those of :func:`plan_linear` with the same ``draws`` and ``random_state``.
 
     The advantage is not monotone in p (it falls up to p = 2n and rises beyond), so the asymptotic
     law is scanned from the top, and the place it points to settled with ``method``; whole matrices
@@ -83,6 +86,7 @@ def largest_p(
     """
     _check(target)
     settled: Method = "asymptotic" if method == "asymptotic" else "exact"
+    key = as_key(random_state)
 
     def advantage(p: int, route: Method) -> float:
         trial = replace(design, p=p)
@@ -94,7 +98,7 @@ def largest_p(
             method=route,
             noise=noise,
             draws=draws,
-            random_state=as_key(random_state),
+            random_state=key.child(0),
         ).value
 
     grid = _grid(design)
@@ -119,7 +123,7 @@ def largest_p(
             noise,
             draws,
             float(low),
-            random_state,
+            key,
         )
     return TargetFound("features", target, attacker, None, None, None, None)
 
@@ -132,13 +136,14 @@ def least_noise(
     method: Method = "exact",
     answers: int = 1,
     memoised: bool = False,
-    draws: int = _DRAWS,
+    draws: int | None = None,
     random_state: RandomState = None,
 ) -> TargetFound:
     """The least standard deviation of noise on every answer whose advantage is at most ``target``.
 
     More noise never helps the attacker (data processing), so this is one root.  The setting is
-    the noise of one answer; with k fresh answers it grows with the square root of k.
+    the noise of one answer; with k fresh answers it grows with the square root of k.  The designs
+    are those of :func:`plan_linear` with the same ``draws`` and ``random_state``.
 
     Examples
     --------
@@ -159,7 +164,12 @@ def least_noise(
         noise = OutputNoise(sigma, answers=answers, memoised=memoised) if sigma > 0.0 else None
         return (
             linear_advantage(
-                design, attacker=attacker, method=route, noise=noise, draws=draws, random_state=key
+                design,
+                attacker=attacker,
+                method=route,
+                noise=noise,
+                draws=draws,
+                random_state=key.child(0),
             ).value
             - target
         )
@@ -180,8 +190,11 @@ def _root(excess: Callable[[float], float]) -> float:
     low, high = 0.0, 1.0
     while excess(high) > 0.0:
         low, high = high, 2.0 * high
-        if high > 1e6:
-            raise InputError("No noise up to a million meets this target; choose a larger one.")
+        if high > LARGEST:
+            raise InputError(
+                f"Noise of standard deviation {low:.3g} does not meet this target, and the square "
+                "of more leaves float64; choose a larger one."
+            )
     if low == 0.0:
         low = high / 2.0
         while excess(low) <= 0.0:
@@ -204,9 +217,9 @@ def _found(
     attacker: Attacker,
     method: Method,
     noise: OutputNoise | None,
-    draws: int,
+    draws: int | None,
     setting: float,
-    random_state: RandomState,
+    key: Key,
 ) -> TargetFound:
     found = linear_advantage(
         design,
@@ -214,11 +227,16 @@ def _found(
         method=method,
         noise=noise,
         draws=draws,
-        random_state=random_state,
+        random_state=key.child(0),
     )
     # an answer's own noise is what it costs, however many answers the attacker averages
-    error = linear.generalization_error(design, method=method, draws=draws)
-    added = 0.0 if noise is None else noise.sigma**2
+    error = linear.generalization_error(
+        design,
+        method=method,
+        noise=noise,
+        draws=DRAWS[method] if draws is None else draws,
+        random_state=key.child(1),
+    )
     return TargetFound(
         knob,
         target,
@@ -226,7 +244,7 @@ def _found(
         int(setting) if knob == "features" else setting,
         found.value,
         found.stderr,
-        error.value + added,
+        error.value,
     )
 
 

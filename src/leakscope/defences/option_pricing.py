@@ -93,17 +93,19 @@ class Pricing:
         words: str,
         curve: Sequence[Priced],
         notes: tuple[str, ...] = (),
+        verdict: str = "cannot meet",
     ) -> Option:
-        """The option, with its sentence: ``words`` say what to do."""
+        """The option, with its sentence: ``words`` say what to do, ``verdict`` that it fails."""
         cost, stderr, split = found.released.cost(self.own.released)
         meets = self.target.met(found.worst)
-        r_squared = 1.0 - found.released.error / self.model.total_variance
-        own = self.own.released
+        variance = self.model.total_variance
+        r_squared = None if variance == 0.0 else 1.0 - found.released.error / variance
+        own, shown = self.own.released, self.target.shown(found.worst)
         result = (
-            f"the worst {self.model.unit} then has {self.target.label} {found.worst:.4g}"
+            f"the worst {self.model.unit} then has {self.target.label} {shown}"
             if meets
-            else f"This cannot meet {self.target.words}: the best that was tried leaves the worst "
-            f"{self.model.unit} at {found.worst:.4g}"
+            else f"This {verdict} {self.target.words}: the best that was tried leaves the worst "
+            f"{self.model.unit} at {shown}"
         )
         price = f"the released answers' squared error goes from {own.error:.4g} to "
         price += f"{found.released.error:.4g} ({cost:+.2g}, standard error {stderr:.1g})"

@@ -3,6 +3,7 @@
 Fresh noise of variance v on the answer cannot help the attacker (data processing), so that each
 unit's measure falls as v rises, and the least v is a root of the worst unit's measure.  A unit that
 meets the target at one v meets it at every larger one: the search carries only those that do not.
+It ends at a variance that is enough in closed form (:meth:`UnitLaws.enough_variance`).
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ FloatArray = NDArray[np.float64]
 # The variance is found to this relative width; the end that meets the target is returned.
 WIDTH = 1e-6
 
-# Noise beyond this many times the training noise is no answer.
-MOST = 1e12
+# The squares of larger variances leave float64.
+LARGEST = 1e150
 
 
 def least_output_noise(laws: UnitLaws, target: AuditTarget, reach: float | None = None) -> float:
@@ -39,29 +40,55 @@ def least_output_noise(laws: UnitLaws, target: AuditTarget, reach: float | None 
     >>> round(variance, 3), round(float(units.noised(variance).measured(target).max()), 6)
     (3.21, 0.2)
     """
-    low, high = 0.0, laws.noise_variance
+    found = sought_output_noise(laws, target, reach)
+    if found is None:
+        raise InputError(
+            f"{unresolved(target, largest_output_noise(laws, target, reach))} Choose a larger one."
+        )
+    return found
+
+
+def largest_output_noise(laws: UnitLaws, target: AuditTarget, reach: float | None = None) -> float:
+    """Where the search ends: a variance that is enough by a bound, or the largest in float64."""
+    return min(laws.enough_variance(target.enough_advantage, reach), LARGEST)
+
+
+def sought_output_noise(
+    laws: UnitLaws, target: AuditTarget, reach: float | None = None
+) -> float | None:
+    """As :func:`least_output_noise`; None where the measure is not resolved so finely."""
     active = _above(laws, target, 0.0, reach)
     if not len(active.sizes):
         return 0.0
+    enough = largest_output_noise(active, target, reach)
+    low, high = 0.0, min(laws.noise_variance, enough)
     # Powers of ten up, or down, to a bracket; then halve it on a logarithmic scale.
-    while len(above := _above(active, target, high, reach).sizes):
-        low, high = high, 10.0 * high
-        if high > MOST * laws.noise_variance:
-            raise InputError(f"no noise on the answers meets {target.words}; choose a larger one.")
+    while len(_above(active, target, high, reach).sizes):
+        if high >= enough:
+            return None
+        low, high = high, min(10.0 * high, enough)
     if low == 0.0:
         low = 0.1 * high
-        while not len(above := _above(active, target, low, reach).sizes):
+        while not len(_above(active, target, low, reach).sizes):
             low, high = 0.1 * low, low
-    del above
     active = _above(active, target, low, reach)
     while high > low * (1.0 + WIDTH):
-        middle = float(np.sqrt(low * high))
+        middle = float(np.sqrt(low) * np.sqrt(high))
         left = _above(active, target, middle, reach)
         if len(left.sizes):
             low, active = middle, left
         else:
             high = middle
     return high
+
+
+def unresolved(target: AuditTarget, enough: float) -> str:
+    """What is to be said where the measure is above the target at the end of the search."""
+    sigma = f"noise of standard deviation {np.sqrt(enough):.4g}"
+    if enough >= LARGEST:
+        return f"{sigma} does not meet {target.words}, and the square of more leaves float64."
+    words = f"float64 does not resolve {target.label} so finely that {target.words} could be shown"
+    return f"{words}; by a bound (Pinsker) {sigma} does."
 
 
 def _above(laws: UnitLaws, target: AuditTarget, variance: float, reach: float | None) -> UnitLaws:

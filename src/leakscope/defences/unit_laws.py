@@ -130,6 +130,35 @@ class UnitLaws:
         spread = own if reach is None else np.maximum(own, reach)
         return replace(self, excess=x * (spread / (spread + variance * (1.0 + x))))
 
+    def enough_variance(self, advantage: float, reach: float | None = None) -> float:
+        """A variance of noise on the answers with which no unit's advantage is above this one.
+
+        In closed form.  With w = W x/(1 + x) the excess is at most w/v, and where that is at most 1
+        a unit's divergence KL(with || without) is at most sum_i w_i (C/2 + |t_i|^2)/(2 v).  The
+        advantage is at most sqrt(KL/2) (Pinsker).  What float64 does not hold is infinite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from leakscope import lood
+        >>> from leakscope.defences import AuditTarget, UnitLaws
+        >>> laws = lood.all_records(np.eye(2), np.array([0.0, 2.0]), noise_variance=1.0)
+        >>> units, target = UnitLaws.of(laws), AuditTarget("advantage", 1e-6)
+        >>> enough = units.enough_variance(1e-6)
+        >>> bool(units.noised(enough).measured(target).max() <= 1e-6)
+        True
+        """
+        x = self.excess
+        own = self.noise_variance * x
+        spread = own if reach is None else np.maximum(own, reach)
+        starts = np.cumsum(self.sizes) - self.sizes
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            most = spread * (x / (1.0 + x))
+            share = 0.5 * self.score.shape[1] + np.sum(self.score**2, axis=1)
+            sums = np.add.reduceat(most * share, starts)
+            found = max(float(np.max(most)), float(np.max(sums / advantage / advantage / 4.0)))
+        return found if np.isfinite(found) else float("inf")
+
     def some(self, units: Rows) -> UnitLaws:
         """The laws of some units."""
         starts = np.cumsum(self.sizes) - self.sizes
