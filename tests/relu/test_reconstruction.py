@@ -263,8 +263,30 @@ def test_several_inputs_are_refused():
         ([[1.0], [np.nan]], [0.0, 1.0], [1.0, 1.0], r"w\[1, 0\] is nan"),
         (np.zeros((0, 2)), [], [], "no neurons"),
         ("text", [0.0], [1.0], "w must be an array of numbers"),
+        ([1e200, -1e200], [0.0, 0.0], [1.0, -1.0], r"too large for float64.*w\[0, 0\] is 1e\+200"),
+        ([1.0, 1.0], [0.0, 0.0], [1.0, -1e160], r"too large for float64.*v\[1\] is -1e\+160"),
     ],
 )
 def test_bad_networks(w, b, v, words):
     with pytest.raises(InputError, match=words):
         relu.TwoLayerNetwork(w, b, v)
+
+
+@pytest.mark.parametrize("factor", [1e-100, 1e-30, 1e30, 1e100])
+def test_the_scale_of_the_weights_scales_the_margin(factor):
+    """f is homogeneous of degree two, also where its square is beyond float64."""
+    network = optimum(3).network
+    scaled = relu.TwoLayerNetwork(factor * network.w, factor * network.b, factor * network.v)
+    margin = relu.scan_margin(network).best
+    found = relu.scan_margin(scaled)
+    assert found.best == pytest.approx(factor**2 * margin, rel=1e-9)
+    here, there = relu.reconstruct(network), relu.reconstruct(scaled, margin=found.best)
+    expected = [candidate.x for candidate in here.candidates]
+    assert [candidate.x for candidate in there.candidates] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-200])
+def test_weights_without_a_margin_are_refused(size):
+    network = relu.TwoLayerNetwork([size, -size], [size, size], [size, size])
+    with pytest.raises(InputError, match="no margin to look for"):
+        relu.scan_margin(network)

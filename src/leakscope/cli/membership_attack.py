@@ -29,7 +29,7 @@ def membership(
     model: Annotated[
         Path,
         typer.Argument(
-            help="The network: .safetensors, .onnx, .npz (arrays w, b, v), .pt or .pth.",
+            help="The network: .safetensors, .onnx, .npz or .json (arrays w, b, v), .pt or .pth.",
             show_default=False,
         ),
     ],
@@ -107,7 +107,7 @@ def membership(
     ):
         if given is not None and knowledge != owner:
             raise InputError(f"{option} belongs to --knowledge {owner}, not to {knowledge}.")
-    require_writable(json_path)
+    require_writable(json_path, model, queries, leaked, data)
     begin = time.perf_counter()
     arrays = read_network(model)
     network = relu.TwoLayerNetwork(arrays.w, arrays.b, arrays.v)

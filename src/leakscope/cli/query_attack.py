@@ -141,15 +141,31 @@ def _document(
             for value, hits in zip(search.values, search.recovered, strict=True)
         ],
         pictures=pictures,
-        verdict=_verdict(search, len(search.values)),
+        verdict=_verdict(search, len(search.values), _twins(search, dataset)),
     )
 
 
-def _verdict(search: QuerySearch, starts: int) -> str:
+def _twins(search: QuerySearch, dataset: Dataset) -> dict[int | str, list[int | str]]:
+    """For each record of the search that has twins, their names."""
+    from leakscope.lood.recovery import twins
+
+    ids = dataset.record_ids
+    found = {ids[row]: twins(dataset.features, row) for row in search.leave_out}
+    return {name: [ids[int(row)] for row in rows] for name, rows in found.items() if len(rows)}
+
+
+def _verdict(search: QuerySearch, starts: int, twins: dict[int | str, list[int | str]]) -> str:
     whom = "the record" if len(search.leave_out) == 1 else "a record of the group"
+    whose = "nearest neighbour that is no twin of it" if twins else "nearest neighbour"
+    alike = "".join(
+        f"Record {name} has {'a twin' if len(others) == 1 else f'{len(others)} twins'} with the "
+        f"same features ({', '.join(map(str, others[:3]))}{', ...' if len(others) > 3 else ''}), "
+        "which no query can tell from it: there is no distance relative to its nearest neighbour. "
+        for name, others in twins.items()
+    )
     return (
         f"{search.starts_recovered} of {starts} starts ended at {whom}, nearer to it in the "
-        "kernel's own distance than half the way to its nearest neighbour. The best query reveals "
+        f"kernel's own distance than half the way to its {whose}. {alike}The best query reveals "
         f"{100.0 * search.ratio:.2f}% of what asking at the record itself does, and none can "
         "reveal more. This is the strongest attacker, who knows every other record and the laws "
         "of the answers with and without this one; your model was not examined."
@@ -223,7 +239,7 @@ def page(found: Found) -> str:
             str(j),
             str(one.nearest_record),
             f"{one.distance:.4g}",
-            f"{one.relative_distance:.4g}",
+            "-" if one.relative_distance is None else f"{one.relative_distance:.4g}",
             f"{one.cosine:.5f}",
             f"{one.prediction_kl:.4g}",
         ]

@@ -92,7 +92,7 @@ def reconstruct(
         raise InputError(f"--tolerance must be between 0 and 1, but it is {tolerance:g}.")
     if black_box and margin is None:
         raise InputError("--black-box needs --margin: the weights are what tells the margin.")
-    require_writable(json_path)
+    require_writable(json_path, model, data)
     begin = time.perf_counter()
     arrays = read_network(model)
     if not (arrays.v[:, None] * arrays.w).any():

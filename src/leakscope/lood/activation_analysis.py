@@ -39,6 +39,7 @@ from leakscope._numerics.log_space import x_minus_log1p
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
 from leakscope.lood.all_records import all_records, require_positive
+from leakscope.lood.real_numbers import real_numbers
 
 FloatArray = NDArray[np.float64]
 Phi = str | Callable[[Any], Any] | kernels.Activation
@@ -125,7 +126,7 @@ def constant_approximation(kernel_matrix: ArrayLike) -> ConstantApproximation:
     ...  for depth in (1, 10)]
     [2.2, 2.06]
     """
-    matrix = np.asarray(kernel_matrix, dtype=np.float64)
+    matrix = real_numbers(kernel_matrix, "the kernel matrix")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
         raise InputError(
             f"the kernel matrix must be square, of two records or more, but its shape is "
@@ -339,8 +340,8 @@ def lood_by_activation(
     >>> [(one.depth, round(float(np.median(one.kl)), 1)) for one in found]
     [(1, 0.4), (3, 0.6)]
     """
-    rows = np.asarray(X, dtype=np.float64)
-    targets = np.asarray(y, dtype=np.float64)
+    rows = real_numbers(X, "X")
+    targets = real_numbers(y, "y")
     found = []
     for name in activations:
         start = Initialisation(2.0, 0.0, 1.0) if initialisation is None else initialisation(name)

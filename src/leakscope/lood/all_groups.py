@@ -25,6 +25,7 @@ from leakscope.lood.all_records import (
 )
 from leakscope.lood.groups_out import LeaveGroupsOut
 from leakscope.lood.identities import EPS, TRUSTED_BELOW
+from leakscope.lood.real_numbers import require_real
 from leakscope.lood.sufficient import kl_parts
 
 FloatArray = NDArray[np.float64]
@@ -87,6 +88,7 @@ def all_groups(
 
 def checked_groups(groups: ArrayLike, records: int) -> NDArray[np.intp]:
     """The groups' numbers, one a record, none left out."""
+    require_real(groups, "groups")
     labels = np.asarray(groups)
     if labels.shape != (records,) or labels.dtype.kind not in "iu":
         raise InputError(

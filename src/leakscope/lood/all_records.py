@@ -13,12 +13,13 @@ left is the error of W, estimated for each record and turned into a flag.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics import cholesky
 from leakscope.errors import InputError
 from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
 from leakscope.lood.leave_one_out import LeaveOneOut
+from leakscope.lood.real_numbers import real_numbers
 
 FloatArray = NDArray[np.float64]
 
@@ -125,10 +126,10 @@ def factorise(
 
 
 def checked_problem(
-    kernel_matrix: FloatArray, y: FloatArray, noise_variance: float
+    kernel_matrix: ArrayLike, y: ArrayLike, noise_variance: float
 ) -> tuple[FloatArray, FloatArray]:
     """The matrix and the targets as float64, or a sentence that says what does not fit."""
-    matrix = np.asarray(kernel_matrix, dtype=np.float64)
+    matrix = real_numbers(kernel_matrix, "the kernel matrix")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) == 0:
         raise InputError(f"the kernel matrix must be square, but its shape is {matrix.shape}.")
     targets = checked_targets(y, len(matrix), "the kernel matrix")
@@ -143,20 +144,26 @@ def checked_problem(
     return matrix, targets
 
 
-def checked_targets(y: FloatArray, records: int, what: str) -> FloatArray:
+def checked_targets(y: ArrayLike, records: int, what: str) -> FloatArray:
     """Targets as float64 of shape (records,) or (records, C)."""
-    targets = np.asarray(y, dtype=np.float64)
+    targets = real_numbers(y, "y")
     if targets.ndim not in (1, 2) or len(targets) != records or targets.size == 0:
         raise InputError(
             f"{what} has {records} records, but the targets' shape is {targets.shape}; it must be "
             f"({records},) or ({records}, outputs)."
         )
+    if not np.isfinite(targets).all():
+        row = int(np.argmax(~np.isfinite(targets.reshape(records, -1)).all(axis=1)))
+        raise InputError(f"y is not finite in row {row} (rows count from 0).")
     return targets
 
 
 def require_positive(value: float, name: str) -> None:
-    """Refuse what is not a positive, finite number."""
-    if not (np.isfinite(value) and value > 0.0):
+    """Refuse what is not one positive, finite number."""
+    given = np.asarray(value)
+    if given.ndim or given.dtype.kind not in "fiu":
+        raise InputError(f"{name} must be one positive number, but it is {value!r}.")
+    if not (np.isfinite(given) and given > 0.0):
         raise InputError(f"{name} must be positive and finite, but it is {value}.")
 
 

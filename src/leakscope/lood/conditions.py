@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope.kernels import Kernel
 from leakscope.laws import Assumption
+from leakscope.lood.real_numbers import real_numbers
 
 FloatArray = NDArray[np.float64]
 
@@ -105,7 +106,7 @@ def stationarity_conditions(kernel: Kernel, X: ArrayLike) -> StationarityConditi
     >>> print(lood.stationarity_conditions(kernels.rbf(1.0), X).assumptions()[0].evidence)
     between 1 and 1; the record itself is a stationary query
     """
-    rows = np.asarray(X, dtype=np.float64)
+    rows = real_numbers(X, "X")
     prior = kernel.diagonal(rows)
     least, largest = float(np.min(prior)), float(np.max(prior))
     rng = np.random.default_rng(0)

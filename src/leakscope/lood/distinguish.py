@@ -32,6 +32,7 @@ from leakscope.kernels import Kernel
 from leakscope.lood.all_records import ERROR_SHARE, checked_problem, factorise
 from leakscope.lood.distinguishability import Distinguishability
 from leakscope.lood.identities import EPS, TRUSTED_BELOW, Leverages, laws_from_leverages
+from leakscope.lood.real_numbers import real_numbers
 from leakscope.lood.sufficient import kl_parts
 
 FloatArray = NDArray[np.float64]
@@ -87,8 +88,8 @@ def distinguish(
     >>> round(near.kl, 4), round(own.kl, 4)
     (5.9205, 8.459)
     """
-    rows = np.asarray(X, dtype=np.float64)
-    asked = None if queries is None else np.asarray(queries, dtype=np.float64)
+    rows = real_numbers(X, "X")
+    asked = None if queries is None else real_numbers(queries, "queries")
     number = len(rows) + (0 if asked is None else len(asked))
     require_memory(
         16 * number * number,
@@ -96,7 +97,7 @@ def distinguish(
         "ask fewer queries at a time, or leave records out of the dataset",
     )
     resolved = kernel.resolved(rows)
-    matrix, targets = checked_problem(resolved(rows), np.asarray(y), noise_variance)
+    matrix, targets = checked_problem(resolved(rows), y, noise_variance)
     group = checked_group(leave_out, len(matrix))
     if asked is not None and (asked.ndim != 2 or len(asked) == 0):
         raise InputError(

@@ -31,6 +31,7 @@ from leakscope.kernels import Kernel
 from leakscope.lood.all_records import checked_targets, require_positive
 from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
 from leakscope.lood.leave_one_out import LeaveOneOut
+from leakscope.lood.real_numbers import require_real
 
 FloatArray = NDArray[np.float64]
 
@@ -77,11 +78,11 @@ def audit_features(phi: ArrayLike, y: ArrayLike, noise_variance: float) -> Leave
     >>> bool(np.allclose(quick.kl, dense.kl, rtol=1e-8)), quick.route
     (True, 'features')
     """
-    rows = phi if isinstance(phi, np.ndarray) else np.asarray(phi)
+    rows = phi if isinstance(phi, np.ndarray) else np.asanyarray(phi)
     if rows.ndim != 2 or 0 in rows.shape:
         raise InputError(f"phi must be records by features, but its shape is {rows.shape}.")
     count, width = rows.shape
-    targets = checked_targets(np.asarray(y), count, "phi")
+    targets = checked_targets(y, count, "phi")
     require_positive(noise_variance, "noise_variance")
     outputs = targets.reshape(count, -1)
     require_memory(
@@ -125,7 +126,8 @@ class FeatureSums:
 
 def feature_sums(block: FloatArray, outputs: FloatArray) -> FeatureSums:
     """The sums over one block of features, (b, d), and its targets, (b, C)."""
-    return FeatureSums(block.T @ block, block.T @ outputs, len(block))
+    with np.errstate(over="ignore", invalid="ignore"):  # FeatureRegression.of refuses them
+        return FeatureSums(block.T @ block, block.T @ outputs, len(block))
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,18 @@ class FeatureRegression:
     @classmethod
     def of(cls, sums: FeatureSums, noise_variance: float) -> FeatureRegression:
         """Factorise A; the sums are left as they are."""
-        norm = float(np.linalg.norm(sums.gram, 1)) + noise_variance
+        with np.errstate(over="ignore"):
+            norm = float(np.linalg.norm(sums.gram, 1)) + noise_variance
+        if not np.isfinite(norm):
+            raise InputError(
+                "the features are too large for float64, which cannot hold their squares: scale "
+                "them down."
+            )
+        if not np.isfinite(sums.product).all():
+            raise InputError(
+                "the targets times the features are too large for float64: scale the targets or "
+                "the features down."
+            )
         gram = sums.gram.copy()
         gram[np.diag_indices(len(gram))] += noise_variance
         try:
@@ -195,10 +208,15 @@ class FeatureRegression:
         probed = half @ self.probes
         reach = np.einsum("ij,ij->i", probed, probed)
         a = (outputs - block @ self.beta) / self.noise_variance
-        empty = np.flatnonzero(leverage <= 0.0)
+        empty = np.flatnonzero(leverage < np.finfo(np.float64).tiny)
         if empty.size:
             row = first_row + int(empty[0])
-            raise InputError(f"the features of the record in row {row} are all zero.")
+            if not block[empty[0]].any():
+                raise InputError(f"the features of the record in row {row} are all zero.")
+            raise InputError(
+                f"the features of the record in row {row} are too small beside noise_variance "
+                f"{self.noise_variance:g} for float64: scale the features up."
+            )
         complement = np.maximum(1.0 - leverage, EPS)
         # A change E of A changes h_i by at most ||E|| ||A^{-1} phi_i||^2 and phi_i . beta by at
         # most ||E|| ||A^{-1} phi_i|| ||beta||.
@@ -262,6 +280,7 @@ def finite_features(kernel: Kernel, X: FloatArray) -> FloatArray | None:
 
 def blocks(rows: NDArray[np.generic]) -> Iterator[tuple[int, FloatArray]]:
     """Blocks of rows as float64, each with its first row's number; refuses what is not finite."""
+    require_real(rows, "phi")
     row_bytes = 8 * rows.shape[1]
     size = max(CACHE_BYTES // row_bytes, min(ENOUGH_ROWS, BLOCK_BYTES // row_bytes), 1)
     for start in range(0, len(rows), size):

@@ -29,6 +29,7 @@ from leakscope.lood.all_records import all_records, checked_targets, require_pos
 from leakscope.lood.features import ERROR_SHARE
 from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
 from leakscope.lood.leave_one_out import LeaveOneOut
+from leakscope.lood.real_numbers import real_numbers
 
 FloatArray = NDArray[np.float64]
 
@@ -112,7 +113,7 @@ class InducedKernel:
 
 def induce(X: ArrayLike, kernel: Kernel, inducing: int = INDUCING) -> InducedKernel:
     """Draw the inducing records and see all others through them."""
-    rows = np.asarray(X, dtype=np.float64)
+    rows = real_numbers(X, "X")
     count = len(rows)
     number = min(inducing, count)
     require_memory(
@@ -162,7 +163,7 @@ def fitc_records(induced: InducedKernel, y: ArrayLike, noise_variance: float) ->
     (True, 'fitc')
     """
     V, residual = induced.V, induced.residual
-    targets = checked_targets(np.asarray(y), V.shape[1], "the dataset")
+    targets = checked_targets(y, V.shape[1], "the dataset")
     require_positive(noise_variance, "noise_variance")
     outputs = targets.reshape(len(targets), -1)
     spread = residual + noise_variance
@@ -230,7 +231,7 @@ def approximation_error(
     >>> found.records, found.inducing, found.rank_correlation > 0.99
     (200, 100, True)
     """
-    rows, targets = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    rows, targets = real_numbers(X, "X"), real_numbers(y, "y")
     count = len(rows)
     some = np.sort(np.random.default_rng(1).permutation(count)[: min(checked, count)])
     share = max(2, round(len(some) * min(inducing, count) / count))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from leakscope.errors import InputError
 from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal, Provenance
 from leakscope.lood.assumptions import leaving_out
+from leakscope.lood.chosen_places import Chosen, chosen_places
 
 FloatArray = NDArray[np.float64]
 
@@ -88,15 +89,24 @@ class LeaveGroupsOut:
         start = int(self._starts()[group])
         return self.members[start : start + int(self.sizes[group])]
 
-    def law_pair(self, groups: slice = slice(None)) -> LawPair:
-        """The batch of pairs of some groups, which must be of one size."""
-        chosen = np.arange(len(self.sizes))[groups]
-        if len(np.unique(self.sizes[chosen])) != 1:
+    def law_pair(self, groups: Chosen = slice(None)) -> LawPair:
+        """The batch of pairs of some groups, which must be of one size.
+
+        ``groups`` takes them by a slice or an array of numbers or of truth values; one number
+        gives that group's pair alone, with an empty batch shape.
+        """
+        places = chosen_places(groups, len(self.sizes), "group")
+        chosen = np.arange(len(self.sizes))[places]
+        sizes = np.unique(self.sizes[chosen])
+        if len(sizes) == 0:
+            raise InputError("no group was chosen, so that there is no law pair.")
+        if len(sizes) > 1:
             raise InputError(
                 "groups of different sizes have laws of different dimensions; take law_pairs()."
             )
-        places = self._starts()[chosen][:, None] + np.arange(self.sizes[chosen[0]])
-        return self._pair(self.excess[places], self.score[places])
+        inside = self._starts()[np.atleast_1d(chosen)][:, None] + np.arange(sizes[0])
+        pair = self._pair(self.excess[inside], self.score[inside])
+        return pair if np.ndim(chosen) else pair.reshape()
 
     def law_pairs(self) -> Iterator[tuple[NDArray[np.intp], LawPair]]:
         """Groups of one size at a time, and the batch of their pairs in their own coordinates.

@@ -34,6 +34,9 @@ FloatArray = NDArray[np.float64]
 # A record is trusted when its KL is estimated to be right to this relative error.
 TRUSTED_BELOW = 1e-8
 
+# Below this a sum of squares has lost digits to the range of float64.
+TINY_SQUARES = 1e-280
+
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -80,6 +83,10 @@ def laws_from_leverages(
     excess = h / (noise_variance * m)
     kl_label_free = outputs.shape[1] * 0.5 * x_minus_log1p(excess)
     kl_label = mean_distance / variance_with
+    lost = mean_distance < TINY_SQUARES
+    if lost.any():
+        squares = np.sum(outputs[lost] ** 2, axis=1)
+        kl_label[lost] = 0.5 * (excess[lost] / m[lost]) * squares
     error = _relative_error(found, excess, kl_label_free, kl_label)
     shape = targets.shape
     return LeaveOneOut(

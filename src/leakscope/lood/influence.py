@@ -30,6 +30,7 @@ from leakscope.lood.assumptions import leaving_out
 from leakscope.lood.distinguish import ESTIMATE_MARGIN
 from leakscope.lood.identities import EPS, TRUSTED_BELOW
 from leakscope.lood.leave_one_out import LeaveOneOut
+from leakscope.lood.real_numbers import real_numbers
 from leakscope.lood.sufficient import kl_parts, kl_reverse_parts
 
 FloatArray = NDArray[np.float64]
@@ -159,8 +160,8 @@ def influence(
     >>> np.argmax(found.mean_distance, axis=0).tolist()
     [0, 2]
     """
-    rows = np.asarray(X, dtype=np.float64)
-    asked = rows if queries is None else np.asarray(queries, dtype=np.float64)
+    rows = real_numbers(X, "X")
+    asked = rows if queries is None else real_numbers(queries, "queries")
     if asked.ndim != 2 or len(asked) == 0:
         raise InputError(
             f"queries must be rows of features, at least one, but their shape is {asked.shape}."
@@ -172,7 +173,7 @@ def influence(
         "ask fewer queries at a time",
     )
     resolved = kernel.resolved(rows)
-    matrix, targets = checked_problem(resolved(rows), np.asarray(y), noise_variance)
+    matrix, targets = checked_problem(resolved(rows), y, noise_variance)
     laws = all_records(matrix, targets, noise_variance=noise_variance)
     m = laws.leverage / laws.variance_without
     a = ((targets - laws.mean_with) / noise_variance).reshape(count, -1)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal, Provenance
 from leakscope.lood.assumptions import leaving_out
+from leakscope.lood.chosen_places import Chosen, chosen_places
 
 FloatArray = NDArray[np.float64]
 
@@ -99,28 +100,32 @@ class LeaveOneOut:
         spread = np.sqrt(self.variance_without + self.noise_variance)
         return np.asarray(np.sqrt(np.mean(residual**2, axis=1)) / spread)
 
-    def law_pair(self, rows: slice = slice(None)) -> LawPair:
+    def law_pair(self, rows: Chosen = slice(None)) -> LawPair:
         """The batch of pairs, one a record, of the latent function at the record itself.
 
-        ``rows`` takes some of the records: with many outputs, all laws at once are large.
+        ``rows`` takes some of the records, by a slice or an array of numbers or of truth values:
+        with many outputs, all laws at once are large.  One number gives that record's pair alone,
+        with an empty batch shape.
 
         Each pair is measured from its own mean without the record: the nonmember law is centred
         at zero and the member law at the mean shift.  A known translation changes no measure, and
         in this form a shift far smaller than the means themselves keeps its digits.
         """
-        shift = self.mean_shift[rows]
-        variance_with, variance_without = self.variance_with[rows], self.variance_without[rows]
-        if shift.ndim == 1:
+        places = chosen_places(rows, len(self.leverage), "record")
+        shift = np.asarray(self.mean_shift[places])
+        variance_with = np.asarray(self.variance_with[places])
+        variance_without = np.asarray(self.variance_without[places])
+        if self.mean_shift.ndim == 1:
             return LawPair(
                 member=Normal(shift, np.sqrt(variance_with)),
                 nonmember=Normal(np.zeros_like(shift), np.sqrt(variance_without)),
                 provenance=self.provenance(),
             )
-        identity = np.eye(shift.shape[1])
+        identity = np.eye(shift.shape[-1])
         return LawPair(
-            member=MultivariateNormal(shift, variance_with[:, None, None] * identity),
+            member=MultivariateNormal(shift, variance_with[..., None, None] * identity),
             nonmember=MultivariateNormal(
-                np.zeros_like(shift), variance_without[:, None, None] * identity
+                np.zeros_like(shift), variance_without[..., None, None] * identity
             ),
             provenance=self.provenance(),
         )

@@ -30,6 +30,7 @@ from scipy import linalg, optimize
 from leakscope.errors import InputError
 from leakscope.kernels import RBF, Kernel
 from leakscope.lood.all_records import checked_targets, require_positive
+from leakscope.lood.real_numbers import real_numbers
 
 FloatArray = NDArray[np.float64]
 
@@ -296,10 +297,10 @@ def _climb(trained: _Trained, point: FloatArray, label: FloatArray) -> FloatArra
 
 
 def _train(X: ArrayLike, y: ArrayLike, kernel: Kernel, noise_variance: float) -> _Trained:
-    rows = np.asarray(X, dtype=np.float64)
+    rows = real_numbers(X, "X")
     if rows.ndim != 2:
         raise InputError(f"X must be records by features, but its shape is {rows.shape}.")
-    targets = checked_targets(np.asarray(y), len(rows), "X")
+    targets = checked_targets(y, len(rows), "X")
     require_positive(noise_variance, "noise_variance")
     resolved = kernel.resolved(rows)
     outputs = targets.reshape(len(rows), -1)
@@ -311,8 +312,8 @@ def _train(X: ArrayLike, y: ArrayLike, kernel: Kernel, noise_variance: float) ->
 
 
 def _point(trained: _Trained, point: ArrayLike, label: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    spot = np.asarray(point, dtype=np.float64)
-    target = np.atleast_1d(np.asarray(label, dtype=np.float64))
+    spot = real_numbers(point, "the point")
+    target = np.atleast_1d(real_numbers(label, "the label"))
     if spot.shape != trained.rows.shape[1:]:
         raise InputError(
             f"the point must have {trained.rows.shape[1]} features, but its shape is {spot.shape}."

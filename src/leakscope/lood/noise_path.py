@@ -25,6 +25,7 @@ from leakscope.errors import InputError
 from leakscope.lood.all_records import checked_problem
 from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
 from leakscope.lood.leave_one_out import LeaveOneOut
+from leakscope.lood.real_numbers import real_numbers
 
 FloatArray = NDArray[np.float64]
 
@@ -63,7 +64,7 @@ def noise_path(
     >>> [laws.leverage.round(12).tolist() for laws in path]
     [[0.5, 0.5], [0.25, 0.25]]
     """
-    levels = np.atleast_1d(np.asarray(noise_variances, dtype=np.float64))
+    levels = np.atleast_1d(real_numbers(noise_variances, "noise_variances"))
     if levels.ndim != 1 or levels.size == 0:
         raise InputError(f"noise_variances must be a list, but its shape is {levels.shape}.")
     for level in levels:

@@ -21,6 +21,7 @@ from leakscope.errors import InputError
 from leakscope.lood.all_records import all_records
 from leakscope.lood.groups_out import LeaveGroupsOut
 from leakscope.lood.leave_one_out import LeaveOneOut
+from leakscope.lood.real_numbers import real_numbers
 
 FloatArray = NDArray[np.float64]
 
@@ -97,7 +98,7 @@ def sweep_noise(
     >>> sweep.ranks.tolist()
     [[1, 2], [1, 2], [1, 2], [1, 2], [1, 2]]
     """
-    matrix = np.asarray(kernel_matrix, dtype=np.float64)
+    matrix = real_numbers(kernel_matrix, "the kernel matrix")
     prior = np.diagonal(matrix).copy() if prior is None else prior
     if not overwrite or not (matrix.flags.f_contiguous or matrix.flags.c_contiguous):
         matrix = np.array(matrix, order="F")

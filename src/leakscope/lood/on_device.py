@@ -17,6 +17,7 @@ from leakscope.kernels import Kernel
 from leakscope.lood.all_records import ERROR_SHARE, checked_targets, probes, require_positive
 from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
 from leakscope.lood.leave_one_out import LeaveOneOut
+from leakscope.lood.real_numbers import real_numbers
 
 FloatArray = NDArray[np.float64]
 
@@ -49,7 +50,7 @@ def device_records(
             "the device route needs a kernel with JAX code, such as nngp or sequential; "
             f"{type(kernel).__name__} has none."
         )
-    features = np.asarray(X, dtype=np.float64)
+    features = real_numbers(X, "X")
     targets = checked_targets(y, len(features), "the dataset")
     require_positive(noise_variance, "noise_variance")
     outputs = targets.reshape(len(targets), -1)

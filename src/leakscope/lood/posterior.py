@@ -30,6 +30,7 @@ from leakscope.lood.features import FeatureRegression, FeatureSums, feature_sums
 from leakscope.lood.features import blocks as feature_blocks
 from leakscope.lood.fitc import INDUCING, JITTER, induce
 from leakscope.lood.leave_one_out import Route
+from leakscope.lood.real_numbers import real_numbers
 
 FloatArray = NDArray[np.float64]
 
@@ -199,7 +200,7 @@ def posterior(
     ...                                                              audited.variance_with))
     (True, True)
     """
-    rows = _rows(X)
+    rows = _rows(X, "X")
     resolved = kernel.resolved(rows)
     require_positive(kernel_scale, "kernel_scale")
     single = np.ndim(y) == 1
@@ -215,7 +216,7 @@ def posterior(
     matrix = resolved(rows)
     if kernel_scale != 1.0:
         matrix = matrix * kernel_scale
-    matrix, targets = checked_problem(matrix, np.asarray(y), noise_variance)
+    matrix, targets = checked_problem(matrix, y, noise_variance)
     matrix = np.require(matrix, requirements=["W"])
     matrix[np.diag_indices(len(matrix))] += noise_variance
     factor = factorise(matrix, noise_variance, overwrite=True)
@@ -243,7 +244,7 @@ def _by_features(
     phi = finite_features(kernel, rows)
     if phi is None:
         raise InputError("the route features needs a kernel with finitely many features.")
-    targets = checked_targets(np.asarray(y), len(rows), "the dataset")
+    targets = checked_targets(y, len(rows), "the dataset")
     require_positive(noise_variance, "noise_variance")
     outputs = targets.reshape(len(rows), -1)
     sums = FeatureSums.none(phi.shape[1], outputs.shape[1])
@@ -273,7 +274,7 @@ def _by_inducing(
     single: bool,
     inducing: int,
 ) -> Posterior:
-    targets = checked_targets(np.asarray(y), len(rows), "the dataset")
+    targets = checked_targets(y, len(rows), "the dataset")
     require_positive(noise_variance, "noise_variance")
     induced = induce(rows, kernel, inducing).scaled(kernel_scale)
     anchors = rows[induced.inducing]
@@ -299,8 +300,8 @@ def _by_inducing(
     )
 
 
-def _rows(values: ArrayLike) -> FloatArray:
-    rows = np.asarray(values, dtype=np.float64)
+def _rows(values: ArrayLike, name: str = "queries") -> FloatArray:
+    rows = real_numbers(values, name)
     if rows.ndim != 2 or len(rows) == 0:
         raise InputError(
             f"rows of features are needed, at least one, but the shape is {rows.shape}."

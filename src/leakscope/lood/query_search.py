@@ -22,6 +22,7 @@ from leakscope.errors import InputError
 from leakscope.kernels import Kernel
 from leakscope.lood.all_records import checked_targets
 from leakscope.lood.distinguish import checked_group
+from leakscope.lood.real_numbers import real_numbers
 
 if TYPE_CHECKING:
     from leakscope.lood.search_objective import Climb, Objective, Problem
@@ -51,7 +52,8 @@ class QuerySearch:
         The objective at the best queries and at the group's own points.
     nearest, distance, relative_distance
         (q,) for each query the row of the nearest record of the group, the Euclidean distance to
-        it, and that distance as a share of the one from that record to its own nearest neighbour.
+        it, and that distance as a share of the one from that record to its own nearest neighbour
+        (NaN where that is a twin, a record with the same features).
     cosine
         (q,) of the angle between the query and that record: a kernel without bias and with a
         homogeneous activation does not see a query's length.
@@ -62,7 +64,7 @@ class QuerySearch:
         (S, q, d) where each start ended, (S,) the objective there.
     recovered
         (S, g) whether some query of that start ended at that record: nearer to it, in the kernel's
-        own distance, than half the way to its nearest neighbour.
+        own distance, than half the way to its nearest neighbour that is no twin.
     trace
         (steps + 1, S) the objective along the way.
 
@@ -280,7 +282,7 @@ def checked_search(
     X: ArrayLike, y: ArrayLike, leave_out: Sequence[int]
 ) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
     """Rows, targets and the group as arrays, or a sentence that says what is wrong."""
-    rows = np.asarray(X, dtype=np.float64)
+    rows = real_numbers(X, "X")
     if rows.ndim != 2 or len(rows) < 2:
         raise InputError(
             f"X must be rows of features, at least two, but its shape is {rows.shape}."
@@ -288,7 +290,7 @@ def checked_search(
     group = checked_group(leave_out, len(rows))
     if len(group) == len(rows):
         raise InputError("leave_out names every record; at least one must stay.")
-    return rows, checked_targets(np.asarray(y), len(rows), "X"), group
+    return rows, checked_targets(y, len(rows), "X"), group
 
 
 def checked_box(

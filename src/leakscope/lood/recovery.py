@@ -19,8 +19,14 @@ from leakscope.lood.search_objective import Normalised, Objective, lood
 FloatArray = NDArray[np.float64]
 
 # A query has recovered a record when it is nearer to it, in the kernel's own distance, than this
-# share of the way to the record's nearest neighbour; no other record can then be nearer.
+# share of the way to the record's nearest neighbour; no other record can then be nearer, except a
+# twin, which nothing tells apart from it.
 RECOVERED_WITHIN = 0.5
+
+# What rounding leaves of a distance of zero: of sqrt(1 - rho), squared, and of rows beside their
+# own length.
+SAME_TO_KERNEL = 64 * float(np.finfo(np.float64).eps)
+SAME_ROW = 8 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,10 @@ class Nearness:
 
 
 def nearness(rows: FloatArray, group: NDArray[np.intp], queries: FloatArray) -> Nearness:
-    """Euclidean distances, as they are and relative to each record's nearest neighbour."""
+    """Euclidean distances, as they are and relative to each record's nearest neighbour.
+
+    The relative distance is NaN where that neighbour is a twin: it is no distance away.
+    """
     apart = np.linalg.norm(queries[:, None, :] - rows[group][None, :, :], axis=2)
     place = np.argmin(apart, axis=1)
     distance = apart[np.arange(len(queries)), place]
@@ -127,13 +136,26 @@ def nearness(rows: FloatArray, group: NDArray[np.intp], queries: FloatArray) -> 
     lengths = np.linalg.norm(queries, axis=1) * np.linalg.norm(record, axis=1)
     tiny = np.finfo(np.float64).tiny
     cosine = np.sum(queries * record, axis=1) / np.maximum(lengths, tiny)
-    return Nearness(place, distance, distance / np.maximum(neighbours[place], tiny), cosine)
+    return Nearness(place, distance, distance / neighbours[place], cosine)
+
+
+def twins(rows: FloatArray, record: int) -> NDArray[np.intp]:
+    """The row numbers of other records with the same features, up to rounding."""
+    same = _distances(rows, record) <= SAME_ROW * np.linalg.norm(rows[record])
+    return np.flatnonzero(same)
 
 
 def _nearest_other(rows: FloatArray, record: int) -> float:
+    """The distance to the nearest neighbour; NaN where that is a twin."""
+    if len(twins(rows, record)):
+        return float("nan")
+    return float(_distances(rows, record).min())
+
+
+def _distances(rows: FloatArray, record: int) -> FloatArray:
     apart = np.linalg.norm(rows - rows[record], axis=1)
     apart[record] = np.inf
-    return float(apart.min())
+    return np.asarray(apart)
 
 
 def recovered_records(
@@ -142,7 +164,8 @@ def recovered_records(
     """(S, g) whether some query of each start, (S, q, d), ended at each record of the group.
 
     The distance is that of the two functions' values as the kernel sees them, up to scale:
-    sqrt(1 - rho) with rho = k(x, z)/sqrt(k(x, x) k(z, z)).
+    sqrt(1 - rho) with rho = k(x, z)/sqrt(k(x, x) k(z, z)).  The neighbour that says what is near
+    is the nearest that the kernel tells apart from the record.
     """
     starts, count, features = queries.shape
     asked = queries.reshape(-1, features)
@@ -152,5 +175,8 @@ def recovered_records(
     between = 1.0 - kernel(rows[group], rows) / np.outer(own[group], own)
     between[np.arange(len(group)), group] = np.inf
     squared = 1.0 - kernel(asked, rows[group]) / np.outer(there, own[group])
-    near = squared <= RECOVERED_WITHIN**2 * between.min(axis=1)
+    between[between <= SAME_TO_KERNEL] = np.inf
+    nearest = between.min(axis=1)
+    within = np.where(np.isfinite(nearest), RECOVERED_WITHIN**2 * nearest, SAME_TO_KERNEL)
+    near = squared <= within
     return np.asarray(near.reshape(starts, count, len(group)).any(axis=1))

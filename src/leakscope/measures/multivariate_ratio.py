@@ -19,8 +19,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from leakscope._numerics.log_space import log1mexp, x_minus_log1p
+from leakscope._numerics.log_space import log1mexp
 from leakscope.measures._tilted import HalfLine, TiltedRays, log_lam
+from leakscope.measures.normal_divergence import renyi_of_normals
 from leakscope.measures.ratio import Tails
 from leakscope.measures.search import SearchedRatio, epsilon_by_search, tpr_by_search
 
@@ -72,18 +73,9 @@ class MultivariateRatio(SearchedRatio):
         """Rényi divergence D_order(P1 || P0) of order > 0; KL at 1, sup l at inf."""
         if np.isinf(order):
             return self.llr_bounds()[1]
-        if order < 0.5:
-            # D_a(P1 || P0) = a/(1 - a) D_(1-a)(P0 || P1): all digits also as the order goes to 0
-            return np.asarray(order / (1.0 - order) * self.reversed().renyi(1.0 - order))
-        x, r = self.excess, order - 1.0
-        left = 1.0 - r * x
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            near = np.abs(x) < 0.5
-            spread = np.where(near, x_minus_log1p(np.where(near, x, 0.0)), x - log_lam(x, self.lam))
-            if r != 0.0:
-                spread = spread + x_minus_log1p(np.where(left > 0.0, -r * x, 0.0)) / r
-            terms = 0.5 * (spread + order * self.mu * (self.mu / left))
-        return np.asarray(np.where(left > 0.0, terms, np.inf).sum(axis=1))
+        with np.errstate(divide="ignore"):
+            log_lams = log_lam(self.excess, self.lam)
+        return np.asarray(renyi_of_normals(order, self.mu, self.excess, log_lams).sum(axis=1))
 
     def llr_scale(self) -> FloatArray:
         """sqrt(E0[l^2] + E1[l^2]), shape (B,); 0 for equal laws."""

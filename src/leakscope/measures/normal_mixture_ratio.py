@@ -17,7 +17,7 @@ import numpy.typing as npt
 from leakscope._numerics.quadrature import panels
 from leakscope.laws import NormalMixture
 from leakscope.measures import mixture_table
-from leakscope.measures.integrands import kl_integrand, moment_integrand
+from leakscope.measures.integrands import kl_integrand, moment_integrand, moment_weight
 from leakscope.measures.level_integral import auc_by_levels
 from leakscope.measures.mixture_densities import MixturePair, log_mass
 from leakscope.measures.parabola import log_difference
@@ -207,7 +207,7 @@ class NormalMixtureRatio(SearchedRatio):
         if near.any():
             up, down, llr, weight = (a[near] for a in (fine.up, fine.down, fine.llr, fine.weight))
             value = moment_integrand(order, up, down, llr)
-            log_moment[near] = np.log1p((value * weight).sum(axis=-1))
+            log_moment[near] = np.log1p(moment_weight(order) * (value * weight).sum(axis=-1))
         return np.asarray(np.where(diverges, np.inf, log_moment / (order - 1.0)))
 
     @cached_property

@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from leakscope._numerics.log_space import log1mexp, x_minus_log1p
+from leakscope._numerics.log_space import log1mexp
 from leakscope._numerics.normal_tails import LOG_SQRT_2PI, log_between, log_interval, log_upper
 from leakscope.laws import Normal
 from leakscope.measures import parabola
+from leakscope.measures.normal_divergence import renyi_of_normals
 from leakscope.measures.ratio import Ratio, Tails
 
 FloatArray = npt.NDArray[np.float64]
@@ -157,25 +158,14 @@ class NormalRatio(Ratio):
 
     def renyi(self, order: float) -> FloatArray:
         """D_order(P1 || P0); KL at order 1, sup l at infinity."""
-        d, g = self.shift, self.growth
-        small = np.abs(g) < 0.25
-        own = np.where(small, x_minus_log1p(np.where(small, g, 0.0)), g - 2.0 * self.log_scale)
-        if order == 1.0:
-            return np.asarray(0.5 * (d * d + own))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if np.isinf(order):
-                peak = np.where(g < 0.0, -self.log_scale - d * d / (2.0 * g), np.inf)
-                return np.asarray(np.where((g == 0.0) & (d == 0.0), 0.0, peak))
-            spread = order + (1.0 - order) * np.exp(2.0 * self.log_scale)
-            near_one = np.abs((1.0 - order) * g) < 0.25
-            other = np.where(near_one, (1.0 - order) * g, 0.0)
-            scale = np.where(
-                near_one & small,
-                own - x_minus_log1p(other) / (1.0 - order),
-                np.log(spread) / (1.0 - order) - 2.0 * self.log_scale,
-            )
-            value = 0.5 * (scale + order * d * d / spread)
-        return np.asarray(np.where(spread > 0.0, value, np.inf))
+        d = self.shift
+        with np.errstate(over="ignore"):
+            g = self.growth
+        if not np.isinf(order):
+            return renyi_of_normals(order, d, g, 2.0 * self.log_scale)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            peak = np.where(g < 0.0, -self.log_scale - d * d / (2.0 * g), np.inf)
+        return np.asarray(np.where((g == 0.0) & (d == 0.0), 0.0, peak))
 
     # ---- inverse questions ---------------------------------------------------------------
 

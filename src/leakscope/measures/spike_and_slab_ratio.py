@@ -21,7 +21,7 @@ from leakscope._numerics.normal_tails import LOG_SQRT_2PI, log_between, log_uppe
 from leakscope._numerics.quadrature import panels
 from leakscope.laws import SpikeAndSlab
 from leakscope.measures import parabola
-from leakscope.measures.integrands import kl_integrand, moment_integrand
+from leakscope.measures.integrands import kl_integrand, moment_integrand, moment_weight
 from leakscope.measures.level_integral import auc_by_levels
 from leakscope.measures.ratio import Tails
 from leakscope.measures.search import SearchedRatio, epsilon_by_search, tpr_by_search
@@ -198,7 +198,7 @@ class SpikeAndSlabRatio(SearchedRatio):
         log_moment = self._log_moment(order)
         near = np.abs(log_moment) < 1e-3
         if near.any():
-            # M - 1 is the integral of p0 (exp(a l) - 1 - a (exp(l) - 1)), all of one sign
+            # M - 1 is a multiple of an integral over what is all of one sign
             part = self.take(np.flatnonzero(near))
             log_moment[near] = np.log1p(part._moment_minus_one(order))
         value = log_moment / (order - 1.0)
@@ -247,7 +247,8 @@ class SpikeAndSlabRatio(SearchedRatio):
         with np.errstate(invalid="ignore"):
             atom = moment_integrand(order, log_p1, log_p0, ratio)
         atom = np.where(np.isneginf(log_p0) & np.isneginf(log_p1), 0.0, atom)
-        return np.asarray(self._integrate(partial(moment_integrand, order), order) + atom)
+        whole = self._integrate(partial(moment_integrand, order), order) + atom
+        return np.asarray(moment_weight(order) * whole)
 
     def _integrate(
         self,

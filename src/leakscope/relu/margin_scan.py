@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
+from leakscope.errors import InputError
 from leakscope.relu.crossings import crossings, flats
 from leakscope.relu.moments import Places, moment_residual, neuron_moments
 from leakscope.relu.network import TwoLayerNetwork
@@ -76,6 +77,11 @@ def scan_margin(
     """
     found, neurons = pieces(network, tolerance=tolerance), neuron_moments(network)
     half = 0.5 * float(np.sum(network.w**2) + np.sum(network.b**2) + np.sum(network.v**2))
+    if not len(neurons.kinks) or half < np.finfo(np.float64).tiny:
+        raise InputError(
+            "There is no margin to look for: the network's answer is zero everywhere, or its "
+            "weights are too small for float64."
+        )
     grid = half * np.geomspace(1e-5, 1e2, steps)
 
     def residual(margin: float) -> float:

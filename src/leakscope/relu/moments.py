@@ -69,7 +69,7 @@ def neuron_moments(network: TwoLayerNetwork, tolerance: float = 1e-9) -> NeuronM
     group = np.cumsum(fresh) - 1
     sums = np.zeros((int(fresh.sum()), 2))
     np.add.at(sums, group, np.abs(v[live])[:, None] * np.stack([b[live], w[live]], axis=1))
-    sums /= np.linalg.norm(sums, axis=1)[:, None]
+    sums /= np.hypot(sums[:, 0], sums[:, 1])[:, None]
     flat = np.abs(sums[:, 1]) <= 1e-14
     with np.errstate(divide="ignore"):
         kinks = np.where(flat, -np.inf, -sums[:, 0] / np.where(flat, 1.0, sums[:, 1]))

@@ -1,0 +1,37 @@
+"""Arrays that come in: real numbers, all of them given, as float64."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leakscope.errors import InputError
+
+FloatArray = NDArray[np.float64]
+
+
+def require_real(values: ArrayLike, name: str) -> None:
+    """Refuse complex numbers and masked entries; NumPy drops imaginary part and mask.
+
+    It looks at the type only, and at a mask where there is one.
+    """
+    array = values if isinstance(values, np.ndarray) else np.asanyarray(values)
+    if array.dtype.kind == "c":
+        raise InputError(f"{name} must hold real numbers, but the numbers are complex.")
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        row = int(np.argwhere(np.ma.getmaskarray(array))[0][0]) if array.ndim else 0
+        raise InputError(
+            f"{name} has a masked entry in row {row} (rows count from 0): fill it or leave the "
+            "record out."
+        )
+
+
+def real_numbers(values: ArrayLike, name: str) -> FloatArray:
+    """``values`` as a float64 array, no copy where it is one; a sentence that says why not."""
+    try:
+        require_real(values, name)
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        if isinstance(problem, InputError):
+            raise
+        raise InputError(f"{name} must be an array of numbers.") from problem
