@@ -20,12 +20,14 @@ def main() -> None:
     model.fit(X, np.eye(2)[y])
     trained = time.perf_counter() - start
 
-    start = time.perf_counter()
-    attack = MembershipInferenceBlackBox(model, attack_model_type="rf")
-    attack.fit(X, y, data["X_other"], data["y_other"])
-    scores = attack.infer(X, y, probabilities=True)
-    scores = np.asarray(scores).reshape(len(X), -1)[:, -1]
-    black_box = trained + time.perf_counter() - start
+    black_box = np.inf
+    for _ in range(3):  # the least of three, as of our own
+        start = time.perf_counter()
+        attack = MembershipInferenceBlackBox(model, attack_model_type="rf")
+        attack.fit(X, y, data["X_other"], data["y_other"])
+        scores = attack.infer(X, y, probabilities=True)
+        scores = np.asarray(scores).reshape(len(X), -1)[:, -1]
+        black_box = min(black_box, trained + time.perf_counter() - start)
 
     start = time.perf_counter()
     tests = question["shapr_tests"]
