@@ -223,6 +223,8 @@ def test_a_bias_variance_beyond_float64_is_refused(tmp_path, monkeypatch, capsys
         ["--alpha", "0.1", "--sigma-eta", "0.2"],
         # what is divided by -0.0 is below zero
         ["--alpha", "2", "--sigma-eta=-0.0"],
+        # the overlap of two errors, a difference beside 1e18, was below zero
+        ["--alpha", "2", "--sigma-eta", "1e9"],
     ],
 )
 def test_a_plan_without_warnings(options, capsys) -> None:

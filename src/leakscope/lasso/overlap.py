@@ -128,7 +128,8 @@ def overlap(found: FixedPoint) -> Overlap:
     return Overlap(
         fixed_point=found,
         sigma=np.asarray(np.sqrt(own + spread)),
-        overlap_error=np.asarray(found.error - setting.alpha * spread),
+        # A mean square plus that of the labels' noise; beside a huge E the difference may be less.
+        overlap_error=np.maximum(found.error - setting.alpha * spread, setting.sigma_xi**2),
         both_active=shared.reshape(setting.shape),
     )
 
