@@ -76,9 +76,9 @@ GREY = np.zeros((4, 32, 32, 3), np.uint8)
 @pytest.mark.parametrize(
     ("arrays", "sentence"),
     [
-        ({"X": GREY}, "pictures of 32 x 32 x 3"),
-        ({"X": GREY, "y": np.array(1)}, "pictures of 32 x 32 x 3"),
-        ({"X": GREY[:, :8], "y": np.arange(4) % 2}, "pictures of 32 x 32 x 3"),
+        ({"X": GREY}, "square pictures of 3 colours"),
+        ({"X": GREY, "y": np.array(1)}, "square pictures of 3 colours"),
+        ({"X": GREY[:, :8], "y": np.arange(4) % 2}, "square pictures of 3 colours"),
         ({"X": GREY.astype(float), "y": np.arange(4) % 2}, "X must hold bytes"),
         ({"X": GREY, "y": np.arange(4)}, "both of 0 and 1"),
         ({"X": GREY, "y": np.zeros(4)}, "both of 0 and 1"),

@@ -142,13 +142,14 @@ def load_images(
 
 
 def _stored(place: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    """X, records by 32 by 32 by 3 bytes, and y, 0 or 1; refused where they are something else."""
+    """X, square pictures of 3 bytes a pixel, and y, 0 or 1; refused where they are not."""
     arrays = read_arrays(place, ("X", "y"))
     pixels, labels = (arrays.get(name, np.empty(0)) for name in ("X", "y"))
-    if labels.ndim != 1 or len(labels) < 2 or pixels.shape != (len(labels), 32, 32, 3):
+    side = pixels.shape[1] if pixels.ndim == 4 else 0
+    if labels.ndim != 1 or len(labels) < 2 or pixels.shape != (len(labels), side, side, 3):
         raise InputError(
-            f"{place} must hold X, pictures of 32 x 32 x 3, and y, as many labels; they have the "
-            f"shapes {pixels.shape} and {labels.shape}."
+            f"{place} must hold X, square pictures of 3 colours, and y, as many labels; they have "
+            f"the shapes {pixels.shape} and {labels.shape}."
         )
     if pixels.dtype != np.uint8 or not np.isin(labels, (0, 1)).all() or np.ptp(labels) == 0:
         raise InputError(f"{place}: X must hold bytes, and y both of 0 and 1 and nothing else.")
