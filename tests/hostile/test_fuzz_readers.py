@@ -225,9 +225,18 @@ def test_a_bias_variance_beyond_float64_is_refused(tmp_path, monkeypatch, capsys
         ["--alpha", "2", "--sigma-eta=-0.0"],
         # the overlap of two errors, a difference beside 1e18, was below zero
         ["--alpha", "2", "--sigma-eta", "1e9"],
+        # what is left of the information, a difference of rounding's size, was below zero
+        ["--alpha", "1e9", "--sigma-eta", "3"],
     ],
 )
 def test_a_plan_without_warnings(options, capsys) -> None:
     line = ["plan", "lasso", "--rho", "0.1", "--sigma-xi", "0.1", "--lam", "1", "--target-kl", "2"]
     assert main([*line, *options]) == 0
     assert "least error" in capsys.readouterr().out
+
+
+def test_a_plan_for_labels_that_are_all_zero(capsys) -> None:
+    line = ["plan", "lasso", "--alpha", "0.1", "--rho", "0", "--sigma-xi", "0", "--lam", "889.2"]
+    line += ["--sigma-eta", "0.007767"]
+    assert main(line) == 2
+    assert "neither signal nor noise" in capsys.readouterr().err

@@ -101,6 +101,14 @@ class LassoAnswer:
         }
 
 
+def require_labels(setting: LassoSetting) -> None:
+    """Refuse a data model whose labels are all zero, about which there is nothing to say."""
+    if not np.all(setting.sigma_xi**2 + setting.rho * setting.signal_variance > 0.0):
+        raise InputError(
+            "every label is zero, for there is neither signal nor noise (rho, sigma_xi)."
+        )
+
+
 def plan_lasso(
     setting: LassoSetting,
     *,
@@ -133,6 +141,7 @@ above 0.319, or sigma_eta below 0.2822.'
         raise InputError("plan_lasso takes one setting; lasso_trade_off takes many noises.")
     if pairs < 0:
         raise InputError(f"pairs must be zero or above, but it is {pairs}.")
+    require_labels(setting)
     point = lasso.state_evolution(setting, unstable="mark")
     ratio = float(lasso.stability_ratio(setting))
     provenance = provenance_of(setting)

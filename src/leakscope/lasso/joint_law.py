@@ -180,11 +180,14 @@ def _require_kl(value: float) -> None:
 def _scalars(both: Overlap) -> _Scalars:
     point = both.fixed_point
     gain = 1.0 + float(point.response)
-    error, shared = float(point.error), float(both.overlap_error)
+    # Where there is nothing to learn, rounding may leave either below zero.
+    error = max(float(point.error), float(np.finfo(np.float64).tiny))
+    shared = min(max(float(both.overlap_error), 0.0), error)
     free = error - shared
     # from the divergence itself: KL = (gain - 1)^2/gain + (E g/2)(1 + gain^-2)
     kl = float(onavg_kl(both, "joint"))
-    information = 2.0 * (kl - (gain - 1.0) ** 2 / gain) / (error * (1.0 + gain**-2))
+    # beside a large gain the difference may be rounding, and below zero
+    information = max(2.0 * (kl - (gain - 1.0) ** 2 / gain) / (error * (1.0 + gain**-2)), 0.0)
     kappa = (gain - 1.0) / np.sqrt(free) if free > 0.0 else 0.0
     return _Scalars(gain, error, shared, information, min(kappa, np.sqrt(information)))
 
@@ -192,14 +195,14 @@ def _scalars(both: Overlap) -> _Scalars:
 def _fresh(s: _Scalars, c: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of Lambda for a record the estimate was not trained on."""
     r = c + np.sqrt(s.error - s.overlap) * z
-    free = s.information - s.kappa**2
+    free = max(s.information - s.kappa**2, 0.0)
     return -s.kappa * z * r - 0.5 * r * r * s.information + np.log(s.gain), r * r * free
 
 
 def _trained(s: _Scalars, c: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The same for a record it was trained on: the law above tilted by exp(Lambda)."""
     r = (c + np.sqrt(s.error - s.overlap) * z) / s.gain
-    free = s.information - s.kappa**2
+    free = max(s.information - s.kappa**2, 0.0)
     tilt = s.kappa * (z - s.kappa * c) / s.gain  # V e / (E - E12)
     mean = -tilt * r + r * r * (free - 0.5 * s.information) + np.log(s.gain)
     return mean, r * r * free

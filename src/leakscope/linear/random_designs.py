@@ -71,15 +71,22 @@ def _ridge(
 
         a1 = 1/(z + s_1/(1 + t_1/(z + s_2/(1 + t_2/(z + ...))))),
 
-    s_k ~ chi2(rows - k + 1), t_k ~ chi2(p - k), down to k = min(rows, p).  All terms are positive,
-    so nothing cancels for any z > 0; a2 = -d a1/dz comes along.  O(rows) a draw.
+    s_k ~ chi2(rows - k + 1), t_k ~ chi2(p - k), down to k = min(rows, p).  With u what stands below
+    a numerator, d = u - z, and a2 = -d a1/dz,
+
+        kept = 1 - z a1 = d/u,  gain = a1 - z a2 = g/u^2,  signal = (d^2 + z^2 d')/u^2,
+
+    g = u - z u'.  From a level u, u', g to the one above it, with w = u + t,
+
+        d = s u/w,    d' = s t u'/w^2,    g = s (u^2 + t g)/w^2,
+
+    where all terms are positive, so that nothing cancels for any z > 0.  O(rows) a draw.
     """
     depth = min(rows, p)
     shape_s = 0.5 * (rows - np.arange(depth))
     shape_t = 0.5 * (p - 1 - np.arange(depth))
     z = penalty
-    # below: `below` stands for 1 + t_k/(z + ...), `slope` for its derivative in z
-    resolvent, derivative = np.empty(draws), np.empty(draws)
+    resolvent, kept, signal, gain = (np.empty(draws) for _ in range(4))
     block = max(1, 2_000_000 // depth)
     for start in range(0, draws, block):
         size = min(block, draws - start)
@@ -88,13 +95,16 @@ def _ridge(
         t = 2.0 * generator.standard_gamma(positive, (depth, size))
         t[shape_t <= 0.0] = 0.0
         # what stands below t_depth: z itself, or nothing at all once t is zero
-        under, under_slope = np.full(size, z), np.ones(size)
+        u, slope, g = np.full(size, z), np.ones(size), np.zeros(size)
         for k in range(depth - 1, -1, -1):
-            below = 1.0 + t[k] / under
-            slope = -t[k] * under_slope / under**2
-            under = z + s[k] / below
-            under_slope = 1.0 - s[k] * slope / below**2
-        resolvent[start : start + size] = 1.0 / under
-        derivative[start : start + size] = under_slope / under**2
-    a1, a2 = resolvent, derivative
-    return DesignDraws(a1, 1.0 - z * a1, 1.0 - 2.0 * z * a1 + z * z * a2, a1 - z * a2)
+            w = u + t[k]
+            d = s[k] * (u / w)
+            change = s[k] * (t[k] / w) * (slope / w)
+            g = s[k] * ((u / w) ** 2 + (t[k] / w) * (g / w))
+            u, slope = z + d, 1.0 + change
+        part = slice(start, start + size)
+        resolvent[part] = 1.0 / u
+        kept[part] = d / u
+        signal[part] = (d / u) ** 2 + (z / u) ** 2 * change
+        gain[part] = g / u**2
+    return DesignDraws(resolvent, kept, signal, gain)
