@@ -55,7 +55,7 @@ def test_where_it_does_no_harm_nothing_is_said(rows):
 @pytest.mark.parametrize(
     ("y", "sentence"),
     [
-        (np.ma.masked_array(np.arange(3.0), [False, True, False]), "masked entries"),
+        (np.ma.masked_array(np.arange(3.0), [False, True, False]), "masked entry in row 1"),
         (np.array(["2020-01-01", "2020-01-02", "2020-01-05"], "M8[D]"), "dates or times"),
     ],
 )

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope.errors import InputError
 from leakscope.io.datasets import RecordId, require_distinct_ids
+from leakscope.lood.real_numbers import require_real
 
 FloatArray = NDArray[np.float64]
 
@@ -137,13 +138,8 @@ def _contradiction(features: FloatArray, targets: FloatArray) -> tuple[int, int,
 
 
 def _numbers(values: ArrayLike, name: str) -> FloatArray:
-    if np.ma.is_masked(values):
-        raise InputError(f"{name} has masked entries; fill them in, or leave their records out.")
+    require_real(values, name)
     raw = np.asarray(values)
-    if raw.dtype.kind in "mM":
-        raise InputError(f"{name} holds dates or times; turn them into numbers of a unit first.")
-    if raw.dtype.kind == "c":
-        raise InputError(f"{name} holds complex numbers; an audit needs real ones.")
     try:
         numbers = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError):

@@ -125,9 +125,7 @@ class UnitLaws:
         """
         if variance == 0.0:
             return self
-        x = self.excess
-        own = self.noise_variance * x
-        spread = own if reach is None else np.maximum(own, reach)
+        x, spread = self.excess, self._spread(reach)
         return replace(self, excess=x * (spread / (spread + variance * (1.0 + x))))
 
     def enough_variance(self, advantage: float, reach: float | None = None) -> float:
@@ -148,9 +146,7 @@ class UnitLaws:
         >>> bool(units.noised(enough).measured(target).max() <= 1e-6)
         True
         """
-        x = self.excess
-        own = self.noise_variance * x
-        spread = own if reach is None else np.maximum(own, reach)
+        x, spread = self.excess, self._spread(reach)
         starts = np.cumsum(self.sizes) - self.sizes
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             most = spread * (x / (1.0 + x))
@@ -158,6 +154,11 @@ class UnitLaws:
             sums = np.add.reduceat(most * share, starts)
             found = max(float(np.max(most)), float(np.max(sums / advantage / advantage / 4.0)))
         return found if np.isfinite(found) else float("inf")
+
+    def _spread(self, reach: float | None) -> FloatArray:
+        """W: the variance at the record without it, or what any question can meet."""
+        own = self.noise_variance * self.excess
+        return own if reach is None else np.maximum(own, reach)
 
     def some(self, units: Rows) -> UnitLaws:
         """The laws of some units."""

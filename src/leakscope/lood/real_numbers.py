@@ -11,13 +11,15 @@ FloatArray = NDArray[np.float64]
 
 
 def require_real(values: ArrayLike, name: str) -> None:
-    """Refuse complex numbers and masked entries; NumPy drops imaginary part and mask.
+    """Refuse complex numbers, masked entries and dates: NumPy drops part, mask and unit.
 
     It looks at the type only, and at a mask where there is one.
     """
     array = values if isinstance(values, np.ndarray) else np.asanyarray(values)
     if array.dtype.kind == "c":
         raise InputError(f"{name} must hold real numbers, but the numbers are complex.")
+    if array.dtype.kind in "mM":
+        raise InputError(f"{name} holds dates or times; turn them into numbers of a unit first.")
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         row = int(np.argwhere(np.ma.getmaskarray(array))[0][0]) if array.ndim else 0
         raise InputError(

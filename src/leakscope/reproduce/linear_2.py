@@ -205,12 +205,12 @@ def _agrees(
 def _rises_at_finite_n(seen: dict[int, Mean], n: int) -> Claim:
     beyond = {p: one for p, one in seen.items() if p >= 2.3 * n}
     values = [one.value for one in beyond.values()]
+    steps = [a < b for a, b in itertools.pairwise(values)]
     return judge(
         "increasing the number of parameters increases the advantage", "Fig. 2(b)",
-        f"from {values[0]:.3f} at p = {min(beyond)} to {values[-1]:.3f} at p = {max(beyond)}, each "
-        f"of {len(values)} above the one before it: "
-        f"{all(a < b for a, b in itertools.pairwise(values))}",
-        as_printed=all(a < b for a, b in itertools.pairwise(values)),
+        f"from {values[0]:.3f} at p = {min(beyond)} to {values[-1]:.3f} at p = {max(beyond)}, up "
+        f"at {sum(steps)} of {len(steps)} steps",
+        as_printed=all(steps),
     )  # fmt: skip
 
 
