@@ -152,7 +152,8 @@ def increases(
         "the advantage increases with lambda when p/n is much above 1", where,
         f"p/n of {least:g} and more: the corrected formula {'rises' if rises else 'does not rise'} "
         f"at every step; the finite-n law's least step is {min(steps.values()):+.1f} standard "
-        f"errors, and from first to last ridge it is seen to rise at p/n = {', '.join(f'{r:g}' for r in seen) or 'none'}",
+        "errors, and from first to last ridge it is seen to rise at p/n = "
+        + (", ".join(f"{r:g}" for r in seen) or "none"),
         as_printed=False if falls or not rises else True if seen else None,
     )  # fmt: skip
 
