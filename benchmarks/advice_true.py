@@ -3,7 +3,7 @@
     python benchmarks/advice_true.py
 
 Three datasets that scikit-learn ships: diabetes, breast_cancer and 400 records of digits (ten
-outputs).  For each option of ``leakscope.defences.advise`` at advantage <= 0.2 the defence is
+outputs).  For each option of ``leakscope.advising.advise`` at advantage <= 0.2 the defence is
 applied to the records, and for the three most exposed records after it, and three at random, models
 are trained with and without the record: draw a prior function and label noise, fit the residuals
 (sample, then optimise), add the option's output noise, and answer at the record.  Nothing of the
@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from leakscope import io, kernels, measures
-from leakscope.defences import (
+from leakscope import data, kernels, measures
+from leakscope.advising import (
     AuditedModel,
     AuditTarget,
     Defence,
@@ -68,12 +68,12 @@ class Attacked:
 
 
 def problem(name: str) -> AuditedModel:
-    data = io.prepare(io.read_example(name))
-    chosen = np.arange(len(data.features))
+    dataset = data.prepare(data.read_example(name))
+    chosen = np.arange(len(dataset.features))
     if name == "digits":
         chosen = np.random.default_rng(7).permutation(len(chosen))[:DIGITS]
-    X, y = data.features[chosen], data.target[chosen]
-    return AuditedModel(X, y, kernels.rbf(), DATASETS[name], task=data.task)
+    X, y = dataset.features[chosen], dataset.target[chosen]
+    return AuditedModel(X, y, kernels.rbf(), DATASETS[name], task=dataset.task)
 
 
 def rbf(X: FloatArray, Z: FloatArray, scale: float) -> FloatArray:

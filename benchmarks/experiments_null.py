@@ -15,15 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from leakscope import measures
-from leakscope.experiments import (
-    FunctionTrainer,
-    RetrainingPlan,
-    likelihood_ratio,
-    loss_threshold,
-    relative,
-    retrain,
-)
-from leakscope.io.cells import open_cells, read_cells
+from leakscope.attacking import likelihood_ratio, loss_threshold, relative
+from leakscope.running.cell_store import open_cells, read_cells
+from leakscope.verifying import FunctionTrainer, RetrainingPlan, retrain
 
 
 def ignores(X, y, seed):

@@ -243,9 +243,11 @@ def work(folder: Path, minutes: float, seed: int, guided: bool, first: bool) -> 
     if guided:
         import atheris
 
-        with atheris.instrument_imports(include=["leakscope.io", "leakscope.cli"]):
-            import leakscope.cli
-            import leakscope.io  # noqa: F401
+        with atheris.instrument_imports(
+            include=["leakscope.data", "leakscope.results", "leakscope.cli"]
+        ):
+            pass
+
         fuzzer = Fuzzer(folder)
         if first:
             fuzzer.every_option()

@@ -126,7 +126,7 @@ def _file(name: str, *command: str) -> Write:
     return write
 
 
-HUGGING_FACE = Path(__file__).resolve().parents[1] / "tests" / "io" / "reference" / "hf_table"
+HUGGING_FACE = Path(__file__).resolve().parents[1] / "tests" / "data" / "reference" / "hf_table"
 
 
 def _hugging_face(name: str) -> Write:

@@ -18,9 +18,9 @@ import numpy as np
 
 from leakscope import linear
 from leakscope._numerics.keys import Key
-from leakscope.defences import scored_advantage
 from leakscope.laws import LawPair
 from leakscope.linear.data_model import design_law, design_moments
+from leakscope.planning import scored_advantage
 
 SHORT, DRAWS = 2_000, 100_000
 

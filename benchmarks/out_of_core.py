@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from leakscope import lood
-from leakscope.experiments import audit_out_of_core
+from leakscope.auditing import audit_out_of_core
 
 WIDTH, CHUNK, NOISE, SUBSAMPLE = 256, 50_000, 1.0, 100_000
 

@@ -26,7 +26,8 @@ from pathlib import Path
 import numpy as np
 
 from leakscope.auditing import audit_dataset
-from leakscope.io import AuditSettings, Dataset, read_dataset, read_example
+from leakscope.data import Dataset, read_dataset, read_example
+from leakscope.settings import AuditSettings
 
 EXAMPLES = ("breast_cancer", "diabetes", "digits")
 PLANTED = 20

@@ -21,6 +21,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import jax
 import numpy as np
+from papers.relu_1 import DIMENSIONS
 
 from leakscope import measures
 from leakscope.relu import (
@@ -36,7 +37,6 @@ from leakscope.relu import (
     scores_law_pair,
     train,
 )
-from leakscope.reproduce.relu_1 import DIMENSIONS
 
 # The attackers' networks are scaled, by homogeneity, to this mean loss: a plausible end.
 LOSS = 0.01

@@ -31,14 +31,14 @@ from scipy import stats
 
 from leakscope import kernels, lood, measures
 from leakscope._numerics.keys import Key
-from leakscope.experiments import (
+from leakscope.running.cell_store import open_cells
+from leakscope.verifying import (
     DenseNetwork,
     NetworkTrainer,
     RetrainingPlan,
     choose_records,
     retrain,
 )
-from leakscope.io.cells import open_cells
 
 NETWORK = DenseNetwork((256, 256))
 ROWS, INPUTS, RATE = 500, 784, 2e-3

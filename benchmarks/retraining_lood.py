@@ -27,10 +27,13 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import jax
 import numpy as np
+from papers.lood_networks import Predicted, by_process, learning_rate
 
 from leakscope import kernels, measures
 from leakscope._numerics.keys import Key
-from leakscope.experiments import (
+from leakscope.laws import LawPair, Normal
+from leakscope.running.cell_store import open_cells
+from leakscope.verifying import (
     DenseNetwork,
     NetworkTrainer,
     RetrainingPlan,
@@ -42,10 +45,7 @@ from leakscope.experiments import (
     retrain,
     trac_in,
 )
-from leakscope.experiments.tangents import tangent_products
-from leakscope.io.cells import open_cells
-from leakscope.laws import LawPair, Normal
-from leakscope.reproduce.lood_networks import Predicted, by_process, learning_rate
+from leakscope.verifying.tangents import tangent_products
 
 NOISES = (0.001, 0.01, 0.05, 0.2, 1.0)
 CHOSEN_AT = 0.05

@@ -23,7 +23,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leakscope import defences, estimators, io, kernels, laws, linear, lood, measures
+    from leakscope import estimators, kernels, laws, linear, lood, measures
     from leakscope.auditing.audit import audit, audit_frame
     from leakscope.auditing.result import AuditResult
     from leakscope.errors import InputError
@@ -40,29 +40,37 @@ __all__ = [
     "__version__",
     "audit",
     "audit_frame",
-    "defences",
+    "data",
     "estimators",
-    "io",
     "kernels",
     "laws",
     "linear",
     "lood",
     "measures",
+    "results",
 ]
 
 # ``audit`` is the function; the room it lives in is called ``auditing``.
 _ROOMS = (
-    "defences",
+    "advising",
+    "attacking",
+    "auditing",
+    "comparing",
+    "data",
     "estimators",
-    "experiments",
-    "io",
     "kernels",
     "lasso",
     "laws",
     "linear",
     "lood",
     "measures",
+    "planning",
     "relu",
+    "reporting",
+    "results",
+    "running",
+    "settings",
+    "verifying",
 )
 _NAMES = {
     "AuditResult": "leakscope.auditing",

@@ -13,7 +13,8 @@ from leakscope.auditing import audit_dataset
 from leakscope.auditing import checks as audit_checks
 from leakscope.auditing.audit import STAGES
 from leakscope.auditing.result import COLUMNS
-from leakscope.io import AuditSettings, read_example
+from leakscope.data import read_example
+from leakscope.settings import AuditSettings
 
 
 @pytest.fixture(scope="module")

@@ -11,16 +11,17 @@ from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
-from leakscope import InputError, io
+from leakscope import InputError, data
 from leakscope.auditing import audit_dataset
 from leakscope.auditing import noise_path as room
 from leakscope.auditing.noise_path import FACTORS, noise_path, unavailable, wrong_class
+from leakscope.settings import AuditSettings
 
 QUICK = {"sensitivity": False, "explain": 0}
 
 
-def audited(name, **settings):
-    dataset, chosen = io.read_example(name), io.AuditSettings(**QUICK, **settings)
+def audited(name, **given):
+    dataset, chosen = data.read_example(name), AuditSettings(**QUICK, **given)
     return audit_dataset(dataset, chosen), dataset, chosen
 
 
@@ -58,7 +59,7 @@ def test_the_error_is_that_of_refits_without_each_record():
     )
     result = audit_dataset(few, settings)
     path = noise_path(result, few, settings, factors=(1.0, 20.0))
-    prepared = io.prepare(few)
+    prepared = data.prepare(few)
     X, y = prepared.features, prepared.target
     for level in path.levels:
         kernel = RBF(result.kernel["length_scale"], "fixed")
@@ -150,11 +151,11 @@ def test_the_levels_and_the_calls(monkeypatch):
 
 
 def test_groups_and_approximations_have_no_slider():
-    dataset = io.read_example("wine")
-    settings = io.AuditSettings(**QUICK)
-    grouped = audit_dataset(replace(dataset, group=tuple(i // 2 for i in range(178))), settings)
+    dataset = data.read_example("wine")
+    chosen = AuditSettings(**QUICK)
+    grouped = audit_dataset(replace(dataset, group=tuple(i // 2 for i in range(178))), chosen)
     assert "groups" in unavailable(grouped)
-    approximate = settings.model_copy(update={"route": "fitc", "inducing": 50})
+    approximate = chosen.model_copy(update={"route": "fitc", "inducing": 50})
     assert "approximate" in unavailable(audit_dataset(dataset, approximate))
 
 

@@ -11,7 +11,8 @@ from leakscope import kernels, lood, measures
 from leakscope.auditing import audit_dataset
 from leakscope.auditing import kernel_sensitivity as sensitivity
 from leakscope.auditing.measured import prediction_error
-from leakscope.io import AuditSettings, read_example
+from leakscope.data import read_example
+from leakscope.settings import AuditSettings
 
 
 @pytest.fixture(scope="module")

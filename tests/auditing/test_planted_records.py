@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from leakscope.auditing import audit_dataset
-from leakscope.io import AuditSettings, read_example
+from leakscope.data import read_example
+from leakscope.settings import AuditSettings
 
 # The noise that the data choose: 0.01 is far below what diabetes' labels scatter by, and then
 # every odd label stands out more than an odd place.

@@ -9,7 +9,8 @@ from scipy.integrate import trapezoid
 import leakscope
 from leakscope.auditing import audit_dataset
 from leakscope.auditing.report_material import report_arrays, report_pictures
-from leakscope.io import AuditSettings, read_example
+from leakscope.data import read_example
+from leakscope.settings import AuditSettings
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,10 @@ import leakscope
 from leakscope import InputError
 from leakscope.auditing import audit_dataset, write_run
 from leakscope.cli import main
-from leakscope.io import AuditSettings, read_example, read_run
-from leakscope.report import report_html
+from leakscope.data import read_example
+from leakscope.reporting import report_html
+from leakscope.results import read_run
+from leakscope.settings import AuditSettings
 
 
 def test_the_same_files_with_the_same_contents(tmp_path):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import leakscope
-from leakscope import InputError, io, kernels
+from leakscope import InputError, data, kernels, settings
 from leakscope.auditing import audit_dataset
 
 
@@ -20,8 +20,10 @@ def wide() -> tuple[np.ndarray, np.ndarray]:
 
 def settled(X, y, **options):
     frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])]).assign(y=y)
-    dataset = io.from_frame(frame, target="y")
-    return audit_dataset(dataset, io.AuditSettings(kernel="linear", sensitivity=False, **options))
+    dataset = data.from_frame(frame, target="y")
+    return audit_dataset(
+        dataset, settings.AuditSettings(kernel="linear", sensitivity=False, **options)
+    )
 
 
 def test_centring_does_not_give_the_left_out_record_away():

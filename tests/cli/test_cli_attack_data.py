@@ -10,7 +10,7 @@ import pytest
 
 from leakscope.cli import main
 
-REFERENCE = Path(__file__).resolve().parents[1] / "io" / "reference"
+REFERENCE = Path(__file__).resolve().parents[1] / "data" / "reference"
 Image = pytest.importorskip("PIL.Image")
 
 

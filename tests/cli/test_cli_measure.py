@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from leakscope.cli import main
-from leakscope.io import read_result
+from leakscope.results import read_result
 
 ISSUE = ["measure", "--member", "normal:0,1.4", "--nonmember", "normal:0,0.7"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from leakscope.cli import main
-from leakscope.io import read_result
-from leakscope.io.plan_results import LinearPlanDocument
+from leakscope.results import read_result
+from leakscope.results.plan import LinearPlanDocument
 
 BASE = ["plan", "linear", "--n", "100", "--p", "400", "--dim", "3000", "--sigma", "1"]
 KEYS = {

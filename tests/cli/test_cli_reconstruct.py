@@ -7,7 +7,7 @@ import pytest
 
 from leakscope import relu
 from leakscope.cli import main
-from leakscope.io import read_result
+from leakscope.results import read_result
 
 X, Y = [-2.0, -0.5, 0.3, 1.0, 1.8], [1, -1, 1, 1, -1]
 

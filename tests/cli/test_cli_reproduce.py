@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from papers.result import ReproductionDocument
 
 from leakscope.cli import main
 from leakscope.errors import InputError
-from leakscope.io import read_result
-from leakscope.io.reproduction_results import ReproductionDocument
-from leakscope.reproduce import Figure, Made, Panel, Picture, catalogue, judge
+from papers import Figure, Made, Panel, Picture, catalogue, judge, read_reproduction
 
 COUNTED: list[str] = []
 
@@ -42,7 +41,7 @@ def make(order: object) -> Made:
 def one_figure(monkeypatch: pytest.MonkeyPatch) -> Figure:
     figure = Figure("linear-0", "linear", "Fig. 0", "something that falls", make)
     monkeypatch.setattr(catalogue, "MODULES", ())
-    monkeypatch.setattr("leakscope.reproduce.figures", lambda: (figure,))
+    monkeypatch.setattr("papers.figures", lambda: (figure,))
     monkeypatch.setattr(catalogue, "figures", lambda: (figure,))
     COUNTED.clear()
     return figure
@@ -64,7 +63,7 @@ def test_one_figure(one_figure: Figure, tmp_path: Path, capsys: pytest.CaptureFi
         "index.md", "linear-0-1.csv", "linear-0-picture-1.png", "linear-0.json", "linear-0.png",
     ]  # fmt: skip
     assert (folder / "linear-0.png").read_bytes().startswith(b"\x89PNG")
-    document = read_result(folder / "linear-0.json")
+    document = read_reproduction("linear-0", folder)
     assert isinstance(document, ReproductionDocument)
     assert document.panels[0].rows[4][1] is None
     page = (folder / "index.md").read_text(encoding="utf-8")

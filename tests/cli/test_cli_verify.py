@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leakscope.cli import main
-from leakscope.io import read_result
+from leakscope.results import read_result
 
 
 @pytest.fixture(autouse=True)

@@ -18,11 +18,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from leakscope import io
+from leakscope import data, results
 from leakscope.cli import main
 from leakscope.cli.law_text import parse_law
+from leakscope.data.json_files import read_json
 from leakscope.errors import InputError
-from leakscope.io.json_files import read_json
 
 TABLE = tables.good_table()
 SEEDS: dict[str, bytes] = {
@@ -67,7 +67,7 @@ def test_tables(tmp_path, file):
     name, held = file
     (tmp_path / name).write_bytes(held)
     with contextlib.suppress(InputError):
-        io.prepare(io.read_dataset(tmp_path / name, target="0"))
+        data.prepare(data.read_dataset(tmp_path / name, target="0"))
 
 
 @QUICK
@@ -76,7 +76,7 @@ def test_networks(tmp_path, file):
     name, held = file
     (tmp_path / name).write_bytes(held)
     with contextlib.suppress(InputError):
-        found = io.read_network(tmp_path / name)
+        found = data.read_network(tmp_path / name)
         assert np.isfinite(found.w).all()
 
 
@@ -85,7 +85,7 @@ def test_networks(tmp_path, file):
 def test_results(tmp_path, file):
     (tmp_path / "result.json").write_bytes(file[1])
     with contextlib.suppress(InputError):
-        io.read_result(tmp_path / "result.json")
+        results.read_result(tmp_path / "result.json")
 
 
 @QUICK
@@ -93,7 +93,7 @@ def test_results(tmp_path, file):
 def test_scores(tmp_path, file):
     (tmp_path / file[0]).write_bytes(file[1])
     with contextlib.suppress(InputError):
-        assert np.isfinite(io.read_scores(tmp_path / file[0])).all()
+        assert np.isfinite(data.read_scores(tmp_path / file[0])).all()
 
 
 NUMBERS = st.one_of(

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import leakscope
-from leakscope import InputError, io
+from leakscope import InputError, results
 from leakscope.cli import main
-from leakscope.io.cells import open_cells, read_cells
-from leakscope.reproduce import lood_images, reproduce
+from leakscope.running.cell_store import open_cells, read_cells
+from papers import lood_images, reproduce
 
 LONG = ["a" * 5000, "x/" * 3000 + "y"]
 MEASURE = ("measure", "--member", "normal:0,1", "--nonmember", "normal:0,2")
@@ -39,7 +39,7 @@ LINES = {
 def audited(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
-    io.write_run(tmp_path / "run", leakscope.audit(X, y).to_document())
+    results.write_run(tmp_path / "run", leakscope.audit(X, y).to_document())
     return tmp_path
 
 
@@ -96,7 +96,7 @@ def test_pictures_that_are_something_else(arrays, sentence, tmp_path):
 
 
 def test_answers_of_an_audit_out_of_core(tmp_path):
-    from leakscope.experiments import audit_out_of_core
+    from leakscope.auditing import audit_out_of_core
 
     with pytest.raises(InputError, match="cannot be used"):
         audit_out_of_core(

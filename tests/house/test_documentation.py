@@ -15,21 +15,26 @@ from project import PAGES, ROOT, blocks
 
 ROOMS = (
     "leakscope",
+    "leakscope.advising",
+    "leakscope.attacking",
     "leakscope.auditing",
-    "leakscope.defences",
+    "leakscope.comparing",
+    "leakscope.data",
     "leakscope.estimators",
-    "leakscope.experiments",
-    "leakscope.io",
     "leakscope.kernels",
     "leakscope.lasso",
     "leakscope.laws",
     "leakscope.linear",
     "leakscope.lood",
     "leakscope.measures",
+    "leakscope.planning",
     "leakscope.relu",
-    "leakscope.report",
-    "leakscope.reproduce",
-    "leakscope.web",
+    "leakscope.reporting",
+    "leakscope.results",
+    "leakscope.running",
+    "leakscope.serving",
+    "leakscope.settings",
+    "leakscope.verifying",
 )
 
 

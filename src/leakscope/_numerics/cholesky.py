@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-FloatArray = NDArray[np.float64]
+from leakscope._numerics.arrays import FloatArray
 
 # Untyped on purpose: the stubs of these wrappers change from one release to the next.
 _lapack: Any = lapack

@@ -30,14 +30,14 @@ from leakscope.auditing.measured import measured
 from leakscope.auditing.result import AuditResult
 from leakscope.auditing.routes import Computed, Request, Wanted, compute
 from leakscope.auditing.subgroups import exposure_by, of_groups
+from leakscope.data.dataset_reader import from_frame
+from leakscope.data.datasets import Dataset, RecordId, Task
+from leakscope.data.pictures import pictured
+from leakscope.data.preparation import Missing, prepare
 from leakscope.errors import InputError
-from leakscope.io.dataset_reader import from_frame
-from leakscope.io.datasets import Dataset, RecordId, Task
-from leakscope.io.pictures import pictured
-from leakscope.io.preparation import Missing, prepare
-from leakscope.io.results import DatasetEntry
-from leakscope.io.settings import AuditSettings
 from leakscope.lood.fitc import INDUCING
+from leakscope.results.document import DatasetEntry
+from leakscope.settings import AuditSettings
 
 OnStage = Callable[[str], None]
 
@@ -187,10 +187,10 @@ def audit_dataset(
 
     Examples
     --------
-    >>> from leakscope import io
+    >>> from leakscope import data, settings
     >>> from leakscope.auditing import audit_dataset
-    >>> settings = io.AuditSettings(noise_variance=0.05, sensitivity=False)
-    >>> audit_dataset(io.read_example("diabetes"), settings).ranking()[:3]
+    >>> settings = settings.AuditSettings(noise_variance=0.05, sensitivity=False)
+    >>> audit_dataset(data.read_example("diabetes"), settings).ranking()[:3]
     (256, 304, 123)
     """
     if on_stage is not None:
@@ -247,7 +247,7 @@ def audit_frame(
     frame
         The table.
     target, id_column, task, missing, ignore, group_column, by
-        As in :func:`leakscope.io.read_dataset`.
+        As in :func:`leakscope.data.read_dataset`.
     settings
         Kernel, noise and scaling; the defaults of ``leakscope audit`` where left out.
     on_stage

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope._numerics.arrays import FloatArray
+from leakscope.data.datasets import RecordId, require_distinct_ids
 from leakscope.errors import InputError
-from leakscope.io.datasets import RecordId, require_distinct_ids
 from leakscope.lood.real_numbers import require_real
-
-FloatArray = NDArray[np.float64]
 
 COUNTED = "(rows and columns count from 0)"
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from leakscope import kernels, lood
-from leakscope.auditing.checks import FloatArray
+from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing.kernel_choice import in_words
 from leakscope.auditing.kernel_sensitivity import (
     COMPARED_UP_TO,

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics import cholesky
-from leakscope.io.datasets import RecordId
+from leakscope._numerics.arrays import FloatArray
+from leakscope.data.datasets import RecordId
 from leakscope.kernels import Kernel
 from leakscope.lood import LeaveOneOut
-
-FloatArray = NDArray[np.float64]
 
 NEIGHBOURS = 3
 MOVED = 3

@@ -6,7 +6,7 @@ from typing import Any
 
 from leakscope import kernels
 from leakscope.errors import InputError
-from leakscope.io.settings import AuditSettings
+from leakscope.settings import AuditSettings
 
 # Which settings belong to which kernel, by the name of the factory's parameter.
 OPTIONS: dict[str, dict[str, str]] = {

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from leakscope import kernels, lood
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
-from leakscope.auditing.checks import FloatArray, require_varied_kernel
+from leakscope.auditing.checks import require_varied_kernel
 from leakscope.auditing.kernel_choice import in_words
 from leakscope.auditing.measured import Laws, advantages, prediction_error, ranks_of
 from leakscope.auditing.routes import Request, dense_bytes

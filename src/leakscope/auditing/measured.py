@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope import lood, measures
+from leakscope._numerics.arrays import FloatArray
 from leakscope.laws import LawPair
-
-FloatArray = NDArray[np.float64]
 
 Laws = lood.LeaveOneOut | lood.LeaveGroupsOut
 

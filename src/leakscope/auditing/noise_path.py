@@ -14,20 +14,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, roots_hermitenorm
 
 from leakscope import lood
+from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing.kernel_choice import kernel_from_settings
 from leakscope.auditing.measured import advantages
 from leakscope.auditing.result import AuditResult
 from leakscope.auditing.verdict import EXPOSED_ABOVE
+from leakscope.data.datasets import Dataset, RecordId, Task
+from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
-from leakscope.io.datasets import Dataset, RecordId, Task
-from leakscope.io.preparation import prepare
-from leakscope.io.settings import AuditSettings
-
-FloatArray = NDArray[np.float64]
+from leakscope.settings import AuditSettings
 
 # A tenth of a decade apart, from a hundredth to a thousand times the audit's own level.
 FACTORS: tuple[float, ...] = tuple(10.0 ** (step / 10.0) for step in range(-20, 31))
@@ -157,10 +155,10 @@ def noise_path(
 
     Examples
     --------
-    >>> from leakscope import io
+    >>> from leakscope import data, settings
     >>> from leakscope.auditing import audit_dataset
     >>> from leakscope.auditing.noise_path import noise_path
-    >>> wine, settings = io.read_example("wine"), io.AuditSettings()
+    >>> wine, settings = data.read_example("wine"), settings.AuditSettings()
     >>> path = noise_path(audit_dataset(wine, settings), wine, settings, factors=(1.0, 100.0))
     >>> [level.exposed for level in path.levels]
     [178, 17]

@@ -15,13 +15,11 @@ from leakscope import measures
 from leakscope.auditing.kernel_choice import kernel_from_settings
 from leakscope.auditing.measured import ranks_of
 from leakscope.auditing.result import AuditResult
-from leakscope.io.datasets import Dataset
-from leakscope.io.gallery import GALLERY_FILE, ExposedPicture, Gallery, Neighbour
-from leakscope.io.pictures import pictured, png
-from leakscope.io.preparation import prepare
-from leakscope.io.settings import AuditSettings
-
-FloatArray = NDArray[np.float64]
+from leakscope.data.datasets import Dataset
+from leakscope.data.pictures import pictured, png
+from leakscope.data.preparation import prepare
+from leakscope.results.run_pictures import GALLERY_FILE, ExposedPicture, Gallery, Neighbour
+from leakscope.settings import AuditSettings
 
 BINS = 40
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing.choice_reasons import Choices
 from leakscope.auditing.explanation import SURPRISING_FROM, Explanation
 from leakscope.auditing.kernel_choice import in_words
@@ -17,7 +18,16 @@ from leakscope.auditing.kernel_sensitivity import KernelSensitivity
 from leakscope.auditing.measured import ranks_of
 from leakscope.auditing.subgroups import Subgroup
 from leakscope.auditing.verdict import verdict
-from leakscope.io.audit_results import (
+from leakscope.data.datasets import Dataset, RecordId
+from leakscope.laws import LawPair
+from leakscope.lood import (
+    ApproximationError,
+    LeaveGroupsOut,
+    LeaveOneOut,
+    NoiseChoice,
+    NoiseSweep,
+)
+from leakscope.results.audit import (
     AuditDocument,
     AuditRecord,
     ChoicesEntry,
@@ -29,21 +39,11 @@ from leakscope.io.audit_results import (
     SensitivityEntry,
     SubgroupEntry,
 )
-from leakscope.io.datasets import Dataset, RecordId
-from leakscope.io.results import DatasetEntry
-from leakscope.laws import LawPair
-from leakscope.lood import (
-    ApproximationError,
-    LeaveGroupsOut,
-    LeaveOneOut,
-    NoiseChoice,
-    NoiseSweep,
-)
+from leakscope.results.document import DatasetEntry
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FloatArray = NDArray[np.float64]
 
 # How many records whose labels disagree with the others are named beside the most exposed.
 DISAGREEING = 5

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope import kernels, lood
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, require_memory
-from leakscope.auditing.checks import FloatArray, require_varied_kernel
+from leakscope.auditing.checks import require_varied_kernel
 from leakscope.errors import InputError
 from leakscope.laws import Assumption
 from leakscope.lood.features import finite_features

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from leakscope import io
+from leakscope import results
 from leakscope.auditing.report_material import report_arrays, report_pictures
 from leakscope.auditing.result import AuditResult
+from leakscope.data.datasets import Dataset
 from leakscope.errors import InputError
-from leakscope.io.datasets import Dataset
-from leakscope.io.settings import AuditSettings
+from leakscope.settings import AuditSettings
 
 
 def write_run(
@@ -33,10 +33,10 @@ def write_run(
     >>> import pathlib, tempfile
     >>> import numpy as np
     >>> import leakscope
-    >>> from leakscope import auditing, io
+    >>> from leakscope import auditing, results
     >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = io.read_run(auditing.write_run(result, pathlib.Path(folder, "run")))
+    ...     run = results.read_run(auditing.write_run(result, pathlib.Path(folder, "run")))
     ...     run.arrays(["roc_ranks"])["roc_ranks"].tolist()
     [1, 2]
     """
@@ -56,7 +56,7 @@ def write_audit_run(
     if result.sweep is not None:
         swept = {"sweep_noise_variances": result.sweep.noise_variances, "ranks": result.sweep.ranks}
     frame = result.to_frame()
-    return io.write_run(
+    return results.write_run(
         directory,
         result.to_document(),
         columns=list(frame.columns),

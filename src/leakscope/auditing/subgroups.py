@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing.verdict import EXPOSED_ABOVE
 from leakscope.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 # A share of fewer records than this says little.
 SMALL_BELOW = 10

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope.io.datasets import RecordId
-
-FloatArray = NDArray[np.float64]
+from leakscope._numerics.arrays import FloatArray
+from leakscope.data.datasets import RecordId
 
 # An attacker whose best test gains at least this much over guessing (TPR - FPR) on some record is
 # called exposure; the number is shown beside the word, and the noise variance sets its level.

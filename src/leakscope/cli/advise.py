@@ -23,8 +23,8 @@ from leakscope.cli.output import (
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
-    from leakscope.defences import AuditTarget
-    from leakscope.io.advice_results import AdviceDocument, AdviceOption
+    from leakscope.advising import AuditTarget
+    from leakscope.results.advice import AdviceDocument, AdviceOption
 
 SUMMARY = "The cheapest defence that keeps every record to a target."
 EPILOG = "Example: leakscope advise diabetes-run --target-advantage 0.2"
@@ -113,11 +113,11 @@ def advise(
         raise InputError(f"--seed must be zero or above, but it is {seed}.")
     require_writable(json_path, run, data)
     if html is not None:
-        from leakscope.report.writing import require_report_path
+        from leakscope.reporting.writing import require_report_path
 
         require_report_path(html)
+    from leakscope.advising.ranked_options import STAGES
     from leakscope.cli.advising import advised, read_audit
-    from leakscope.defences.advising import STAGES
 
     document = read_audit(run)
     with stages(STAGES) as on_stage:
@@ -135,7 +135,7 @@ def advise(
     for sentence in found.warnings:
         say(f"warning: {sentence}")
     if html is not None:
-        from leakscope.report import write_advice
+        from leakscope.reporting import write_advice
 
         write_advice(found, html)
     if json_path is not None:
@@ -159,7 +159,7 @@ def _target(
             "Give one target: --target-advantage, --target-tpr or --target-epsilon"
             f"{', not several' if given else ''}."
         )
-    from leakscope.defences import AuditTarget
+    from leakscope.advising import AuditTarget
 
     if advantage is not None:
         return AuditTarget("advantage", advantage)

@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope import __version__
+from leakscope.advising import Advice, AuditedModel, AuditTarget, Defence, Option
+from leakscope.advising import advise as advise_on
 from leakscope.auditing.kernel_choice import kernel_from_settings
 from leakscope.cli.audit_checks import settings_of
-from leakscope.defences import Advice, AuditedModel, AuditTarget, Defence, Option
-from leakscope.defences import advise as advise_on
+from leakscope.data import Dataset, Source, prepare, read_again
+from leakscope.data.datasets import RecordId
+from leakscope.data.regular_files import is_folder
 from leakscope.errors import InputError
-from leakscope.io import AuditDocument, Dataset, Source, prepare, read_again, read_result
-from leakscope.io.advice_results import AdviceDocument, AdviceOption, AdviceTargetEntry
-from leakscope.io.datasets import RecordId
-from leakscope.io.regular_files import is_folder
-from leakscope.io.results import AssumptionEntry, DatasetEntry
+from leakscope.results import AuditDocument, read_result
+from leakscope.results.advice import AdviceDocument, AdviceOption, AdviceTargetEntry
+from leakscope.results.document import AssumptionEntry, DatasetEntry
 
 
 def read_audit(run: Path) -> AuditDocument:

@@ -33,7 +33,7 @@ from leakscope.cli.output import STDOUT, emit_json, require_writable, show
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
-    from leakscope.io import Dataset
+    from leakscope.data import Dataset
 
 SUMMARY = "What an attacker really gets: records, members, revealing queries."
 EPILOG = "Example: leakscope attack query --example wine --record 5"
@@ -123,9 +123,10 @@ def query(
     one in question.  It speaks of a model family, not of your trained model.
     """
     from leakscope.cli import query_attack
-    from leakscope.io import AuditSettings, default_run_directory, validated
-    from leakscope.io.attack_results import QuerySettings
-    from leakscope.io.runs import require_free
+    from leakscope.results import default_run_directory
+    from leakscope.results.query import QuerySettings
+    from leakscope.results.run_directory import require_free
+    from leakscope.settings import AuditSettings, validated
 
     model = validated(
         AuditSettings,

@@ -127,8 +127,9 @@ def audit(
     """
     from leakscope.auditing import audit_dataset, write_run
     from leakscope.auditing.audit import SENSITIVITY_STAGES, STAGES
-    from leakscope.io import AuditSettings, default_run_directory, validated
-    from leakscope.io.runs import require_free
+    from leakscope.results import default_run_directory
+    from leakscope.results.run_directory import require_free
+    from leakscope.settings import AuditSettings, validated
 
     above = gate.limits(fail_above)
     if explain and group is not None:

@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope import experiments
+from leakscope import running, verifying
 from leakscope.auditing.checks import record_name
 from leakscope.auditing.kernel_choice import kernel_from_settings
 from leakscope.cli.plan_checks import Outcome, taken_from_result
+from leakscope.data import Dataset
+from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
-from leakscope.experiments import Check, RecordLaws
-from leakscope.experiments.cells import OnProgress
-from leakscope.io import AuditDocument, AuditSettings, Dataset, QueryDocument, validated
-from leakscope.io.cells import open_cells
-from leakscope.io.datasets import RecordId
-from leakscope.io.runs import default_run_directory
-from leakscope.io.settings import LARGEST, LEAST
+from leakscope.results import AuditDocument, QueryDocument
+from leakscope.results.run_directory import default_run_directory
+from leakscope.running.cell_store import open_cells
+from leakscope.running.cells import OnProgress
+from leakscope.settings import LARGEST, LEAST, AuditSettings, validated
+from leakscope.verifying import Check, RecordLaws
 
 AUC_RESOLUTION = 0.1
 
@@ -93,7 +94,7 @@ def by_draws_at_record(
         raise InputError(f"the data have no record {document.records[0]!r}.")
     row = list(prepared.record_ids).index(document.records[0])
     _require_positive(document.noise_variance, "the result's noise_variance")
-    value, stderr = experiments.kl_from_draws(
+    value, stderr = verifying.kl_from_draws(
         _kernel_matrix(document, prepared),
         prepared.target,
         row,
@@ -129,7 +130,7 @@ def by_draws(
         mean_without=_matrix([r.mean_without for r in told]),
         variance_without=np.array([r.variance_without for r in told], dtype=np.float64),
     )
-    checks = experiments.check_records(
+    checks = verifying.check_records(
         matrix,
         prepared.target,
         laws,
@@ -162,8 +163,8 @@ def by_draws_of_groups(
     names = list(told)
     finite = np.array([np.nan if told[n].kl is None else told[n].kl for n in names], dtype=float)
     finite = np.where(np.isfinite(finite), finite, np.nanmax(finite, initial=0.0))
-    chosen = [names[i] for i in experiments.choose_records(finite, count, random_state=seed)]
-    checks = experiments.check_groups(
+    chosen = [names[i] for i in verifying.choose_records(finite, count, random_state=seed)]
+    checks = verifying.check_groups(
         _kernel_matrix(document, prepared),
         prepared.target,
         [members[name] for name in chosen],
@@ -199,18 +200,18 @@ def by_retraining(
     on_progress: OnProgress | None,
 ) -> Outcome:
     """The audit's AUCs against attacks on models trained with and without each record."""
-    trainer: experiments.Trainer
+    trainer: verifying.Trainer
     if retraining.train is not None:
-        trainer, what = experiments.load_trainer(retraining.train), retraining.train
+        trainer, what = verifying.load_trainer(retraining.train), retraining.train
     else:
         widths = retraining.widths or ()
-        trainer = experiments.NetworkTrainer(
-            experiments.DenseNetwork(widths, activation=document.kernel.get("activation", "relu")),
+        trainer = verifying.NetworkTrainer(
+            verifying.DenseNetwork(widths, activation=document.kernel.get("activation", "relu")),
             epochs=retraining.epochs,
             learning_rate=retraining.learning_rate,
         )
         what = f"a dense network of widths {', '.join(str(w) for w in widths)}"
-    plan = experiments.RetrainingPlan(
+    plan = verifying.RetrainingPlan(
         records=tuple(rows), models=retraining.models, models_per_cell=min(8, retraining.models)
     )
     settings = {
@@ -221,12 +222,12 @@ def by_retraining(
     }
     place = retraining.run_dir or default_run_directory("verify", prepared.name)
     with (
-        experiments.cluster_client(
+        running.cluster_client(
             scheduler=retraining.scheduler, workers=retraining.workers
         ) as client,
         open_cells(place, settings=settings, seed=seed) as store,
     ):
-        found = experiments.retrain(
+        found = verifying.retrain(
             prepared.features,
             prepared.target,
             trainer,
@@ -250,8 +251,8 @@ def by_retraining(
         for record, measured in zip(told, found.records, strict=True)
     ]
     agreement = None
-    if len(rows) >= experiments.LEAST_RECORDS:
-        agreement = experiments.agreement(
+    if len(rows) >= verifying.LEAST_RECORDS:
+        agreement = verifying.agreement(
             [check.predicted for check in checks],
             [check.measured for check in checks],
             [float(r.auc.low) for r in found.records],
@@ -267,7 +268,7 @@ def by_retraining(
     return Outcome(checks, how, told_settings, agreement)
 
 
-def _auc_stderr(measured: experiments.RetrainedRecord, predicted: float | None) -> float:
+def _auc_stderr(measured: verifying.RetrainedRecord, predicted: float | None) -> float:
     """The interval's own half on the prediction's side, in standard errors."""
     value = float(measured.auc.value)
     upwards = predicted is not None and predicted > value

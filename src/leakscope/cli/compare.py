@@ -13,7 +13,7 @@ from leakscope.cli.options import JsonPath
 from leakscope.cli.output import STDOUT, emit_json, fraction, require_writable, say, table
 
 if TYPE_CHECKING:
-    from leakscope.io.compare_results import CompareDocument, ComparedRecord
+    from leakscope.results.comparison import CompareDocument, ComparedRecord
 
 SUMMARY = "Two audits side by side: data, kernels, before and after."
 EPILOG = "Example: leakscope compare before after --html compared.html"
@@ -69,10 +69,10 @@ def compare(
         raise InputError(f"--top must be zero or more, but it is {top}.")
     require_writable(json_path, first, second)
     if html is not None:
-        from leakscope.report.writing import require_report_path
+        from leakscope.reporting.writing import require_report_path
 
         require_report_path(html)
-    from leakscope.auditing import compare as compare_runs
+    from leakscope.comparing import compare as compare_runs
 
     found = compare_runs(first, second, tolerance=tolerance)
     if redact:
@@ -80,7 +80,7 @@ def compare(
     for sentence in found.warnings:
         say(f"warning: {sentence}")
     if html is not None:
-        from leakscope.report import write_comparison
+        from leakscope.reporting import write_comparison
 
         write_comparison(found, html)
     if json_path is not None:

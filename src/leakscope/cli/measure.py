@@ -14,9 +14,9 @@ from leakscope.cli.output import STDOUT, emit_json, require_writable, show, tabl
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
-    from leakscope.io import MeasureDocument
     from leakscope.laws import LawPair
     from leakscope.measures import Summary
+    from leakscope.results import MeasureDocument
 
 SUMMARY = "How far apart two laws, or two sets of scores, are."
 EPILOG = "Example: leakscope measure --member normal:0,1.4 --nonmember normal:0,0.7"
@@ -65,7 +65,7 @@ def measure(
 
     An epsilon is this pair's, not a differential-privacy guarantee.
     """
-    from leakscope.io import MeasureSettings, validated
+    from leakscope.settings import MeasureSettings, validated
 
     settings = validated(
         MeasureSettings,
@@ -118,7 +118,7 @@ def _pair(
             provenance=Provenance(method="exact", source="laws given by the user"),
         )
     if member_scores is not None and nonmember_scores is not None:
-        from leakscope.io import read_scores
+        from leakscope.data import read_scores
 
         return LawPair(
             member=Empirical(read_scores(member_scores)),
@@ -133,7 +133,7 @@ def _pair(
 
 def _document(content: dict[str, Any], given: dict[str, Any], seconds: float) -> MeasureDocument:
     from leakscope import __version__
-    from leakscope.io import MeasureDocument
+    from leakscope.results import MeasureDocument
 
     content = dict(content)
     provenance = dict(content.pop("provenance"))

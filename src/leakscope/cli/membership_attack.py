@@ -15,9 +15,9 @@ from leakscope.cli.training_sets import read_queries, read_training_set
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
-    from leakscope.io.membership_results import Applicability, MembershipDocument
-    from leakscope.io.models import NetworkArrays
+    from leakscope.data.models import NetworkArrays
     from leakscope.relu import KktResidual, MarginBounds, MembershipAnswer
+    from leakscope.results.membership import Applicability, MembershipDocument
 
 SUMMARY = "Which of these queries was a network trained on?  From its answers alone."
 EPILOG = "Example: leakscope attack membership network.npz --queries queries.csv"
@@ -97,7 +97,7 @@ def membership(
     and are far smaller elsewhere.
     """
     from leakscope import relu
-    from leakscope.io.models import read_network
+    from leakscope.data.models import read_network
 
     one_of(knowledge, ("margin", "leaked", "bounded"), "--knowledge")
     for given, option, owner in (
@@ -162,7 +162,7 @@ def _margin(margin: float | None, residual: KktResidual | None) -> tuple[float, 
 
 
 def _applicability(residual: KktResidual | None, bounds: MarginBounds | None) -> Applicability:
-    from leakscope.io.membership_results import Applicability
+    from leakscope.results.membership import Applicability
 
     if residual is None or bounds is None:
         return Applicability(
@@ -203,9 +203,9 @@ def _document(
     seconds: float,
 ) -> MembershipDocument:
     from leakscope import __version__
-    from leakscope.io.membership_results import MembershipDocument
-    from leakscope.io.reconstruction_results import NetworkEntry
-    from leakscope.io.results import AssumptionEntry
+    from leakscope.results.document import AssumptionEntry
+    from leakscope.results.membership import MembershipDocument
+    from leakscope.results.reconstruction import NetworkEntry
 
     values = found.to_dict()
     residual = applicability.kkt_residual

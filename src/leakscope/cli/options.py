@@ -11,7 +11,7 @@ import typer
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
-    from leakscope.io import Dataset
+    from leakscope.data import Dataset
 
 # The dataset.
 DatasetFile = Annotated[
@@ -221,7 +221,7 @@ def dataset_from(
     split: str | None = None,
 ) -> Dataset:
     """The dataset that the options name: a file, or one that scikit-learn ships."""
-    from leakscope.io import read_dataset, read_example
+    from leakscope.data import read_dataset, read_example
 
     one_of(missing, ("error", "drop", "impute"), "--missing")
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from leakscope import experiments
+from leakscope import running
 from leakscope.cli.options import require_reachable
+from leakscope.data.reasons import reason
 from leakscope.errors import InputError
-from leakscope.experiments import Check
-from leakscope.io.plan_results import LassoPlanDocument, LinearPlanDocument
-from leakscope.io.reasons import reason
+from leakscope.results.plan import LassoPlanDocument, LinearPlanDocument
+from leakscope.verifying import Check
 
 LASSO_COEFFICIENTS = 1000
 
@@ -46,8 +46,8 @@ def taken_from_result() -> Iterator[None]:
 
 def by_matrices(document: LinearPlanDocument, draws: int, seed: int) -> Outcome:
     """Advantages and error of ``plan linear`` against whole matrices, drawn and solved."""
-    from leakscope.defences import plan_linear
     from leakscope.linear import GaussianDesign, OutputNoise
+    from leakscope.planning import plan_linear
 
     told = document.settings
     with taken_from_result():
@@ -62,7 +62,7 @@ def by_matrices(document: LinearPlanDocument, draws: int, seed: int) -> Outcome:
         method="simulated",
         noise=noise,
         draws=draws,
-        random_state=experiments.Cell("verify", {}).key(seed),
+        random_state=running.Cell("verify", {}).key(seed),
     )
     checks = []
     for name in ("advantage", "advantage_label_known", "generalization_error"):
@@ -98,7 +98,7 @@ def by_refits(document: LassoPlanDocument, datasets: int, seed: int) -> Outcome:
         setting,
         coefficients=LASSO_COEFFICIENTS,
         datasets=datasets,
-        random_state=experiments.Cell("verify", {}).key(seed),
+        random_state=running.Cell("verify", {}).key(seed),
     )
     pairs = {
         "generalization error": (document.generalization_error, found.generalization_error),

@@ -22,9 +22,9 @@ from leakscope.cli.output import (
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
-    from leakscope.defences import LassoAnswer, LassoChoice, LassoTradeOff
-    from leakscope.io.plan_results import LassoPlanDocument
     from leakscope.lasso import LassoSetting
+    from leakscope.planning import LassoAnswer, LassoChoice, LassoTradeOff
+    from leakscope.results.plan import LassoPlanDocument
 
 SUMMARY = "LASSO with objective or output perturbation."
 EPILOG = (
@@ -143,13 +143,13 @@ def lasso(
         mechanism,  # type: ignore[arg-type]
         signal_variance,
     )
-    from leakscope.defences import plan_lasso
+    from leakscope.planning import plan_lasso
 
     answer = plan_lasso(setting, pairs=pairs, coefficients=coefficients, random_state=seed)
     optimum = _optimum(setting, divergence) if optimize else None
     targets: Sequence[LassoChoice] = ()
     if target_kl is not None or target_error is not None:
-        from leakscope.defences import best_lasso
+        from leakscope.planning import best_lasso
 
         targets = best_lasso(
             setting,
@@ -165,7 +165,7 @@ def lasso(
 
 
 def _optimum(setting: LassoSetting, divergence: Any) -> _Optimum:
-    from leakscope.defences import lasso_trade_off, optimal_noise
+    from leakscope.planning import lasso_trade_off, optimal_noise
 
     return optimal_noise(setting, divergence=divergence), lasso_trade_off(setting)
 
@@ -178,7 +178,7 @@ def _document(
     seconds: float,
 ) -> LassoPlanDocument:
     from leakscope import __version__
-    from leakscope.io.plan_results import LassoPlanDocument
+    from leakscope.results.plan import LassoPlanDocument
 
     found = {}
     if optimum is not None:

@@ -14,9 +14,9 @@ from leakscope.cli.output import STDOUT, emit_json, number, require_writable, st
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
-    from leakscope.defences import LinearAnswer, TargetFound, TradeOff
-    from leakscope.io.plan_results import LinearPlanDocument
     from leakscope.linear import GaussianDesign, OutputNoise
+    from leakscope.planning import LinearAnswer, TargetFound, TradeOff
+    from leakscope.results.plan import LinearPlanDocument
 
 SUMMARY = "Least squares or ridge on Gaussian records."
 EPILOG = "Example: leakscope plan linear --n 100 --p 400 --dim 3000 --sigma 1"
@@ -148,7 +148,7 @@ def linear(
     design = GaussianDesign(n=n, p=p, dim=dim, sigma=sigma, ridge=ridge)
     noise = OutputNoise(output_noise, answers=answers, memoised=memoise)
     start = time.perf_counter()
-    from leakscope.defences import plan_linear
+    from leakscope.planning import plan_linear
 
     answer = plan_linear(
         design,
@@ -182,7 +182,7 @@ def _targets(
     draws: int | None,
     seed: int,
 ) -> tuple[TargetFound, TargetFound]:
-    from leakscope.defences import largest_p, least_noise
+    from leakscope.planning import largest_p, least_noise
 
     given = noise if noise.sigma > 0.0 else None
     return (
@@ -217,7 +217,7 @@ def _curve(
     draws: int | None,
     seed: int,
 ) -> TradeOff:
-    from leakscope.defences import trade_off_curve
+    from leakscope.planning import trade_off_curve
 
     if name == "answers" and noise.sigma == 0.0:
         raise InputError("A curve over answers needs --output-noise above 0.")
@@ -262,7 +262,7 @@ def _document(
     from dataclasses import asdict
 
     from leakscope import __version__
-    from leakscope.io.plan_results import LinearPlanDocument
+    from leakscope.results.plan import LinearPlanDocument
 
     return LinearPlanDocument.model_validate(
         {

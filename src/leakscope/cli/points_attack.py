@@ -11,9 +11,9 @@ from leakscope.cli.output import table
 from leakscope.cli.training_sets import read_training_set
 
 if TYPE_CHECKING:
-    from leakscope.io.models import NetworkArrays
-    from leakscope.io.reconstruction_results import ReconstructDocument
+    from leakscope.data.models import NetworkArrays
     from leakscope.relu import PointReconstruction, PointRecovery
+    from leakscope.results.reconstruction import ReconstructDocument
 
 THEOREM = "kkt residual (no theorem)"
 SHOWN = 6  # coordinates of a point on the page
@@ -24,12 +24,12 @@ def points_document(
 ) -> ReconstructDocument:
     """Attack the network and put what was found into a result document."""
     from leakscope import __version__, relu
-    from leakscope.io.reconstruction_results import (
+    from leakscope.results.document import AssumptionEntry
+    from leakscope.results.reconstruction import (
         CandidateEntry,
         NetworkEntry,
         ReconstructDocument,
     )
-    from leakscope.io.results import AssumptionEntry
 
     begin = time.perf_counter()
     network = relu.TwoLayerNetwork(arrays.w, arrays.b, arrays.v)

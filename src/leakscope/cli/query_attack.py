@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakscope import __version__, lood, measures
+from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing.kernel_choice import kernel_from_settings
 from leakscope.cli.output import table
-from leakscope.io import AuditSettings, Dataset, prepare, write_run
-from leakscope.io.attack_results import FoundQuery, QueryDocument, QuerySettings, StartEntry
-from leakscope.io.pictures import picture_shape, png
-from leakscope.io.results import DatasetEntry
+from leakscope.data import Dataset, prepare
+from leakscope.data.pictures import picture_shape, png
 from leakscope.lood import QuerySearch
-
-FloatArray = NDArray[np.float64]
+from leakscope.results import write_run
+from leakscope.results.document import DatasetEntry
+from leakscope.results.query import FoundQuery, QueryDocument, QuerySettings, StartEntry
+from leakscope.settings import AuditSettings
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from leakscope.cli.training_sets import read_training_set
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
-    from leakscope.io.models import NetworkArrays
-    from leakscope.io.reconstruction_results import ReconstructDocument
+    from leakscope.data.models import NetworkArrays
     from leakscope.relu import Reconstruction
+    from leakscope.results.reconstruction import ReconstructDocument
 
 SUMMARY = "Reconstruct training records from a trained network."
 TOLERANCE = 1e-8
@@ -85,7 +85,7 @@ def reconstruct(
     logistic or exponential loss ends.  With one input, certified candidates are training records
     if it is one; with several inputs there is no theorem.
     """
-    from leakscope.io.models import read_network
+    from leakscope.data.models import read_network
 
     one_of(form, ("pieces", "printed", "moments"), "--form")
     if not 0.0 < tolerance < 1.0:
@@ -177,7 +177,7 @@ def _document(
     seconds: float,
 ) -> ReconstructDocument:
     from leakscope import __version__
-    from leakscope.io.reconstruction_results import NetworkEntry, ReconstructDocument
+    from leakscope.results.reconstruction import NetworkEntry, ReconstructDocument
 
     values = found.to_dict()
     assumptions = values.pop("assumptions")

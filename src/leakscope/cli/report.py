@@ -35,8 +35,8 @@ def report(
 
     It is as sensitive as the data, and only its owner may read it (mode 0600).
     """
-    from leakscope.io import read_run
-    from leakscope.report.writing import require_report_path, write_report
+    from leakscope.reporting.writing import require_report_path, write_report
+    from leakscope.results import read_run
 
     if output is not None:
         require_report_path(output)

@@ -14,8 +14,9 @@ from leakscope.cli.output import STDOUT, emit_json, require_writable, say, steps
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
-    from leakscope.io.reproduction_results import ReproductionDocument
-    from leakscope.reproduce import Figure
+    from papers.result import ReproductionDocument
+
+    from papers import Figure
 
 SUMMARY = "The papers' figures made again, with a verdict on each claim."
 EPILOG = "Example: leakscope reproduce linear-2b"
@@ -72,7 +73,7 @@ def reproduce(
     if seed < 0:
         raise InputError(f"--seed must be zero or above, but it is {seed}.")
     require_writable(json_path)
-    from leakscope.reproduce import figures
+    from papers import figures
 
     if not names:
         _list(figures())
@@ -92,11 +93,10 @@ def _make_all(
     json_path: str | None,
     seed: int,
 ) -> None:
-    from leakscope.io import default_run_directory
-    from leakscope.io.regular_files import require_usable_name
-    from leakscope.report import read_reproduction, write_gallery, write_reproduction
-    from leakscope.reproduce import figures
-    from leakscope.reproduce import reproduce as make
+    from leakscope.data.regular_files import require_usable_name
+    from leakscope.results import default_run_directory
+    from papers import figures, read_reproduction, write_gallery, write_reproduction
+    from papers import reproduce as make
 
     size = "full" if full else "quick"
     name = wanted[0].name if len(wanted) == 1 else "figures"
@@ -154,7 +154,7 @@ def _list(known: tuple[Figure, ...]) -> None:
 
 
 def _wanted(names: list[str], known: tuple[Figure, ...]) -> list[Figure]:
-    from leakscope.reproduce import find_figure
+    from papers import find_figure
 
     found: dict[str, Figure] = {}
     for name in names:

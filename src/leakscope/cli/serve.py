@@ -49,8 +49,8 @@ def serve(
         raise InputError(
             f"--max-upload must be above 0 and at most 100000 megabytes, but it is {max_upload:g}."
         )
-    from leakscope.web.limits import MEGABYTE, Limits
-    from leakscope.web.server import serve as run
+    from leakscope.serving.limits import MEGABYTE, Limits
+    from leakscope.serving.server import serve as run
 
     run(
         host=host,

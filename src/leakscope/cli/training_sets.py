@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def read_queries(path: Path, features: int) -> FloatArray:
     """The rows of a file as numbers, a column for each input of the network."""
-    from leakscope.io.tables import read_table
+    from leakscope.data.tables import read_table
 
     frame = read_table(path)
     if frame.shape[1] != features:
@@ -32,7 +32,7 @@ def read_training_set(path: Path, features: int) -> tuple[FloatArray, FloatArray
     """Records (n, d) and their labels, -1 or 1, from a file whose last column is the label."""
     import numpy as np
 
-    from leakscope.io.tables import read_table
+    from leakscope.data.tables import read_table
 
     frame = read_table(path)
     if frame.shape[1] != features + 1:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from leakscope import __version__, experiments
+from leakscope import __version__, verifying
 from leakscope.cli.audit_checks import (
     Retraining,
     by_draws,
@@ -21,13 +21,14 @@ from leakscope.cli.audit_checks import (
 )
 from leakscope.cli.output import table
 from leakscope.cli.plan_checks import Outcome, by_matrices, by_refits
+from leakscope.data import Dataset, Source, prepare, read_again
 from leakscope.errors import InputError
-from leakscope.experiments import counted, threshold_for
-from leakscope.experiments.cells import OnProgress
-from leakscope.io import AuditDocument, Dataset, QueryDocument, Source, prepare, read_again
-from leakscope.io.plan_results import LassoPlanDocument, LinearPlanDocument
-from leakscope.io.results import AssumptionEntry, ResultDocument
-from leakscope.io.verify_results import CheckEntry, VerifyDocument
+from leakscope.results import AuditDocument, QueryDocument
+from leakscope.results.document import AssumptionEntry, ResultDocument
+from leakscope.results.plan import LassoPlanDocument, LinearPlanDocument
+from leakscope.results.verification import CheckEntry, VerifyDocument
+from leakscope.running.cells import OnProgress
+from leakscope.verifying import counted, threshold_for
 
 VERIFIABLE = ("audit", "plan_linear", "plan_lasso", "attack_query")
 
@@ -91,7 +92,7 @@ def _chosen(document: AuditDocument, prepared: Dataset, count: int, seed: int) -
     for record in document.records:
         kl[place[record.record_id]] = np.inf if record.kl is None else record.kl
     finite = np.where(np.isfinite(kl), kl, np.max(kl[np.isfinite(kl)], initial=0.0))
-    return [int(r) for r in experiments.choose_records(finite, count, random_state=seed)]
+    return [int(r) for r in verifying.choose_records(finite, count, random_state=seed)]
 
 
 def _document(

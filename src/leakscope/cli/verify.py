@@ -87,8 +87,8 @@ def verify(
         raise InputError(f"--seed must be zero or above, but it is {seed}.")
     require_writable(json_path, result, data)
     from leakscope.cli import audit_checks, verification
-    from leakscope.io import read_result
-    from leakscope.io.regular_files import is_folder
+    from leakscope.data.regular_files import is_folder
+    from leakscope.results import read_result
 
     file = result / "result.json" if is_folder(result) else result
     document = read_result(file)

@@ -10,12 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.estimators.audited_model import AuditedModel
 from leakscope.estimators.class_coding import Classes, coded
 from leakscope.estimators.model_family import chosen_kernel, own_ids
-
-FloatArray = NDArray[np.float64]
 
 # A variance that rounding has brought to zero is taken for this share of the largest.
 LEAST_VARIANCE = 1e-14

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from leakscope import lood
+from leakscope._numerics.arrays import FloatArray
 from leakscope.estimators.model_family import audited
 from leakscope.estimators.released import Release, noise_key
 from leakscope.kernels import Kernel
@@ -25,8 +26,6 @@ from leakscope.laws import LawPair
 
 if TYPE_CHECKING:
     import pandas as pd
-
-FloatArray = NDArray[np.float64]
 
 
 class AuditedModel(BaseEstimator):  # type: ignore[misc]

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import validate_data
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.estimators.audited_model import AuditedModel
 from leakscope.estimators.model_family import chosen_kernel, own_ids
 from leakscope.kernels import Kernel
-
-FloatArray = NDArray[np.float64]
 
 
 class AuditedRegressor(RegressorMixin, AuditedModel):  # type: ignore[misc]

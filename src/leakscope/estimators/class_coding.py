@@ -14,9 +14,8 @@ from scipy.special import ndtr
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 # Nodes of the Gauss-Hermite rule for the chance that one of C normals is the largest: the product
 # of C - 1 normal distribution functions is smooth, and 64 nodes give it to 1e-9 for C = 10.

@@ -12,19 +12,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope import kernels
+from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing import AuditResult
 from leakscope.auditing.audit import audit_request, leaving_units
 from leakscope.auditing.checks import checked_ids
 from leakscope.auditing.kernel_choice import OPTIONS, kernel_from_settings
 from leakscope.auditing.routes import Request
 from leakscope.errors import InputError
-from leakscope.io.results import DatasetEntry
-from leakscope.io.settings import AuditSettings, validated
-
-FloatArray = NDArray[np.float64]
+from leakscope.results.document import DatasetEntry
+from leakscope.settings import AuditSettings, validated
 
 # The options of the named kernels, each a parameter of the estimators.
 KERNEL_OPTIONS = tuple(dict.fromkeys(name for table in OPTIONS.values() for name in table))

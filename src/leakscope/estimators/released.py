@@ -22,16 +22,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakscope import measures
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal, Provenance
 from leakscope.lood import LeaveOneOut
 from leakscope.lood.assumptions import common_assumptions
-
-FloatArray = NDArray[np.float64]
 
 What = Literal["draw", "mean"]
 

@@ -18,12 +18,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.kernels.inverse_cosine import arccos
 from leakscope.kernels.numerical_duals import FINE_NODES, Function, angle, polar, polar_rule
-
-FloatArray = NDArray[np.float64]
 
 # Agreement asked of a table, relative to sqrt(E phi(u)^2 E phi(v)^2).
 TOLERANCE = 1e-10

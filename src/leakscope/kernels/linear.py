@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.kernels.inputs import precision, require_same_columns, rows
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 from scipy.special import gammaln, kve
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.kernels.inputs import precision, require_same_columns, rows
 from leakscope.kernels.rbf import median_length_scale
-
-FloatArray = NDArray[np.float64]
 
 BLOCK_ROWS = 256
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.kernels.activations import Activation, as_activation
 from leakscope.kernels.composition import require_network, takes_images
@@ -17,8 +18,6 @@ from leakscope.kernels.layers import Apply, Dense, Flatten, Layer, Residual
 
 if TYPE_CHECKING:
     import jax
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

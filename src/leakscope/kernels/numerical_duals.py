@@ -19,14 +19,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.kernels.activations import Activation
 from leakscope.kernels.inverse_cosine import arccos
 
 Function = Callable[[Any], Any]
-FloatArray = NDArray[np.float64]
 
 # Nodes on each arc and along the radius: in derivatives and pairs, and for tables and variances.
 NODES = (32, 40)

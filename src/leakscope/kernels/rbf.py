@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 from scipy.spatial.distance import pdist
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.kernels.inputs import precision
-
-FloatArray = NDArray[np.float64]
 
 # Pairwise distances for the median heuristic are taken over at most this many rows: two million
 # distances settle the median to a per cent, and cost a few hundredths of a second.

@@ -22,12 +22,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.lasso.checked_data import checked_data
 from leakscope.lasso.kkt import violation_of
 
-FloatArray = NDArray[np.float64]
 Status = Literal["converged", "diverged", "not_converged"]
 
 # From V = 0 the first iterate may be zero and stay for a step: look again before believing it.

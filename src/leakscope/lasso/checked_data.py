@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 
 def checked_data(X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import optimize
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.lasso.amp import soft
@@ -27,8 +28,6 @@ from leakscope.lasso.checked_data import checked_data
 from leakscope.lasso.design_check import DesignCheck, check_design
 from leakscope.lasso.solver import LassoSolution, solve_lasso_many
 from leakscope.laws import Assumption
-
-FloatArray = NDArray[np.float64]
 
 # The path stops where more of the records than this are used up: V is no longer well known there.
 LARGEST_SHARE = 0.7

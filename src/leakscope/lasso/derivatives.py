@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lasso.state_evolution import FixedPoint, equations
 
-FloatArray = NDArray[np.float64]
 Parameter = Literal["alpha", "rho", "sigma_xi", "signal_variance", "lam", "sigma_eta"]
 
 

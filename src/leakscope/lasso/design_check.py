@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import integrate
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.laws import Assumption
-
-FloatArray = NDArray[np.float64]
 
 # Columns and rows looked at, at most: the spectrum of a part of an i.i.d. design has its own law.
 LARGEST_SIDE = 2000

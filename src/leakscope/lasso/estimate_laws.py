@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from leakscope.errors import InputError
 from leakscope.lasso.assumptions import provenance_of
@@ -13,7 +13,6 @@ from leakscope.lasso.overlap import Overlap, overlap
 from leakscope.lasso.state_evolution import FixedPoint
 from leakscope.laws import LawPair, Normal, SpikeAndSlab
 
-FloatArray = NDArray[np.float64]
 Form = Literal["corrected", "printed"]
 
 

@@ -17,16 +17,15 @@ from abc import ABCMeta, abstractmethod
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.lasso.row_clipping import Sensitivity, clip_records, replacement_sensitivity
 from leakscope.lasso.solver import LassoSolution, solve_lasso
-
-FloatArray = NDArray[np.float64]
 
 
 class _PerturbedLasso(RegressorMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
@@ -194,7 +193,7 @@ class OutputPerturbedLasso(_PerturbedLasso):
         ``l2`` is above zero and there is no intercept.
     noise_multiplier_
         sigma_eta / sensitivity_, what a Gaussian-mechanism accountant asks for;
-        ``leakscope.defences.lasso_worst_case`` turns it into epsilon.
+        ``leakscope.planning.lasso_worst_case`` turns it into epsilon.
     worst_case_note_
         Why ``sensitivity_`` is None; empty where it is not.
 

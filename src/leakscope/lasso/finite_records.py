@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.normal_tails import log_interval
 from leakscope._numerics.quadrature import panels
 from leakscope.errors import InputError
 from leakscope.lasso.overlap import Overlap
-
-FloatArray = NDArray[np.float64]
 
 _NEAR = np.array([-9.0, -6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0, 9.0])
 _FAR = np.array([0.0, 0.7, 1.5, 2.5, 4.0, 6.0, 9.5])

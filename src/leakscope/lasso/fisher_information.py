@@ -14,13 +14,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.normal_tails import log_interval
 from leakscope._numerics.quadrature import panels
-
-FloatArray = NDArray[np.float64]
 
 _ORDER = 12
 _REACH = 10.0

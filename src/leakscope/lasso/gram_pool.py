@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 
-FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 
 # A pivot this small, relative to its column, means that the column depends on earlier ones.

@@ -14,10 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.normal_tails import log_interval
 from leakscope.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 
 def log_density(

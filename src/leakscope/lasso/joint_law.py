@@ -24,14 +24,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lasso.onaverage_kl import onavg_kl
 from leakscope.lasso.overlap import Overlap
-
-FloatArray = NDArray[np.float64]
 
 _POINTS = 1 << 14
 

@@ -19,15 +19,14 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lasso.derivatives import Parameter, fixed_point_derivative
 from leakscope.lasso.fisher_information import mean_information
 from leakscope.lasso.overlap import Overlap, OverlapSlope, overlap, overlap_derivative
 from leakscope.lasso.state_evolution import FixedPoint, in_blocks
 
-FloatArray = NDArray[np.float64]
 Divergence = Literal["joint", "component_wise", "printed"]
 
 

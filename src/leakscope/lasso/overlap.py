@@ -23,14 +23,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.quadrature import panels
 from leakscope.lasso.derivatives import Parameter, fixed_point_derivative
 from leakscope.lasso.state_evolution import FixedPoint, in_blocks, plain
-
-FloatArray = NDArray[np.float64]
 
 _STEPS = np.array([0.0, 0.15, 0.3, 0.5, 0.8, 1.3, 2.0, 4.0, 8.0, 30.0, 200.0])
 _ORDER = 12

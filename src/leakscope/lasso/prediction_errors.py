@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.lasso.state_evolution import FixedPoint, plain
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 
 def clip_records(

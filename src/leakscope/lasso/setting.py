@@ -8,9 +8,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 
-FloatArray = NDArray[np.float64]
 Mechanism = Literal["objective", "output"]
 
 _FIELDS = ("alpha", "rho", "sigma_xi", "lam", "sigma_eta", "signal_variance")

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.lasso.gram_pool import GramPool, solve_factored
 
-FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 
 # A stage above this ratio no longer moves: the path has met dependent columns or the edge.

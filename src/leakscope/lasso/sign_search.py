@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.lasso.gram_pool import DEPENDENT, solve_factored
 from leakscope.lasso.sign_path import Problem
 
-FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int64]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
@@ -20,9 +21,6 @@ from leakscope.lasso.fisher_information import information
 from leakscope.lasso.joint_density import log_ratios
 from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.solver import solve_lasso, solve_lasso_many
-
-FloatArray = NDArray[np.float64]
-
 
 # Noises that locate a coordinate, for each noise under which neighbours are refitted.
 _LOCATING = 4

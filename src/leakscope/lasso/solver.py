@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lasso.amp import message_passing
 from leakscope.lasso.checked_data import checked_data
@@ -18,7 +19,6 @@ from leakscope.lasso.sign_path import Problem, SignState, correct, follow
 from leakscope.lasso.sign_search import search
 from leakscope.lasso.stability_programme import falls_for_ever, stability_programme
 
-FloatArray = NDArray[np.float64]
 Status = Literal["optimal", "unbounded", "not_converged"]
 
 # The linear programme is asked only up to this many entries of X: half a minute or so.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lasso.setting import LassoSetting
-
-FloatArray = NDArray[np.float64]
 
 
 def stability_edge(alpha: ArrayLike) -> FloatArray:

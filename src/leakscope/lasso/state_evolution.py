@@ -22,12 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.cores import in_threads
 from leakscope.errors import InputError
 from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.stability import stability_edge, stability_ratio
-
-FloatArray = NDArray[np.float64]
 
 _ROOT_HALF = np.sqrt(0.5)
 _TWO_PHI = np.sqrt(2.0 / np.pi)

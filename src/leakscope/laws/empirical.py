@@ -8,9 +8,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
-from leakscope.laws._parameters import FloatArray, as_parameter
+from leakscope.laws._parameters import as_parameter
 from leakscope.laws.law import ScalarLaw
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
-from leakscope.laws._parameters import FloatArray, as_parameter, broadcast, positive, require
+from leakscope.laws._parameters import as_parameter, broadcast, positive, require
 from leakscope.laws.law import ScalarLaw
 
 

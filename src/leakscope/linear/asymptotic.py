@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.linear.design import GaussianDesign, RecordNorms
 from leakscope.linear.moments import Moments, label_variance, trained
-
-FloatArray = NDArray[np.float64]
 
 
 def stieltjes(ratio: float, ridge: float) -> tuple[float, float]:

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.laws import Assumption, LawPair, Normal, NormalMixture, Provenance
 from leakscope.linear.law_pair import Attacker, label_nodes
 from leakscope.linear.output_noise import OutputNoise
 
-FloatArray = NDArray[np.float64]
 Convention = Literal["text", "published"]
 
 
@@ -193,7 +193,7 @@ def design_law(
     if np.any(rest <= 1e-12 * label):
         raise InputError(
             "The prediction is the label itself, so an attacker who knows the label knows the "
-            "prediction and no law is needed; leakscope.defences.data_model_advantage says what "
+            "prediction and no law is needed; leakscope.planning.data_model_advantage says what "
             "he gains."
         )
     means = slope * scores[:, None] * np.sqrt(label)

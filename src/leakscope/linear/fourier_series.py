@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.laws import Assumption
-from leakscope.linear.data_model import Convention, DataModel, FloatArray, Query, gaussian_moments
+from leakscope.linear.data_model import Convention, DataModel, Query, gaussian_moments
 
 IntArray = NDArray[np.int64]
 

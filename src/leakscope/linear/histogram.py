@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from leakscope.errors import InputError
 from leakscope.linear.data_model import Convention
-
-FloatArray = NDArray[np.float64]
 
 
 def histogram_advantage(

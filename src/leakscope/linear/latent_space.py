@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.laws import Assumption
 from leakscope.linear.data_model import (
     Convention,
     DataModel,
-    FloatArray,
     Query,
     gaussian_moments,
     prediction_weights,

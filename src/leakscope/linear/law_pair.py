@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.laws import (
@@ -24,7 +25,6 @@ from leakscope.linear.moments import Moments, exact_moments
 from leakscope.linear.output_noise import OutputNoise
 from leakscope.linear.simulated import simulated_moments
 
-FloatArray = NDArray[np.float64]
 Method = Literal["exact", "asymptotic", "simulated"]
 Attacker = Literal["label_hidden", "label_known"]
 

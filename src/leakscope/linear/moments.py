@@ -10,13 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.linear.design import GaussianDesign, RecordNorms
 from leakscope.linear.random_designs import DesignDraws, draw_designs
-
-FloatArray = NDArray[np.float64]
 
 
 class Moments(NamedTuple):

@@ -18,11 +18,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
-
-FloatArray = NDArray[np.float64]
 
 
 class DesignDraws(NamedTuple):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
@@ -13,7 +14,6 @@ from leakscope.laws import Assumption
 from leakscope.linear.data_model import (
     Convention,
     DataModel,
-    FloatArray,
     Query,
     gaussian_moments,
     prediction_weights,

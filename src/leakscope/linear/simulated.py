@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.linear.design import GaussianDesign, RecordNorms
 from leakscope.linear.moments import Moments
-
-FloatArray = NDArray[np.float64]
 
 
 def simulated_moments(

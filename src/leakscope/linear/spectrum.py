@@ -18,17 +18,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import optimize
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.laws import Assumption, LawPair, Provenance
 from leakscope.linear.law_pair import Attacker, pair_of_moments
 from leakscope.linear.moments import Moments, trained
 from leakscope.linear.output_noise import OutputNoise
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,16 +32,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from leakscope import kernels
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.log_space import x_minus_log1p
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
 from leakscope.lood.all_records import all_records, require_positive
 from leakscope.lood.real_numbers import real_numbers
 
-FloatArray = NDArray[np.float64]
 Phi = str | Callable[[Any], Any] | kernels.Activation
 
 

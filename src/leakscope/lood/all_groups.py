@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics import cholesky
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lood.all_records import (
     ERROR_SHARE,
@@ -27,8 +28,6 @@ from leakscope.lood.groups_out import LeaveGroupsOut
 from leakscope.lood.identities import EPS, TRUSTED_BELOW
 from leakscope.lood.real_numbers import require_real
 from leakscope.lood.sufficient import kl_parts
-
-FloatArray = NDArray[np.float64]
 
 
 def all_groups(

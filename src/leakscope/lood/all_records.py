@@ -13,15 +13,14 @@ left is the error of W, estimated for each record and turned into a flag.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from leakscope._numerics import cholesky
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
 from leakscope.lood.leave_one_out import LeaveOneOut
 from leakscope.lood.real_numbers import real_numbers
-
-FloatArray = NDArray[np.float64]
 
 # The share of eps ||M|| that rounding really uses; benchmarks/lood_accuracy.py calibrates it.
 ERROR_SHARE = 0.02

@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.kernels import Kernel
 from leakscope.lood.search_objective import Climb, Problem, slope
-
-FloatArray = NDArray[np.float64]
 
 # Untyped on purpose: the stubs of this function change from one release to the next.
 _minimize: Any = optimize.minimize

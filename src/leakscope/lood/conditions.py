@@ -16,13 +16,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.kernels import Kernel
 from leakscope.laws import Assumption
 from leakscope.lood.real_numbers import real_numbers
-
-FloatArray = NDArray[np.float64]
 
 RECORDS = 8
 DIRECTIONS = 4

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from leakscope._numerics import cholesky
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
@@ -34,8 +35,6 @@ from leakscope.lood.distinguishability import Distinguishability
 from leakscope.lood.identities import EPS, TRUSTED_BELOW, Leverages, laws_from_leverages
 from leakscope.lood.real_numbers import real_numbers
 from leakscope.lood.sufficient import kl_parts
-
-FloatArray = NDArray[np.float64]
 
 # Untyped on purpose: the stubs of these wrappers change from one release to the next.
 _lapack: Any = linalg.lapack

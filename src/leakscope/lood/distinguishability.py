@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal, Provenance
 from leakscope.lood.assumptions import leaving_out
 from leakscope.lood.sufficient import kl_parts, kl_reverse_parts, sufficient_pair
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ so that :mod:`leakscope.lood.identities` gives every record's laws from d x d al
 over the records in blocks: one for A and Phi^T y, one for h and a; memory d^2 and one block beside
 the answers, and Phi may be a memory-mapped array of millions of rows.  The two passes' arithmetic
 on a block is `feature_sums` and `FeatureRegression.leverages`, which the out-of-core audit of
-``leakscope.experiments`` shares.
+``leakscope.auditing`` shares.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from scipy.linalg import blas, lapack
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
@@ -32,8 +33,6 @@ from leakscope.lood.all_records import checked_targets, require_positive
 from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
 from leakscope.lood.leave_one_out import LeaveOneOut
 from leakscope.lood.real_numbers import require_real
-
-FloatArray = NDArray[np.float64]
 
 # Bytes of features worked on at once: what a cache holds, but enough rows for a matrix product to
 # be quick, as long as that is not too much memory.

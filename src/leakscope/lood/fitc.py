@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, stats
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
@@ -30,8 +31,6 @@ from leakscope.lood.features import ERROR_SHARE
 from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
 from leakscope.lood.leave_one_out import LeaveOneOut
 from leakscope.lood.real_numbers import real_numbers
-
-FloatArray = NDArray[np.float64]
 
 # How many records stand for all, and how many are audited densely to see what that does.
 INDUCING = 1000

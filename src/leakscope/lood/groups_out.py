@@ -9,12 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal, Provenance
 from leakscope.lood.assumptions import leaving_out
 from leakscope.lood.chosen_places import Chosen, chosen_places
-
-FloatArray = NDArray[np.float64]
 
 # Numbers in the covariances of the pairs that are handed out at once.
 NUMBERS_AT_ONCE = 4_000_000

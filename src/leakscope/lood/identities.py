@@ -23,13 +23,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.log_space import x_minus_log1p
 from leakscope.laws import Assumption
 from leakscope.lood.leave_one_out import LeaveOneOut, Route
-
-FloatArray = NDArray[np.float64]
 
 # A record is trusted when its KL is estimated to be right to this relative error.
 TRUSTED_BELOW = 1e-8

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics import cholesky
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
@@ -32,8 +33,6 @@ from leakscope.lood.identities import EPS, TRUSTED_BELOW
 from leakscope.lood.leave_one_out import LeaveOneOut
 from leakscope.lood.real_numbers import real_numbers
 from leakscope.lood.sufficient import kl_parts, kl_reverse_parts
-
-FloatArray = NDArray[np.float64]
 
 # Most records do nothing at most queries; what is below this share of the record's KL at its own
 # point is nothing, and need not have digits.

@@ -8,11 +8,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal, Provenance
 from leakscope.lood.assumptions import leaving_out
 from leakscope.lood.chosen_places import Chosen, chosen_places
-
-FloatArray = NDArray[np.float64]
 
 Route = Literal["dense", "features", "fitc"]
 

@@ -24,15 +24,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import linalg, optimize
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.kernels import RBF, Kernel
 from leakscope.lood.all_records import checked_targets, require_positive
 from leakscope.lood.real_numbers import real_numbers
-
-FloatArray = NDArray[np.float64]
 
 # Untyped on purpose: the stubs of this function change from one release to the next.
 _minimize: Any = optimize.minimize

@@ -19,13 +19,11 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, optimize
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lood.all_records import checked_problem
-
-FloatArray = NDArray[np.float64]
 
 Criterion = Literal["marginal_likelihood", "leave_one_out"]
 CRITERIA: tuple[str, ...] = get_args(Criterion)

@@ -16,14 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.cholesky import refill
 from leakscope.errors import InputError
 from leakscope.lood.all_records import all_records
 from leakscope.lood.groups_out import LeaveGroupsOut
 from leakscope.lood.leave_one_out import LeaveOneOut
 from leakscope.lood.real_numbers import real_numbers
-
-FloatArray = NDArray[np.float64]
 
 # Half a decade apart, two decades in all, the audit's own level in the middle.
 FACTORS = (0.1, 10.0**-0.5, 1.0, 10.0**0.5, 10.0)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
@@ -18,8 +18,6 @@ from leakscope.lood.all_records import ERROR_SHARE, checked_targets, probes, req
 from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
 from leakscope.lood.leave_one_out import LeaveOneOut
 from leakscope.lood.real_numbers import real_numbers
-
-FloatArray = NDArray[np.float64]
 
 
 def device_records(

@@ -18,10 +18,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import linalg
 
 from leakscope._numerics import cholesky
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
@@ -31,8 +32,6 @@ from leakscope.lood.features import blocks as feature_blocks
 from leakscope.lood.fitc import INDUCING, JITTER, induce
 from leakscope.lood.leave_one_out import Route
 from leakscope.lood.real_numbers import real_numbers
-
-FloatArray = NDArray[np.float64]
 
 # Bytes of kernel values between records and queries that are worked on at once.
 BLOCK_BYTES = 2**26

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.x64 import double_precision
@@ -27,7 +28,6 @@ from leakscope.lood.real_numbers import real_numbers
 if TYPE_CHECKING:
     from leakscope.lood.search_objective import Climb, Objective, Problem
 
-FloatArray = NDArray[np.float64]
 
 # Arrays of (starts x queries) by records that a step may hold at once, with its derivative.
 ALIVE = 24

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.kernels import Kernel
 from leakscope.lood.distinguish import distinguish
 from leakscope.lood.search_objective import Normalised, Objective, lood
-
-FloatArray = NDArray[np.float64]
 
 # A query has recovered a record when it is nearer to it, in the kernel's own distance, than this
 # share of the way to the record's nearest neighbour; no other record can then be nearer, except a

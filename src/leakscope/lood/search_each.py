@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.x64 import double_precision
@@ -29,8 +30,6 @@ from leakscope.lood.query_search import (
 
 if TYPE_CHECKING:
     from leakscope.lood.search_objective import Climb
-
-FloatArray = NDArray[np.float64]
 
 
 def search_each(

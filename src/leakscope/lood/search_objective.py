@@ -40,12 +40,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
 from leakscope.lood.all_records import checked_problem
 from leakscope.lood.kernel_in_jax import JaxKernel, as_jax
 
-FloatArray = NDArray[np.float64]
 Objective = Literal["kl", "mean_distance"]
 Climb = Literal["kl", "mean_distance", "correlation"]
 

@@ -20,12 +20,10 @@ For one left-out record r = 1: q queries reduce to one `Normal` pair, exactly.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.log_space import x_minus_log1p
 from leakscope.laws import LawPair, MultivariateNormal, Normal, Provenance
-
-FloatArray = NDArray[np.float64]
 
 
 def kl_parts(

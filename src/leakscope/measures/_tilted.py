@@ -33,7 +33,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from leakscope._numerics.contour import ComplexArray, FloatArray, IndexArray, integrate_upwards
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.contour import ComplexArray, IndexArray, integrate_upwards
 
 BoolArray = npt.NDArray[np.bool_]
 

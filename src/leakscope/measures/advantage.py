@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.laws import LawPair
 from leakscope.measures import empirical_estimates
-from leakscope.measures.dispatch import FloatArray, is_empirical, over_pairs, samples
+from leakscope.measures.dispatch import is_empirical, over_pairs, samples
 from leakscope.measures.estimate import Estimate
 
 

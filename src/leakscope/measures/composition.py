@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.laws import LawPair, Provenance
-from leakscope.measures.dispatch import AnyDirection, FloatArray, is_empirical, ratio_of
+from leakscope.measures.dispatch import AnyDirection, is_empirical, ratio_of
 from leakscope.measures.ratio import Ratio
 
 if TYPE_CHECKING:

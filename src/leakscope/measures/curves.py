@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.laws import LawPair, Provenance
 from leakscope.measures import empirical_estimates
-from leakscope.measures.dispatch import FloatArray, as_levels, is_empirical, over_pairs, samples
+from leakscope.measures.dispatch import as_levels, is_empirical, over_pairs, samples
 from leakscope.measures.estimate import Estimate
 from leakscope.measures.ratio import Ratio
 

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.laws import LawPair
 from leakscope.measures import empirical_estimates
-from leakscope.measures.dispatch import (
-    Direction,
-    FloatArray,
-    is_empirical,
-    oriented,
-    over_pairs,
-    samples,
-)
+from leakscope.measures.dispatch import Direction, is_empirical, oriented, over_pairs, samples
 from leakscope.measures.estimate import Estimate
 
 

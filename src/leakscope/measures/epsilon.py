@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.laws import LawPair
@@ -18,7 +19,6 @@ from leakscope.measures import empirical_estimates
 from leakscope.measures.dispatch import (
     AnyDirection,
     Direction,
-    FloatArray,
     as_levels,
     is_empirical,
     over_pairs,

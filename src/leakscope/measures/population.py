@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.quadrature import panels
 from leakscope.errors import InputError
 from leakscope.laws import LawPair, Normal, NormalMixture
-
-FloatArray = NDArray[np.float64]
 
 _STEPS = np.concatenate([np.linspace(0.0, 4.0, 17), 4.0 * 1.12 ** np.arange(1, 13)])
 _BINS = 160

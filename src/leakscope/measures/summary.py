@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.laws import LawPair, Provenance
 from leakscope.measures.advantage import advantage
 from leakscope.measures.curves import auc, tpr_at_fpr
-from leakscope.measures.dispatch import FloatArray, as_levels, is_empirical, over_pairs
+from leakscope.measures.dispatch import as_levels, is_empirical, over_pairs
 from leakscope.measures.divergence import kl
 from leakscope.measures.epsilon import delta_at_epsilon, epsilon_at_delta
 from leakscope.measures.estimate import Estimate

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.relu.network import signs
 from leakscope.relu.pieces import Pieces, first_points
@@ -21,7 +22,6 @@ from leakscope.relu.reconstruction import (
 )
 from leakscope.relu.training_check import precision_and_recall
 
-FloatArray = NDArray[np.float64]
 Ask = Callable[[Any], ArrayLike]
 
 

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.relu.network import TwoLayerNetwork
-
-FloatArray = NDArray[np.float64]
 
 # Neurons with less than this share of the network's mass are left out: they hold nothing.
 NO_MASS = 1e-5

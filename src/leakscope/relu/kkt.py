@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.relu.network import TwoLayerNetwork, signs
 from leakscope.relu.span import DataSpan
-
-FloatArray = NDArray[np.float64]
 
 ROUNDS = 200
 # Rounds stop when the squared residual falls by less than this share of itself.

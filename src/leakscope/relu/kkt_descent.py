@@ -22,12 +22,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.x64 import double_precision
 from leakscope.relu.distinct_neurons import DistinctNeurons
-
-FloatArray = NDArray[np.float64]
 
 RATE = 0.02  # of Adam, for the points in units of their scale
 SLOPE_RATE = 5.0  # the slopes' logits move so much faster

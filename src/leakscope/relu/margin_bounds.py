@@ -27,10 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.relu.network import signs
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.relu.populations import Population, SphereData
@@ -17,7 +17,6 @@ from leakscope.relu.training import TrainingPlan, train
 if TYPE_CHECKING:
     import pandas as pd
 
-FloatArray = NDArray[np.float64]
 
 TOLERANCES = (0.01, 0.05)
 

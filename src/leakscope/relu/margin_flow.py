@@ -20,11 +20,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.relu.descent import Problem
-
-FloatArray = NDArray[np.float64]
 
 FIRST_STEP = 0.02
 LAST_STEP = 2e-4

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from leakscope._numerics.arrays import FloatArray
+
 BoolArray = NDArray[np.bool_]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.relu.crossings import crossings, flats
 from leakscope.relu.moments import Places, moment_residual, neuron_moments
@@ -17,8 +18,6 @@ from leakscope.relu.pieces import Pieces, pieces
 
 if TYPE_CHECKING:
     import pandas as pd
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

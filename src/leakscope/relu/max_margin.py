@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.relu.margin_polish import polished
 from leakscope.relu.network import TwoLayerNetwork, signs
 
-FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 

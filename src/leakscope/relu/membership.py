@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.laws import Assumption, Empirical, LawPair, Provenance
-
-FloatArray = NDArray[np.float64]
 
 # Remark B.5: a network whose loss is below 1/(2e), half of its points on the margin, has m > 1/e.
 LEAST_MARGIN = float(np.exp(-1.0))

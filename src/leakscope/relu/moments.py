@@ -22,9 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.relu.network import TwoLayerNetwork
-
-FloatArray = NDArray[np.float64]
 
 _ON_KINK = 1e-8  # in arctan(x): a place this near a neuron's kink lies on it
 _SLACK = 1e-9  # allowed beyond the best residual, in units of the moments, which have length one

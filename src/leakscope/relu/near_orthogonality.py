@@ -7,14 +7,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.relu.margin_bounds import margin_bounds
 from leakscope.relu.populations import MixtureData, Population, SphereData
-
-FloatArray = NDArray[np.float64]
 
 NODES = 400
 # Half-width, in standard deviations, of the range that quadratures cover.

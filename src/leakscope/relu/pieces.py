@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.relu.network import TwoLayerNetwork
 
-FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 EQUAL = 1e-9  # breakpoints this near each other, in arctan(x), are one

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 # Sets of random candidates that the baseline averages over.
 BASELINE_DRAWS = 200

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.laws import Assumption
 from leakscope.relu.crossings import Crossing, crossings, flats
@@ -32,7 +33,6 @@ from leakscope.relu.training_check import (
 if TYPE_CHECKING:
     import pandas as pd
 
-FloatArray = NDArray[np.float64]
 Form = Literal["printed", "pieces", "moments"]
 
 _POSITIVE = 1e-6  # of the largest multiplier: above it a multiplier is not rounding

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
 from leakscope.relu.network import TwoLayerNetwork
@@ -16,7 +17,6 @@ from leakscope.relu.span import DataSpan
 if TYPE_CHECKING:
     from leakscope.relu.training import TrainingPlan
 
-FloatArray = NDArray[np.float64]
 
 # Numbers that one block of queries may hold on the way through a network.
 BLOCK = 2**27

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.x64 import double_precision
@@ -18,7 +19,6 @@ from leakscope.relu.network import signs
 from leakscope.relu.span import DataSpan
 from leakscope.relu.trained_networks import TrainedNetworks, TrainingHistory, first_weights
 
-FloatArray = NDArray[np.float64]
 Loss = Literal["exponential", "logistic"]
 
 # Bytes that the arrays of one step may take on a CPU before a batch falls out of its cache.

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.relu.moments import NeuronMoments, Places, moment_residual
 from leakscope.relu.network import TwoLayerNetwork, signs
-
-FloatArray = NDArray[np.float64]
 
 KKT_RESIDUAL = 1e-6  # largest residual and imbalance, in units of moments of length one
 _SAME = 1e-6  # a candidate this near a record, relative to 1 + |x|, is the record at the least

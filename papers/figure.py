@@ -1,0 +1,208 @@
+"""What a figure of a paper is, what is asked of it, and what comes back: numbers before pictures.
+
+A figure module states its figures as `Figure`; each has a `make` that takes an `Order` and returns
+`Made`: tidy tables (`Panel`) that the report room draws, pictures where the figure shows records,
+and claims judged by the numbers in those tables (`claims.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from leakscope._numerics.keys import Key
+from leakscope.errors import InputError
+from papers.claims import Claim
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Paper = Literal["linear", "relu", "lasso", "lood"]
+Size = Literal["quick", "full"]
+
+# How a row of a panel was got, which decides how it is drawn: a line, a point, a hollow diamond.
+SOURCES = ("theory", "simulation", "retraining", "published", "printed", "marked")
+
+OnStep = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked of a figure: how large, with which key, on which data.
+
+    Parameters
+    ----------
+    size
+        ``"quick"``: seconds to a minute on a CPU; ``"full"``: the paper's size.
+    key
+        Explicit randomness; children by labels of the figure's own.
+    data
+        A folder with the paper's data (``cifar10_car_plane.npz`` and the like); the figure says
+        what it uses where it is left out.
+    step
+        Called with a few words as each part begins.
+
+    Examples
+    --------
+    >>> from papers import Order
+    >>> Order(size="full").full
+    True
+    """
+
+    size: Size = "quick"
+    key: Key = field(default_factory=lambda: Key(0))
+    data: Path | None = None
+    step: OnStep = lambda words: None
+
+    @property
+    def full(self) -> bool:
+        """Whether the paper's size is asked for."""
+        return self.size == "full"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One set of axes: a tidy table and which column is drawn where.
+
+    Parameters
+    ----------
+    title
+        In a few words.
+    table
+        One row a point.  A column ``source`` with the values of `SOURCES` tells theory (a line)
+        from simulation (points) and from what was read off the paper's figure (``published``) or
+        computed by a formula as printed there (``printed``), and from a point of a curve that is
+        marked (``marked``); all is theory where there is none.  A column ``order`` has a line
+        follow it instead of x.
+    x, y
+        Columns.  For ``kind="heat"`` the cells' places, and `value` is the colour.
+    series
+        The column that tells curves apart.
+    low, high
+        Columns with the ends of an interval around y.
+    value
+        Of a heat map: the column that is the colour.
+    x_log, y_log
+        Logarithmic axes.
+    x_title, y_title
+        Axis titles; the column names where left out.
+    kind
+        ``"curves"``, ``"scatter"``, ``"bars"`` (y at each x, a category) or ``"heat"``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from papers import Panel
+    >>> table = pd.DataFrame({"p": [1, 2], "advantage": [0.1, 0.2]})
+    >>> Panel("advantage against p", table, x="p", y="advantage").columns()
+    ['p', 'advantage']
+    """
+
+    title: str
+    table: pd.DataFrame
+    x: str
+    y: str
+    series: str | None = None
+    low: str | None = None
+    high: str | None = None
+    value: str | None = None
+    x_log: bool = False
+    y_log: bool = False
+    x_title: str | None = None
+    y_title: str | None = None
+    kind: Literal["curves", "scatter", "bars", "heat"] = "curves"
+
+    def __post_init__(self) -> None:
+        missing = [name for name in self.columns() if name not in self.table.columns]
+        if missing:
+            raise InputError(f"the panel {self.title!r} names a column {missing[0]!r} it lacks.")
+        if "source" in self.table.columns:
+            unknown = set(self.table["source"]) - set(SOURCES)
+            if unknown:
+                raise InputError(f"the panel {self.title!r} has a source {sorted(unknown)[0]!r}.")
+
+    def columns(self) -> list[str]:
+        """The columns that are drawn."""
+        named = (self.x, self.y, self.series, self.low, self.high, self.value)
+        return [name for name in named if name is not None]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture with its caption: PNG bytes, as ``leakscope.data.pictures`` makes them.
+
+    Examples
+    --------
+    >>> from papers import Picture
+    >>> Picture("record 7", b"\\x89PNG").caption
+    'record 7'
+    """
+
+    caption: str
+    png: bytes
+
+
+@dataclass(frozen=True)
+class Made:
+    """What came of a figure.
+
+    Parameters
+    ----------
+    panels
+        Tables and how they are drawn.
+    claims
+        What the paper says of the figure, each with its verdict.
+    pictures
+        Records and reconstructions, where the figure shows such.
+    settings
+        Sizes, seeds and data that were used: what a reader needs to make it again.
+    notes
+        What differs from the paper's own figure, such as another dataset or fewer trials.
+
+    Examples
+    --------
+    >>> from papers import Made
+    >>> Made(panels=(), claims=()).notes
+    ()
+    """
+
+    panels: tuple[Panel, ...]
+    claims: tuple[Claim, ...]
+    pictures: tuple[Picture, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure, table or count of a paper that can be made again.
+
+    Parameters
+    ----------
+    name
+        As on the command line: ``linear-2b``.
+    paper, where
+        Which paper, and where in it: ``"Fig. 2(b)"``.
+    title
+        What it shows, in one line.
+    make
+        From an `Order` to what came of it.
+    full
+        What ``--full`` needs, in one line: time and machine.
+
+    Examples
+    --------
+    >>> from papers import Figure, Made
+    >>> figure = Figure("linear-9", "linear", "Fig. 9", "nothing", lambda order: Made((), ()))
+    >>> figure.paper
+    'linear'
+    """
+
+    name: str
+    paper: Paper
+    where: str
+    title: str
+    make: Callable[[Order], Made]
+    full: str = "the same machine, minutes"

@@ -1,0 +1,150 @@
+"""lood Fig. 7: where a record moves the mean most is not where it gives itself away most."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from leakscope import kernels, lood
+from papers.claims import Claim, judge
+from papers.figure import Figure, Made, Order, Panel
+from papers.lood_sine import LOW, NOISE, RECORDS, SAME, grid, sine, upright
+
+FloatArray = NDArray[np.float64]
+
+
+def make(order: Order) -> Made:
+    """Three curves over the query: mean distance, log variance ratio, KL."""
+    data = sine(order.key.child(7))
+    S = data.worst
+    queries = grid(order, S)
+    found = data.at(S, queries)
+    distance, kl, reverse = found.mean_distance[-1], found.kl[-1], found.kl_reverse[-1]
+    ratio = np.log1p(found.variance_added[-1] / found.variance_with)
+    own = int(np.flatnonzero(queries == S)[0])
+    best = {name: int(np.argmax(v)) for name, v in (("M", distance), ("ratio", ratio), ("KL", kl))}
+    Q = float(queries[best["M"]])
+    everyone = [data.at(float(s), grid(order, float(s))) for s in np.linspace(LOW, -LOW, 41)]
+    least_ratio = min(float(one.variance_added[-1].min()) for one in everyone)
+    least_gap = min(float(np.min(one.kl[-1] - one.kl_reverse[-1])) for one in everyone)
+    printed_term = min(
+        float(
+            np.min(_printed_term(one.mean_distance[-1], one.variance_with, one.variance_added[-1]))
+        )
+        for one in everyone
+    )
+    claims = (
+        judge(
+            "the query that maximises the mean distance is not the differing record",
+            "Fig. 7, left",
+            f"S* = {S:.3f}, Q* = {Q:.3f}, where the mean distance is "
+            f"{distance[best['M']] / distance[own]:.3f} times that at S*",
+            as_printed=bool(abs(Q - S) > SAME and distance[best["M"]] > distance[own]),
+        ),
+        judge(
+            "the query that maximises KL is the differing record",
+            "Fig. 7, right",
+            f"KL is greatest at {queries[best['KL']]:.3f} of {len(queries)} queries",
+            as_printed=best["KL"] == own,
+        ),
+        judge(
+            "the variance ratio peaks at the differing record, and is smaller at Q*, so that KL at "
+            "Q* is lower",
+            "App. C.3, Fig. 7, middle",
+            f"log ratio {ratio[own]:.2f} at S*, {ratio[best['M']]:.2f} at Q*; "
+            f"KL {kl[own]:.2f} and {kl[best['M']]:.2f}",
+            as_printed=bool(best["ratio"] == own and kl[best["M"]] < kl[own]),
+        ),
+        judge(
+            "the variance without the record is never below that with it, and KL(without || with) "
+            "is then never below KL(with || without)",
+            "App. C.2",
+            f"over 41 records and {len(queries)} queries each: least difference of variances "
+            f"{least_ratio:.1e}, least difference of the two KLs {least_gap:.1e}",
+            as_printed=bool(least_ratio >= 0.0 and least_gap >= -1e-12),
+        ),
+        judge(
+            "in the proof of that, M(Q) (r - 1)/Sigma(Q) >= 1 (needed, and true, is >= 0)",
+            "App. C.2",
+            f"the least value over the same records and queries is {printed_term:.1e}",
+            as_printed=printed_term >= 1.0,
+            corrected=printed_term >= 0.0,
+            erratum="lood 7",
+        ),
+        _homogeneity(order),
+    )
+    marks = [("S*", own), ("Q*", best["M"])]
+    return Made(
+        panels=(
+            _panel("Mean distance", "M(Q)", queries, {"M(Q)": distance}, marks),
+            _panel("Variances", "log ratio", queries, {"log variance ratio": ratio}, marks),
+            _panel("KL", "KL (nats)", queries, {"without || with": kl, "reverse": reverse}, marks),
+        ),
+        claims=claims,
+        settings={"records": RECORDS, "noise_variance": NOISE, "S*": S, "queries": len(queries)},
+        notes=("The ten points are drawn anew: the paper does not print its own.",),
+    )
+
+
+def _printed_term(distance: FloatArray, with_it: FloatArray, added: FloatArray) -> FloatArray:
+    """M(Q) (r - 1)/Sigma(Q), with r the ratio of the variances."""
+    return np.asarray(distance * (added / with_it) / (with_it + added))
+
+
+def _homogeneity(order: Order) -> Claim:
+    """Eq. (9) and (10) under the kernel of a ReLU network without bias, for which alpha is 1."""
+    generator = order.key.child(7, 1).generator()
+    X, y = generator.normal(size=(20, 3)), generator.normal(size=20)
+    queries = generator.normal(size=(50, 3))
+    once, twice = (
+        lood.influence(X, y, scale * queries, kernels.nngp(depth=2), NOISE) for scale in (1.0, 2.0)
+    )
+    grown = twice.mean_distance / once.mean_distance
+    same = float(np.max(np.abs(twice.kl / once.kl - 1.0)))
+    return judge(
+        "under a homogeneous kernel of degree alpha, a query lambda times as long has lambda^alpha "
+        "times the mean distance and the same KL",
+        "Eq. (9) and (10)",
+        f"alpha = 1, lambda = 2: {grown.min():.6f} to {grown.max():.6f} times the mean distance "
+        f"(printed 2; lambda^(2 alpha) is 4), KL the same to {same:.0e}",
+        as_printed=bool(np.allclose(grown, 2.0) and same < 1e-6),
+        corrected=bool(np.allclose(grown, 4.0) and same < 1e-6),
+        erratum="lood 7",
+    )
+
+
+def _panel(
+    title: str,
+    name: str,
+    queries: FloatArray,
+    curves: dict[str, FloatArray],
+    marks: list[tuple[str, int]],
+) -> Panel:
+    rows = [
+        pd.DataFrame({"query": queries, name: values, "curve": label, "source": "theory"})
+        for label, values in curves.items()
+    ]
+    first = next(iter(curves.values()))
+    rows += [upright(float(queries[place]), first, label, name) for label, place in marks]
+    return Panel(
+        title=f"{title} under S*",
+        table=pd.concat(rows, ignore_index=True),
+        x="query",
+        y=name,
+        series="curve",
+        x_title="query Q",
+        y_title=name,
+    )
+
+
+FIGURES = (
+    Figure(
+        "lood-7",
+        "lood",
+        "Fig. 7",
+        "mean distance, variance ratio and KL over the query, on ten points of a sine",
+        make,
+        full="one core, seconds",
+    ),
+)

@@ -1,0 +1,101 @@
+"""Making a figure: run it, time it, and put it into a result document."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leakscope import __version__
+from leakscope._numerics.keys import Key, as_key
+from leakscope.data.regular_files import is_folder
+from leakscope.errors import InputError
+from papers.catalogue import find_figure
+from papers.figure import Figure, OnStep, Order, Panel, Size
+from papers.result import (
+    ClaimEntry,
+    PanelEntry,
+    PictureEntry,
+    ReproductionDocument,
+)
+
+
+def reproduce(
+    name: str | Figure,
+    *,
+    size: Size = "quick",
+    random_state: int | np.random.Generator | Key | None = 0,
+    data: str | Path | None = None,
+    on_step: OnStep | None = None,
+) -> ReproductionDocument:
+    """Make a figure of a paper again: its numbers, and a verdict on each of its claims.
+
+    Parameters
+    ----------
+    name
+        As `papers.figures` lists them.
+    size
+        ``"quick"`` or ``"full"``.
+    random_state
+        The same state gives the same figure.
+    data
+        A folder with the paper's images, for figures that can use them.
+    on_step
+        Called with a few words as each part begins.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from papers import Figure, Made, Panel, judge, reproduce
+    >>> def make(order):
+    ...     table = pd.DataFrame({"n": [1, 2, 4], "error": [1.0, 0.5, 0.25]})
+    ...     falls = table["error"].is_monotonic_decreasing
+    ...     claim = judge("the error falls", "Fig. 0", "1 to 0.25", as_printed=bool(falls))
+    ...     return Made((Panel("error", table, x="n", y="error"),), (claim,))
+    >>> document = reproduce(Figure("linear-0", "linear", "Fig. 0", "error against n", make))
+    >>> document.claims[0].verdict, document.panels[0].columns
+    ('holds', ['n', 'error'])
+    """
+    figure = name if isinstance(name, Figure) else find_figure(name)
+    key = as_key(random_state)
+    if data is not None and not is_folder(Path(data)):
+        raise InputError(f"there is no folder {data} with data.")
+    order = Order(
+        size=size,
+        key=key,
+        data=None if data is None else Path(data),
+        step=on_step or (lambda words: None),
+    )
+    start = time.perf_counter()
+    made = figure.make(order)
+    seconds = time.perf_counter() - start
+    return ReproductionDocument(
+        leakscope_version=__version__,
+        settings={"size": size, "seed": key.entropy, **made.settings},
+        provenance={"paper": figure.paper, "where": figure.where},
+        assumptions=[],
+        timing={"make": seconds},
+        warnings=[],
+        name=figure.name,
+        title=figure.title,
+        notes=list(made.notes),
+        claims=[ClaimEntry(**vars(claim)) for claim in made.claims],
+        panels=[_entry(panel) for panel in made.panels],
+        pictures=[PictureEntry.of(picture.caption, picture.png) for picture in made.pictures],
+    )
+
+
+def _entry(panel: Panel) -> PanelEntry:
+    described = {key: value for key, value in vars(panel).items() if key != "table"}
+    table = panel.table
+    rows: list[list[Any]] = [
+        [_plain(value) for value in row] for row in table.itertuples(index=False, name=None)
+    ]
+    return PanelEntry(**described, columns=[str(name) for name in table.columns], rows=rows)
+
+
+def _plain(value: Any) -> Any:
+    plain = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(plain, float) and not np.isfinite(plain) else plain

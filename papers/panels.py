@@ -1,0 +1,274 @@
+"""The panels of a reproduced figure as charts: theory as lines, what was measured as points."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from leakscope.errors import InputError
+from papers.result import PanelEntry, ReproductionDocument
+
+# Wong's palette, which the colour-blind can tell apart; black first.
+COLOURS = (
+    "#1f5a96", "#d98243", "#2c6e2a", "#8d3b72", "#56b4e9", "#e69f00", "#000000", "#767676",
+)  # fmt: skip
+
+WIDTH, HEIGHT = 330, 240
+COLUMNS = 2
+
+# Lines for what a formula gives, points for what was drawn or trained, diamonds for what was read.
+LINES = ("theory", "printed")
+SHAPES = {
+    "simulation": "circle",
+    "retraining": "square",
+    "published": "diamond",
+    "marked": "cross",
+}
+
+
+def figure_chart(document: ReproductionDocument) -> dict[str, Any]:
+    """All panels of a figure side by side, as a Vega-Lite description.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from papers.panels import figure_chart
+    >>> from papers import Figure, Made, Panel, reproduce
+    >>> panel = Panel("error", pd.DataFrame({"n": [1, 2], "error": [1.0, 0.5]}), x="n", y="error")
+    >>> figure = Figure("linear-0", "linear", "Fig. 0", "error", lambda order: Made((panel,), ()))
+    >>> len(figure_chart(reproduce(figure))["concat"])
+    1
+    """
+    import altair as alt
+
+    if not document.panels:
+        raise InputError(f"{document.name} has no panel to draw.")
+    charts = [_panel(panel) for panel in document.panels]
+    with alt.data_transformers.enable("default", max_rows=None), alt.theme.enable("none"):
+        described: dict[str, Any] = (
+            alt.concat(*charts, columns=COLUMNS, spacing=30)
+            .resolve_scale(color="independent", shape="independent", strokeDash="independent")
+            .configure(font="system-ui, sans-serif", background="white")
+            .configure_view(stroke=None)
+            .configure_axis(labelFontSize=11, titleFontSize=12, titleFontWeight="normal")
+            .configure_legend(labelFontSize=11, titleFontSize=11, labelLimit=260, columns=2)
+            .configure_title(fontSize=13, fontWeight="normal", anchor="start")
+            .to_dict()
+        )
+    return described
+
+
+def figure_png(document: ReproductionDocument, *, scale: float = 1.5) -> bytes:
+    """The figure as a PNG file; drawn here, without a browser or a network."""
+    import vl_convert
+
+    return bytes(vl_convert.vegalite_to_png(json.dumps(figure_chart(document)), scale=scale))
+
+
+def figure_svg(document: ReproductionDocument) -> str:
+    """The figure as SVG."""
+    import vl_convert
+
+    return str(vl_convert.vegalite_to_svg(json.dumps(figure_chart(document))))
+
+
+def _panel(panel: PanelEntry) -> Any:
+    import altair as alt
+
+    titles = panel.columns
+    panel = _plainly_named(panel)
+    values = [dict(zip(panel.columns, row, strict=True)) for row in panel.rows]
+    for value in values:
+        value.setdefault("source", "theory")
+    shown = dict(zip(panel.columns, titles, strict=True))
+    layers = (_heat if panel.kind == "heat" else _marks)(panel, values, shown)
+    return alt.layer(*layers).properties(
+        title=alt.TitleParams(panel.title, limit=WIDTH + 60), width=WIDTH, height=HEIGHT
+    )
+
+
+def _heat(panel: PanelEntry, values: list[dict[str, Any]], shown: dict[str, str]) -> list[Any]:
+    import altair as alt
+
+    x = alt.X(
+        f"{panel.x}:O",
+        title=panel.x_title,
+        axis=alt.Axis(format=".4~g", labelAngle=0, labelOverlap=True),
+    )
+    y = alt.Y(
+        f"{panel.y}:O",
+        title=panel.y_title,
+        sort="descending",
+        axis=alt.Axis(format=".4~g"),
+    )
+    colour = alt.Color(
+        f"{panel.value}:Q",
+        title=shown[panel.value or ""],
+        scale=alt.Scale(scheme="viridis"),
+        legend=alt.Legend(orient="bottom", gradientLength=WIDTH - 40),
+    )
+    return [
+        _data(values).mark_rect().encode(x=x, y=y, color=colour, tooltip=_tooltip(values, shown))
+    ]
+
+
+def _marks(panel: PanelEntry, values: list[dict[str, Any]], shown: dict[str, str]) -> list[Any]:
+    import altair as alt
+
+    x, y = _axis(panel, "x"), _axis(panel, "y")
+    encoding: dict[str, Any] = {"x": x, "y": y, "tooltip": _tooltip(values, shown)}
+    bottom = alt.Legend(orient="bottom", columns=2, symbolSize=90)
+    if panel.series is not None:
+        names = list(dict.fromkeys(str(value[panel.series]) for value in values))
+        for value in values:
+            value[panel.series] = str(value[panel.series])
+        palette = [COLOURS[number % len(COLOURS)] for number in range(len(names))]
+        encoding["color"] = alt.Color(
+            f"{panel.series}:N",
+            title=shown[panel.series],
+            sort=names,
+            scale=alt.Scale(domain=names, range=palette),
+            legend=bottom,
+        )
+    else:
+        encoding["color"] = alt.value(COLOURS[0])
+    sources = list(dict.fromkeys(str(value["source"]) for value in values))
+    layers: list[Any] = []
+    drawn = [value for value in values if _drawable(panel, value)]
+    if panel.kind == "bars":
+        bars = {key: value for key, value in encoding.items() if key != "x"}
+        category = alt.X(
+            f"{panel.x}:N", title=panel.x_title, sort=None,
+            axis=alt.Axis(labelAngle=-30, labelLimit=120),
+        )  # fmt: skip
+        if panel.series is not None:
+            bars["xOffset"] = alt.XOffset(f"{panel.series}:N", sort=None)
+        layers.append(_data(drawn).mark_bar().encode(x=category, **bars))
+        encoding["x"] = category
+    if panel.low is not None and panel.high is not None:
+        layers += _intervals(panel, drawn, encoding)
+    if panel.kind == "bars":
+        return layers
+    lines = [value for value in drawn if value["source"] in LINES] if panel.kind == "curves" else []
+    points = [value for value in drawn if panel.kind == "scatter" or value["source"] not in LINES]
+    if lines:
+        # Printed formulas that differ are dashed.
+        dash = alt.StrokeDash(
+            "source:N",
+            scale=alt.Scale(domain=list(LINES), range=[[1, 0], [5, 4]]),
+            title=None,
+            legend=bottom if "printed" in sources else None,
+        )
+        layers.append(
+            _data(lines)
+            .mark_line(strokeWidth=2, clip=True)
+            .encode(strokeDash=dash, **encoding, order=f"{_along(panel)}:Q")
+        )
+    if points:
+        present = [name for name in sources if name in SHAPES] if panel.kind == "curves" else []
+        mark = _data(points).mark_point(
+            size=26 if panel.kind == "scatter" else 44, strokeWidth=1.5, clip=True
+        )
+        if present:
+            encoding["shape"] = alt.Shape(
+                "source:N",
+                title=None,
+                scale=alt.Scale(domain=present, range=[SHAPES[name] for name in present]),
+                legend=bottom,
+            )
+        layers.append(mark.encode(**encoding))
+    return layers
+
+
+def _along(panel: PanelEntry) -> str:
+    """The column that a line follows: x, unless the table says otherwise."""
+    return "order" if "order" in panel.columns else panel.x
+
+
+def _intervals(
+    panel: PanelEntry, drawn: list[dict[str, Any]], encoding: dict[str, Any]
+) -> list[Any]:
+    import altair as alt
+
+    whole = [
+        value
+        for value in drawn
+        if value.get(panel.low or "") is not None and value.get(panel.high or "") is not None
+    ]
+    if panel.y_log:
+        whole = [value for value in whole if value[panel.low or ""] > 0.0]
+    if not whole:
+        return []
+    used: dict[str, Any] = {key: encoding[key] for key in ("x", "color") if key in encoding}
+    if panel.kind == "bars":
+        used["color"] = alt.value("black")
+        if panel.series is not None:
+            used["xOffset"] = alt.XOffset(f"{panel.series}:N", sort=None)
+    low = _axis(panel, "y").copy()
+    low.shorthand = f"{panel.low}:Q"
+    rule = _data(whole).mark_rule(strokeWidth=1.2, clip=True)
+    return [rule.encode(y=low, y2=f"{panel.high}:Q", **used)]
+
+
+def _axis(panel: PanelEntry, which: str) -> Any:
+    import altair as alt
+
+    name, log, title = (
+        (panel.x, panel.x_log, panel.x_title)
+        if which == "x"
+        else (panel.y, panel.y_log, panel.y_title)
+    )
+    make = alt.X if which == "x" else alt.Y
+    nice = which == "y" and not log
+    scale = (
+        alt.Scale(type="log", nice=False, padding=8)
+        if log
+        else alt.Scale(zero=False, nice=nice, padding=8)
+    )
+    axis = alt.Axis(format=".4~g", labelOverlap=True, grid=which == "y", tickCount=6)
+    return make(f"{name}:Q", title=title, scale=scale, axis=axis)
+
+
+def _drawable(panel: PanelEntry, value: dict[str, Any]) -> bool:
+    """Neither null nor, on a logarithmic axis, zero or below."""
+    pairs = [(value.get(panel.y), panel.y_log)]
+    if panel.kind != "bars":
+        pairs.append((value.get(panel.x), panel.x_log))
+    return all(
+        entry is not None and (not log or (isinstance(entry, (int, float)) and entry > 0))
+        for entry, log in pairs
+    )
+
+
+def _tooltip(values: list[dict[str, Any]], shown: dict[str, str]) -> list[Any]:
+    import altair as alt
+
+    def kind(name: str) -> str:
+        numbers = all(isinstance(value.get(name), (int, float, type(None))) for value in values)
+        return "Q" if numbers else "N"
+
+    return [
+        alt.Tooltip(f"{name}:{kind(name)}", title=title, format=".4g" if kind(name) == "Q" else "")
+        for name, title in shown.items()
+    ]
+
+
+def _data(values: list[dict[str, Any]]) -> Any:
+    import altair as alt
+
+    data: Any = alt.Data
+    return alt.Chart(data(values=values))
+
+
+def _plainly_named(panel: PanelEntry) -> PanelEntry:
+    """The panel with columns c0, c1, ...: Vega-Lite reads dots, colons and brackets as its own."""
+    names = {
+        name: name if name in ("source", "order") else f"c{place}"
+        for place, name in enumerate(panel.columns)
+    }
+    drawn = {
+        role: None if (name := getattr(panel, role)) is None else names[name]
+        for role in ("x", "y", "series", "low", "high", "value")
+    }
+    titles = {"x_title": panel.x_title or panel.x, "y_title": panel.y_title or panel.y}
+    return panel.model_copy(update={**drawn, **titles, "columns": list(names.values())})

@@ -1,0 +1,108 @@
+"""A defence as something to apply: the rows to train on, the noise, and what is released."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope.advising.audited_model import AuditedModel
+from leakscope.advising.released_error import Folds, HeldOut, held_out
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Defence:
+    """How to train and what to release.
+
+    Attributes
+    ----------
+    noise_variance
+        Of training, s2.
+    output_variance
+        Of the noise added to every released answer.
+    components
+        (d, k) directions that the features are projected on; None for the features themselves.
+    rows
+        (n,) the row that each record goes into, with -1 for a record that is dropped; the records
+        of one row are replaced by their mean.  None where each record is a row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.advising import Defence
+    >>> defence = Defence(0.01, rows=np.array([0, 0, -1, 1]))
+    >>> X, y = defence.training_set(np.array([[0.0], [2.0], [9.0], [5.0]]), np.arange(4.0))
+    >>> X.tolist(), y.tolist()
+    ([[1.0], [5.0]], [0.5, 3.0])
+    """
+
+    noise_variance: float
+    output_variance: float = 0.0
+    components: FloatArray | None = None
+    rows: Rows | None = None
+
+    @property
+    def merges(self) -> bool:
+        """Whether some row is the mean of several records."""
+        if self.rows is None:
+            return False
+        return bool(np.any(np.bincount(self.rows[self.rows >= 0]) > 1))
+
+    def kept(self, count: int) -> Rows:
+        """Which of ``count`` records reach the model."""
+        return np.arange(count) if self.rows is None else np.flatnonzero(self.rows >= 0)
+
+    def features(self, features: FloatArray) -> FloatArray:
+        """The features that the model is asked with."""
+        return features if self.components is None else np.asarray(features @ self.components)
+
+    def training_set(
+        self, features: FloatArray, targets: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The rows to train on and their targets."""
+        shown = self.features(features)
+        if self.rows is None:
+            return shown, targets
+        kept = self.rows >= 0
+        found = np.unique(self.rows[kept], return_inverse=True)[1]
+        return _means(shown[kept], found), _means(targets[kept], found)
+
+    def applied(self, model: AuditedModel) -> AuditedModel:
+        """The model with the features that this defence leaves it."""
+        if self.components is None:
+            return model
+        return model.with_features(self.features(model.features))
+
+    def held_out(self, model: AuditedModel, folds: Folds) -> HeldOut:
+        """Predictions of every record by models trained without its fold, defence applied."""
+        applied, rows, merges = self.applied(model), self.rows, self.merges
+
+        def training_set(records: Rows, asked: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
+            kept = records if rows is None else records[rows[records] >= 0]
+            if rows is None or not merges or not len(kept):
+                own = applied.matrix[np.ix_(kept, kept)]
+                return own, applied.matrix[np.ix_(kept, asked)], applied.targets[kept]
+            found = np.unique(rows[kept], return_inverse=True)[1]
+            means = _means(applied.features[kept], found)
+            across = applied.between(means, applied.features[asked])
+            return applied.between(means), across, _means(applied.targets[kept], found)
+
+        return held_out(
+            applied,
+            folds,
+            noise_variance=self.noise_variance,
+            training_set=training_set,
+            prior=np.diagonal(applied.matrix),
+        )
+
+
+def _means(values: FloatArray, rows: Rows) -> FloatArray:
+    """The mean of the values of each row, numbered from 0 with none left out."""
+    sums = np.zeros((int(rows.max(initial=-1)) + 1, *values.shape[1:]))
+    np.add.at(sums, rows, values)
+    sizes = np.bincount(rows, minlength=len(sums))
+    return np.asarray(sums / sizes.reshape(-1, *[1] * (values.ndim - 1)))

@@ -1,0 +1,239 @@
+"""Merging exposed records with their neighbours: each reaches the model through a mean only.
+
+An exposed record and its k - 1 nearest records in the kernel (d^2 = k(x,x) + k(z,z) - 2 k(x,z))
+become one row, the mean of their features and of their targets (micro-aggregation).
+
+**The laws of a member.**  With member j the row is (x, y), the mean of k; without it, (x', y'), the
+mean of the other k - 1.  All other rows stay.  Both models are the same function given f(x) and
+f(x'), so that no query, and no set of queries, tells more than these two values: their joint law is
+compared, and the target is met against every question to one trained model.  With P0 and mu0 the
+covariance and mean of (f(x), f(x')) given the other rows, and P0 = L L^T, let w be the standard
+normal vector behind them, l1 and l2 the rows of L.  Then the law of w is
+
+    with     N(l1 r1/(s2 + |l1|^2), I - l1 l1^T/(s2 + |l1|^2)),    r1 = y - mu0_1,
+
+and without j the same with l2 and r2 = y' - mu0_2.  Nothing is singular, also where x = x'.
+P0 and mu0 come from the inverse over all rows by taking the row's observation back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope._numerics import cholesky
+from leakscope._numerics.arrays import FloatArray
+from leakscope.advising.applied_defence import Defence
+from leakscope.advising.audit_target import AuditTarget
+from leakscope.advising.audited_model import AuditedModel
+from leakscope.advising.unit_laws import NUMBERS_AT_ONCE, UnitLaws
+from leakscope.errors import InputError
+from leakscope.laws import LawPair, MultivariateNormal
+from leakscope.lood.all_records import factorise
+
+Rows = NDArray[np.intp]
+
+# Sizes of merged groups that are tried, and fewer where an audit takes long.
+SIZES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50)
+FEWER_SIZES = (2, 4, 8, 16, 32)
+MANY_RECORDS = 1500
+
+# Rounds of merging what the last round exposed.
+ROUNDS = 25
+
+
+@dataclass(frozen=True)
+class MergeTry:
+    """Groups of one size: each record's row, and how exposed it leaves the worst and the median."""
+
+    size: int
+    rows: Rows
+    merged: int
+    worst: float
+    median: float
+
+
+@dataclass(frozen=True)
+class MergeScan:
+    """Sizes tried, smallest first, and the first that meets the target; None where none did."""
+
+    tries: tuple[MergeTry, ...]
+    found: MergeTry | None
+
+
+def least_merging(model: AuditedModel, target: AuditTarget) -> MergeScan:
+    """The smallest size of merged groups with which every record meets the target.
+
+    For each size: merge the exposed records with their neighbours, audit again, merge those that
+    are exposed now, until no record on its own is above the target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels
+    >>> from leakscope.advising import AuditedModel, AuditTarget, least_merging
+    >>> X = np.append(np.linspace(0.0, 1.0, 30), 2.0)[:, None]
+    >>> model = AuditedModel(X, np.cos(X[:, 0]), kernels.rbf(1.0), noise_variance=0.1)
+    >>> found = least_merging(model, AuditTarget("advantage", 0.2)).found
+    >>> found.size, found.merged
+    (3, 3)
+    """
+    if model.groups is not None:
+        raise InputError("merging is of records; where groups leave, drop them or add noise.")
+    sizes = FEWER_SIZES if len(model.features) > MANY_RECORDS else SIZES
+    first = model.laws().measured(target)
+    tries: list[MergeTry] = []
+    for size in sizes:
+        if 2 * size > len(model.features):
+            break
+        tries.append(_merged(model, target, size, first))
+        if target.met(tries[-1].worst):
+            return MergeScan(tuple(tries), tries[-1])
+    return MergeScan(tuple(tries), None)
+
+
+def _merged(model: AuditedModel, target: AuditTarget, size: int, first: FloatArray) -> MergeTry:
+    group = np.full(len(first), -1, dtype=np.intp)
+    values = first
+    for _ in range(ROUNDS):
+        exposed = np.flatnonzero((values > target.value) & (group < 0))
+        if not len(exposed):
+            break
+        _gather(model, group, exposed[np.argsort(-values[exposed], kind="stable")], size)
+        values = merged_measures(model, _rows(group), target)
+    rows = _rows(group)
+    return MergeTry(
+        size=size,
+        rows=rows,
+        merged=int(np.count_nonzero(group >= 0)),
+        worst=float(np.max(values)),
+        median=float(np.median(values)),
+    )
+
+
+def _gather(model: AuditedModel, group: Rows, exposed: Rows, size: int) -> None:
+    """Give each exposed record, most exposed first, and its nearest free records a group."""
+    prior, matrix = np.diagonal(model.matrix), model.matrix
+    following = int(group.max()) + 1
+    for record in exposed:
+        if group[record] >= 0:
+            continue
+        free = np.flatnonzero(group < 0)
+        free = free[free != record]
+        distance = prior - 2.0 * matrix[record]
+        if len(free) >= size - 1:
+            nearest = free[np.argsort(distance[free], kind="stable")[: size - 1]]
+            group[nearest] = group[record] = following
+            following += 1
+        elif np.any(group >= 0):
+            # Too few are left for a group of their own: they join their nearest one.
+            taken = np.flatnonzero(group >= 0)
+            group[record] = group[taken[np.argmin(distance[taken])]]
+
+
+def _rows(group: Rows) -> Rows:
+    """Each record's row, numbered from 0: those of a group share one."""
+    named = np.where(group >= 0, group, group.max() + 1 + np.arange(len(group)))
+    return np.unique(named, return_inverse=True)[1].astype(np.intp)
+
+
+def merged_measures(model: AuditedModel, rows: Rows, target: AuditTarget) -> FloatArray:
+    """The target's measure of every record, (n,), when the records of one row are merged.
+
+    Parameters
+    ----------
+    model, target
+        As in :func:`least_merging`.
+    rows
+        (n,) the row of each record, numbered from 0.
+
+    Examples
+    --------
+    Two copies merged are one record, and to lose one of them changes nothing.
+
+    >>> import numpy as np
+    >>> from leakscope import kernels
+    >>> from leakscope.advising import AuditedModel, AuditTarget, merged_measures
+    >>> X, y = np.array([[0.0], [2.0], [2.0]]), np.array([1.0, -1.0, -1.0])
+    >>> model = AuditedModel(X, y, kernels.rbf(1.0), noise_variance=0.1)
+    >>> found = merged_measures(model, np.array([0, 1, 1]), AuditTarget("advantage", 0.2))
+    >>> found.round(6).tolist()
+    [0.682735, 0.0, 0.0]
+    """
+    s2 = model.noise_variance
+    sizes = np.bincount(rows)
+    means, mean_targets = Defence(s2, rows=rows).training_set(model.features, model.targets)
+    matrix = model.between(means)
+    matrix[np.diag_indices_from(matrix)] += s2
+    factor = factorise(matrix, s2, overwrite=True)
+    a = np.asarray(cholesky.solve(factor, mean_targets))
+    lower = np.tril(cholesky.inverse(factor, overwrite=True).packed)
+    inverse = lower + np.tril(lower, -1).T
+    found = np.empty(len(rows))
+    alone = np.flatnonzero(sizes[rows] == 1)
+    if len(alone):
+        own = rows[alone]
+        block = inverse[own, own][:, None, None]
+        entry = [(np.arange(len(own)), own[:, None], block)]
+        found[alone] = UnitLaws.from_inverse(entry, a, s2).measured(target)
+    members = np.flatnonzero(sizes[rows] > 1)
+    outputs = a.shape[1]
+    step = max(1, NUMBERS_AT_ONCE // max((2 * outputs) ** 2, len(means)))
+    for start in range(0, len(members), step):
+        some = members[start : start + step]
+        own = rows[some]
+        others = (sizes[own] - 1)[:, None]
+        points = (means[own] * (others + 1) - model.features[some]) / others
+        answers = (mean_targets[own] * (others + 1) - model.targets[some]) / others
+        pair = _member_pair(model, means, inverse, a, own, points, answers)
+        found[some] = target.measured(pair)
+    return found
+
+
+def _member_pair(
+    model: AuditedModel,
+    means: FloatArray,
+    inverse: FloatArray,
+    a: FloatArray,
+    own: Rows,
+    points: FloatArray,
+    answers: FloatArray,
+) -> LawPair:
+    """The pairs of members of rows ``own``; (b, d) and (b, C) are the rows without them."""
+    s2 = model.noise_variance
+    across = model.between(points, means)
+    solved = across @ inverse
+    m = inverse[own, own]
+    # The covariance of (f(x), f(x')) and the mean of f(x'), given all rows.
+    p11 = s2 - s2**2 * m
+    p12 = s2 * solved[np.arange(len(own)), own]
+    p22 = model.diagonal(points) - np.einsum("ij,ij->i", solved, across)
+    # The row's observation taken back: s2 - p11 = s2^2 m.
+    q11 = p11 + p11 * p11 / (s2**2 * m)
+    q12 = p12 + p11 * p12 / (s2**2 * m)
+    q22 = p22 + p12 * p12 / (s2**2 * m)
+    r1 = a[own] / m[:, None]
+    r2 = answers - across @ a + (p12 / (s2 * m))[:, None] * a[own]
+    alpha = np.sqrt(q11)
+    beta = q12 / alpha
+    gamma = np.sqrt(np.maximum(q22 - beta**2, 0.0))
+    zero = np.zeros_like(alpha)
+    return LawPair(
+        member=_observed(np.column_stack([alpha, zero]), r1, s2),
+        nonmember=_observed(np.column_stack([beta, gamma]), r2, s2),
+    )
+
+
+def _observed(direction: FloatArray, residual: FloatArray, s2: float) -> MultivariateNormal:
+    """w given that direction . w plus noise is the residual: direction (b, 2), residual (b, C)."""
+    total = s2 + np.sum(direction**2, axis=1)
+    outputs = residual.shape[1]
+    mean = direction[:, :, None] * (residual / total[:, None])[:, None, :]
+    outer = direction[:, :, None] * direction[:, None, :] / total[:, None, None]
+    covariance = np.eye(2) - outer
+    identity = np.eye(outputs)
+    whole = covariance[:, :, None, :, None] * identity[None, None, :, None, :]
+    size = 2 * outputs
+    return MultivariateNormal(mean.reshape(-1, size), whole.reshape(-1, size, size))

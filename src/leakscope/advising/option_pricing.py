@@ -1,0 +1,130 @@
+"""From a setting that was found to an option with its price, on the same folds for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from leakscope.advising.advice import CurvePoint, Option
+from leakscope.advising.applied_defence import Defence
+from leakscope.advising.audit_target import AuditTarget
+from leakscope.advising.audited_model import AuditedModel
+from leakscope.advising.released_error import Folds, HeldOut, ReleasedError
+from leakscope.advising.unit_laws import UnitLaws
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A setting with its leakage, its defence and what that costs."""
+
+    setting: Mapping[str, float]
+    worst: float
+    median: float
+    defence: Defence
+    released: ReleasedError
+
+    def point(self) -> CurvePoint:
+        """As a point of a curve."""
+        return CurvePoint(dict(self.setting), self.worst, self.median, self.released.error)
+
+
+@dataclass(frozen=True, eq=False)
+class Pricing:
+    """What all options share: the model, the target, the audit's laws, folds and own price.
+
+    ``points`` is how many settings a curve is refitted at; ``reach`` is given where noise on the
+    answers must do for one question anywhere.
+    """
+
+    model: AuditedModel
+    target: AuditTarget
+    folds: Folds
+    points: int
+    reach: float | None = None
+    laws: UnitLaws = field(init=False)
+    own_held_out: HeldOut = field(init=False)
+    own: Priced = field(init=False)
+
+    def __post_init__(self) -> None:
+        defence = Defence(self.model.noise_variance)
+        object.__setattr__(self, "laws", self.model.laws())
+        object.__setattr__(self, "own_held_out", defence.held_out(self.model, self.folds))
+        priced = self.of_laws({}, self.laws, defence, self.own_held_out)
+        object.__setattr__(self, "own", priced)
+
+    def held_out(self, defence: Defence) -> HeldOut:
+        """Predictions with the defence applied."""
+        return defence.held_out(self.model, self.folds)
+
+    def of_laws(
+        self,
+        setting: Mapping[str, float],
+        laws: UnitLaws,
+        defence: Defence,
+        held: HeldOut | None = None,
+    ) -> Priced:
+        """A setting whose laws, before any output noise, are these."""
+        values = laws.noised(defence.output_variance, self.reach).measured(self.target)
+        return self.of_measures(
+            setting, float(np.max(values)), float(np.median(values)), defence, held
+        )
+
+    def of_measures(
+        self,
+        setting: Mapping[str, float],
+        worst: float,
+        median: float,
+        defence: Defence,
+        held: HeldOut | None = None,
+    ) -> Priced:
+        """A setting whose worst and median unit are known."""
+        held = self.held_out(defence) if held is None else held
+        return Priced(setting, worst, median, defence, held.released(defence.output_variance))
+
+    def option(
+        self,
+        name: str,
+        found: Priced,
+        words: str,
+        curve: Sequence[Priced],
+        notes: tuple[str, ...] = (),
+        verdict: str = "cannot meet",
+    ) -> Option:
+        """The option, with its sentence: ``words`` say what to do, ``verdict`` that it fails."""
+        cost, stderr, split = found.released.cost(self.own.released)
+        meets = self.target.met(found.worst)
+        variance = self.model.total_variance
+        r_squared = None if variance == 0.0 else 1.0 - found.released.error / variance
+        own, shown = self.own.released, self.target.shown(found.worst)
+        result = (
+            f"the worst {self.model.unit} then has {self.target.label} {shown}"
+            if meets
+            else f"This {verdict} {self.target.words}: the best that was tried leaves the worst "
+            f"{self.model.unit} at {shown}"
+        )
+        price = f"the released answers' squared error goes from {own.error:.4g} to "
+        price += f"{found.released.error:.4g} ({cost:+.2g}, standard error {stderr:.1g})"
+        if found.released.accuracy is not None and own.accuracy is not None:
+            price += f", their accuracy from {own.accuracy:.1%} to {found.released.accuracy:.1%}"
+        start = f"{words}: " if meets else ""
+        return Option(
+            name=name,
+            setting=found.setting,
+            meets=meets,
+            worst=found.worst,
+            median=found.median,
+            cost=cost,
+            cost_stderr=stderr,
+            split_stderr=split,
+            r_squared=r_squared,
+            sentence=f"{start}{result}, and {price}." if meets else f"{result}; {price}.",
+            curve=tuple(point.point() for point in curve),
+            questions=(
+                "own" if found.defence.output_variance > 0.0 and self.reach is None else "any"
+            ),
+            defence=found.defence,
+            released=found.released,
+            notes=notes,
+        )

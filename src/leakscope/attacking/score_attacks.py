@@ -1,0 +1,211 @@
+"""Membership attacks on retrained models: likelihood ratio, loss threshold, and relative (RMIA).
+
+Each takes the answers of models trained with the record (member) and without it (nonmember), and
+gives every model a score, higher for member; the scores go through :mod:`leakscope.measures` like
+any others.  What an attack has to learn from models, it learns from other models than it scores:
+the models are cut in two halves, and each half is scored by what was learnt on the other.  Scored
+by what they taught, models of a record that leaks nothing would seem to leak.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope.errors import InputError
+from leakscope.laws import Empirical, LawPair, Provenance
+
+# A variance that was estimated from few models may be far too small by chance.
+LEAST_MODELS = 4
+
+
+def likelihood_ratio(member: ArrayLike, nonmember: ArrayLike) -> LawPair:
+    """The online likelihood-ratio attack (LiRA): normal laws fitted to the record's answers.
+
+    Parameters
+    ----------
+    member, nonmember
+        (models,) or (models, outputs): answers at the record, of models with it and without it.
+
+    References
+    ----------
+    N. Carlini et al., "Membership inference attacks from first principles", IEEE S&P 2022; here
+    with the models' answers in the place of their logits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import measures
+    >>> from leakscope.attacking import likelihood_ratio
+    >>> rng = np.random.default_rng(0)
+    >>> pair = likelihood_ratio(rng.normal(2.0, 1.0, 40), rng.normal(0.0, 1.0, 40))
+    >>> found = measures.auc(pair)
+    >>> bool(found.low > 0.7)
+    True
+    """
+    inside, outside = _models(member, "member"), _models(nonmember, "nonmember")
+    scored = [np.empty(len(inside)), np.empty(len(outside))]
+    for half in (0, 1):
+        learnt_in, learnt_out = inside[half::2], outside[half::2]
+        for scores, answers in zip(scored, (inside, outside), strict=True):
+            asked = answers[1 - half :: 2]
+            scores[1 - half :: 2] = _log_normal(asked, learnt_in) - _log_normal(asked, learnt_out)
+    return _pair(scored[0], scored[1], "likelihood ratio of normal laws (online LiRA)")
+
+
+def loss_threshold(member: ArrayLike, nonmember: ArrayLike, target: ArrayLike) -> LawPair:
+    """The loss attack: the smaller a model's squared loss at the record, the likelier a member.
+
+    Parameters
+    ----------
+    member, nonmember
+        (models,) or (models, outputs): answers at the record, of models with it and without it.
+    target
+        The record's target, a number or one for each output.
+
+    References
+    ----------
+    S. Yeom et al., "Privacy risk in machine learning", CSF 2018.
+
+    Examples
+    --------
+    >>> from leakscope import measures
+    >>> from leakscope.attacking import loss_threshold
+    >>> pair = loss_threshold([0.9, 1.0, 1.1, 1.0], [0.2, 0.4, 0.3, 0.1], target=1.0)
+    >>> float(measures.auc(pair).value)
+    1.0
+    """
+    losses = [
+        _loss(_models(answers, name), target)
+        for answers, name in ((member, "member"), (nonmember, "nonmember"))
+    ]
+    return _pair(-losses[0], -losses[1], "squared loss at the record")
+
+
+def relative(
+    member: ArrayLike,
+    nonmember: ArrayLike,
+    target: ArrayLike,
+    *,
+    member_population: ArrayLike,
+    nonmember_population: ArrayLike,
+    population_target: ArrayLike,
+    gamma: float = 1.0,
+) -> LawPair:
+    """An attack in the manner of RMIA: how many population records the record dominates.
+
+    The likelihood of a record under a model is taken as normal, exp(-loss / s2), with s2 the mean
+    squared error of the models at the population.  A model's score is the share of population
+    records z with [p(x|model)/p(x)] / [p(z|model)/p(z)] >= gamma, where p(x) and p(z) are averages
+    over the reference models.
+
+    Parameters
+    ----------
+    member, nonmember
+        (models,) or (models, outputs): answers at the record.
+    target
+        The record's target.
+    member_population, nonmember_population
+        (models, z) or (models, z, outputs): the same models' answers at records of the
+        population, which no model was trained on.
+    population_target
+        (z,) or (z, outputs): their targets.
+    gamma
+        How far the record must dominate.
+
+    References
+    ----------
+    S. Zarifzadeh, P. Liu, R. Shokri, "Low-cost high-power membership inference attacks", ICML 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import measures
+    >>> from leakscope.attacking import relative
+    >>> rng = np.random.default_rng(0)
+    >>> pair = relative(
+    ...     rng.normal(1.0, 0.1, 20), rng.normal(0.0, 0.5, 20), 1.0,
+    ...     member_population=rng.normal(size=(20, 30)),
+    ...     nonmember_population=rng.normal(size=(20, 30)), population_target=np.zeros(30))
+    >>> bool(measures.auc(pair).value > 0.8)
+    True
+    """
+    at_record = [_loss(_models(a, n), target) for a, n in ((member, "member"), (nonmember, "non"))]
+    at_population = [
+        _population_loss(answers, population_target)
+        for answers in (member_population, nonmember_population)
+    ]
+    scale = max(2.0 * float(np.mean(np.vstack(at_population))), np.finfo(np.float64).tiny)
+    scored = [np.empty(len(losses)) for losses in at_record]
+    for half in (0, 1):
+        reference = np.concatenate([losses[half::2] for losses in at_record])
+        population = np.vstack([losses[half::2] for losses in at_population])
+        log_x, log_z = _log_mean(-reference / scale), _log_mean(-population / scale)
+        for scores, own, others in zip(scored, at_record, at_population, strict=True):
+            record = -own[1 - half :: 2] / scale - log_x
+            dominated = record[:, None] - (-others[1 - half :: 2] / scale - log_z) >= np.log(gamma)
+            scores[1 - half :: 2] = np.mean(dominated, axis=1)
+    return _pair(scored[0], scored[1], "relative likelihood against a population (RMIA)")
+
+
+def _models(answers: ArrayLike, name: str) -> FloatArray:
+    found = np.asarray(answers, dtype=np.float64)
+    found = found[:, None] if found.ndim == 1 else found
+    if found.ndim != 2 or len(found) < LEAST_MODELS:
+        raise InputError(
+            f"an attack needs the answers of at least {LEAST_MODELS} {name} models, one row a "
+            f"model, but the shape is {found.shape}."
+        )
+    return found
+
+
+def _log_normal(asked: FloatArray, learnt: FloatArray) -> FloatArray:
+    """Log density of the predictive law of a normal sample, summed over outputs."""
+    from scipy import stats
+
+    count = len(learnt)
+    spread = np.std(learnt, axis=0, ddof=1) * np.sqrt(1.0 + 1.0 / count)
+    spread = np.maximum(spread, 1e-12 * (1.0 + np.abs(learnt).max(axis=0)))
+    # Student's law is what a normal sample of this size predicts; the plug-in normal trusts a
+    # small variance too much.
+    density = stats.t.logpdf(asked, count - 1, loc=learnt.mean(axis=0), scale=spread)
+    return np.asarray(np.sum(density, axis=1))
+
+
+def _loss(answers: FloatArray, target: ArrayLike) -> FloatArray:
+    wanted = np.asarray(target, dtype=np.float64).reshape(1, -1)
+    if wanted.shape[1] != answers.shape[1]:
+        raise InputError(
+            f"the target has {wanted.shape[1]} outputs and the models {answers.shape[1]}."
+        )
+    return np.asarray(0.5 * np.sum((answers - wanted) ** 2, axis=1))
+
+
+def _population_loss(answers: ArrayLike, target: ArrayLike) -> FloatArray:
+    found, wanted = np.asarray(answers, np.float64), np.asarray(target, np.float64)
+    wanted = wanted.reshape(len(wanted), -1)
+    found = found.reshape(len(found), len(wanted), -1)
+    return np.asarray(0.5 * np.sum((found - wanted) ** 2, axis=2))
+
+
+def _log_mean(logs: FloatArray) -> FloatArray:
+    from scipy.special import logsumexp
+
+    return np.asarray(logsumexp(logs, axis=0) - np.log(len(logs)))
+
+
+def _pair(member: FloatArray, nonmember: FloatArray, source: str) -> LawPair:
+    return LawPair(
+        Empirical(member),
+        Empirical(nonmember),
+        Provenance(
+            question="leave_one_out",
+            adjacency="removed",
+            observes="scores",
+            random=("training",),
+            attacker_knows_label=True,
+            method="empirical",
+            source=f"retrained models; {source}",
+        ),
+    )

@@ -1,0 +1,82 @@
+"""The answers of an out-of-core audit: a Parquet file written as they come, and their totals."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope.data.regular_files import partial_beside
+from leakscope.errors import InputError
+from leakscope.results.document import to_json
+
+LARGEST = 10
+
+
+class Tally:
+    """What is said of all records together."""
+
+    def __init__(self) -> None:
+        self.untrusted, self.kl, self.advantage = 0, 0.0, 0.0
+        self.largest: list[tuple[Any, float, float]] = []
+
+    def note(self, columns: dict[str, NDArray[Any]]) -> None:
+        """Take in the answers about some records."""
+        kl, advantage = columns["kl"], columns["advantage"]
+        self.untrusted += int(np.count_nonzero(~columns["trusted"]))
+        self.kl += float(kl.sum())
+        self.advantage += float(advantage.sum())
+        top = np.argsort(-kl, kind="stable")[:LARGEST]
+        ids = columns["record_id"][top].tolist()
+        self.largest += list(zip(ids, kl[top].tolist(), advantage[top].tolist(), strict=True))
+        self.largest = sorted(self.largest, key=lambda entry: -entry[1])[:LARGEST]
+
+
+class AnswersFile:
+    """A Parquet file that is there whole or not at all."""
+
+    def __init__(self, path: Path, settings: dict[str, Any]) -> None:
+        self.path = path
+        self.partial = partial_beside(path)
+        self.settings = json.dumps(json.loads(to_json(settings)))
+        self.writer: Any = None
+
+    def __enter__(self) -> AnswersFile:
+        try:
+            os.close(os.open(self.partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+        except OSError as error:
+            raise self._failed(error) from error
+        return self
+
+    def write(self, columns: dict[str, NDArray[Any]]) -> None:
+        """Add the answers about some records; all calls bring the same columns."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.table(columns)
+        try:
+            if self.writer is None:
+                schema = table.schema.with_metadata({"leakscope": self.settings})
+                self.writer = pq.ParquetWriter(self.partial, schema)
+            self.writer.write_table(table.cast(self.writer.schema))
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        try:
+            if self.writer is not None:
+                self.writer.close()
+            if kind is None:
+                self.partial.replace(self.path)
+        except OSError as error:
+            if kind is None:
+                raise self._failed(error) from error
+        finally:
+            self.partial.unlink(missing_ok=True)
+
+    def _failed(self, error: OSError) -> InputError:
+        return InputError(f"{self.path} cannot be written: {error.strerror or error}.")

@@ -1,0 +1,5 @@
+"""Two audits side by side."""
+
+from leakscope.comparing.comparison import compare
+
+__all__ = ["compare"]

@@ -1,0 +1,62 @@
+"""In which respects two audits differ: settings, kernel as used, data, versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leakscope.results.audit import AuditDocument
+from leakscope.results.comparison import STEPS, DifferenceEntry
+
+
+def run_differences(
+    one: AuditDocument,
+    two: AuditDocument,
+    one_versions: dict[str, str],
+    two_versions: dict[str, str],
+) -> list[DifferenceEntry]:
+    """Settings, kernel as used, data and versions, where they are not the same.
+
+    Parameters
+    ----------
+    one, two
+        The audits.
+    one_versions, two_versions
+        Of what can change a number, by package; empty where they are not known.
+    """
+    told = []
+    for document, versions in ((one, one_versions), (two, two_versions)):
+        source = document.dataset.source
+        told.append(
+            {
+                **{f"setting {name}": value for name, value in document.settings.items()},
+                **{f"kernel {name}": value for name, value in document.kernel.items()},
+                "noise_variance as used": document.noise_variance,
+                "route": document.route,
+                "dataset": document.dataset.name,
+                "records": document.dataset.records,
+                "features": document.dataset.features,
+                "outputs": document.dataset.outputs,
+                "target": document.dataset.target_name,
+                STEPS: "; ".join(document.dataset.steps),
+                "data digest": None if source is None else source.digest[:12],
+                "version of leakscope": document.leakscope_version,
+                **{f"version of {name}": text for name, text in versions.items()},
+            }
+        )
+    # One that has no run directory says nothing of its versions; that is no difference.
+    names = [name for name in dict.fromkeys([*told[0], *told[1]]) if _known(name, told)]
+    return [
+        DifferenceEntry(what=name, first=_text(told[0].get(name)), second=_text(told[1].get(name)))
+        for name in names
+        if told[0].get(name) != told[1].get(name)
+    ]
+
+
+def _known(name: str, told: list[dict[str, Any]]) -> bool:
+    return not name.startswith("version of") or all(name in side for side in told)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,25 @@
+"""Datasets and models from files and tables: read, checked, encoded; nothing is ever unpickled."""
+
+from leakscope.data.dataset_reader import from_frame, read_dataset
+from leakscope.data.datasets import Dataset, Source
+from leakscope.data.examples import EXAMPLES, read_example
+from leakscope.data.image_folder import read_image_folder
+from leakscope.data.models import NetworkArrays, read_network
+from leakscope.data.preparation import prepare
+from leakscope.data.reading_again import read_again
+from leakscope.data.scores import read_scores
+
+__all__ = [
+    "EXAMPLES",
+    "Dataset",
+    "NetworkArrays",
+    "Source",
+    "from_frame",
+    "prepare",
+    "read_again",
+    "read_dataset",
+    "read_example",
+    "read_image_folder",
+    "read_network",
+    "read_scores",
+]

@@ -1,0 +1,183 @@
+"""Arrays from .npy and .npz files: what the header claims is checked before anything is allocated.
+
+A few bytes of header can claim any size, and a few megabytes of an archive can unpack to any.
+NumPy allocates what the header claims.  So the claim is compared with the bytes that are there,
+and with the memory that there is, first.  Objects are never unpickled.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope._numerics.memory import format_bytes, require_memory
+from leakscope.data.reasons import printable, reason
+from leakscope.data.regular_files import require_file
+from leakscope.errors import InputError
+
+Array = NDArray[np.generic]
+
+MAGIC = b"\x93NUMPY"
+ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
+
+_REMEDY = "use fewer records, or a machine with more memory"
+
+
+def read_array(path: Path) -> Array:
+    """The array of an .npy file.
+
+    Raises
+    ------
+    InputError
+        Where it is none, holds objects, or claims more than the file or the memory holds.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from leakscope.data.arrays import read_array
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "a.npy")
+    ...     np.save(file, [1.0, 2.0])
+    ...     read_array(file).tolist()
+    [1.0, 2.0]
+    """
+    size = require_file(path)
+    try:
+        with path.open("rb") as stream:
+            first = stream.read(len(MAGIC))
+            if first.startswith(ZIP_MAGIC):
+                raise InputError(f"{path} holds several arrays; rename it to end in .npz.")
+            stream.seek(0)
+            needed, header = _claimed(stream)
+            _require_whole(needed, size - header, f"{path}")
+            require_memory(needed, f"the array of {path}", _REMEDY)
+            stream.seek(0)
+            return _array(stream)
+    except InputError:
+        raise
+    except Exception as error:
+        # The header goes through tokenize, ast and struct, each with errors of its own.
+        raise InputError(f"{path} is not a .npy file of numbers ({reason(error)}).") from error
+
+
+def read_arrays(
+    path: Path, names: Sequence[str] | None = None, *, most: int | None = None
+) -> dict[str, Array]:
+    """The arrays of an .npz archive by name: all, or those of the names that are there.
+
+    ``most`` is the largest size in bytes that one of them may have.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from leakscope.data.arrays import read_arrays
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "a.npz")
+    ...     np.savez(file, X=[1.0, 2.0])
+    ...     list(read_arrays(file))
+    ['X']
+    """
+    require_file(path)
+    try:
+        with path.open("rb") as stream:
+            if stream.read(len(MAGIC)) == MAGIC:
+                raise InputError(f"{path} holds a single array; rename it to end in .npy.")
+        with zipfile.ZipFile(path) as archive:
+            entries = {_name(entry.filename): entry for entry in archive.infolist()}
+            wanted = list(entries) if names is None else [n for n in names if n in entries]
+            _require_plain_names(path, wanted)
+            if most is not None:
+                for name in wanted:
+                    if entries[name].file_size > most:
+                        raise InputError(f"{path}: {name} is far larger than leakscope writes it.")
+            total = sum(entries[name].file_size for name in wanted)
+            require_memory(total, f"what {path} unpacks to", _REMEDY)
+            return {name: _member(archive, entries[name], path, name) for name in wanted}
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{path} is not an .npz archive of numbers ({reason(error)}).") from error
+
+
+def _name(filename: str) -> str:
+    return filename.removesuffix(".npy")
+
+
+def _require_plain_names(path: Path, names: list[str]) -> None:
+    for name in names:
+        if name.startswith(("/", "\\")) or ".." in name.replace("\\", "/").split("/"):
+            raise InputError(
+                f"{path} holds {printable(name)!r}, a name that leads elsewhere; an array needs a "
+                "plain one."
+            )
+
+
+def _member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, name: str) -> Array:
+    where = f"{path}: {printable(name)}"
+    with archive.open(entry) as stream:
+        if stream.read(len(MAGIC)) != MAGIC:
+            raise InputError(f"{path} is not an .npz archive of numbers ({name} is no array).")
+    with archive.open(entry) as stream:
+        needed, header = _claimed(stream)
+        _require_whole(needed, entry.file_size - header, where)
+    with archive.open(entry) as stream:
+        found = _array(stream)
+        # Reading on to the end has zipfile compare the checksum.
+        while stream.read(1 << 16):
+            pass
+    return found
+
+
+def _claimed(stream: IO[bytes]) -> tuple[int, int]:
+    """How many bytes of data the header claims, and how many bytes the header itself has."""
+    version: tuple[int, int] = np.lib.format.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"version {version[0]}.{version[1]} of the format cannot hold numbers")
+    # NumPy says where a header is from Python 2, or what Python thinks of its text.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        else:
+            shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    if dtype.hasobject:
+        raise ValueError("pickled objects")
+    if dtype.kind in "VS" or dtype.itemsize == 0:
+        raise ValueError(f"its items are of the type {dtype.str}, which are no numbers")
+    if any(isinstance(side, bool) or not 0 <= side < 2**62 for side in shape):
+        raise ValueError(f"it claims the shape {_shown(shape)}")
+    return math.prod(shape) * dtype.itemsize, stream.tell()
+
+
+def _require_whole(needed: int, there: int, where: str) -> None:
+    if needed > there:
+        raise InputError(
+            f"{where} claims {format_bytes(needed)} of numbers, but holds "
+            f"{format_bytes(max(there, 0))}; it was cut, or its header is wrong."
+        )
+
+
+def _array(stream: IO[bytes]) -> Array:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found: Any = np.lib.format.read_array(stream, allow_pickle=False)
+    if found.dtype.kind == "U" and found.size:
+        # Four bytes a sign, which may be numbers that no sign has.
+        codes = np.atleast_1d(found).view(np.dtype(np.uint32).newbyteorder(found.dtype.byteorder))
+        if np.any((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))):
+            raise ValueError("it holds text with signs that there are not")
+    return np.asarray(found)
+
+
+def _shown(shape: Sequence[Any], most: int = 60) -> str:
+    text = str(tuple(shape))
+    return text if len(text) <= most else f"{text[:most]}…"

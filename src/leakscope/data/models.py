@@ -1,0 +1,228 @@
+"""Two-layer ReLU networks from files, as plain arrays; nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope.data.arrays import read_arrays
+from leakscope.data.json_files import read_json
+from leakscope.data.onnx_models import read_onnx
+from leakscope.data.reasons import reason
+from leakscope.data.regular_files import require_file
+from leakscope.errors import InputError
+
+_PICKLES = (".pkl", ".pickle", ".joblib", ".sav")
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkArrays:
+    """The parts of f(x) = sum over j of v_j relu(w_j . x + b_j), as a file holds them.
+
+    ``w`` is k x d, ``b`` and ``v`` have length k; ``notes`` say what had to be taken for granted.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from leakscope import data
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "net.npz")
+    ...     np.savez(file, w=[[1.0], [-1.0]], b=[0.0, 0.5], v=[1.0, 2.0])
+    ...     data.read_network(file).w.shape
+    (2, 1)
+    """
+
+    w: FloatArray
+    b: FloatArray
+    v: FloatArray
+    name: str
+    notes: tuple[str, ...] = ()
+
+
+def read_network(path: str | Path) -> NetworkArrays:
+    """Read .safetensors, .onnx, .npz or .json (arrays w, b, v), or a state_dict (.pt, .pth).
+
+    Examples
+    --------
+    >>> from leakscope import data
+    >>> data.read_network("network.pkl")
+    Traceback (most recent call last):
+    ...
+    leakscope.errors.InputError: network.pkl: a pickle can run any program when it is read, so
+    none is; save the arrays w, b and v with numpy.savez instead.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix in _PICKLES:
+        raise InputError(
+            f"{path}: a pickle can run any program when it is read, so none is; save the arrays "
+            "w, b and v with numpy.savez instead."
+        )
+    reader = READERS.get(suffix)
+    if reader is None:
+        raise InputError(
+            f"{path}: networks are read from {', '.join(READERS)} files, not from those that end "
+            f"in {suffix or 'nothing'}."
+        )
+    require_file(path)
+    found = reader(path)
+    for name, array in (("w", found.w), ("b", found.b), ("v", found.v)):
+        bad = ~np.isfinite(array)
+        if bad.any():
+            place = [int(i) for i in np.argwhere(bad)[0]]
+            raise InputError(
+                f"{path}: the weights must be finite, but {name}{place} is {array[tuple(place)]}."
+            )
+    return found
+
+
+def _read_npz(path: Path) -> NetworkArrays:
+    return _from_names(path, read_arrays(path))
+
+
+def _read_json(path: Path) -> NetworkArrays:
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is not a JSON object of arrays of numbers: it holds no object.")
+    try:
+        arrays = {str(name): np.asarray(value) for name, value in content.items()}
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise InputError(
+            f"{path} is not a JSON object of arrays of numbers ({reason(error)})."
+        ) from error
+    return _from_names(path, arrays)
+
+
+def _read_safetensors(path: Path) -> NetworkArrays:
+    try:
+        import safetensors.numpy
+    except ImportError:
+        raise InputError(
+            "A .safetensors file needs the package safetensors; install leakscope[models]."
+        ) from None
+    try:
+        arrays = safetensors.numpy.load_file(path)
+    except Exception as error:
+        raise InputError(f"{path} is not a safetensors file ({reason(error)}).") from error
+    return _from_names(path, arrays)
+
+
+def _read_state_dict(path: Path) -> NetworkArrays:
+    try:
+        import torch
+    except ImportError:
+        raise InputError(
+            "A torch state_dict needs the package torch; install leakscope[torch]."
+        ) from None
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # whatever torch's reader of pickles and zips stumbles over
+        raise InputError(
+            f"{path} is not a torch state_dict of plain tensors ({reason(error)})."
+        ) from error
+    if not isinstance(state, Mapping):
+        raise InputError(f"{path} holds a {type(state).__name__}, not a state_dict.")
+    arrays = {}
+    for name, value in state.items():
+        if not isinstance(value, torch.Tensor):
+            raise InputError(f"{path}: {name} is a {type(value).__name__}, not a tensor.")
+        arrays[str(name)] = value.detach().to(torch.float64).numpy()
+    return _from_names(path, arrays)
+
+
+def _read_onnx(path: Path) -> NetworkArrays:
+    found = read_onnx(path)
+    return _checked(path, *found, ())
+
+
+READERS: dict[str, Callable[[Path], NetworkArrays]] = {
+    ".safetensors": _read_safetensors,
+    ".onnx": _read_onnx,
+    ".npz": _read_npz,
+    ".json": _read_json,
+    ".pt": _read_state_dict,
+    ".pth": _read_state_dict,
+}
+
+
+def _from_names(path: Path, arrays: Mapping[str, NDArray[Any]]) -> NetworkArrays:
+    """Arrays w, b and v, or the weights and biases of two linear layers, in the names' order."""
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            raise InputError(f"{path}: {name} holds {array.dtype} values, not numbers.")
+    if {"w", "b", "v"} <= set(arrays):
+        more = sorted(set(arrays) - {"w", "b", "v"})
+        if more:
+            raise InputError(f"{path} holds {more[0]!r} besides w, b and v, which has no place.")
+        return _checked(path, arrays["w"], arrays["b"], arrays["v"], None, ())
+    names = sorted(arrays, key=_natural)
+    weights = [name for name in names if name.endswith("weight")]
+    others = [name for name in names if name not in weights and not name.endswith("bias")]
+    if others or not weights:
+        raise InputError(
+            f"{path} must hold arrays w, b and v, or the weights and biases of two linear layers, "
+            f"but it holds {', '.join(names[:6]) or 'nothing'}."
+        )
+    if len(weights) != 2:
+        raise InputError(
+            f"{path} has {len(weights)} layers ({', '.join(weights[:6])}); the theory is of two."
+        )
+    hidden, output = (name.removesuffix("weight") for name in weights)
+    if f"{hidden}bias" not in arrays:
+        raise InputError(f"{path} has no {hidden}bias; the hidden layer must have a bias.")
+    stray = [
+        n for n in names if n.endswith("bias") and n.removesuffix("bias") not in (hidden, output)
+    ]
+    if stray:
+        raise InputError(f"{path} holds {stray[0]}, which belongs to neither of its two layers.")
+    return _checked(
+        path,
+        arrays[f"{hidden}weight"],
+        arrays[f"{hidden}bias"],
+        arrays[f"{output}weight"],
+        arrays.get(f"{output}bias"),
+        ("the file does not say so, but the hidden activation was taken to be ReLU",),
+    )
+
+
+def _checked(
+    path: Path,
+    w: NDArray[Any],
+    b: NDArray[Any],
+    v: NDArray[Any],
+    output_bias: NDArray[Any] | None,
+    notes: tuple[str, ...],
+) -> NetworkArrays:
+    """Shapes that fit, one output, and an output bias of zero."""
+    w, b, v = (np.asarray(part, dtype=np.float64) for part in (w, b, v))
+    if w.ndim == 1:
+        w = w[:, None]
+    if v.ndim == 2 and v.shape[0] == 1:
+        v = v[0]
+    if v.ndim == 2 and v.shape[0] > 1 and w.ndim == 2 and v.shape[1] == len(w):
+        raise InputError(f"{path} has {v.shape[0]} outputs; the theory is of one.")
+    if w.ndim != 2 or not w.size or b.shape != (len(w),) or v.shape != (len(w),):
+        raise InputError(
+            f"{path}: w must be k x d and b and v of length k, but their shapes are {w.shape}, "
+            f"{b.shape} and {v.shape}."
+        )
+    if output_bias is not None and np.any(np.asarray(output_bias) != 0.0):
+        raise InputError(
+            f"{path} has an output bias of {float(np.ravel(output_bias)[0]):g}; the theory is of "
+            "homogeneous networks, whose output bias is zero."
+        )
+    return NetworkArrays(w, b, v, path.stem, notes)
+
+
+def _natural(name: str) -> list[tuple[int, int | str]]:
+    """net.10 after net.2."""
+    parts = re.split(r"(\d+)", name)
+    return [(0, int(part)) if part.isdigit() else (1, part) for part in parts]

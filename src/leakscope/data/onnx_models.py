@@ -1,0 +1,149 @@
+"""The graph of an ONNX file read as Gemm, Relu, Gemm; anything else is refused with its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope.data.reasons import reason
+from leakscope.errors import InputError
+
+# They change a tensor's shape or type, not its numbers, in a batch of vectors.
+_SHAPES = ("Identity", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Cast", "Dropout")
+
+
+class _Affine:
+    """x @ matrix + offset, while the graph is followed; ``matrix`` is None before the first."""
+
+    def __init__(self) -> None:
+        self.matrix: FloatArray | None = None
+        self.offset: FloatArray | None = None
+
+    def multiply(self, factor: FloatArray, where: str) -> None:
+        if factor.ndim == 1:
+            factor = factor[:, None]
+        if factor.ndim != 2 or (self.matrix is not None and self.matrix.shape[1] != len(factor)):
+            raise InputError(f"{where} does not fit the layer before it.")
+        if self.offset is not None:
+            self.offset = self.offset @ factor
+        self.matrix = factor if self.matrix is None else self.matrix @ factor
+
+    def add(self, term: FloatArray, where: str) -> None:
+        if self.matrix is None:
+            raise InputError(f"{where} shifts the inputs before the first layer.")
+        try:
+            shift = np.broadcast_to(term.reshape(-1), (self.matrix.shape[1],))
+        except ValueError:
+            raise InputError(f"{where} does not fit the layer before it.") from None
+        self.offset = shift.copy() if self.offset is None else self.offset + shift
+
+
+def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray | None]:
+    """w (k x d), b (k), v (outputs x k) and the output bias of a Gemm, Relu, Gemm graph."""
+    try:
+        import onnx
+        from onnx import numpy_helper
+    except ImportError:
+        raise InputError(
+            "An .onnx file needs the package onnx; install leakscope[models]."
+        ) from None
+    try:
+        model = onnx.load(path, load_external_data=False)
+        graph = model.graph
+        constants = {}
+        for tensor in graph.initializer:
+            if tensor.data_location == onnx.TensorProto.EXTERNAL:
+                raise InputError(f"{path} keeps its weights in another file; save them inside.")
+            constants[tensor.name] = _numbers(numpy_helper.to_array(tensor))
+    except InputError:
+        raise
+    except Exception as error:  # protobuf's, NumPy's and onnx's own
+        raise InputError(f"{path} is not an ONNX file ({reason(error)}).") from error
+    inputs = [value.name for value in graph.input if value.name not in constants]
+    if not graph.node or len(inputs) != 1 or len(graph.output) != 1:
+        raise InputError(
+            f"{path} must have one input, one output and some layers, but it has {len(inputs)}, "
+            f"{len(graph.output)} and {len(graph.node)}."
+        )
+    layers = [_Affine()]
+    current = inputs[0]
+    for node in graph.node:
+        where = f"{path}: the node {node.op_type} {node.name}".rstrip()
+        if not node.output or not node.output[0]:
+            raise InputError(f"{where} has no output.")
+        if node.op_type == "Constant":
+            try:
+                held = numpy_helper.to_array(node.attribute[0].t)
+            except Exception as error:  # no attribute, or none that is an array
+                raise InputError(f"{where} holds no array ({reason(error)}).") from error
+            constants[node.output[0]] = _numbers(held)
+        elif node.op_type == "Transpose" and node.input and node.input[0] in constants:
+            constants[node.output[0]] = constants[node.input[0]].T
+        elif current not in node.input:
+            raise InputError(f"{where} is not in one line with the layers before it.")
+        else:
+            if node.op_type == "Relu":
+                if layers[-1].matrix is None:
+                    raise InputError(f"{where} stands where a linear layer is needed.")
+                layers.append(_Affine())
+            elif node.op_type not in _SHAPES:
+                _follow(layers[-1], node, current, constants, where)
+            current = node.output[0]
+    if current != graph.output[0].name:
+        raise InputError(
+            f"{path}: the output {graph.output[0].name} is not that of the last layer."
+        )
+    if len(layers) != 2 or layers[1].matrix is None:
+        count = sum(layer.matrix is not None for layer in layers)
+        raise InputError(
+            f"{path} has {count} linear layers with {len(layers) - 1} ReLU activations; the theory "
+            "is of two layers with one between them."
+        )
+    hidden, output = layers
+    assert hidden.matrix is not None
+    assert output.matrix is not None
+    if hidden.offset is None:
+        raise InputError(f"{path}: the hidden layer has no bias; it must have one.")
+    return hidden.matrix.T, hidden.offset, output.matrix.T, output.offset
+
+
+def _follow(
+    layer: _Affine, node: Any, current: str, constants: dict[str, FloatArray], where: str
+) -> None:
+    """Gemm, MatMul, Add or Sub with constants, onto the affine map so far."""
+    attributes = {entry.name: entry for entry in node.attribute}
+    linear = node.op_type in ("Gemm", "MatMul", "Add")
+    if linear and (len(node.input) < 2 or not all(node.input[:2])):
+        raise InputError(f"{where} needs two inputs: what comes before it, and a constant.")
+    missing = [name for name in node.input if name and name != current and name not in constants]
+    if missing:
+        raise InputError(f"{where} takes {missing[0]}, which is not a constant.")
+    if node.op_type == "Gemm" and node.input[0] == current:
+        if "transA" in attributes and attributes["transA"].i:
+            raise InputError(f"{where} transposes the batch.")
+        factor = constants[node.input[1]]
+        if "transB" in attributes and attributes["transB"].i:
+            factor = factor.T
+        layer.multiply(factor * (attributes["alpha"].f if "alpha" in attributes else 1.0), where)
+        if len(node.input) == 3 and node.input[2]:
+            scale = attributes["beta"].f if "beta" in attributes else 1.0
+            layer.add(constants[node.input[2]] * scale, where)
+    elif node.op_type == "MatMul" and node.input[0] == current:
+        layer.multiply(constants[node.input[1]], where)
+    elif node.op_type == "Add":
+        other = node.input[1] if node.input[0] == current else node.input[0]
+        layer.add(constants[other], where)
+    else:
+        raise InputError(
+            f"{where} cannot be read: Gemm, MatMul, Add and Relu make a two-layer ReLU network."
+        )
+
+
+def _numbers(array: NDArray[Any]) -> FloatArray:
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"The ONNX file holds constants of type {array.dtype}, not numbers.")
+    return np.asarray(array, dtype=np.float64)

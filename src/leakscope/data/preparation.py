@@ -1,0 +1,226 @@
+"""Scaling and coding of a dataset before an audit, by scikit-learn, with every step recorded.
+
+Means, scales, categories and what is filled in come from the whole dataset once and stay fixed
+when a record leaves; the audit's provenance says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from leakscope.data.columns import kind_of, listed, numbers, require_present
+from leakscope.errors import InputError
+
+if TYPE_CHECKING:
+    from leakscope.data.datasets import Dataset
+
+Scaling = Literal["standard", "none"]
+Missing = Literal["error", "drop", "impute"]
+
+# Of what is audited, in size: distances and their squares stay within float64.
+LARGEST = 1e100
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A table's feature columns as numbers.
+
+    Attributes
+    ----------
+    features
+        (n, d) numbers.
+    names
+        Of the d features; ``region=north`` for the indicator of a category.
+    indicators
+        Positions of the features that indicate a category, 0 or 1.
+    steps
+        What was done, in words.
+    """
+
+    features: NDArray[np.float64]
+    names: tuple[str, ...]
+    indicators: tuple[int, ...]
+    steps: tuple[str, ...]
+
+
+def encode(
+    table: pd.DataFrame, names: Sequence[str], where: str, *, missing: Missing = "error"
+) -> Encoded:
+    """The named columns as numbers: one-hot where they are categories, 0 and 1 where booleans.
+
+    Empty values are refused, or filled in by the column's median (numbers) or most frequent value
+    (the others) where ``missing`` is ``impute``.
+    """
+    parts: list[NDArray[np.float64]] = []
+    found: list[str] = []
+    indicators: list[int] = []
+    steps: list[str] = []
+    encoded: list[str] = []
+    booleans: list[str] = []
+    for name in names:
+        column = table[name]
+        kind = kind_of(column, name, where)
+        if missing != "impute":
+            require_present(
+                column, name, where, "fill it in, or give --missing drop or --missing impute"
+            )
+        if kind == "category":
+            texts = column.astype(object).where(column.isna(), column.astype(str))
+            values, step = _filled(texts.to_numpy(dtype=object), name, "most_frequent")
+            block, categories = _one_hot(values)
+            indicators.extend(range(len(found), len(found) + len(categories)))
+            found.extend(f"{name}={category}" for category in categories)
+            encoded.append(name)
+        else:
+            strategy = "median" if kind == "number" else "most_frequent"
+            values, step = _filled(numbers(column, name, where), name, strategy)
+            block = values.astype(np.float64)
+            found.append(name)
+            if kind == "boolean":
+                booleans.append(name)
+        parts.append(block)
+        steps.extend([step] if step else [])
+    if booleans:
+        steps.append(f"booleans taken as 0 and 1: {listed(booleans)}")
+    if encoded:
+        steps.append(
+            f"categories one-hot encoded as {len(indicators)} features of 0 and 1, which are not "
+            f"scaled (scikit-learn OneHotEncoder): {listed(encoded)}"
+        )
+    return Encoded(np.hstack(parts), tuple(found), tuple(indicators), tuple(steps))
+
+
+def _filled(values: NDArray[Any], name: str, strategy: str) -> tuple[NDArray[Any], str | None]:
+    """The column, (n, 1), with its empty values filled in, and the step in words."""
+    from sklearn.impute import SimpleImputer
+
+    column = values.reshape(-1, 1)
+    empty = int(np.count_nonzero(pd.isna(column)))
+    if not empty:
+        return column, None
+    imputer = SimpleImputer(missing_values=np.nan, strategy=strategy)
+    filled = np.asarray(imputer.fit_transform(column))
+    by = imputer.statistics_[0]
+    told = f"{by:.6g}" if isinstance(by, float) else repr(str(by))
+    return filled, (
+        f"{empty} empty value{'s' if empty > 1 else ''} of {name} filled in by the "
+        f"{strategy.replace('_', ' ')}, {told} (scikit-learn SimpleImputer)"
+    )
+
+
+def _one_hot(column: NDArray[Any]) -> tuple[NDArray[np.float64], list[str]]:
+    from sklearn.preprocessing import OneHotEncoder
+
+    encoder = OneHotEncoder(sparse_output=False, dtype=np.float64)
+    block = np.asarray(encoder.fit_transform(column))
+    return block, [str(category) for category in encoder.categories_[0]]
+
+
+def prepare(dataset: Dataset, *, scaling: Scaling = "standard") -> Dataset:
+    """Scale the features and code the target.
+
+    ``standard`` brings every feature, and a regression target, to mean 0 and variance 1; ``none``
+    leaves them as they are.  Indicators of a category stay 0 and 1 under either: two records of
+    different categories are then as far apart as two typical values of a scaled number, and a
+    rare category is not stretched.  Two classes become one output of -1/2 and +1/2, and C > 2
+    classes become C outputs, one-hot minus 1/C, under either.
+
+    Examples
+    --------
+    >>> from leakscope import data
+    >>> iris = data.prepare(data.read_example("iris"))
+    >>> iris.target.shape, float(iris.features.var(axis=0).round(6).max())
+    ((150, 3), 1.0)
+    >>> print(iris.steps[-1])
+    target coded as 3 outputs, one-hot minus 1/3: 0, 1, 2
+    """
+    from sklearn.preprocessing import StandardScaler
+
+    features, steps = dataset.features, list(dataset.steps)
+    scaled = np.setdiff1d(np.arange(features.shape[1]), dataset.indicators)
+    if scaling == "standard" and scaled.size:
+        features = np.array(features, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            features[:, scaled] = StandardScaler().fit_transform(features[:, scaled])
+        which = "features" if scaled.size == features.shape[1] else "numeric features"
+        steps.append(
+            f"{which} standardised to mean 0 and variance 1 over all records "
+            "(scikit-learn StandardScaler)"
+        )
+    _require_reachable(features, dataset.features, dataset.feature_names)
+    target: NDArray[Any]
+    if dataset.task == "classification":
+        target, step = _coded(dataset.target, dataset.target_name)
+        steps.append(step)
+    elif scaling == "standard":
+        scaler = StandardScaler()
+        with np.errstate(over="ignore", invalid="ignore"):
+            target = scaler.fit_transform(dataset.target.reshape(-1, 1))[:, 0]
+            spread = float(np.ptp(dataset.target))
+        # scikit-learn takes what varies by less than its rounding for constant, and does not scale
+        if spread > 0.0 and scaler.scale_[0] == 1.0 and abs(scaler.var_[0] - 1.0) > 1e-6:
+            raise InputError(
+                f"column {dataset.target_name!r} varies by {spread:.3g} only, which float64 cannot "
+                f"tell from rounding around {scaler.mean_[0]:.6g}; take its mean away, or multiply "
+                "it by a power of ten."
+            )
+        steps.append(
+            f"target standardised: minus {scaler.mean_[0]:.6g}, divided by {scaler.scale_[0]:.6g}"
+        )
+    else:
+        target = dataset.target
+    if dataset.task == "regression":
+        raw = dataset.target.reshape(-1, 1)
+        _require_reachable(target.reshape(-1, 1), raw, (dataset.target_name,))
+    return replace(
+        dataset,
+        features=features,
+        target=np.asarray(target, dtype=np.float64),
+        steps=tuple(steps),
+    )
+
+
+def _require_reachable(
+    used: NDArray[np.float64], raw: NDArray[np.float64], names: Sequence[str]
+) -> None:
+    """Refuse numbers whose squares or variance float64 does not hold, once they are scaled.
+
+    A column that varies by less than its rounding is not scaled at all, so that it may stay large.
+    """
+    bad = ~(np.abs(used) <= LARGEST).all(axis=0)
+    if bad.any():
+        place = int(np.argmax(bad))
+        raise InputError(
+            f"column {names[place]!r} holds numbers as large as {np.abs(raw[:, place]).max():.3g}, "
+            "too large for their variance in float64; divide the column by a power of ten."
+        )
+
+
+def _coded(labels: NDArray[Any], name: str) -> tuple[NDArray[np.float64], str]:
+    from sklearn.preprocessing import LabelEncoder
+
+    encoder = LabelEncoder()
+    try:
+        codes = np.asarray(encoder.fit_transform(labels))
+    except TypeError as error:
+        raise InputError(f"The target {name!r} mixes text and numbers as class names.") from error
+    classes = [str(label) for label in encoder.classes_]
+    count = len(classes)
+    if count < 2:
+        raise InputError(f"The target {name!r} holds one class only, {classes[0]!r}.")
+    told = ", ".join(classes[:10]) + (" …" if count > 10 else "")
+    if count == 2:
+        return codes - 0.5, f"target coded as one output, -1/2 and +1/2: {told}"
+    if count == len(labels):
+        raise InputError(
+            f"Every record has its own class in the target {name!r}, as if it were a quantity or "
+            "the id; name another target, or leave out --task classification."
+        )
+    one_hot = np.eye(count)[codes] - 1.0 / count
+    return one_hot, f"target coded as {count} outputs, one-hot minus 1/{count}: {told}"

@@ -1,0 +1,45 @@
+"""Before training: what a linear model or a private LASSO would give away, and what meets
+a target.
+"""
+
+from leakscope.planning.data_model_advantage import data_model_advantage
+from leakscope.planning.lasso_answer import LassoAnswer, plan_lasso
+from leakscope.planning.lasso_curves import LassoTradeOff, lasso_trade_off
+from leakscope.planning.lasso_targets import (
+    LassoChoice,
+    best_lasso,
+    least_error,
+    least_kl,
+    optimal_noise,
+)
+from leakscope.planning.lasso_worst_case import WorstCase, worst_case_epsilon
+from leakscope.planning.linear_answer import LinearAnswer, linear_advantage, plan_linear
+from leakscope.planning.linear_curves import TradeOff, equivalence_gap, trade_off_curve
+from leakscope.planning.linear_targets import TargetFound, largest_p, least_noise
+from leakscope.planning.scored_tests import ScoredAdvantage, scored_advantage
+
+__all__ = [
+    "LassoAnswer",
+    "LassoChoice",
+    "LassoTradeOff",
+    "LinearAnswer",
+    "ScoredAdvantage",
+    "TargetFound",
+    "TradeOff",
+    "WorstCase",
+    "best_lasso",
+    "data_model_advantage",
+    "equivalence_gap",
+    "largest_p",
+    "lasso_trade_off",
+    "least_error",
+    "least_kl",
+    "least_noise",
+    "linear_advantage",
+    "optimal_noise",
+    "plan_lasso",
+    "plan_linear",
+    "scored_advantage",
+    "trade_off_curve",
+    "worst_case_epsilon",
+]

@@ -1,0 +1,255 @@
+"""The most features, or the least noise, with which a linear model keeps to a target advantage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from scipy import optimize
+
+from leakscope import linear
+from leakscope._numerics.keys import Key, as_key
+from leakscope.errors import InputError
+from leakscope.linear import GaussianDesign, OutputNoise
+from leakscope.linear.law_pair import Attacker, Method
+from leakscope.planning.linear_answer import DRAWS, linear_advantage
+
+# The squares of larger standard deviations, and theirs, leave float64.
+LARGEST = 1e75
+RandomState = int | np.random.Generator | Key | None
+
+
+@dataclass(frozen=True)
+class TargetFound:
+    """The setting of one knob that meets a target, and what it costs.
+
+    ``setting`` is ``None`` where no setting meets it.
+
+    Examples
+    --------
+    >>> from leakscope.planning import least_noise
+    >>> from leakscope.linear import GaussianDesign
+    >>> found = least_noise(GaussianDesign(100, 400, 3000, 1.0), 0.3, method="asymptotic")
+    >>> found.knob, round(found.setting, 2), round(found.generalization_error, 2)
+    ('noise on every answer', 1.33, 4.35)
+    """
+
+    knob: Literal["features", "noise on every answer"]
+    target: float
+    attacker: Attacker
+    setting: float | None
+    advantage: float | None
+    advantage_stderr: float | None
+    generalization_error: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        error = self.generalization_error
+        return {
+            "knob": self.knob,
+            "target": self.target,
+            "attacker": self.attacker,
+            "setting": self.setting,
+            "advantage": self.advantage,
+            "advantage_stderr": self.advantage_stderr,
+            "generalization_error": error if error is not None and np.isfinite(error) else None,
+        }
+
+
+def largest_p(
+    design: GaussianDesign,
+    target: float,
+    *,
+    attacker: Attacker = "label_known",
+    method: Method = "exact",
+    noise: OutputNoise | None = None,
+    draws: int | None = None,
+    random_state: RandomState = None,
+) -> TargetFound:
+    """The largest number of features, up to dim, whose advantage is at most ``target``.
+
+    The designs are those of :func:`plan_linear` with the same ``draws`` and ``random_state``.
+
+    The advantage is not monotone in p (it falls up to p = 2n and rises beyond), so the asymptotic
+    law is scanned from the top, and the place it points to settled with ``method``; whole matrices
+    being dear, the exact law stands in for ``"simulated"``.
+
+    Examples
+    --------
+    >>> from leakscope.planning import largest_p
+    >>> from leakscope.linear import GaussianDesign
+    >>> design = GaussianDesign(100, 400, 3000, 1.0)
+    >>> largest_p(design, 0.3, attacker="label_hidden", method="asymptotic").setting
+    454
+    """
+    _check(target)
+    settled: Method = "asymptotic" if method == "asymptotic" else "exact"
+    key = as_key(random_state)
+
+    def advantage(p: int, route: Method) -> float:
+        trial = replace(design, p=p)
+        if route == "asymptotic" and design.ridge == 0.0 and abs(p - design.n) <= 1:
+            return 1.0
+        return linear_advantage(
+            trial,
+            attacker=attacker,
+            method=route,
+            noise=noise,
+            draws=draws,
+            random_state=key.child(0),
+        ).value
+
+    grid = _grid(design)
+    rough = np.array([advantage(int(p), "asymptotic") for p in grid])
+    for index in np.flatnonzero(rough <= target + 0.02)[::-1]:
+        if advantage(int(grid[index]), settled) > target:
+            continue
+        low = int(grid[index])
+        high = int(grid[index + 1]) if index + 1 < grid.size else low
+        while high - low > 1:
+            middle = (low + high) // 2
+            if advantage(middle, settled) <= target:
+                low = middle
+            else:
+                high = middle
+        return _found(
+            "features",
+            replace(design, p=low),
+            target,
+            attacker,
+            settled,
+            noise,
+            draws,
+            float(low),
+            key,
+        )
+    return TargetFound("features", target, attacker, None, None, None, None)
+
+
+def least_noise(
+    design: GaussianDesign,
+    target: float,
+    *,
+    attacker: Attacker = "label_known",
+    method: Method = "exact",
+    answers: int = 1,
+    memoised: bool = False,
+    draws: int | None = None,
+    random_state: RandomState = None,
+) -> TargetFound:
+    """The least standard deviation of noise on every answer whose advantage is at most ``target``.
+
+    More noise never helps the attacker (data processing), so this is one root.  The setting is
+    the noise of one answer; with k fresh answers it grows with the square root of k.  The designs
+    are those of :func:`plan_linear` with the same ``draws`` and ``random_state``.
+
+    Examples
+    --------
+    >>> from leakscope.planning import least_noise
+    >>> from leakscope.linear import GaussianDesign
+    >>> design = GaussianDesign(100, 400, 3000, 1.0)
+    >>> one, four = (
+    ...     least_noise(design, 0.3, answers=k, method="asymptotic").setting for k in (1, 4)
+    ... )
+    >>> round(four / one, 6)
+    2.0
+    """
+    _check(target)
+    settled: Method = "asymptotic" if method == "asymptotic" else "exact"
+    key = as_key(random_state)
+
+    def excess(sigma: float, route: Method) -> float:
+        noise = OutputNoise(sigma, answers=answers, memoised=memoised) if sigma > 0.0 else None
+        return (
+            linear_advantage(
+                design,
+                attacker=attacker,
+                method=route,
+                noise=noise,
+                draws=draws,
+                random_state=key.child(0),
+            ).value
+            - target
+        )
+
+    if excess(0.0, settled) <= 0.0:
+        sigma = 0.0
+    else:
+        sigma = _root(lambda x: excess(x, settled))
+        while excess(sigma, settled) > 0.0:
+            sigma *= 1.0005
+    noise = OutputNoise(sigma, answers=answers, memoised=memoised) if sigma > 0.0 else None
+    return _found(
+        "noise on every answer", design, target, attacker, settled, noise, draws, sigma, key
+    )
+
+
+def _root(excess: Callable[[float], float]) -> float:
+    low, high = 0.0, 1.0
+    while excess(high) > 0.0:
+        low, high = high, 2.0 * high
+        if high > LARGEST:
+            raise InputError(
+                f"Noise of standard deviation {low:.3g} does not meet this target, and the square "
+                "of more leaves float64; choose a larger one."
+            )
+    if low == 0.0:
+        low = high / 2.0
+        while excess(low) <= 0.0:
+            low, high = low / 2.0, low
+    return float(optimize.brentq(excess, low, high, xtol=1e-9, rtol=1e-4))
+
+
+def _grid(design: GaussianDesign) -> np.ndarray[Any, np.dtype[np.intp]]:
+    spread = np.geomspace(1, design.dim, 40).round().astype(int)
+    near = design.n + np.array([-1, 0, 1, 2])
+    around = (design.n * np.array([0.5, 0.9, 1.1, 1.5, 2.0, 2.5])).astype(int)
+    points = np.concatenate([spread, near, around])
+    return np.unique(points[(points >= 1) & (points <= design.dim)])
+
+
+def _found(
+    knob: Literal["features", "noise on every answer"],
+    design: GaussianDesign,
+    target: float,
+    attacker: Attacker,
+    method: Method,
+    noise: OutputNoise | None,
+    draws: int | None,
+    setting: float,
+    key: Key,
+) -> TargetFound:
+    found = linear_advantage(
+        design,
+        attacker=attacker,
+        method=method,
+        noise=noise,
+        draws=draws,
+        random_state=key.child(0),
+    )
+    # an answer's own noise is what it costs, however many answers the attacker averages
+    error = linear.generalization_error(
+        design,
+        method=method,
+        noise=noise,
+        draws=DRAWS[method] if draws is None else draws,
+        random_state=key.child(1),
+    )
+    return TargetFound(
+        knob,
+        target,
+        attacker,
+        int(setting) if knob == "features" else setting,
+        found.value,
+        found.stderr,
+        error.value,
+    )
+
+
+def _check(target: float) -> None:
+    if not 0.0 < target < 1.0:
+        raise InputError(
+            f"A target advantage must lie between 0 and 1, both excluded, but it is {target!r}."
+        )

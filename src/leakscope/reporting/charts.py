@@ -1,0 +1,287 @@
+"""The charts of a report: numbers of a run in, Vega-Lite descriptions out.
+
+altair describes them; the page draws them with the JavaScript that vl-convert carries.  Drag to
+move, Shift and wheel to zoom, double click to go back: the bare wheel is left to the page.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from numpy.typing import NDArray
+
+from leakscope.results.audit import AuditRecord, KernelSensitivityEntry, SensitivityEntry
+
+if TYPE_CHECKING:
+    import altair as alt
+
+Arrays = dict[str, NDArray[Any]]
+
+ROC_ARRAYS = ("roc_ranks", "roc_fpr", "roc_tpr")
+HISTOGRAM_ARRAYS = (
+    "histogram_advantage_edges",
+    "histogram_advantage_counts",
+    "histogram_log10_kl_edges",
+    "histogram_log10_kl_counts",
+    "histogram_log10_kl_left_out",
+)
+
+HEIGHT = 240
+
+# Of a log-log ROC: rates below this are of no use to an attacker.
+LEAST_RATE = 1e-6
+
+# Rank ranges are drawn for this many records.
+RANGES_SHOWN = 20
+
+BLUE, ORANGE, GREEN, GREY = "#1f5a96", "#d98243", "#2c6e2a", "#767676"
+
+
+def histogram(edges: NDArray[Any], counts: NDArray[Any], title: str) -> dict[str, Any]:
+    """Bars between the edges, one for each count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.reporting.charts import histogram
+    >>> chart = histogram(np.array([0.0, 0.5, 1.0]), np.array([3, 4]), "advantage")
+    >>> chart["data"]["values"][1]
+    {'from': 0.5, 'to': 1.0, 'records': 4}
+    """
+    import altair as alt
+
+    left, right = edges[:-1].tolist(), edges[1:].tolist()
+    values = [
+        {"from": low, "to": high, "records": count}
+        for low, high, count in zip(left, right, counts.tolist(), strict=True)
+    ]
+    scale = alt.Scale(domain=[left[0], right[-1]], nice=False)
+    chart = (
+        plot(values)
+        .mark_bar(color=BLUE, stroke="white", strokeWidth=0.5, clip=True)
+        .encode(
+            x=alt.X("from:Q", title=title, scale=scale, bin="binned", axis=alt.Axis(grid=False)),
+            x2="to:Q",
+            y=alt.Y("records:Q", title="records"),
+            tooltip=[
+                alt.Tooltip("from:Q", format=".3g"),
+                alt.Tooltip("to:Q", format=".3g"),
+                alt.Tooltip("records:Q"),
+            ],
+        )
+    )
+    return described(chart.add_params(zoom(["x"])))
+
+
+def roc(arrays: Arrays, records: int, *, logarithmic: bool) -> dict[str, Any]:
+    """The best test's ROC for a few ranks, with the diagonal of guessing."""
+    import altair as alt
+
+    low = LEAST_RATE if logarithmic else 0.0
+    # A little more than 0 to 1, so that a curve along the edge is seen whole.
+    scale = (
+        alt.Scale(type="log", domain=[low, 1.5], nice=False)
+        if logarithmic
+        else alt.Scale(domain=[-0.02, 1.02], nice=False)
+    )
+    names = [rank_name(int(rank), records) for rank in arrays["roc_ranks"]]
+    axis = (
+        alt.Axis(format=".0e", values=[10.0**power for power in range(-6, 1)], labelOverlap=True)
+        if logarithmic
+        else alt.Axis(tickCount=6, labelOverlap=True)
+    )
+    x = alt.X("fpr:Q", title="false-positive rate", scale=scale, axis=axis)
+    y = alt.Y("tpr:Q", title="true-positive rate", scale=scale, axis=axis)
+    colours = alt.Scale(domain=names, range=[ORANGE, BLUE, GREEN][: len(names)])
+    legend = alt.Legend(orient="bottom", columns=1, labelLimit=400, symbolSize=150)
+    ends = [{"fpr": low, "tpr": low}, {"fpr": 1.0, "tpr": 1.0}]
+    guess = plot(ends).mark_line(color=GREY, strokeDash=[5, 4], clip=True)
+    layers = [guess.encode(x=x, y=y)]
+    # The first is the widest, so that curves on top of one another are all seen.
+    for name, tprs, width in zip(names, arrays["roc_tpr"].tolist(), (6.0, 3.5, 2.0), strict=False):
+        values = [
+            {"fpr": fpr, "tpr": tpr, "record": name}
+            for fpr, tpr in zip(arrays["roc_fpr"].tolist(), tprs, strict=True)
+            if not logarithmic or (fpr >= low and tpr > 0.0)
+        ]
+        # Points unseen but wide: a line alone is hard to meet with a pointer.
+        unseen = alt.OverlayMarkDef(size=120, opacity=0.0)
+        line = plot(values).mark_line(clip=True, strokeWidth=width, point=unseen)
+        layers.append(
+            line.encode(
+                x=x,
+                y=y,
+                color=alt.Color("record:N", title=None, scale=colours, sort=names, legend=legend),
+                tooltip=[
+                    alt.Tooltip("record:N"),
+                    alt.Tooltip("fpr:Q", format=".3g"),
+                    alt.Tooltip("tpr:Q", format=".3g"),
+                ],
+            )
+        )
+    layers[-1] = layers[-1].add_params(zoom(["x", "y"]))
+    chart = alt.layer(*layers)
+    return described(chart, height=HEIGHT + 120)
+
+
+def rank_name(rank: int, records: int) -> str:
+    """A record of the ROC chart in words, without its id.
+
+    Examples
+    --------
+    >>> from leakscope.reporting.charts import rank_name
+    >>> rank_name(1, 442), rank_name(221, 442)
+    ('most exposed (rank 1 of 442)', 'rank 221 of 442')
+    """
+    words = f"rank {rank} of {records}"
+    return f"most exposed ({words})" if rank == 1 else words
+
+
+def median_by_noise(swept: SensitivityEntry, noise_variance: float) -> dict[str, Any]:
+    """The median KL at each noise variance of the sweep; a line marks the one in use."""
+    import altair as alt
+
+    values = [
+        {"noise_variance": noise, "median_kl": level}
+        for noise, level in zip(swept.noise_variances, swept.median_kl, strict=True)
+        if level is not None and level > 0.0
+    ]
+    log = alt.Scale(type="log", nice=False, padding=12)
+    axis = alt.Axis(format="~g", labelOverlap=True, tickCount=5)
+    line = (
+        plot(values)
+        .mark_line(point={"size": 60, "color": BLUE}, color=BLUE)
+        .encode(
+            x=alt.X("noise_variance:Q", title="noise variance", scale=log, axis=axis),
+            y=alt.Y("median_kl:Q", title="median KL (nats)", scale=log, axis=axis),
+            tooltip=[
+                alt.Tooltip("noise_variance:Q", format=".3g"),
+                alt.Tooltip("median_kl:Q", format=".4g"),
+            ],
+        )
+    )
+    used = (
+        plot([{"noise_variance": noise_variance}])
+        .mark_rule(color=ORANGE, strokeDash=[5, 4])
+        .encode(x="noise_variance:Q")
+    )
+    return described(alt.layer(used, line.add_params(zoom(["x", "y"]))))
+
+
+def rank_ranges(
+    records: list[AuditRecord], names: list[str], *, over: Literal["noise", "kernels"] = "noise"
+) -> dict[str, Any]:
+    """Best to worst rank of the first records over the sweep; a tick marks the rank in use."""
+    import altair as alt
+
+    def ends(record: AuditRecord) -> tuple[int | None, int | None]:
+        if over == "kernels":
+            return record.kernel_rank_low, record.kernel_rank_high
+        return record.rank_low, record.rank_high
+
+    values = [
+        {"record": name, "rank": rank, "best": ends(record)[0], "worst": ends(record)[1]}
+        for rank, (record, name) in enumerate(zip(records, names, strict=True), start=1)
+        if None not in ends(record)
+    ][:RANGES_SHOWN]
+    y = alt.Y(
+        "rank:O",
+        title="rank in this audit",
+        axis=alt.Axis(labelOverlap=False, ticks=False, domain=False),
+    )
+    x = alt.X(
+        "best:Q",
+        title="rank over the sweep" if over == "noise" else "rank over the kernels",
+        scale=alt.Scale(type="log", nice=False, padding=6),
+    )
+    tooltip = [
+        alt.Tooltip(f"{name}:{kind}")
+        for name, kind in zip(("record", "rank", "best", "worst"), "NQQQ", strict=True)
+    ]
+    base = plot(values)
+    bars = base.mark_rule(strokeWidth=7, color="#9dbbd8").encode(
+        x=x, x2="worst:Q", y=y, tooltip=tooltip
+    )
+    ticks = base.mark_tick(color=ORANGE, thickness=3, height=12).encode(
+        x=alt.X("rank:Q"), y=y, tooltip=tooltip
+    )
+    return described(alt.layer(bars, ticks), height=18 * max(4, len(values)))
+
+
+def kernel_advantages(compared: KernelSensitivityEntry) -> dict[str, Any]:
+    """The median and the largest advantage under each kernel; the first is the one in use."""
+    import altair as alt
+
+    entries = [compared.in_use, *compared.others]
+    names = [
+        f"{_short_name(entry.kernel)}{' (in use)' if place == 0 else ''}"
+        for place, entry in enumerate(entries)
+    ]
+    parts = ("median", "largest")
+    values = [
+        {"kernel": name, "advantage": value, "of": part}
+        for name, entry in zip(names, entries, strict=True)
+        for part, value in zip(
+            parts, (entry.median_advantage, entry.largest_advantage), strict=True
+        )
+    ]
+    axis = alt.Axis(labelLimit=170, ticks=False)
+    y = alt.Y("kernel:N", title=None, sort=names, axis=axis)
+    x = alt.X("advantage:Q", title="advantage", scale=alt.Scale(domain=[-0.02, 1.02], nice=False))
+    base = plot(values)
+    line = base.mark_line(color="#9dbbd8", strokeWidth=3).encode(x=x, y=y, detail="kernel:N")
+    colours = alt.Scale(domain=list(parts), range=[BLUE, ORANGE])
+    points = base.mark_point(filled=True, size=90, opacity=1.0).encode(
+        x=x,
+        y=y,
+        color=alt.Color(
+            "of:N", title=None, scale=colours, legend=alt.Legend(orient="bottom", symbolSize=90)
+        ),
+        tooltip=[
+            alt.Tooltip("kernel:N"),
+            alt.Tooltip("of:N"),
+            alt.Tooltip("advantage:Q", format=".4f"),
+        ],
+    )
+    return described(alt.layer(line, points), height=34 * len(names) + 30)
+
+
+def _short_name(kernel: dict[str, Any]) -> str:
+    """A kernel's name and one number: a long label leaves a narrow screen no chart."""
+    if isinstance(kernel.get("length_scale"), float):
+        return f"{kernel.get('name', 'kernel')} {kernel['length_scale']:.4g}"
+    name = str(kernel.get("name", "kernel"))
+    return f"{name} depth {kernel['depth']}" if "depth" in kernel else name
+
+
+def plot(values: list[dict[str, Any]]) -> alt.Chart:
+    """A chart of these rows, without marks yet."""
+    import altair as alt
+
+    data: Any = alt.Data
+    return alt.Chart(data(values=values))
+
+
+def zoom(encodings: list[Any]) -> alt.Parameter:
+    """Drag to move, Shift and wheel to zoom."""
+    import altair as alt
+
+    return alt.selection_interval(bind="scales", encodings=encodings, zoom="wheel![event.shiftKey]")
+
+
+def described(chart: Any, *, height: int = HEIGHT) -> dict[str, Any]:
+    """A chart as the page takes it: as wide as its place, and the same everywhere."""
+    import altair as alt
+
+    font = "system-ui, sans-serif"
+    # Not the user's own theme, format or row limit: a report looks the same everywhere.
+    with alt.data_transformers.enable("default", max_rows=None), alt.theme.enable("none"):
+        description: dict[str, Any] = (
+            chart.properties(width="container", height=height)
+            .configure(font=font, autosize=alt.AutoSizeParams(type="fit", contains="padding"))
+            .configure_view(stroke=None)
+            .configure_axis(labelFontSize=12, titleFontSize=12, titleFontWeight="normal")
+            .configure_legend(labelFontSize=12)
+            .to_dict()
+        )
+    return description

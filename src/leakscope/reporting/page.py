@@ -1,0 +1,153 @@
+"""From a run to the text of one HTML page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leakscope.data.reasons import reason
+from leakscope.errors import InputError
+from leakscope.reporting import charts
+from leakscope.reporting.embedding import (
+    chart_library,
+    png_address,
+    script_digest,
+    script_json,
+)
+from leakscope.reporting.glossary import GLOSSARY
+from leakscope.reporting.records_table import record_columns, shown_id
+from leakscope.reporting.templating import part, template
+from leakscope.results.audit import AuditDocument
+from leakscope.results.run_pictures import ExposedPicture
+from leakscope.results.run_reader import Run
+
+# What a page without JavaScript shows of the table.
+STATIC_RECORDS = 10
+
+HOLDS = {True: "yes", False: "no", None: "cannot tell"}
+
+
+def report_html(run: Run, *, redact: bool = False) -> str:
+    """The report of a run as one page that needs nothing else.
+
+    Parameters
+    ----------
+    run
+        From :func:`leakscope.results.read_run`; a run of ``leakscope audit``.
+    redact
+        Aggregates only: no ids, no rows of single records, no pictures.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import leakscope
+    >>> from leakscope import reporting, results
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, record_ids=["ann-1", "bob-2", "eve-3"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = results.write_run(pathlib.Path(folder, "run"), result.to_document())
+    ...     run = results.read_run(path)
+    ...     page, redacted = reporting.report_html(run), reporting.report_html(run, redact=True)
+    >>> "eve-3" in page, "eve-3" in redacted
+    (True, False)
+    """
+    document = run.document
+    if not isinstance(document, AuditDocument):
+        raise InputError(
+            f"{run.directory} holds a result of kind {document.kind}; a report is made of a run of "
+            "leakscope audit."
+        )
+    from jinja2 import UndefinedError
+
+    drawn, left_out = _charts(run, document, redact)
+    data = {"charts": drawn, "records": None if redact else record_columns(document)}
+    library, own = chart_library(), part("report.js")
+    try:
+        page: str = template("report.html").render(
+            document=document,
+            redact=redact,
+            verdict=_verdict(document, redact),
+            first=document.records[0],
+            top=[] if redact else document.records[:STATIC_RECORDS],
+            drawn=drawn,
+            log10_kl_left_out=left_out,
+            assumptions=[(entry, HOLDS[entry.holds]) for entry in document.assumptions],
+            verification=run.verification,
+            # One subgroup of few is nearly a record.
+            subgroups=[s for s in document.subgroups if not (redact and s.small)],
+            pictures=[] if redact else _pictures(run, run.gallery.pictures),
+            disagreeing_pictures=[] if redact else _pictures(run, run.gallery.disagreeing),
+            glossary=GLOSSARY,
+            versions=run.versions,
+            settings={k: v for k, v in document.settings.items() if v is not None},
+            data=script_json(data),
+            style=part("report.css"),
+            scripts=(library, own),
+            digests=" ".join(script_digest(source) for source in (library, own)),
+        )
+    except UndefinedError as error:
+        # The settings, the provenance and the kernel are open parts of a result's schema.
+        raise InputError(
+            f"{run.directory}: the result is not whole, because {reason(error)}."
+        ) from error
+    # A lone surrogate in an id cannot be written as UTF-8.
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _verdict(document: AuditDocument, redact: bool) -> str:
+    if not redact:
+        return document.verdict
+    return document.verdict_without_ids or (
+        "This run was made by an earlier leakscope whose verdict names a record, and is left out "
+        "of a redacted report."
+    )
+
+
+def _charts(run: Run, document: AuditDocument, redact: bool) -> tuple[dict[str, Any], int]:
+    """Descriptions by name, and how many records have no place on the KL histogram."""
+    arrays = run.arrays((*charts.ROC_ARRAYS, *charts.HISTOGRAM_ARRAYS))
+    drawn: dict[str, Any] = {}
+    left_out = 0
+    if all(name in arrays for name in charts.HISTOGRAM_ARRAYS):
+        for name, title in (("advantage", "advantage"), ("log10_kl", "log10 of KL")):
+            edges, counts = (arrays[f"histogram_{name}_{part}"] for part in ("edges", "counts"))
+            drawn[f"histogram_{name}"] = charts.histogram(edges, counts, title)
+        left_out = int(arrays["histogram_log10_kl_left_out"])
+    if all(name in arrays for name in charts.ROC_ARRAYS):
+        for name, logarithmic in (("roc_linear", False), ("roc_log", True)):
+            drawn[name] = charts.roc(arrays, len(document.records), logarithmic=logarithmic)
+    swept = document.sensitivity
+    if swept is not None:
+        drawn["median_by_noise"] = charts.median_by_noise(swept, document.noise_variance)
+        if not redact:
+            first = document.records[: charts.RANGES_SHOWN]
+            names = [shown_id(record.record_id) for record in first]
+            drawn["rank_ranges"] = charts.rank_ranges(first, names)
+    kernels = None if document.choices is None else document.choices.kernels
+    if kernels is not None and kernels.others:
+        drawn["kernel_advantages"] = charts.kernel_advantages(kernels)
+        if not redact:
+            first = document.records[: charts.RANGES_SHOWN]
+            names = [shown_id(record.record_id) for record in first]
+            drawn["kernel_ranges"] = charts.rank_ranges(first, names, over="kernels")
+    return drawn, left_out
+
+
+def _pictures(run: Run, pictures: list[ExposedPicture]) -> list[dict[str, Any]]:
+    def shown(picture: Any) -> dict[str, Any]:
+        return {
+            "id": shown_id(picture.record_id),
+            "target": shown_id(picture.target),
+            "address": png_address(run.pictures[picture.file]),
+        }
+
+    return [
+        {
+            **shown(record),
+            "rank": record.rank,
+            "neighbours": [
+                {**shown(other), "similarity": other.similarity} for other in record.neighbours
+            ],
+        }
+        for record in pictures
+    ]

@@ -1,0 +1,56 @@
+"""Writing a report: whole, and for its owner only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from leakscope.data.regular_files import require_new_file
+from leakscope.errors import InputError
+from leakscope.reporting.page import report_html
+from leakscope.results.document import write_private
+from leakscope.results.run_reader import Run
+
+REPORT_FILE = "report.html"
+REDACTED_FILE = "report-redacted.html"
+
+
+def write_report(run: Run, path: str | Path | None = None, *, redact: bool = False) -> Path:
+    """Write the report of a run, mode 0600, whole or not at all; where it was written.
+
+    Parameters
+    ----------
+    run
+        From :func:`leakscope.results.read_run`.
+    path
+        A name that ends in .html; in the run directory, ``report.html`` or, redacted,
+        ``report-redacted.html``, where left out.  A report that is there is replaced.
+    redact
+        Aggregates only: no ids, no rows of single records, no pictures.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import leakscope
+    >>> from leakscope import reporting, results
+    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = results.write_run(pathlib.Path(folder, "run"), result.to_document())
+    ...     run = results.read_run(path)
+    ...     written = reporting.write_report(run)
+    ...     written.name, oct(written.stat().st_mode & 0o777)
+    ('report.html', '0o600')
+    """
+    if path is None:
+        path = run.directory / (REDACTED_FILE if redact else REPORT_FILE)
+    path = Path(path)
+    require_report_path(path)
+    write_private(path, report_html(run, redact=redact))
+    return path
+
+
+def require_report_path(path: Path) -> None:
+    """Refuse, before any work is done, a name that is no page or cannot be written."""
+    if path.suffix.lower() not in {".html", ".htm"}:
+        raise InputError(f"{path} does not end in .html; a report is an HTML file.")
+    require_new_file(path, "a report needs a file name")

@@ -1,0 +1,185 @@
+"""The result file of ``leakscope audit``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from leakscope.results.document import DatasetEntry, Number, ResultDocument
+
+
+class AuditRecord(BaseModel):
+    """One record of an audit; see docs/commands.md for what each number means."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    record_id: int | str
+    size: int = 1
+    kl: Number
+    kl_reverse: Number
+    advantage: Number
+    auc: Number
+    mean_distance: Number
+    kl_label_free: Number
+    kl_label: Number
+    disagreement: Number = None
+    mean_without: Number | list[Number]
+    variance_without: Number
+    mean_with: Number | list[Number]
+    variance_with: Number
+    trusted: bool
+    rank_low: int | None = None
+    rank_high: int | None = None
+    kernel_rank_low: int | None = None
+    kernel_rank_high: int | None = None
+
+
+class SensitivityEntry(BaseModel):
+    """The noise variances over which every record's ranks were taken."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    noise_variances: list[float]
+    median_kl: list[Number]
+    refused: list[float]
+
+    @model_validator(mode="after")
+    def _one_median_a_level(self) -> SensitivityEntry:
+        if len(self.median_kl) != len(self.noise_variances):
+            raise ValueError("there must be one median_kl for each of noise_variances")
+        return self
+
+
+class KernelEntry(BaseModel):
+    """The same data under one kernel, beside the kernel in use; see docs/commands.md."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    kernel: dict[str, Any]
+    rank_correlation: Number
+    top_ten_kept: int
+    top_hundredth_kept: int
+    rank_of_first: int
+    largest_advantage: Number
+    median_advantage: Number
+    prediction_error: Number
+
+
+class KernelSensitivityEntry(BaseModel):
+    """The kernel in use beside others; the sizes of the top ten and of the top hundredth."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    in_use: KernelEntry
+    others: list[KernelEntry]
+    top_ten: int
+    top_hundredth: int
+    refused: list[str]
+
+
+class NoiseOfDataEntry(BaseModel):
+    """The noise variance that the data would choose, and what the audit finds there."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    noise_variance: float
+    criterion: str
+    records: int
+    at_bound: bool
+    largest_advantage: Number
+    median_advantage: Number
+    top_ten_kept: int
+    prediction_error: Number
+
+
+class ChoicesEntry(BaseModel):
+    """Why this kernel and this noise, and what other choices would have given.
+
+    ``not_compared`` says why others were not tried, where they were not.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kernel_reason: str
+    noise_reason: str
+    not_compared: str | None = None
+    noise_of_data: NoiseOfDataEntry | None = None
+    kernels: KernelSensitivityEntry | None = None
+
+
+class SubgroupEntry(BaseModel):
+    """The exposure of the records with one value of the column ``by``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    value: str
+    count: int
+    median_advantage: Number
+    largest_advantage: Number
+    share_exposed: Number
+    small: bool
+
+
+class DisagreementEntry(BaseModel):
+    """A record whose label the others contradict, by standard deviations; its rank is by KL."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    record_id: int | str
+    disagreement: Number
+    rank: int
+    advantage: Number
+
+
+class ExplanationEntry(BaseModel):
+    """Why one of the most exposed records is; see docs/commands.md for each number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    record_id: int | str
+    rank: int
+    neighbours: list[int | str]
+    distances: list[Number]
+    isolation: Number
+    disagreement: Number
+    leverage: Number
+    share_from_label: Number
+    moved: list[int | str]
+    shifts: list[Number]
+    sentence: str
+
+
+class AuditDocument(ResultDocument):
+    """The result of ``leakscope audit``: every record, most exposed first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import leakscope
+    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> document = result.to_document()
+    >>> document.kind, document.records[0].record_id
+    ('audit', 2)
+    """
+
+    kind: Literal["audit"] = "audit"
+    dataset: DatasetEntry
+    kernel: dict[str, Any]
+    noise_variance: float
+    noise_chosen_by: str = "user"
+    route: str = "dense"
+    route_reason: str = ""
+    sensitivity: SensitivityEntry | None = None
+    condition_number: Number
+    verdict: str
+    verdict_without_ids: str | None = None
+    median_advantage: Number
+    records: Annotated[list[AuditRecord], Field(min_length=1)]
+    unit: Literal["record", "group"] = "record"
+    by: str | None = None
+    subgroups: list[SubgroupEntry] = Field(default_factory=list)
+    explanations: list[ExplanationEntry] = Field(default_factory=list)
+    choices: ChoicesEntry | None = None
+    disagreeing: list[DisagreementEntry] = Field(default_factory=list)

@@ -1,0 +1,183 @@
+"""What every result file has, and how one is written: what a verb's ``--json`` gives.
+
+Valid JSON only: a number that is not finite becomes null.  ``schema_version`` rises when a reader
+of the old form would misunderstand the new one; a file from a newer leakscope is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+
+from leakscope.data.regular_files import partial_beside
+from leakscope.errors import InputError
+
+if TYPE_CHECKING:
+    from leakscope.data.datasets import Dataset
+
+SCHEMA_VERSION = "1"
+
+
+def _finite_or_none(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+# A measured number; null where it is infinite or could not be had.
+Number = Annotated[float | None, BeforeValidator(_finite_or_none)]
+
+
+class AssumptionEntry(BaseModel):
+    """One assumption behind a number, and whether it holds here (null: cannot be told)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    statement: str
+    holds: bool | None
+    evidence: str
+
+
+class ResultDocument(BaseModel):
+    """What every result file has, whatever its kind."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    schema_version: str = SCHEMA_VERSION
+    kind: str
+    leakscope_version: str
+    created: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
+    settings: dict[str, Any]
+    provenance: dict[str, Any]
+    assumptions: list[AssumptionEntry]
+    timing: dict[str, float]
+    warnings: list[str]
+
+
+class SourceEntry(BaseModel):
+    """Where the data can be read again, and a digest that tells whether they are the same."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    file: str | None
+    example: str | None
+    target: str | None
+    id_column: str | None
+    task: Literal["regression", "classification"]
+    digest: str
+    group_column: str | None = None
+    ignore: tuple[str, ...] = ()
+    missing: Literal["error", "drop", "impute"] = "error"
+    split: str | None = None
+
+
+class DatasetEntry(BaseModel):
+    """What was audited, in a few words; never the data."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    records: int
+    features: int
+    outputs: int
+    target_name: str
+    steps: list[str]
+    source: SourceEntry | None = None
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> DatasetEntry:
+        """What is told of a prepared dataset."""
+        source = dataset.source
+        return cls(
+            name=dataset.name,
+            records=dataset.features.shape[0],
+            features=dataset.features.shape[1],
+            outputs=1 if dataset.target.ndim == 1 else dataset.target.shape[1],
+            target_name=dataset.target_name,
+            steps=list(dataset.steps),
+            source=None if source is None else SourceEntry(**asdict(source)),
+        )
+
+
+def to_json(value: ResultDocument | dict[str, Any]) -> str:
+    """Valid JSON text, with null where a number is not finite.
+
+    Examples
+    --------
+    >>> from leakscope.results import to_json
+    >>> print(to_json({"kl": float("inf"), "auc": 0.75}))
+    {
+      "kl": null,
+      "auc": 0.75
+    }
+    """
+    plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    return json.dumps(_without_non_finite(plain), indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def write_result(document: ResultDocument, path: str | Path) -> Path:
+    """Write the result for its owner only (mode 0600), whole or not at all.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import leakscope
+    >>> from leakscope import results
+    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = results.write_result(result.to_document(), pathlib.Path(folder, "result.json"))
+    ...     results.read_result(file) == result.to_document()
+    True
+    """
+    path = Path(path)
+    write_private(path, to_json(document) + "\n")
+    return path
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write text to a file that only its owner may read; never leave half a file."""
+    partial = partial_beside(path)
+    try:
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+def write_whole(path: Path, content: bytes) -> Path:
+    """Write bytes to a file, whole or not at all; the path."""
+    partial = partial_beside(path)
+    try:
+        try:
+            partial.write_bytes(content)
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
+    return path
+
+
+def _without_non_finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _without_non_finite(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_non_finite(entry) for entry in value]
+    return value

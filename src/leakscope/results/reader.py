@@ -1,0 +1,91 @@
+"""Reading a result file back: which kinds there are, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from leakscope.data.json_files import read_json
+from leakscope.errors import InputError
+from leakscope.results.advice import AdviceDocument
+from leakscope.results.audit import AuditDocument
+from leakscope.results.comparison import CompareDocument
+from leakscope.results.document import SCHEMA_VERSION, ResultDocument
+from leakscope.results.measurement import MeasureDocument
+from leakscope.results.membership import MembershipDocument
+from leakscope.results.plan import LassoPlanDocument, LinearPlanDocument
+from leakscope.results.query import QueryDocument
+from leakscope.results.reconstruction import ReconstructDocument
+from leakscope.results.verification import VerifyDocument
+from leakscope.settings import first_problem
+
+KINDS: dict[str, type[ResultDocument]] = {
+    "audit": AuditDocument,
+    "compare": CompareDocument,
+    "measure": MeasureDocument,
+    "attack_query": QueryDocument,
+    "attack_reconstruct": ReconstructDocument,
+    "attack_membership": MembershipDocument,
+    "plan_linear": LinearPlanDocument,
+    "plan_lasso": LassoPlanDocument,
+    "verify": VerifyDocument,
+    "advice": AdviceDocument,
+}
+
+# In digits; a longer one is no version.
+LONGEST_VERSION = 9
+
+
+def read_result(
+    path: str | Path, kinds: Mapping[str, type[ResultDocument]] = KINDS
+) -> ResultDocument:
+    """Read a result file and check it.
+
+    ``kinds`` are those that may be read, by the name that the file gives; all of leakscope's own
+    where left out.
+
+    Raises
+    ------
+    InputError
+        Where it is not one, or was written by a newer leakscope.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from leakscope import results
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "result.json")
+    ...     _ = file.write_text('{"schema_version": "99", "kind": "audit"}')
+    ...     results.read_result(file)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    leakscope.errors.InputError: ... was written by a newer leakscope (schema_version 99; this \
+one reads up to 1): update leakscope to read it.
+    """
+    path = Path(path)
+    content = read_json(path)
+    version = str(content.get("schema_version", "")) if isinstance(content, dict) else ""
+    kind = kinds.get(str(content.get("kind"))) if isinstance(content, dict) else None
+    if not (version.isdecimal() and len(version) <= LONGEST_VERSION):
+        raise InputError(f"{path} is not a leakscope result: it has no schema_version.")
+    if int(version) > int(SCHEMA_VERSION):
+        raise InputError(
+            f"{path} was written by a newer leakscope (schema_version {version}; this one reads "
+            f"up to {SCHEMA_VERSION}): update leakscope to read it."
+        )
+    if kind is None:
+        raise InputError(f"{path} is not a result of a known kind ({', '.join(kinds)}).")
+    try:
+        # Strictly: leakscope writes numbers as numbers, and null for what is not finite.
+        return kind.model_validate_json(json.dumps(content, allow_nan=False), strict=True)
+    except ValidationError as error:
+        raise InputError(
+            f"{path} is not a whole leakscope result: {first_problem(error)}."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path} is not a leakscope result: it holds a number that is not finite."
+        ) from error

@@ -1,0 +1,140 @@
+"""The run directory: settings, result, table and arrays of one finished run.
+
+It is as sensitive as the data: only its owner may read it.  It is written beside its place under
+another name and then renamed, so that a run directory is whole or not there.
+"""
+
+from __future__ import annotations
+
+import csv
+import platform
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope.data.regular_files import require_usable_name
+from leakscope.errors import InputError
+from leakscope.results.document import ResultDocument, to_json
+
+RUNS_FOLDER = "leakscope-runs"
+
+# Whose versions a run records: those that can change a number.
+VERSIONED_PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "dp-accounting", "jax", "jaxlib")
+
+
+def default_run_directory(verb: str, name: str, *, now: datetime | None = None) -> Path:
+    """``leakscope-runs/<UTC time>-<verb>-<name>``, with a number at the end where it is taken.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> from leakscope import results
+    >>> results.default_run_directory("audit", "my data", now=datetime(2026, 1, 2, tzinfo=UTC)).name
+    '20260102T000000Z-audit-my_data'
+    """
+    time = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
+    safe = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._-")[:60] or "run"
+    base = Path(RUNS_FOLDER) / f"{time}-{verb}-{safe}"
+    candidate, number = base, 2
+    while candidate.exists():
+        candidate = base.with_name(f"{base.name}-{number}")
+        number += 1
+    return candidate
+
+
+def require_free(directory: Path) -> None:
+    """Refuse a run directory that is already there, before any work is done."""
+    require_usable_name(directory)
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise InputError(f"{directory} is already there; name a new run directory.")
+
+
+def write_run(
+    directory: str | Path,
+    document: ResultDocument,
+    *,
+    columns: Sequence[str] = (),
+    rows: Iterable[Sequence[Any]] = (),
+    arrays: Mapping[str, NDArray[Any]] | None = None,
+    files: Mapping[str, bytes] | None = None,
+) -> Path:
+    """Write ``settings.json``, ``result.json``, ``records.csv``, ``arrays.npz`` and other files.
+
+    Parameters
+    ----------
+    directory
+        Where; it must not be there yet, or be empty.
+    document
+        The result.
+    columns, rows
+        The table for people, one row a record.
+    arrays
+        Large arrays, by name.
+    files
+        The contents of other files, such as pictures, by name.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import leakscope
+    >>> from leakscope import results
+    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = results.write_run(pathlib.Path(folder, "run"), result.to_document())
+    ...     sorted(file.name for file in run.iterdir())
+    ['arrays.npz', 'records.csv', 'result.json', 'settings.json']
+    """
+    directory = Path(directory)
+    require_free(directory)
+    settings = {
+        "kind": document.kind,
+        "created": document.created.isoformat(),
+        "settings": document.settings,
+        "versions": versions(),
+    }
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        # mkdtemp gives mode 0700, and rename keeps it.
+        partial = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+        try:
+            (partial / "settings.json").write_text(to_json(settings) + "\n", encoding="utf-8")
+            (partial / "result.json").write_text(to_json(document) + "\n", encoding="utf-8")
+            with (partial / "records.csv").open("w", encoding="utf-8", newline="") as stream:
+                writer = csv.writer(stream)
+                writer.writerow(columns)
+                writer.writerows(rows)
+            with (partial / "arrays.npz").open("wb") as binary:
+                np.savez_compressed(binary, **(arrays or {}))  # type: ignore[arg-type]
+            for name, content in (files or {}).items():
+                (partial / name).write_bytes(content)
+            for file in partial.iterdir():
+                file.chmod(0o600)
+            partial.rename(directory)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise InputError(
+            f"the run directory {directory} cannot be written: {error.strerror or error}."
+        ) from error
+    return directory
+
+
+def versions() -> dict[str, str]:
+    """Versions of what can change a number."""
+    found = {"python": platform.python_version()}
+    for package in ("leakscope", *VERSIONED_PACKAGES):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "not installed as a package"
+    return found

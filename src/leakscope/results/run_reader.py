@@ -1,0 +1,122 @@
+"""Reading a run directory back: all that a report needs, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from leakscope.data.arrays import read_arrays
+from leakscope.data.json_files import read_json
+from leakscope.data.regular_files import is_folder, is_there
+from leakscope.errors import InputError
+from leakscope.results.document import ResultDocument
+from leakscope.results.reader import read_result
+from leakscope.results.run_pictures import Gallery, read_gallery
+from leakscope.results.verification import VerifyDocument
+
+VERIFY_FILE = "verify.json"
+
+# What a report takes from arrays.npz is small; more than this is not what leakscope wrote.
+LARGEST_ARRAY_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run directory holds.
+
+    Attributes
+    ----------
+    directory, document
+        Where, and the result.
+    versions
+        Versions of what can change a number, when the run was made.
+    verification
+        What ``leakscope verify RUN --json RUN/verify.json`` left there; None where it did not.
+    gallery, pictures
+        Pictured records, and the contents of their PNG files by name.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import leakscope
+    >>> from leakscope import results
+    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = results.write_run(pathlib.Path(folder, "run"), result.to_document())
+    ...     run = results.read_run(written)
+    >>> run.document.kind, run.verification, "numpy" in run.versions
+    ('audit', None, True)
+    """
+
+    directory: Path
+    document: ResultDocument
+    versions: dict[str, str]
+    verification: VerifyDocument | None
+    gallery: Gallery
+    pictures: dict[str, bytes]
+
+    def arrays(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Those of the named arrays that ``arrays.npz`` has."""
+        path = self.directory / "arrays.npz"
+        if not path.exists():
+            return {}
+        return dict(read_arrays(path, names, most=LARGEST_ARRAY_BYTES))
+
+
+def read_run(directory: str | Path) -> Run:
+    """Read a run directory and check what it holds.
+
+    Raises
+    ------
+    InputError
+        Where it is not a run directory, or a file in it is not whole.
+
+    Examples
+    --------
+    >>> from leakscope import results
+    >>> results.read_run("no-such-run")
+    Traceback (most recent call last):
+    ...
+    leakscope.errors.InputError: There is no run directory no-such-run.
+    """
+    directory = Path(directory)
+    if not is_there(directory):
+        raise InputError(f"There is no run directory {directory}.")
+    if not is_folder(directory):
+        raise InputError(f"{directory} is a file; name the run directory that holds it.")
+    if not is_there(directory / "result.json"):
+        raise InputError(f"{directory} is not a run directory: it holds no result.json.")
+    document = read_result(directory / "result.json")
+    gallery, pictures = read_gallery(directory)
+    return Run(
+        directory=directory,
+        document=document,
+        versions=_versions(directory / "settings.json"),
+        verification=_verification(directory / VERIFY_FILE, document),
+        gallery=gallery,
+        pictures=pictures,
+    )
+
+
+def _versions(path: Path) -> dict[str, str]:
+    if not is_there(path):
+        return {}
+    content = read_json(path)
+    found = content.get("versions", {}) if isinstance(content, dict) else {}
+    if not isinstance(found, dict):
+        raise InputError(f"{path} names no versions where they should be.")
+    return {str(name): str(version) for name, version in found.items()}
+
+
+def _verification(path: Path, document: ResultDocument) -> VerifyDocument | None:
+    if not path.exists():
+        return None
+    found = read_result(path)
+    if not isinstance(found, VerifyDocument) or found.verified_kind != document.kind:
+        raise InputError(f"{path} does not verify a result of kind {document.kind}.")
+    return found

@@ -1,0 +1,259 @@
+"""Runs of many cells: the same numbers in one process, on a cluster, and after a kill.
+
+A cell is a name and parameters.  Its random key follows from the run's seed and its name alone, so
+that it gives the same numbers wherever and whenever it is computed, and a run that was killed goes
+on where it stopped (:mod:`leakscope.running.cell_store` keeps what is finished).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope._numerics.keys import Key
+from leakscope.errors import InputError
+from leakscope.running.cell_store import CellStore, FinishedCell
+
+# How long to wait before looking again for cells that another process has claimed.
+WAIT_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One part of a run.
+
+    Parameters
+    ----------
+    name
+        Unique in the run; its key follows from it.
+    parameters
+        What the cell is asked, as plain JSON.
+
+    Examples
+    --------
+    >>> from leakscope.running import Cell
+    >>> Cell("record=3", {"record": 3}).key(seed=0) == Cell("record=3", {}).key(seed=0)
+    True
+    """
+
+    name: str
+    parameters: Mapping[str, Any]
+
+    def key(self, seed: int) -> Key:
+        """The cell's random key: the run's seed and 128 bits of the name's SHA-256."""
+        digest = hashlib.sha256(self.name.encode()).digest()
+        labels = (int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4))
+        return Key(seed).child(*labels)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a cell's computation returns: plain numbers, and arrays where they are large.
+
+    Examples
+    --------
+    >>> from leakscope.running import Found
+    >>> Found({"auc": 0.75}).numbers["auc"]
+    0.75
+    """
+
+    numbers: Mapping[str, Any]
+    arrays: Mapping[str, NDArray[Any]] | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: cells done of all, and the seconds that are left, if that can be told.
+
+    The seconds are the remaining cells times the mean of the last ones computed in this session,
+    divided by the workers; cells found finished at the start do not count.
+
+    Examples
+    --------
+    >>> from leakscope.running import Progress
+    >>> Progress(done=3, total=4, seconds_left=1.5).total
+    4
+    """
+
+    done: int
+    total: int
+    seconds_left: float | None
+
+
+Compute = Callable[[Mapping[str, Any], Key], Found]
+OnProgress = Callable[[Progress], None]
+RECENT = 50
+
+
+def run_cells(
+    store: CellStore,
+    cells: Sequence[Cell],
+    compute: Compute,
+    *,
+    seed: int,
+    client: Any = None,
+    retries: int = 2,
+    on_progress: OnProgress | None = None,
+) -> list[FinishedCell]:
+    """Compute the cells that are not finished yet, store each, and return all in their order.
+
+    Parameters
+    ----------
+    store
+        Where finished cells are kept, from :func:`leakscope.running.cell_store.open_cells`.
+    cells
+        What is to be there in the end.
+    compute
+        From parameters and a key to what was found; for a cluster it must be importable there.
+    seed
+        The run's.
+    client
+        A ``distributed.Client``; without one the cells are computed here, one after another.
+    retries
+        On a cluster, how often a cell is tried again when its worker dies or it fails.
+    on_progress
+        Called after every cell.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from leakscope.running import Cell, Found, run_cells
+    >>> from leakscope.running.cell_store import open_cells
+    >>> def draw(parameters, key):
+    ...     return Found({"value": key.generator().random() + parameters["x"]})
+    >>> cells = [Cell(f"x={x}", {"x": x}) for x in range(3)]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open_cells(pathlib.Path(folder, "run"), settings={}, seed=1) as store:
+    ...         first = run_cells(store, cells[:2], draw, seed=1)
+    ...         everything = run_cells(store, cells, draw, seed=1)  # computes the third only
+    >>> [cell.name for cell in everything]
+    ['x=0', 'x=1', 'x=2']
+    """
+    names = [cell.name for cell in cells]
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"two cells have the name {twice!r}; names must be distinct in a run.")
+    finished = store.finished()
+    todo = [cell for cell in cells if cell.name not in finished]
+    pace = _Pace(len(cells) - len(todo), len(cells), 1 if client is None else _workers(client))
+    if on_progress is not None:
+        on_progress(pace.progress())
+    steps = (
+        _here(store, todo, compute, seed)
+        if client is None
+        else _on_cluster(store, todo, compute, seed, client, retries)
+    )
+    for seconds in steps:
+        pace.note(seconds)
+        if on_progress is not None:
+            on_progress(pace.progress())
+    there = {cell.name: cell for cell in store.cells()}
+    return [there[name] for name in names]
+
+
+def computed(
+    compute: Compute, cell: Cell, seed: int
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]], float]:
+    """One cell's numbers, arrays and seconds; what a cluster's worker runs."""
+    start = time.perf_counter()
+    found = compute(cell.parameters, cell.key(seed))
+    arrays = {name: np.asarray(array) for name, array in (found.arrays or {}).items()}
+    return dict(found.numbers), arrays, time.perf_counter() - start
+
+
+def _on_worker(cell: Cell, *, compute: Compute, seed: int) -> Any:
+    return computed(compute, cell, seed)
+
+
+def _here(
+    store: CellStore, todo: Sequence[Cell], compute: Compute, seed: int
+) -> Iterator[float | None]:
+    """Compute what no other process has claimed; then wait for, or take over, the rest."""
+    waiting = list(todo)
+    while waiting:
+        claimed_by_others = []
+        for cell in waiting:
+            if not store.claim(cell.name):
+                claimed_by_others.append(cell)
+                continue
+            try:
+                numbers, arrays, seconds = computed(compute, cell, seed)
+            except BaseException as error:
+                store.release([cell.name])
+                error.add_note(f"while computing the cell {cell.name!r}")
+                raise
+            store.put(cell.name, cell.parameters, numbers, arrays, seconds=seconds)
+            yield seconds
+        finished = store.finished() if claimed_by_others else set()
+        for cell in claimed_by_others:
+            if cell.name in finished:
+                yield None
+        waiting = [cell for cell in claimed_by_others if cell.name not in finished]
+        if waiting and len(waiting) == len(claimed_by_others):
+            time.sleep(WAIT_SECONDS)
+
+
+def _on_cluster(
+    store: CellStore,
+    todo: Sequence[Cell],
+    compute: Compute,
+    seed: int,
+    client: Any,
+    retries: int,
+) -> Iterator[float | None]:
+    """Send every cell to a worker; only this process writes to the store."""
+    from distributed import as_completed
+
+    # map, not submit: what all cells share (the data) is sent once.
+    futures = client.map(
+        _on_worker,
+        list(todo),
+        compute=compute,
+        seed=seed,
+        key=[f"leakscope-{cell.name}" for cell in todo],
+        retries=retries,
+        pure=False,
+    )
+    by_future = dict(zip(futures, todo, strict=True))
+    try:
+        for future in as_completed(list(by_future)):  # type: ignore[no-untyped-call]
+            cell = by_future.pop(future)
+            try:
+                numbers, arrays, seconds = future.result()
+            except Exception as error:
+                error.add_note(f"while computing the cell {cell.name!r}")
+                raise
+            store.put(cell.name, cell.parameters, numbers, arrays, seconds=seconds)
+            # Results stay in the workers' memory as long as a future points to them.
+            future.release()
+            yield seconds
+    finally:
+        client.cancel(list(by_future))
+
+
+def _workers(client: Any) -> int:
+    return max(1, int(sum(client.nthreads().values())))
+
+
+class _Pace:
+    def __init__(self, done: int, total: int, workers: int) -> None:
+        self.done, self.total, self.workers = done, total, workers
+        self.recent: list[float] = []
+
+    def note(self, seconds: float | None) -> None:
+        self.done += 1
+        if seconds is not None:
+            self.recent = [*self.recent[-RECENT + 1 :], seconds]
+
+    def progress(self) -> Progress:
+        left = None
+        if self.recent:
+            mean = sum(self.recent) / len(self.recent)
+            left = mean * (self.total - self.done) / self.workers
+        return Progress(self.done, self.total, left)

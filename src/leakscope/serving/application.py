@@ -1,0 +1,280 @@
+"""The routes: pages, uploads, audits."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import threading
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from leakscope.data.examples import EXAMPLES
+from leakscope.errors import InputError
+from leakscope.serving import pages
+from leakscope.serving.audit_job import LIBRARY_FILE, AuditRequest, Outcome
+from leakscope.serving.audit_process import AuditProcess
+from leakscope.serving.inspection import inspect
+from leakscope.serving.jobs import Busy, Job, Jobs
+from leakscope.serving.limits import MEGABYTE, Limits
+from leakscope.serving.security import REPORT_POLICY, Access, Guard
+from leakscope.serving.uploads import SUFFIXES, TooLarge, Upload, Uploads
+from leakscope.serving.wording import STAGE_WORDS, in_page_words
+from leakscope.settings import validated
+
+# An audit: what is wanted, the file, where to write, what to call at each stage.
+Run = Callable[[AuditRequest, Upload | None, Path, Callable[[str], None]], Outcome]
+
+EXAMPLE_WORDS = {
+    "diabetes": "442 patients, 10 measurements; the course of the disease",
+    "breast_cancer": "569 tumours, 30 measurements; benign or malignant",
+    "digits": "1797 pictures of handwritten digits; which digit",
+    "iris": "150 flowers, 4 measurements; which species",
+    "wine": "178 wines, 13 measurements; which grower",
+}
+
+
+def application(
+    access: Access, folder: Path, limits: Limits | None = None, *, run: Run | None = None
+) -> Guard:
+    """The web application, behind its guard; any ASGI server can run it.
+
+    Parameters
+    ----------
+    access
+        Who may ask.
+    folder
+        A private directory, where uploads and runs go; it is emptied when the server stops.
+    limits
+        What is taken and kept.
+    run
+        What audits; a process of its own where left out.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from leakscope.serving import Access
+    >>> from leakscope.serving.application import application
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     guarded = application(Access(port=8000), pathlib.Path(folder))
+    ...     [route.path for route in guarded.app.routes][:2]
+    ['/', '/static/{name}']
+    """
+    house = _House(folder, limits or Limits(), run)
+    app = Starlette(
+        routes=[
+            Route("/", house.start),
+            Route("/static/{name}", house.static),
+            Route("/jobs/{job}", house.job_page),
+            Route("/jobs/{job}/report", house.report),
+            Route("/api/uploads", house.upload, methods=["POST"]),
+            Route("/api/jobs", house.ask, methods=["POST"]),
+            Route("/api/jobs/{job}", house.state),
+            Route("/api/jobs/{job}/give-up", house.give_up, methods=["POST"]),
+        ],
+        exception_handlers={
+            InputError: _refused,
+            HTTPException: _failed,
+            ClientDisconnect: _gone,
+            Exception: _unforeseen,
+        },
+        lifespan=house.lifespan,
+    )
+    # Around everything: an answer to something unforeseen has the same headers.
+    return Guard(app, access)
+
+
+class _House:
+    """What the routes share: the uploads, the audits and their folder."""
+
+    def __init__(self, folder: Path, limits: Limits, run: Run | None) -> None:
+        self.process = AuditProcess()
+        self.run = run or self.process.run
+        self.warm = self.process.warm if run is None else lambda: None
+        self.folder = folder
+        self.limits = limits
+        self.uploads = Uploads(folder, limits)
+        self.jobs = Jobs(limits, dropped=self._drop)
+        # One file is taken apart at a time: two large tables may not fit.
+        self.reading = threading.Lock()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            self.jobs.stop()
+            self.process.close()
+            for entry in self.folder.iterdir():
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
+
+    async def start(self, request: Request) -> Response:
+        await run_in_threadpool(self.warm)
+        return HTMLResponse(
+            pages.render(
+                "start.html",
+                examples=[(name, EXAMPLE_WORDS.get(name, "")) for name in EXAMPLES],
+                jobs=self.jobs.all(),
+                suffixes=SUFFIXES,
+                limit=self.limits.upload_bytes,
+                limit_megabytes=f"{self.limits.upload_bytes / MEGABYTE:g}",
+            )
+        )
+
+    async def static(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name == LIBRARY_FILE and (self.folder / LIBRARY_FILE).exists():
+            return FileResponse(self.folder / LIBRARY_FILE, headers={"content-type": pages.SCRIPT})
+        text = pages.static_file(name)
+        if text is None:
+            raise HTTPException(404)
+        return Response(text, headers={"content-type": pages.STATIC[name]})
+
+    async def upload(self, request: Request) -> Response:
+        announced = request.headers.get("content-length")
+        upload = await self.uploads.receive(
+            request.query_params.get("name", ""),
+            int(announced) if announced is not None and announced.isdigit() else None,
+            request.stream(),
+        )
+        try:
+            return JSONResponse(await run_in_threadpool(self._inspected, upload))
+        except BaseException:
+            self.uploads.drop(upload.id)
+            raise
+
+    def _inspected(self, upload: Any) -> dict[str, Any]:
+        with self.reading:
+            return inspect(upload)
+
+    async def ask(self, request: Request) -> Response:
+        body = await self._body(request)
+        try:
+            given = json.loads(body)
+        except (ValueError, RecursionError):
+            given = None
+        if not isinstance(given, dict):
+            raise InputError("The request must be a JSON object.")
+        wanted = validated(AuditRequest, **{str(name): value for name, value in given.items()})
+        if (wanted.upload is None) == (wanted.example is None):
+            raise InputError("Choose an example, or upload a file; one of the two.")
+        if wanted.example is not None and wanted.example not in EXAMPLES:
+            raise InputError(f"There is no such example; there are {', '.join(EXAMPLES)}.")
+        upload = None if wanted.upload is None else self.uploads.get(wanted.upload)
+        name = upload.name if upload is not None else str(wanted.example)
+        job = self.jobs.add(
+            name,
+            tuple(STAGE_WORDS),
+            lambda identity: partial(self.run, wanted, upload, self._directory(identity)),
+        )
+        return JSONResponse({"job": job.id}, status_code=201)
+
+    async def state(self, request: Request) -> Response:
+        job = self._job(request)
+        outcome: Outcome | None = job.outcome
+        return JSONResponse(
+            {
+                "name": job.name,
+                "state": job.state,
+                "stage": job.stage,
+                "ahead": job.ahead,
+                "seconds": round(job.seconds, 1),
+                "problem": job.problem,
+                "outcome": None
+                if outcome is None
+                else {
+                    "verdict": outcome.verdict,
+                    "warnings": outcome.warnings,
+                    "records": outcome.records,
+                    "features": outcome.features,
+                    "unit": outcome.unit,
+                    "noise": outcome.noise,
+                    "no_noise": outcome.no_noise,
+                },
+            }
+        )
+
+    async def give_up(self, request: Request) -> Response:
+        job = self.jobs.give_up(self._job(request).id)
+        return JSONResponse({"state": "given up" if job is None else job.state})
+
+    async def job_page(self, request: Request) -> Response:
+        job = self._job(request)
+        told = [(stage, STAGE_WORDS[stage]) for stage in job.stages]
+        return HTMLResponse(pages.render("job.html", job=job, stages=told))
+
+    async def report(self, request: Request) -> Response:
+        outcome: Outcome | None = self._job(request).outcome
+        if outcome is None:
+            raise HTTPException(404)
+        redacted = "redact" in request.query_params
+        name = "report-redacted.html" if redacted else "report.html"
+        return FileResponse(
+            outcome.redacted if redacted else outcome.report,
+            media_type="text/html; charset=utf-8",
+            headers={"content-security-policy": REPORT_POLICY, "x-frame-options": "SAMEORIGIN"},
+            filename=name if "download" in request.query_params else None,
+        )
+
+    def _job(self, request: Request) -> Job:
+        job = self.jobs.get(request.path_params["job"])
+        if job is None:
+            raise HTTPException(404)
+        return job
+
+    async def _body(self, request: Request) -> bytes:
+        found = bytearray()
+        async for chunk in request.stream():
+            found += chunk
+            if len(found) > self.limits.request_bytes:
+                raise InputError("The request is too long.")
+        return bytes(found)
+
+    def _directory(self, identity: str) -> Path:
+        return self.folder / f"run-{identity}"
+
+    def _drop(self, identity: str) -> None:
+        directory = self._directory(identity)
+        # A run that was given up while it was written stands beside its place, under another name.
+        for path in (directory, *self.folder.glob(f".{directory.name}.*")):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    status = 413 if isinstance(error, TooLarge) else 429 if isinstance(error, Busy) else 400
+    return _sentence(request, in_page_words(str(error)), status)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    words = {
+        404: "There is nothing here; an old audit may have been dropped.",
+        405: "That cannot be asked for in this way.",
+    }
+    return _sentence(request, words.get(error.status_code, error.detail), error.status_code)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=400)
+
+
+async def _unforeseen(request: Request, error: Exception) -> Response:
+    # Without a template, which may be what failed.
+    sentence = "Something unforeseen happened; the terminal that runs leakscope shows what."
+    return JSONResponse({"error": sentence}, status_code=500)
+
+
+def _sentence(request: Request, sentence: str, status: int) -> Response:
+    """The same sentence to a script and to a person."""
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": sentence}, status_code=status)
+    return HTMLResponse(pages.render("message.html", sentence=sentence), status_code=status)

@@ -1,0 +1,170 @@
+"""What one job does: read, audit, write the report, and follow the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from leakscope.errors import InputError
+from leakscope.serving.uploads import Upload
+from leakscope.serving.wording import in_page_words
+
+if TYPE_CHECKING:
+    from leakscope.data.datasets import Dataset
+
+Text = str | None
+
+LIBRARY_FILE = "vega.js"
+
+
+class AuditRequest(BaseModel):
+    """What the page asks for: an example or an upload, its columns, and a few settings."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, str_max_length=1000)
+
+    example: Text = None
+    upload: Text = None
+    target: Text = None
+    task: Literal["regression", "classification"] = "regression"
+    id_column: Text = None
+    group_column: Text = None
+    by: Text = None
+    missing: Literal["error", "drop", "impute"] = "error"
+    ignore: tuple[str, ...] = Field(default=(), max_length=10_000)
+    kernel: Literal["rbf", "matern", "linear", "nngp"] = "rbf"
+    noise_variance: float | str = 0.01
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a finished audit leaves for the page.
+
+    Attributes
+    ----------
+    report, redacted
+        The two report files.
+    verdict, warnings
+        In words.
+    records, features, unit
+        What was audited.
+    noise
+        :class:`leakscope.auditing.noise_path.NoisePath` as plain values; None where there is none.
+    no_noise
+        Why there is none, as a sentence.
+    """
+
+    report: Path
+    redacted: Path
+    verdict: str
+    warnings: tuple[str, ...]
+    records: int
+    features: int
+    unit: str
+    noise: dict[str, Any] | None
+    no_noise: str | None
+
+
+def run_audit(
+    request: AuditRequest, upload: Upload | None, directory: Path, on_stage: Callable[[str], None]
+) -> Outcome:
+    """Audit what was asked for; everything that is written goes into ``directory``."""
+    from leakscope.auditing import audit_dataset, write_run
+    from leakscope.auditing.noise_path import noise_path, unavailable
+    from leakscope.reporting import write_report
+    from leakscope.results import read_run
+    from leakscope.settings import AuditSettings, validated
+
+    on_stage("read")
+    settings = validated(
+        AuditSettings, kernel=request.kernel, noise_variance=request.noise_variance
+    )
+    dataset = _dataset(request, upload)
+    result = audit_dataset(dataset, settings, on_stage=on_stage)
+    on_stage("report")
+    run = read_run(write_run(result, directory, dataset=dataset))
+    report, redacted = write_report(run), write_report(run, redact=True)
+    keep_library(directory.parent)
+    on_stage("noise")
+    noise, why_not = None, unavailable(result)
+    if why_not is None:
+        try:
+            path = noise_path(result, dataset, settings, on_level=lambda level: on_stage("noise"))
+            noise = _plain(path.to_dict())
+        except InputError as error:
+            why_not = in_page_words(str(error))
+    return Outcome(
+        report=report,
+        redacted=redacted,
+        verdict=result.verdict,
+        warnings=tuple(in_page_words(sentence) for sentence in result.warnings),
+        records=result.dataset.records,
+        features=result.dataset.features,
+        unit=result.unit,
+        noise=noise,
+        no_noise=why_not,
+    )
+
+
+def keep_library(folder: Path) -> None:
+    """Leave the charts' JavaScript for the server, once.
+
+    Putting it together keeps Python's lock for seconds; here it is at hand from the report.
+    """
+    from leakscope.reporting.embedding import chart_library
+    from leakscope.results.document import write_private
+
+    if not (folder / LIBRARY_FILE).exists():
+        write_private(folder / LIBRARY_FILE, chart_library())
+
+
+def _dataset(request: AuditRequest, upload: Upload | None) -> Dataset:
+    from leakscope.data import read_dataset, read_example
+
+    if upload is None:
+        if request.example is None:
+            raise InputError("Choose an example, or upload a file.")
+        return read_example(request.example, by=request.by)
+    try:
+        dataset = read_dataset(
+            upload.path,
+            target=request.target,
+            id_column=request.id_column,
+            task=request.task,
+            missing=request.missing,
+            ignore=request.ignore,
+            group_column=request.group_column,
+            by=request.by,
+        )
+    except FileNotFoundError:
+        raise InputError("That file is no longer held; upload it again.") from None
+    except InputError as error:
+        raise InputError(upload.without_path(str(error))) from None
+    return replace(
+        dataset,
+        name=PurePosixPath(upload.name).stem,
+        steps=tuple(upload.without_path(step) for step in dataset.steps),
+        # The file goes when the server does: nobody could read it again there.
+        source=None,
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Numbers that JSON has, and ids as text that reads as it is written."""
+    import math
+
+    from leakscope.reporting.records_table import shown_id
+
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        plain = {key: _plain(entry) for key, entry in value.items()}
+        if "top" in plain:
+            plain["top"] = [[shown_id(entry[0]), *map(_plain, entry[1:])] for entry in value["top"]]
+        return plain
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    return value

@@ -1,0 +1,105 @@
+"""What a file's columns are, and what each may be used as: offers, which the user settles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from leakscope.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from leakscope.serving.uploads import Upload
+
+TARGET_NAMES = ("y", "target", "label", "labels", "class", "outcome")
+ID_NAMES = ("id", "record_id", "uid", "uuid", "key", "index", "patient_id", "person_id", "user_id")
+
+# Whole numbers of at most this many values are offered as classes.
+MOST_CLASSES = 20
+
+
+def inspect(upload: Upload) -> dict[str, Any]:
+    """The columns of a file and the roles offered for them, as plain values."""
+    from leakscope.data.tables import read_table
+
+    try:
+        table = read_table(upload.path)
+    except InputError as error:
+        raise InputError(upload.without_path(str(error))) from None
+    columns = [_column(table[name], str(name)) for name in table.columns]
+    if len(columns) < 2:
+        raise InputError(
+            f"{upload.name} has one column only; an audit needs features and a target."
+        )
+    return {
+        "upload": upload.id,
+        "name": upload.name,
+        "records": len(table),
+        "columns": columns,
+        "offered": _offered(columns, len(table)),
+    }
+
+
+def _column(column: pd.Series[Any], name: str) -> dict[str, Any]:
+    from leakscope.data.columns import kind_of
+
+    present = column.dropna()
+    try:
+        kind, usable = kind_of(column, name, "the file"), True
+    except InputError:
+        kind, usable = "number", False
+    distinct = int(present.nunique()) if _countable(present) else len(present)
+    whole = kind == "number" and usable and _whole(present)
+    return {
+        "name": name,
+        "kind": kind if usable else ("text or dates" if len(present) else "empty"),
+        "usable": usable,
+        "empty": len(column) - len(present),
+        "distinct": distinct,
+        "classes": usable and 2 <= distinct <= MOST_CLASSES and (kind != "number" or whole),
+    }
+
+
+def _countable(present: pd.Series[Any]) -> bool:
+    """Whether values can be told apart: lists in an Arrow column cannot be hashed."""
+    try:
+        present.head(1).nunique()
+    except TypeError:
+        return False
+    return True
+
+
+def _whole(present: pd.Series[Any]) -> bool:
+    import numpy as np
+
+    try:
+        numbers = present.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return bool(np.isfinite(numbers).all() and (numbers == np.rint(numbers)).all())
+
+
+def _offered(columns: list[dict[str, Any]], records: int) -> dict[str, Any]:
+    named = {str(column["name"]).lower(): column for column in columns}
+    usable = [column for column in columns if column["usable"]]
+    target = next((named[name] for name in TARGET_NAMES if name in named), None)
+    if target is None:
+        target = (usable or columns)[-1]
+    own = [c for c in columns if c["distinct"] == records and c["empty"] == 0 and c is not target]
+    identity = next((c for c in own if str(c["name"]).lower() in ID_NAMES), None)
+    identity = identity or next((c for c in own if not c["usable"]), None)
+    left_out = [c["name"] for c in columns if not c["usable"] and c not in (target, identity)]
+    return {
+        "target": target["name"],
+        "task": "classification" if target["classes"] or not target["usable"] else "regression",
+        "id_column": None if identity is None else identity["name"],
+        "missing": _missing(target, usable),
+        "ignore": left_out,
+    }
+
+
+def _missing(target: dict[str, Any], usable: list[dict[str, Any]]) -> str:
+    """A target is never filled in: records without one can only be dropped."""
+    if target["empty"]:
+        return "drop"
+    return "impute" if any(column["empty"] for column in usable) else "error"

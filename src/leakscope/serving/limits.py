@@ -1,0 +1,38 @@
+"""How much the server takes and keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Sizes and counts beyond which a request is refused, or something old is dropped.
+
+    Attributes
+    ----------
+    upload_bytes
+        Of one file; counted while it streams in.
+    uploads_held
+        Files kept; a further one replaces the oldest.
+    jobs_held
+        Audits kept; a further one replaces the oldest that is finished.
+    jobs_waiting
+        Audits that may wait for the one that runs.
+    request_bytes
+        Of a request that is no upload.
+
+    Examples
+    --------
+    >>> from leakscope.serving import Limits
+    >>> Limits().upload_bytes
+    100000000
+    """
+
+    upload_bytes: int = 100 * MEGABYTE
+    uploads_held: int = 5
+    jobs_held: int = 20
+    jobs_waiting: int = 8
+    request_bytes: int = MEGABYTE

@@ -1,0 +1,160 @@
+"""The server: a socket of this machine, an address with a token, and a clean end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import webbrowser
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from leakscope.errors import InputError
+from leakscope.serving.limits import Limits
+from leakscope.serving.security import Access, is_loopback
+
+# Connections at once; a browser opens six.
+CONNECTIONS = 64
+
+
+def serve(
+    *,
+    host: str,
+    port: int,
+    allow_remote: bool,
+    open_browser: bool,
+    limits: Limits,
+    say: Callable[[str], None],
+) -> None:
+    """Listen until interrupted; everything uploaded or computed is then removed.
+
+    Parameters
+    ----------
+    host, port
+        Where to listen; port 0 for a free one.
+    allow_remote
+        Whether ``host`` may be other than this machine itself.
+    open_browser
+        Whether to open the address.
+    limits
+        What is taken and kept.
+    say
+        Takes the lines for the terminal.
+
+    Raises
+    ------
+    InputError
+        Where the host may not be used, the port is taken, or the extra ``web`` is not installed.
+    """
+    if not is_loopback(host) and not allow_remote:
+        raise InputError(
+            f"--host {host} lets other machines in, and data and token travel unencrypted; give "
+            "--allow-remote if that is meant."
+        )
+    try:
+        import uvicorn
+
+        from leakscope.serving.application import application
+    except ImportError as error:
+        raise InputError(
+            f"leakscope serve needs {error.name}; install it with: pip install 'leakscope[web]'."
+        ) from None
+    # Whenever it comes, an interruption is how a server ends, and no error.
+    with contextlib.suppress(KeyboardInterrupt), _every_end_is_clean():
+        listening = _listen(host, port)
+        folder = Path(tempfile.mkdtemp(prefix="leakscope-serve-"))
+        try:
+            access = Access.listening(host, listening.getsockname()[1])
+            config = uvicorn.Config(
+                application(access, folder, limits),
+                http="h11",
+                ws="none",
+                loop="asyncio",
+                lifespan="on",
+                log_level="error",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=CONNECTIONS,
+                timeout_graceful_shutdown=2,
+            )
+
+            class Server(uvicorn.Server):
+                async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+                    await super().startup(sockets)
+                    # Only now does an interruption end it as it should.
+                    _announce(host, access, open_browser, say)
+
+            Server(config).run(sockets=[listening])
+        finally:
+            listening.close()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _announce(host: str, access: Access, open_browser: bool, say: Callable[[str], None]) -> None:
+    address = address_of(host, access)
+    say(f"Leakscope is at {address}")
+    if not is_loopback(host):
+        say(
+            "Warning: other machines can reach this server, and nothing is encrypted; whoever has "
+            "the address can see the data."
+        )
+    say("Press Ctrl-C to stop; everything uploaded is then removed.")
+    if open_browser:
+        webbrowser.open(address)
+
+
+def address_of(host: str, access: Access) -> str:
+    """What to open, token and all.
+
+    Examples
+    --------
+    >>> from leakscope.serving import Access
+    >>> from leakscope.serving.server import address_of
+    >>> address_of("::1", Access(port=8000, token="secret"))
+    'http://[::1]:8000/?token=secret'
+    """
+    # What listens everywhere is reached from here by the loopback address.
+    name = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+    return f"http://{name}:{access.port}/?token={access.token}"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        # Only to take over a port in its time of rest; a port in use is still refused.
+        if os.name == "posix":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(CONNECTIONS)
+    except (OSError, OverflowError) as error:
+        listening.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"Cannot listen on {host}, port {port}: {reason}.") from None
+    return listening
+
+
+@contextlib.contextmanager
+def _every_end_is_clean() -> Iterator[None]:
+    """A closed terminal and a kill remove the data as Ctrl-C does."""
+
+    def interrupt(number: int, frame: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    # A shell starts what runs in its background with SIGINT ignored; before uvicorn takes it over,
+    # an interruption would be lost.
+    before = {signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler)}
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # What nohup ignores stays ignored.
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            before[number] = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,80 @@
+"""Simulation and retraining that check the laws, in runs that survive being killed."""
+
+from leakscope.verifying.agreement import LEAST_RECORDS, Agreement, agreement
+from leakscope.verifying.checks import Check, counted, threshold_for
+from leakscope.verifying.density_adversary import cross_fitted_scores
+from leakscope.verifying.group_draws import check_groups
+from leakscope.verifying.influence_functions import Influence, influence_functions
+from leakscope.verifying.membership_experiment import (
+    ConditionalExperiment,
+    SampledExperiment,
+    data_model_experiment,
+    fitted_experiment,
+    gaussian_design_experiment,
+)
+from leakscope.verifying.memorisation import Contrast, SubsetModels, SubsetPlan, train_subsets
+from leakscope.verifying.network_training import (
+    NetworkTrainer,
+    TrainedAnswers,
+    Trainer,
+    parameters_at,
+)
+from leakscope.verifying.networks import ConvolutionalNetwork, DenseNetwork
+from leakscope.verifying.own_training import FunctionTrainer, load_trainer
+from leakscope.verifying.posterior_draws import (
+    RecordLaws,
+    check_records,
+    kl_from_draws,
+    posterior_draws,
+)
+from leakscope.verifying.prediction_difference import PredictionDifference, prediction_difference
+from leakscope.verifying.record_choice import choose_records
+from leakscope.verifying.retraining import Retrained, RetrainedRecord, RetrainingPlan, retrain
+from leakscope.verifying.simulation import Simulated, SimulationPlan, simulate
+from leakscope.verifying.trac_in import TracIn, trac_in
+
+__all__ = [
+    "LEAST_RECORDS",
+    "Agreement",
+    "Check",
+    "ConditionalExperiment",
+    "Contrast",
+    "ConvolutionalNetwork",
+    "DenseNetwork",
+    "FunctionTrainer",
+    "Influence",
+    "NetworkTrainer",
+    "PredictionDifference",
+    "RecordLaws",
+    "Retrained",
+    "RetrainedRecord",
+    "RetrainingPlan",
+    "SampledExperiment",
+    "Simulated",
+    "SimulationPlan",
+    "SubsetModels",
+    "SubsetPlan",
+    "TracIn",
+    "TrainedAnswers",
+    "Trainer",
+    "agreement",
+    "check_groups",
+    "check_records",
+    "choose_records",
+    "counted",
+    "cross_fitted_scores",
+    "data_model_experiment",
+    "fitted_experiment",
+    "gaussian_design_experiment",
+    "influence_functions",
+    "kl_from_draws",
+    "load_trainer",
+    "parameters_at",
+    "posterior_draws",
+    "prediction_difference",
+    "retrain",
+    "simulate",
+    "threshold_for",
+    "trac_in",
+    "train_subsets",
+]

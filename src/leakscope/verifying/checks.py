@@ -1,0 +1,108 @@
+"""A prediction against a measurement, as a z-score and in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Verdict = Literal["agrees", "differs", "could not be told"]
+
+# How many false alarms are allowed over all the checks of one verification, on average.
+FALSE_ALARMS = 0.01
+
+
+@dataclass(frozen=True)
+class Check:
+    """One number of a law: what was predicted, what was measured, and what to make of it.
+
+    Parameters
+    ----------
+    law
+        Which law, for example ``"record 17, with it"``.
+    quantity
+        Which of its numbers.
+    predicted, measured
+        The two values.
+    stderr
+        Standard error of their difference.
+    resolution
+        The largest standard error with which the check says anything: beyond it, agreeing would
+        be no evidence.
+
+    Examples
+    --------
+    >>> from leakscope.verifying import Check
+    >>> check = Check("record 3", "mean", predicted=1.0, measured=1.1, stderr=0.05, resolution=0.2)
+    >>> round(check.z, 3), check.verdict()
+    (2.0, 'agrees')
+    >>> check.verdict(threshold=1.9)
+    'differs'
+    """
+
+    law: str
+    quantity: str
+    predicted: float
+    measured: float
+    stderr: float
+    resolution: float
+
+    @property
+    def z(self) -> float:
+        """(measured - predicted) / standard error; infinite where they differ without one."""
+        difference = self.measured - self.predicted
+        if self.stderr > 0.0:
+            return difference / self.stderr
+        return 0.0 if difference == 0.0 else math.copysign(math.inf, difference)
+
+    def verdict(self, threshold: float = 3.5) -> Verdict:
+        """In words; the threshold is :func:`threshold_for` the number of checks made together."""
+        if not (math.isfinite(self.predicted) and math.isfinite(self.measured)):
+            return "could not be told"
+        if abs(self.z) > threshold:
+            return "differs"
+        return "agrees" if self.stderr <= self.resolution else "could not be told"
+
+    def to_dict(self, threshold: float) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "law": self.law,
+            "quantity": self.quantity,
+            "predicted": self.predicted,
+            "measured": self.measured,
+            "stderr": self.stderr,
+            "z": self.z,
+            "verdict": self.verdict(threshold),
+        }
+
+
+def threshold_for(count: int, false_alarms: float = FALSE_ALARMS) -> float:
+    """The |z| beyond which a check differs, when ``count`` are made and none should by chance.
+
+    Examples
+    --------
+    >>> from leakscope.verifying import threshold_for
+    >>> round(threshold_for(1), 2), round(threshold_for(100), 2)
+    (2.58, 3.89)
+    """
+    from scipy.special import ndtri
+
+    return float(-ndtri(0.5 * false_alarms / max(count, 1)))
+
+
+def counted(checks: Iterable[Check]) -> dict[Verdict, int]:
+    """How many agree, differ, and could not be told.
+
+    Examples
+    --------
+    >>> from leakscope.verifying.checks import Check, counted
+    >>> counted([Check("a", "mean", 0.0, 9.0, 1.0, 1.0)])
+    {'agrees': 0, 'differs': 1, 'could not be told': 0}
+    """
+    together = list(checks)
+    threshold = threshold_for(len(together))
+    found: dict[Verdict, int] = {"agrees": 0, "differs": 0, "could not be told": 0}
+    for check in together:
+        found[check.verdict(threshold)] += 1
+    return found

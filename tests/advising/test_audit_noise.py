@@ -1,0 +1,268 @@
+"""Output noise and training noise, against refits and direct searches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from refits import joint, posterior, refitted_pair, small_model
+from scipy import optimize
+
+from leakscope import kernels, measures
+from leakscope.advising import (
+    AuditedModel,
+    AuditTarget,
+    NoiseLevels,
+    UnitLaws,
+    least_kernel_noise,
+    least_output_noise,
+)
+from leakscope.errors import InputError
+from leakscope.laws import Empirical, LawPair, Normal
+
+TARGETS = (
+    AuditTarget("advantage", 0.2),
+    AuditTarget("tpr", 0.02, fpr=0.001),
+    AuditTarget("epsilon", 1.0, delta=1e-3),
+)
+GROUPS = np.repeat(np.arange(10), [1, 3, 2, 1, 2, 4, 3, 2, 4, 2])
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.measure)
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("variance", [0.0, 0.2, 5.0])
+def test_noised_laws_are_those_of_refits(
+    target: AuditTarget, outputs: int, variance: float
+) -> None:
+    model = small_model(outputs=outputs)
+    found = model.laws().noised(variance).measured(target)
+    for record in (0, 7, 23):
+        pair = refitted_pair(model, [record], output_variance=variance)
+        assert found[record] == pytest.approx(float(target.measured(pair)), rel=1e-6)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("variance", [0.0, 0.3])
+def test_noised_laws_of_groups_are_those_of_refits(outputs: int, variance: float) -> None:
+    model = small_model(outputs=outputs, groups=GROUPS)
+    target = AuditTarget("advantage", 0.2)
+    found = model.laws().noised(variance).measured(target)
+    for group in (0, 1, 5):
+        rows = np.flatnonzero(model.labels == group).tolist()
+        pair = refitted_pair(model, rows, output_variance=variance)
+        assert found[group] == pytest.approx(float(target.measured(pair)), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("target", "groups"),
+    [*((target, None) for target in TARGETS), (TARGETS[0], GROUPS)],
+    ids=["advantage", "tpr", "epsilon", "advantage of groups"],
+)
+def test_least_output_noise_is_the_direct_search(
+    target: AuditTarget, groups: np.ndarray | None
+) -> None:
+    model = small_model(groups=groups)
+    units = [np.flatnonzero(model.labels == unit).tolist() for unit in range(model.units)]
+
+    def excess(log_variance: float) -> float:
+        worst = max(
+            float(target.measured(refitted_pair(model, rows, output_variance=np.exp(log_variance))))
+            for rows in units
+        )
+        return worst - target.value
+
+    variance = least_output_noise(model.laws(), target)
+    direct = np.exp(optimize.brentq(excess, np.log(variance) - 1.0, np.log(variance) + 1.0))
+    assert variance == pytest.approx(direct, rel=1e-5)
+    assert model.laws().noised(variance).measured(target).max() <= target.value
+
+
+def test_no_noise_where_the_target_is_met() -> None:
+    laws = small_model().laws()
+    assert least_output_noise(laws, AuditTarget("advantage", 0.999999)) == 0.0
+
+
+def test_noise_smaller_than_the_training_noise_is_found() -> None:
+    laws = small_model().laws()
+    target = AuditTarget(
+        "advantage", float(laws.measured(AuditTarget("advantage", 0.5)).max()) - 1e-6
+    )
+    variance = least_output_noise(laws, target)
+    assert 0.0 < variance < 1e-3 * laws.noise_variance
+    assert laws.noised(variance).measured(target).max() <= target.value
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("noise", [0.05, 0.7, 30.0])
+def test_noise_levels_are_refits(outputs: int, noise: float) -> None:
+    model, target = small_model(outputs=outputs), AuditTarget("advantage", 0.2)
+    found = NoiseLevels(model).laws(noise).measured(target)
+    for record in (0, 7, 23):
+        pair = refitted_pair(model, [record], noise=noise)
+        assert found[record] == pytest.approx(float(target.measured(pair)), rel=1e-6)
+
+
+def test_noise_levels_of_groups_are_refits() -> None:
+    model, target = small_model(groups=GROUPS), AuditTarget("advantage", 0.2)
+    found = NoiseLevels(model).laws(0.4).measured(target)
+    for group in (0, 5, 8):
+        rows = np.flatnonzero(model.labels == group).tolist()
+        expected = target.measured(refitted_pair(model, rows, noise=0.4))
+        assert found[group] == pytest.approx(float(expected), rel=1e-6)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.measure)
+def test_least_kernel_noise_is_the_first_that_meets_the_target(target: AuditTarget) -> None:
+    model = small_model(groups=None)
+
+    def worst(noise: float) -> float:
+        return max(
+            float(target.measured(refitted_pair(model, [record], noise=noise)))
+            for record in range(model.units)
+        )
+
+    scan = least_kernel_noise(NoiseLevels(model), target, model.noise_variance)
+    assert scan.least is not None
+    assert worst(scan.least) <= target.value * (1.0 + 1e-6)
+    assert worst(scan.least * (1.0 - 1e-4)) > target.value
+    # No lower level on a grid of its own meets it either.
+    for noise in np.geomspace(model.noise_variance, 0.999 * scan.least, 7):
+        assert worst(float(noise)) > target.value
+    assert scan.monotone == bool(np.all(np.diff(scan.worst) <= 1e-9))
+
+
+def test_an_exposure_that_rises_with_the_training_noise_is_told() -> None:
+    rng = np.random.default_rng(13)
+    X = rng.normal(size=(int(rng.integers(4, 12)), 1)) * rng.choice([0.3, 1, 3])
+    y = rng.normal(size=len(X)) * rng.choice([0.1, 1, 10])
+    noise = float(10 ** rng.uniform(-4, 0))
+    model = AuditedModel(X, y, kernels.rbf(1.0), noise)
+    scan = least_kernel_noise(NoiseLevels(model), AuditTarget("advantage", 0.965), noise)
+    assert scan.least is not None
+    assert not scan.monotone
+    assert scan.rises_again
+
+
+def test_simulated_answers_meet_the_target() -> None:
+    """The likelihood-ratio attack on drawn answers, noise added, has the promised advantage."""
+    model, target = small_model(), AuditTarget("advantage", 0.2)
+    variance = least_output_noise(model.laws(), target)
+    record = int(np.argmax(model.laws().noised(variance).measured(target)))
+    pair = refitted_pair(model, [record])
+    rng = np.random.default_rng(1)
+    scores = []
+    for law in (pair.member, pair.nonmember):
+        assert isinstance(law, Normal)
+        answers = law.mean + law.sigma * rng.standard_normal(40_000)
+        answers += np.sqrt(variance) * rng.standard_normal(40_000)
+        known = refitted_pair(model, [record], output_variance=variance)
+        scores.append(known.member.log_density(answers) - known.nonmember.log_density(answers))
+    estimate = measures.advantage(LawPair(Empirical(scores[0]), Empirical(scores[1])))
+    assert isinstance(estimate, measures.Estimate)
+    width = float(estimate.high - estimate.low) / 3.92
+    assert abs(float(estimate.value) - target.value) < 4.0 * width
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("advantage", 1.0), "between 0 and 1"),
+        (("tpr", 0.001), "which guessing reaches"),
+        (("epsilon", 0.0), "above 0"),
+        (("auc", 0.7), "one of advantage, tpr, epsilon"),
+    ],
+)
+def test_targets_that_make_no_sense_are_refused(arguments: tuple[str, float], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        AuditTarget(*arguments)  # type: ignore[arg-type]
+
+
+def test_laws_of_some_units() -> None:
+    laws = small_model(groups=GROUPS).laws()
+    target = AuditTarget("advantage", 0.2)
+    chosen = np.array([5, 0, 8])
+    assert laws.some(chosen).measured(target) == pytest.approx(laws.measured(target)[chosen])
+    assert isinstance(laws, UnitLaws)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_no_question_anywhere_tells_more_than_the_bound(outputs: int) -> None:
+    """With noise on the answers a question beside the record can tell more than its own point."""
+    model, target, variance = small_model(outputs=outputs), AuditTarget("advantage", 0.2), 0.5
+    own = model.laws().noised(variance).measured(target)
+    bound = model.laws().noised(variance, model.reach).measured(target)
+    rng = np.random.default_rng(4)
+    everyone, more = np.arange(24), 0
+    for record in (0, 7, 23):
+        others = np.delete(everyone, record)
+        for step in np.linspace(-0.5, 1.5, 9):
+            asked = model.features[record] * (1.0 + step) + 0.05 * rng.normal(size=2)
+            member, nonmember = (
+                joint(*posterior(model.features[t], model.targets[t], asked[None], 0.05), variance)
+                for t in (everyone, others)
+            )
+            found = float(target.measured(LawPair(member, nonmember)))
+            assert found <= bound[record] + 1e-9
+            more += found > own[record] + 1e-6
+    assert more > 0
+    enough = least_output_noise(model.laws(), target, model.reach)
+    assert enough > least_output_noise(model.laws(), target)
+    assert model.laws().noised(enough, model.reach).measured(target).max() <= target.value
+
+
+@pytest.mark.parametrize("value", [1e-5, 1e-9])
+def test_small_targets_are_met_by_the_shift_over_the_noise(value: float) -> None:
+    """Much noise leaves two normal laws of one variance: the advantage is shift/sqrt(2 pi v)."""
+    model, target = small_model(), AuditTarget("advantage", value)
+    pairs = [refitted_pair(model, [record]) for record in range(model.units)]
+    shift = max(abs(float(pair.member.mean - pair.nonmember.mean)) for pair in pairs)  # type: ignore[union-attr]
+    variance = least_output_noise(model.laws(), target)
+    assert variance == pytest.approx(shift**2 / (2.0 * np.pi * value**2), rel=1e-4)
+    assert variance > 1e9 * model.noise_variance
+
+
+@pytest.mark.parametrize("groups", [None, GROUPS], ids=["records", "groups"])
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("advantage", [0.3, 1e-3, 1e-7])
+def test_what_is_enough_by_a_bound_is_enough(
+    advantage: float, outputs: int, groups: np.ndarray | None
+) -> None:
+    target = AuditTarget("advantage", advantage)
+    for seed, noise in ((0, 0.05), (1, 1e-4), (2, 3.0)):
+        model = small_model(outputs=outputs, groups=groups, seed=seed, noise=noise)
+        laws, levels = model.laws(), NoiseLevels(model)
+        for reach in (None, 1.0):
+            enough = laws.enough_variance(advantage, reach)
+            assert laws.noised(enough, reach).measured(target).max() <= advantage
+        assert levels.laws(levels.enough(advantage)).measured(target).max() <= advantage
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.measure)
+def test_an_advantage_is_enough_for_every_measure(target: AuditTarget) -> None:
+    laws = small_model().laws()
+    noised = laws.noised(laws.enough_variance(target.enough_advantage))
+    assert noised.measured(target).max() <= target.value
+
+
+def test_training_noise_is_sought_as_far_as_the_laws_ask() -> None:
+    model, target = small_model(noise=1e-7), AuditTarget("advantage", 1e-5)
+    scan = least_kernel_noise(NoiseLevels(model), target, model.noise_variance)
+    assert scan.least is not None
+    assert scan.least > 1e10 * model.noise_variance
+    worst = max(
+        float(target.measured(refitted_pair(model, [record], noise=scan.least)))
+        for record in range(model.units)
+    )
+    assert worst == pytest.approx(target.value, rel=1e-3)
+
+
+def test_noise_that_float64_does_not_hold_is_told() -> None:
+    with pytest.raises(InputError, match="leaves float64"):
+        least_output_noise(small_model().laws(), AuditTarget("advantage", 1e-80))
+
+
+def test_a_measure_that_is_not_resolved_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    laws, target = small_model().laws(), AuditTarget("advantage", 1e-5)
+    measured = UnitLaws.measured
+    monkeypatch.setattr(UnitLaws, "measured", lambda self, asked: measured(self, asked) + 1e-4)
+    with pytest.raises(InputError, match=r"does not resolve advantage .* by a bound \(Pinsker\)"):
+        least_output_noise(laws, target)

@@ -1,0 +1,98 @@
+"""The advantage in the other data models: known components, shared designs, both attackers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from leakscope import linear, measures
+from leakscope._numerics.keys import Key
+from leakscope.errors import InputError
+from leakscope.laws import LawPair, Normal, NormalMixture
+from leakscope.linear import OutputNoise
+from leakscope.planning import data_model_advantage, scored_advantage
+
+
+def test_a_known_component_is_counted_once_and_whole() -> None:
+    """0.7 N(0, 1) + 0.3 N(0, s^2) against N(0, 1), s drawn: TV is 0.3 times that of the parts."""
+    rng = np.random.default_rng(0)
+    sigmas = rng.uniform(0.1, 0.3, 400)
+    weights = np.r_[0.7, np.full(400, 0.3 / 400)]
+    pair = LawPair(Normal(0.0, 1.0), NormalMixture.scale(np.r_[1.0, sigmas], weights))
+    rest = LawPair(Normal(0.0, 1.0), NormalMixture.scale(sigmas))
+    found = scored_advantage(pair, designs=400)
+    assert found.value == pytest.approx(0.3 * scored_advantage(rest).value, rel=1e-3)
+    assert found.value == pytest.approx(
+        float(measures.advantage(pair)), abs=4.0 * found.stderr + 1e-3
+    )
+    assert found.stderr == pytest.approx(0.3 * scored_advantage(rest).stderr, rel=0.05)
+
+
+def test_designs_must_share_the_components_evenly() -> None:
+    pair = LawPair(Normal(0.0, 1.0), NormalMixture.scale(np.array([1.0, 2.0, 3.0, 4.0])))
+    with pytest.raises(InputError, match="4 components cannot be those of 3 designs"):
+        scored_advantage(pair, designs=3)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        linear.LatentSpace(20, 12, 4),
+        linear.LatentSpace(20, 40, 4),
+        linear.FourierSeries(12, 20, times=64, convention="published"),
+        linear.RandomRelu(20, 40, 100, convention="published"),
+    ],
+)
+def test_standard_errors_are_honest(model: linear.DataModel) -> None:
+    query = model.query(3)
+    found = [
+        data_model_advantage(model, query, designs=120, random_state=Key(seed))
+        for seed in range(20)
+    ]
+    spread = np.std([one.value for one in found], ddof=1)
+    claimed = np.mean([one.stderr for one in found])
+    # 16 repetitions know their spread to 18%; evenly spread designs may be better than claimed
+    assert spread < 1.7 * claimed + 1e-6
+
+
+def test_shared_designs_beat_designs_of_ones_own() -> None:
+    model = linear.FourierSeries(12, 4, times=64)
+    pair = linear.data_model_law_pair(model, model.query(3), designs=500, random_state=1)
+    shared = scored_advantage(pair, designs=500)
+    assert shared.stderr < 0.8 * scored_advantage(pair).stderr
+
+
+def test_who_knows_the_label() -> None:
+    latent = linear.LatentSpace(20, 12, 4)
+    query = latent.query(3)
+    hidden, known = (
+        data_model_advantage(latent, query, attacker=who, designs=300, random_state=1)  # type: ignore[arg-type]
+        for who in ("label_hidden", "label_known")
+    )
+    assert known.value > hidden.value + 4.0 * np.hypot(hidden.stderr, known.stderr)
+    wide = linear.LatentSpace(20, 40, 4)
+    with pytest.raises(InputError, match="data_model_advantage"):
+        linear.data_model_law_pair(wide, wide.query(0), attacker="label_known", designs=10)
+    # noise on the answers brings the label-known attacker below 1, and not below the other one
+    noisy = [
+        data_model_advantage(
+            wide,
+            wide.query(0),
+            attacker=who,  # type: ignore[arg-type]
+            noise=OutputNoise(1.0),
+            designs=200,
+            random_state=1,
+        ).value
+        for who in ("label_hidden", "label_known")
+    ]
+    assert noisy[0] < noisy[1] < 0.9
+
+
+def test_a_series_that_repeats_itself_hides_members_among_their_repeats() -> None:
+    """Noise-free and exact: he errs just where another time brought the record's row."""
+    model = linear.FourierSeries(12, 20, times=64, convention="published", rounding=False)
+    query = model.query(1)
+    known = data_model_advantage(model, query, attacker="label_known", designs=50, random_state=0)
+    assert known.value == pytest.approx(1.0 - model.settled(query), abs=1e-12)
+    hidden = data_model_advantage(model, query, designs=50, random_state=0)
+    assert hidden.value < known.value

@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from runs import HOSTILE, SHOWN, example_run, hostile_run
+
+import leakscope
+from leakscope.errors import InputError
+from leakscope.reporting import report_html, write_report
+from leakscope.reporting.charts import HISTOGRAM_ARRAYS, ROC_ARRAYS
+from leakscope.results import read_run, write_run
+
+
+class Reader(HTMLParser):
+    """The page as an HTML parser sees it: elements, what stands in scripts, and visible text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.text = ""
+        self._inside = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self._inside = tag if tag in ("script", "style") else ""
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        self._inside = ""
+
+    def handle_data(self, data):
+        if self._inside == "script":
+            self.scripts[-1] += data
+        elif not self._inside:
+            self.text += data
+
+    def tags(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.elements if tag == name]
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    return example_run(tmp_path_factory.mktemp("digits"), "digits")
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    return hostile_run(tmp_path_factory.mktemp("hostile"))
+
+
+def data_of(page: str) -> dict:
+    return json.loads(Reader(page).scripts[0])
+
+
+def test_hostile_ids_are_text_and_nothing_else(hostile):
+    page = report_html(read_run(hostile))
+    reader = Reader(page)
+    # Three scripts of ours, no picture, no handler, whatever the names say.
+    assert len(reader.scripts) == 3
+    assert reader.tags("img") == []
+    assert reader.tags("b") == []
+    assert not any(name.startswith("on") for _, found in reader.elements for name in found)
+    assert reader.text.count("window.hacked=1") >= 1
+    assert "{{ 7*7 }}" in reader.text
+    assert "\u202e" not in page
+    assert "\ufffdevil" in reader.text
+    content = json.loads(reader.scripts[0])
+    assert set(SHOWN) <= set(content["records"]["id"])
+    named = {row["record"] for row in content["charts"]["rank_ranges"]["data"]["values"]}
+    assert set(SHOWN) <= named
+    assert "Leakage audit of <b>hostile" in reader.text
+
+
+def test_nothing_is_asked_of_a_network(hostile):
+    reader = Reader(report_html(read_run(hostile)))
+    for _, found in reader.elements:
+        for name in ("src", "href", "action"):
+            value = found.get(name)
+            assert value is None or value.startswith(("data:", "#")), value
+    (policy,) = [
+        found["content"]
+        for found in reader.tags("meta")
+        if found.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert "default-src 'none'" in policy
+    assert "unsafe-eval" not in policy
+    assert policy.count("'sha256-") == 2
+
+
+def test_everything_the_issue_asks_for(digits):
+    run = read_run(digits)
+    page = report_html(run)
+    reader = Reader(page)
+    for words in (
+        "As sensitive as the data.",
+        "The question.",
+        "The threat model.",
+        run.document.verdict,
+        "How leakage is distributed",
+        "What the best test achieves",
+        "Every record, most exposed first",
+        "The most exposed pictures",
+        "How much depends on the noise and the kernel",
+        "Why this kernel.",
+        run.document.choices.kernel_reason,
+        run.document.choices.noise_reason,
+        "nngp, depth 2, activation relu",
+        "Labels that the other records contradict most",
+        "Pictures whose labels the others contradict most",
+        "What is assumed, and whether it holds",
+        "This run was not verified.",
+        "Glossary",
+        "Settings and versions",
+        "scikit-learn StandardScaler",
+        run.versions["numpy"],
+        "cannot tell",
+    ):
+        assert " ".join(words.split()) in " ".join(reader.text.split()), words
+    assert not re.search(r"\bsafe\b", reader.text, re.IGNORECASE)
+    odd = run.document.disagreeing
+    assert len(odd) == 4
+    assert len(reader.tags("img")) == (12 + len(odd)) * 6
+    content = data_of(page)
+    assert set(content["charts"]) == {
+        "histogram_advantage",
+        "histogram_log10_kl",
+        "roc_linear",
+        "roc_log",
+        "median_by_noise",
+        "rank_ranges",
+        "kernel_advantages",
+        "kernel_ranges",
+    }
+    assert content["records"]["id"] == [str(r.record_id) for r in run.document.records]
+
+
+def test_charts_hold_the_runs_own_numbers(digits):
+    run = read_run(digits)
+    content = data_of(report_html(run))
+    arrays = run.arrays((*ROC_ARRAYS, *HISTOGRAM_ARRAYS))
+    bars = content["charts"]["histogram_advantage"]["data"]["values"]
+    assert [bar["records"] for bar in bars] == arrays["histogram_advantage_counts"].tolist()
+    assert sum(bar["records"] for bar in bars) == 1797
+    linear = content["charts"]["roc_linear"]["layer"]
+    for layer, tpr in zip(linear[1:], arrays["roc_tpr"], strict=True):
+        points = layer["data"]["values"]
+        assert [point["tpr"] for point in points] == tpr.tolist()
+        assert [point["fpr"] for point in points] == arrays["roc_fpr"].tolist()
+
+
+def test_other_kernels_are_shown_with_the_runs_own_numbers(digits, tmp_path):
+    import shutil
+
+    run = read_run(digits)
+    kernels = run.document.choices.kernels
+    content = data_of(report_html(run))
+    points = content["charts"]["kernel_advantages"]["data"]["values"]
+    for place, entry in enumerate([kernels.in_use, *kernels.others]):
+        pair = points[2 * place : 2 * place + 2]
+        assert [p["advantage"] for p in pair] == [entry.median_advantage, entry.largest_advantage]
+    ranges = content["charts"]["kernel_ranges"]["data"]["values"]
+    for value, record in zip(ranges, run.document.records, strict=False):
+        assert (value["best"], value["worst"]) == (record.kernel_rank_low, record.kernel_rank_high)
+    redacted = report_html(run, redact=True)
+    assert "kernel_advantages" in redacted
+    assert "kernel_ranges" not in redacted
+    assert "contradict" not in Reader(redacted).text
+    # A run of an earlier leakscope has none of it, and the page says so.
+    old = tmp_path / "old"
+    shutil.copytree(digits, old, ignore=shutil.ignore_patterns("*.html"))
+    result = json.loads((old / "result.json").read_text())
+    for name in ("choices", "disagreeing"):
+        del result[name]
+    for record in result["records"]:
+        del record["kernel_rank_low"], record["kernel_rank_high"]
+    (old / "result.json").write_text(json.dumps(result))
+    text = Reader(report_html(read_run(old))).text
+    assert "The kernel was not varied in this run." in text
+    assert "Labels that the other records" not in text
+
+
+def test_redacted_holds_no_record(hostile, digits):
+    run = read_run(hostile)
+    page = report_html(run, redact=True)
+    for name in [*HOSTILE[:3], "person 11", "hacked=1", "evil"]:
+        assert name not in page
+    assert data_of(page)["records"] is None
+    assert "rank_ranges" not in page
+    assert "Exposed under this model: 4" in Reader(page).text
+    of_digits = Reader(report_html(read_run(digits), redact=True))
+    assert of_digits.tags("img") == []
+    assert "aggregates only" in of_digits.text
+    assert "1264" not in of_digits.text
+    assert "1 warning is left out" in of_digits.text
+
+
+def test_ten_thousand_records_are_under_five_megabytes(tmp_path):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(10_000, 3))
+    ids = [f"patient-{i:08d}-{'x' * 12}" for i in range(10_000)]
+    result = leakscope.audit(
+        X, X[:, 0], kernel=leakscope.kernels.linear(), sensitivity=False, record_ids=ids
+    )
+    run = read_run(write_run(tmp_path / "run", result.to_document()))
+    path = write_report(run)
+    assert path.stat().st_size < 3_000_000
+    page = path.read_text(encoding="utf-8")
+    assert len(data_of(page)["records"]["id"]) == 10_000
+    # This run was not written by the command: it has neither ROCs nor a sweep, and says so.
+    assert "This run holds no ROCs" in page
+    assert "was not swept" in page
+
+
+def test_a_run_of_another_kind_is_refused(tmp_path):
+    from leakscope.cli import main
+
+    file = str(tmp_path / "result.json")
+    laws = ["--member", "normal:1,1", "--nonmember", "normal:0,1"]
+    assert main(["measure", *laws, "--json", file]) == 0
+    with pytest.raises(InputError, match="kind measure; a report is made of a run of"):
+        report_html(read_run(tmp_path))
+
+
+def test_verification_is_shown(hostile, tmp_path):
+    from leakscope.cli import main
+
+    file = hostile / "verify.json"
+    status = main(["verify", str(hostile), "--records", "2", "--draws", "200", "--json", str(file)])
+    try:
+        assert status in (0, 3)
+        run = read_run(hostile)
+        reader = Reader(report_html(run))
+        assert run.verification is not None
+        assert run.verification.verdict in reader.text
+        assert "standard deviation" in reader.text
+        redacted = Reader(report_html(run, redact=True)).text
+        assert f"{run.verification.agrees} checks agree" in redacted
+        assert run.verification.checks[0].law not in redacted
+    finally:
+        file.unlink()
+
+
+def test_groups_subgroups_and_reasons(tmp_path):
+    from leakscope.cli import main
+
+    rng = np.random.default_rng(5)
+    lines = ["person,town<b>,a,y"]
+    for i, (a, y) in enumerate(rng.normal(size=(60, 2))):
+        town = "ash" if i < 40 else "elm" if i < 55 else "oak&<i>"
+        lines.append(f"p{i // 2},{town},{a},{y}")
+    (tmp_path / "d.csv").write_text("\n".join(lines) + "\n")
+    command = ["audit", str(tmp_path / "d.csv"), "--target", "y", "--by", "town<b>", "--top", "0"]
+    grouped, single = tmp_path / "grouped", tmp_path / "single"
+    assert main([*command, "--group", "person", "--run-dir", str(grouped)]) == 0
+    assert main([*command, "--ignore", "person", "--run-dir", str(single)]) == 0
+    page = report_html(read_run(grouped))
+    assert data_of(page)["records"]["size"] == [2] * 30
+    reader = Reader(page)
+    assert "Every group, most exposed first" in reader.text
+    assert "Exposure by town<b>" in reader.text
+    assert "oak&<i>" in reader.text
+    assert reader.tags("i") == []
+    assert "too few to compare" in reader.text
+    run = read_run(single)
+    reasons = Reader(report_html(run)).text
+    assert run.document.explanations[0].sentence in reasons
+    redacted = Reader(report_html(run, redact=True)).text
+    assert "elm" in redacted
+    assert "oak" not in redacted
+    assert "Subgroups with fewer than ten records are left out" in redacted
+    assert not any(entry.sentence in redacted for entry in run.document.explanations)

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import csv
+import json
+import stat
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from test_results import audit_document
+
+from leakscope import InputError, results
+from leakscope.results import run_directory as runs
+
+
+def write(directory):
+    return results.write_run(
+        directory,
+        audit_document(),
+        columns=["record_id", "kl"],
+        rows=[[0, 1.5], ["b,c", 0.5]],
+        arrays={"kl": np.array([1.5, 0.5])},
+    )
+
+
+def test_everything_is_there_and_private(tmp_path):
+    run = write(tmp_path / "deep" / "run")
+    assert stat.S_IMODE(run.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in run.iterdir()} == {0o600}
+    assert results.read_result(run / "result.json").kind == "audit"
+    settings = json.loads((run / "settings.json").read_text())
+    assert settings["settings"] == {"noise_variance": 0.01}
+    assert settings["versions"]["numpy"] == np.__version__
+    with (run / "records.csv").open(newline="") as stream:
+        assert list(csv.reader(stream))[2] == ["b,c", "0.5"]
+    with np.load(run / "arrays.npz", allow_pickle=False) as arrays:
+        np.testing.assert_array_equal(arrays["kl"], [1.5, 0.5])
+
+
+def test_an_existing_run_is_never_overwritten(tmp_path):
+    write(tmp_path / "run")
+    with pytest.raises(InputError, match="already there"):
+        write(tmp_path / "run")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="already there"):
+        write(tmp_path / "file")
+
+
+def test_an_empty_directory_is_taken(tmp_path):
+    (tmp_path / "run").mkdir()
+    run = write(tmp_path / "run")
+    assert len(list(run.iterdir())) == 4
+    assert stat.S_IMODE(run.stat().st_mode) == 0o700
+
+
+def test_nothing_is_left_of_a_failed_run(tmp_path, monkeypatch):
+    def fail(*_args, **_kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs.np, "savez_compressed", fail)
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unwritable(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="cannot be written"):
+        write(tmp_path / "file" / "run")
+
+
+def test_default_names_do_not_collide(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    first = results.default_run_directory("audit", "../a b", now=now)
+    assert first.as_posix() == "leakscope-runs/20260102T030405Z-audit-a_b"
+    first.mkdir(parents=True)
+    assert results.default_run_directory("audit", "../a b", now=now).name == first.name + "-2"
+    assert results.default_run_directory("audit", "...", now=now).name.endswith("-audit-run")

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+from killed_run import CELLS, SEED, SETTINGS, compute, table
+
+from leakscope import InputError
+from leakscope.running import Cell, Found, cluster_client, run_cells
+from leakscope.running.cell_store import open_cells
+
+pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def client():
+    with cluster_client(workers=2) as client:
+        yield client
+
+
+def test_the_same_numbers_as_in_one_process(tmp_path, client):
+    for name, where in (("here", None), ("cluster", client)):
+        with open_cells(tmp_path / name, settings=SETTINGS, seed=SEED) as store:
+            run_cells(store, CELLS[:20], compute, seed=SEED, client=where)
+    assert table(tmp_path / "here") == table(tmp_path / "cluster")
+
+
+def suicidal(parameters, key):
+    """Kills its own worker, the first time round."""
+    try:
+        with open(parameters["mark"], "x"):
+            pass
+    except FileExistsError:
+        return Found({"value": float(key.generator().random())})
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return Found({})
+
+
+def test_a_dead_worker_costs_its_cell_which_is_tried_again(tmp_path):
+    cells = [Cell(f"{i}", {"mark": str(tmp_path / "mark")}) for i in range(6)]
+    with (
+        cluster_client(workers=2) as client,
+        open_cells(tmp_path / "run", settings={}, seed=0) as store,
+    ):
+        done = run_cells(store, cells, suicidal, seed=0, client=client)
+    assert [cell.numbers["value"] for cell in done] == [
+        float(cell.key(0).generator().random()) for cell in cells
+    ]
+
+
+def failing(parameters, key):
+    raise ValueError("never")
+
+
+def test_a_cell_that_always_fails_is_named(tmp_path, client):
+    with (
+        open_cells(tmp_path / "run", settings={}, seed=0) as store,
+        pytest.raises(ValueError, match="never") as caught,
+    ):
+        run_cells(store, CELLS[:1], failing, seed=0, client=client)
+    assert "while computing the cell 'cell=000'" in caught.value.__notes__
+
+
+def test_refusals():
+    with pytest.raises(InputError, match="not both"), cluster_client(scheduler="x", workers=1):
+        pass
+    with pytest.raises(InputError, match="1 or more"), cluster_client(workers=0):
+        pass

@@ -1,0 +1,81 @@
+"""Draws with and without a group, against the audit's closed forms and known laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from leakscope import InputError, kernels, lood
+from leakscope.verifying import check_groups, counted, threshold_for
+from leakscope.verifying.group_draws import kl_of_draws
+
+
+def kl_of_normals(mean, S, mean_other, S_other):
+    """The textbook formula."""
+    inverse = np.linalg.inv(S_other)
+    shift = mean_other - mean
+    logs = np.linalg.slogdet(S_other)[1] - np.linalg.slogdet(S)[1]
+    return 0.5 * (np.trace(inverse @ S) - len(mean) + logs + shift @ inverse @ shift)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("near", [0.0, 1.0])
+def test_the_estimate_is_unbiased_with_the_stated_error(outputs, near):
+    """Over 300 repetitions with few draws, where a plug-in estimate would be far off."""
+    rng = np.random.default_rng(outputs)
+    A, B = rng.normal(size=(2, 4, 4))
+    S = A @ A.T + np.eye(4)
+    S_other = S + near * B @ B.T
+    means = near * rng.normal(size=(outputs, 4))
+    exact = sum(kl_of_normals(np.zeros(4), S, mean, S_other) for mean in means)
+    roots = np.linalg.cholesky(S), np.linalg.cholesky(S_other)
+    found = []
+    for _ in range(300):
+        one = rng.normal(size=(outputs, 150, 4)) @ roots[0].T
+        two = rng.normal(size=(outputs, 150, 4)) @ roots[1].T + means[:, None, :]
+        found.append(kl_of_draws(one, two))
+    values, errors = np.array(found).T
+    spread = values.std(ddof=1)
+    assert abs(values.mean() - exact) < 4 * spread / np.sqrt(300)
+    # Where the two laws are one, the slopes are estimates of zero, and the error is cautious.
+    assert 0.8 < np.sqrt(np.mean(errors**2)) / spread < (1.25 if near else 2.5)
+
+
+@pytest.fixture(params=[1, 2])
+def problem(request):
+    rng = np.random.default_rng(request.param)
+    X = rng.normal(size=(18, 2))
+    y = rng.normal(size=18 if request.param == 1 else (18, request.param))
+    groups = np.repeat([0, 1, 2, 3], [3, 5, 1, 9])
+    return X, y, groups
+
+
+def check(X, y, groups, laws, wrong=1.0):
+    rows = [np.flatnonzero(groups == g).tolist() for g in range(4)]
+    K = kernels.rbf(1.0)(X)
+    kl = laws.kl * np.where(np.arange(4) == 1, wrong, 1.0)
+    return check_groups(
+        K, y, rows, kl, laws.mean_distance, noise_variance=0.2, draws=3000, random_state=5
+    )
+
+
+def test_right_laws_agree_and_a_wrong_one_differs(problem):
+    X, y, groups = problem
+    laws = lood.all_groups(kernels.rbf(1.0)(X), y, groups, noise_variance=0.2)
+    assert counted(check(X, y, groups, laws))["differs"] == 0
+    found = check(X, y, groups, laws, wrong=1.3)
+    assert [c.law for c in found if c.verdict(threshold_for(8)) == "differs"] == ["group 1"]
+
+
+def test_a_group_of_copies_is_one_record_to_the_draws(problem):
+    X, y, groups = problem
+    X = X.copy()
+    X[1] = X[2] = X[0]
+    laws = lood.all_groups(kernels.rbf(1.0)(X), y, groups, noise_variance=0.2)
+    assert counted(check(X, y, groups, laws))["differs"] == 0
+
+
+def test_too_few_draws_are_refused(problem):
+    _, y, _ = problem
+    with pytest.raises(InputError, match="a group of 18 needs at least 180 draws, not 120"):
+        check_groups(np.eye(18), y, [list(range(18))], [1.0], [1.0], noise_variance=0.2, draws=120)

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from leakscope import InputError, kernels, lood
+from leakscope.verifying import (
+    Check,
+    RecordLaws,
+    check_records,
+    counted,
+    posterior_draws,
+    threshold_for,
+)
+
+
+@pytest.fixture(params=[1, 3])
+def problem(request):
+    rng = np.random.default_rng(request.param)
+    X = rng.normal(size=(15, 2))
+    y = rng.normal(size=15 if request.param == 1 else (15, request.param))
+    K = kernels.rbf(1.0)(X, X)
+    return K, y, lood.all_records(K, y, noise_variance=0.2)
+
+
+def test_draws_have_the_posterior_law(problem):
+    """Against the textbook formulas, on a query that was not trained on."""
+    K, y, _ = problem
+    train = list(range(10))
+    found = posterior_draws(
+        K, y, noise_variance=0.2, train=train, query=12, draws=40_000, random_state=1
+    )
+    M = K[:10, :10] + 0.2 * np.eye(10)
+    mean = K[12, :10] @ np.linalg.solve(M, y[:10].reshape(10, -1))
+    variance = K[12, 12] - K[12, :10] @ np.linalg.solve(M, K[:10, 12])
+    stderr = np.sqrt(variance / 40_000)
+    assert (np.abs(found.mean(axis=0) - mean) < 4 * stderr).all()
+    spread = found.var(axis=0, ddof=1)
+    assert (np.abs(spread - variance) < 4 * variance * np.sqrt(2 / 40_000)).all()
+
+
+def test_right_laws_agree_and_wrong_ones_differ(problem):
+    K, y, laws = problem
+    told = RecordLaws.of(laws, [0, 7])
+    right = check_records(K, y, told, noise_variance=0.2, draws=2000, random_state=3)
+    assert counted(right)["agrees"] == len(right) == 4 * (1 + (1 if y.ndim == 1 else 3))
+    wrong = RecordLaws(
+        told.rows,
+        told.mean_with,
+        told.variance_with,
+        told.mean_with,
+        1.5 * told.variance_without,
+    )
+    found = check_records(K, y, wrong, noise_variance=0.2, draws=2000, random_state=3)
+    differing = {c.law for c in found if c.verdict(threshold_for(len(found))) == "differs"}
+    assert differing == {"record 0, without it", "record 7, without it"}
+
+
+def test_false_alarms_are_as_rare_as_promised():
+    rng = np.random.default_rng(0)
+    alarms = 0
+    for _ in range(1000):
+        z = rng.normal(size=20)
+        checks = [Check("a", "mean", 0.0, float(value), 1.0, 1.0) for value in z]
+        alarms += counted(checks)["differs"] > 0
+    # One in a hundred; the count is binomial.
+    assert alarms <= 10 + 4 * np.sqrt(10)
+
+
+def test_words():
+    check = Check("law", "mean", predicted=0.0, measured=0.1, stderr=1.0, resolution=0.5)
+    assert check.verdict() == "could not be told"
+    assert Check("law", "mean", 0.0, 9.0, 1.0, 0.5).verdict() == "differs"
+    assert Check("law", "mean", float("nan"), 9.0, 1.0, 5.0).verdict() == "could not be told"
+    assert Check("law", "mean", 1.0, 1.0, 0.0, 0.0).verdict() == "agrees"
+    assert Check("law", "mean", 1.0, 2.0, 0.0, 0.0).z == np.inf
+    assert set(check.to_dict(3.0)) >= {"law", "z", "verdict"}
+    laws = RecordLaws.of(lood.all_records(np.eye(2), np.zeros(2), noise_variance=1.0), [0])
+    with pytest.raises(InputError, match="at least 100 draws"):
+        check_records(np.eye(2), np.zeros(2), laws, noise_variance=1.0, draws=3)
