@@ -10,11 +10,12 @@ BIN := $(VENV)/bin
 PYTHON :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help audit serve test lint docs docs-check benchmark clean
+.PHONY: help audit serve figures test lint docs docs-check benchmark clean
 
 help:
 	@echo "make audit       set up, then audit scikit-learn's diabetes dataset and write a report"
 	@echo "make serve       set up, then the same as a web page on this machine"
+	@echo "make figures     set up, then make every figure of the papers at its quick size (10 minutes)"
 	@echo "make test        set up, then run the whole suite (style, types, documentation included)"
 	@echo "make lint        ruff and mypy only"
 	@echo "make docs        run every example in the documentation, then build the site into site/"
@@ -30,6 +31,10 @@ audit: $(VENV)/.installed
 serve: $(VENV)/.installed
 	@$(PIP) --editable '.[web]'
 	@$(BIN)/leakscope serve
+
+# What is in the folder already is not made again.
+figures: $(VENV)/.installed
+	@$(BIN)/leakscope reproduce all --output leakscope-runs/figures
 
 # One thread for each worker's linear algebra: pytest already runs one worker for each core.
 test: $(VENV)/.installed-test

@@ -10,10 +10,10 @@ computations are those of `leakscope reproduce lasso-9 lasso-10`; here with the 
 from __future__ import annotations
 
 import numpy as np
-from papers.lasso_divergences import DATA, DIVERGENCES, all_kl
-from papers.lasso_optimal_noise import equal_error, monotone, optima, penalties
 
 from leakscope import lasso
+from papers.lasso_divergences import DATA, DIVERGENCES, all_kl
+from papers.lasso_optimal_noise import equal_error, monotone, optima, penalties
 
 EDGE = float(lasso.stability_edge(0.5))
 LAMBDAS = np.round(penalties(14), 4)

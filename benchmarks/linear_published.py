@@ -14,13 +14,13 @@ import argparse
 import csv
 
 import numpy as np
-from papers.linear_5 import fourier, latent, random_relu, record_pairs
-from papers.linear_records import each_record, histogram_of_law
 
 from leakscope import linear
 from leakscope._numerics.keys import Key
 from leakscope.laws import LawPair
 from leakscope.planning import scored_advantage
+from papers.linear_5 import fourier, latent, random_relu, record_pairs
+from papers.linear_records import each_record, histogram_of_law
 
 POINTS = {
     "2b": [110, 150, 200, 300, 500, 2000],

@@ -20,16 +20,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import stats
+
+from leakscope import kernels, lood
+from leakscope._numerics.keys import Key
 from papers.lood_8 import conv_net
 from papers.lood_e2 import shares
 from papers.lood_groups import RANKS, run_groups
 from papers.lood_newcomers import newcomers
 from papers.lood_perturbed import scales, scan
 from papers.lood_section_6 import DEPTHS, bound_table, edge, on_sphere, ratios
-from scipy import stats
-
-from leakscope import kernels, lood
-from leakscope._numerics.keys import Key
 
 IMAGES = Path(__file__).resolve().parents[2] / "shared" / "data" / "cifar10_car_plane.npz"
 NOISE = 0.01

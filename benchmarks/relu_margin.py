@@ -21,7 +21,6 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import jax
 import numpy as np
-from papers.relu_1 import DIMENSIONS
 
 from leakscope import measures
 from leakscope.relu import (
@@ -37,6 +36,7 @@ from leakscope.relu import (
     scores_law_pair,
     train,
 )
+from papers.relu_1 import DIMENSIONS
 
 # The attackers' networks are scaled, by homogeneity, to this mean loss: a plausible end.
 LOSS = 0.01

@@ -17,9 +17,9 @@ import argparse
 import time
 
 import numpy as np
-from papers.relu_algorithm_1 import training_set
 
 from leakscope import relu
+from papers.relu_algorithm_1 import training_set
 
 
 def training_sets(kind: str, count: int) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -27,7 +27,6 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import jax
 import numpy as np
-from papers.lood_networks import Predicted, by_process, learning_rate
 
 from leakscope import kernels, measures
 from leakscope._numerics.keys import Key
@@ -46,6 +45,7 @@ from leakscope.verifying import (
     trac_in,
 )
 from leakscope.verifying.tangents import tangent_products
+from papers.lood_networks import Predicted, by_process, learning_rate
 
 NOISES = (0.001, 0.01, 0.05, 0.2, 1.0)
 CHOSEN_AT = 0.05

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 
-from leakscope.errors import InputError
+from leakscope import InputError
 from papers.figure import Figure
 
 # Modules in this room, in the papers' order; each states its figures in FIGURES.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from leakscope.errors import InputError
+from leakscope import InputError
 
 Verdict = Literal["holds", "holds with the erratum", "does not hold", "cannot tell"]
 

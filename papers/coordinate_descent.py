@@ -9,11 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from leakscope.lasso.kkt import violation_of
-
-FloatArray = NDArray[np.float64]
+from papers.arrays import FloatArray
 
 
 class Descended(NamedTuple):
@@ -60,7 +57,17 @@ def coordinate_descent(
             if moved.any():
                 descent -= moved[:, None] * gram[j]
                 coef[:, j] = new
-        violation = violation_of(descent, coef, lam[:, None])
+        violation = _violation(descent, coef, lam[:, None])
         if np.all(violation <= tol * lam):
             break
     return Descended(coef, violation, turn)
+
+
+def _violation(descent: FloatArray, coef: FloatArray, lam: FloatArray) -> FloatArray:
+    """The largest violation of the optimality conditions along the last axis.
+
+    A minimiser has g_j = lam sign(beta_j) where beta_j is not zero, and |g_j| <= lam where it is.
+    """
+    off = np.maximum(np.abs(descent) - lam, 0.0)
+    on = np.abs(descent - lam * np.sign(coef))
+    return np.asarray(np.where(coef != 0.0, on, off).max(axis=-1))

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from leakscope._numerics.keys import Key
-from leakscope.errors import InputError
+from leakscope import InputError
+from leakscope.laws import Key
 from papers.claims import Claim
 
 if TYPE_CHECKING:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import io as text_io
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from leakscope.data.regular_files import is_there
-from leakscope.errors import InputError
-from leakscope.results.document import to_json, write_whole
-from leakscope.results.reader import read_result
+from leakscope import InputError
+from leakscope.results import read_result, to_json
 from papers.panels import figure_png
 from papers.result import ReproductionDocument
 
@@ -61,7 +60,7 @@ def write_reproduction(document: ReproductionDocument, folder: str | Path) -> li
         contents[f"{document.name}-picture-{number}.png"] = picture.content()
     # Last, because a figure counts as made once its JSON is there.
     contents[f"{document.name}.json"] = (to_json(document) + "\n").encode("utf-8")
-    return [write_whole(folder / name, content) for name, content in contents.items()]
+    return [_write_whole(folder / name, content) for name, content in contents.items()]
 
 
 def read_reproduction(name: str, folder: str | Path) -> ReproductionDocument | None:
@@ -76,7 +75,7 @@ def read_reproduction(name: str, folder: str | Path) -> ReproductionDocument | N
     True
     """
     path = Path(folder) / f"{name}.json"
-    if not is_there(path):
+    if not os.path.exists(path):
         return None
     document = read_result(path, {"reproduction": ReproductionDocument})
     if not isinstance(document, ReproductionDocument):
@@ -106,7 +105,7 @@ def write_gallery(
     ...     write_gallery([], folder).name
     'index.md'
     """
-    return write_whole(Path(folder) / PAGE, gallery_page(documents, machine).encode("utf-8"))
+    return _write_whole(Path(folder) / PAGE, gallery_page(documents, machine).encode("utf-8"))
 
 
 def gallery_page(documents: Sequence[ReproductionDocument], machine: str | None = None) -> str:
@@ -132,6 +131,21 @@ def gallery_page(documents: Sequence[ReproductionDocument], machine: str | None 
         for document in own:
             lines += _section(document)
     return "\n".join(lines) + "\n"
+
+
+def _write_whole(path: Path, content: bytes) -> Path:
+    """Write bytes to a file, whole or not at all; the path."""
+    partial = path.with_name(f".{path.name[:50]}.{os.getpid()}.partial")
+    try:
+        try:
+            partial.write_bytes(content)
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
+    return path
 
 
 def _section(document: ReproductionDocument) -> list[str]:

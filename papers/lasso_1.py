@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope import lasso
 from leakscope.lasso import LassoSetting
@@ -19,8 +18,6 @@ from papers.lasso_runs import (
     run_lasso,
     together,
 )
-
-FloatArray = NDArray[np.float64]
 
 DATA = LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0)
 LAMBDAS = (0.2, 0.5, 1.0, 1.5)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope import lasso
+from papers.arrays import FloatArray
 from papers.claims import Claim
 from papers.figure import Figure, Made, Order, Panel
 from papers.lasso_divergences import DATA, DIVERGENCES, judge_both
@@ -18,8 +18,6 @@ from papers.lasso_optimal_noise import (
     optima,
     penalties,
 )
-
-FloatArray = NDArray[np.float64]
 
 MECHANISMS = ("output", "objective")
 

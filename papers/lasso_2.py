@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope import lasso
 from leakscope.lasso import FixedPoint, LassoSetting
@@ -19,8 +18,6 @@ from papers.lasso_runs import (
     run_lasso,
     together,
 )
-
-FloatArray = NDArray[np.float64]
 
 DATA = LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0)
 NOISES = (0.0, 0.1, 0.3)

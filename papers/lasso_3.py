@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakscope import lasso
 from leakscope.lasso import LassoSetting
+from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lasso_boundary import HIGH, BoundaryRuns, run_boundary
@@ -20,8 +20,6 @@ from papers.lasso_runs import (
     run_lasso,
     together,
 )
-
-FloatArray = NDArray[np.float64]
 
 RATIO = ("active_fraction", "ratio")
 ALPHAS = (0.5, 0.3)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from leakscope import lasso
-from leakscope._numerics.keys import Key
 from leakscope.lasso import LassoSetting
-from leakscope.laws import SpikeAndSlab
+from leakscope.laws import Key, SpikeAndSlab
+from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, OnStep, Order, Panel
 from papers.lasso_histogram import (
@@ -20,8 +19,6 @@ from papers.lasso_histogram import (
     kolmogorov_p,
 )
 from papers.lasso_runs import LEVEL
-
-FloatArray = NDArray[np.float64]
 
 SETTING = LassoSetting(0.5, 0.3, 0.1, 0.5, 0.1)
 

@@ -6,17 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope import lasso
 from leakscope.lasso import LassoSetting
 from leakscope.laws import SpikeAndSlab
+from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lasso_histogram import AXES, averaged, bin_edges, histogram_frame
 from papers.lasso_runs import Agreement, agreement, draw, interval_columns
-
-FloatArray = NDArray[np.float64]
 
 SETTING = LassoSetting(0.5, 0.5, 0.1, 1.0, 0.5)
 

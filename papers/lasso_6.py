@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope import lasso
-from leakscope.lasso.simulated import Estimate
+from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lasso_divergences import (
     AXES,
     DATA,
+    Measured,
     Sizes,
     Sweep,
     all_kl,
@@ -24,8 +24,6 @@ from papers.lasso_divergences import (
     simulated_joint,
 )
 from papers.lasso_runs import agreement_of
-
-FloatArray = NDArray[np.float64]
 
 SWEEPS = (
     Sweep("a", "lam", "λ", (0.1, 0.2, 0.5, 1.0)),
@@ -44,7 +42,7 @@ class Row(NamedTuple):
 
     sweep: Sweep
     value: float
-    found: Estimate
+    found: Measured
     kl: dict[str, FloatArray]
     datasets: int
 
@@ -67,7 +65,7 @@ def make(order: Order) -> Made:
             found = simulated_joint(trial, used, order.key.child(number, place))
             # a pair's KL is ||difference||^2/(2 sigma_eta^2), at every noise
             for noise in DRAWN:
-                scaled = Estimate(found.value / noise**2, found.stderr / noise**2)
+                scaled = Measured(found.value / noise**2, found.stderr / noise**2)
                 frames.append(estimate_frame(noise, scaled, sweep.label(value), used.datasets))
             rows.append(Row(sweep, value, found, all_kl(trial), used.datasets))
         panels.append(

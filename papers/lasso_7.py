@@ -7,14 +7,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from leakscope.lasso.simulated import Estimate
+from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lasso_divergences import (
     AXES,
     DIVERGENCES,
+    Measured,
     Sizes,
     Sweep,
     all_kl,
@@ -26,8 +26,6 @@ from papers.lasso_divergences import (
     simulated_parts,
 )
 from papers.lasso_runs import Agreement, agreement_of
-
-FloatArray = NDArray[np.float64]
 
 SWEEPS = (
     Sweep("a", "lam", "λ", (0.5, 1.0, 1.5)),
@@ -50,8 +48,8 @@ DRAWN = {
 class Row(NamedTuple):
     """Simulated divergences at one setting, and what the formulas say."""
 
-    parts: Estimate
-    whole: Estimate
+    parts: Measured
+    whole: Measured
     kl: dict[str, FloatArray]
 
 

@@ -6,18 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope import lasso
-from leakscope.lasso.onaverage_kl import Divergence
-from leakscope.lasso.setting import Mechanism
+from leakscope.lasso import Divergence, Mechanism
 from leakscope.planning import lasso_trade_off
+from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lasso_divergences import DATA, DIVERGENCES, judge_both
 from papers.lasso_optimal_noise import Optima, optima
-
-FloatArray = NDArray[np.float64]
 
 LAMBDAS = (0.5, 1.0, 1.5)
 MECHANISMS: tuple[Mechanism, ...] = ("output", "objective")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from leakscope.lasso.onaverage_kl import Divergence
+from leakscope.lasso import Divergence
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lasso_divergences import DIVERGENCES, WORDS, judge_both

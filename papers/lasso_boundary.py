@@ -12,13 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope._numerics.keys import Key
 from leakscope.lasso import LassoSetting, message_passing, stability_programme
+from leakscope.laws import Key
+from papers.arrays import FloatArray
 from papers.coordinate_descent import coordinate_descent
 from papers.figure import OnStep
 from papers.lasso_runs import LassoData, draw
-
-FloatArray = NDArray[np.float64]
 
 # Bisection of message passing's limit, in multiples of a run's own edge.
 LOW, HIGH, HALVINGS = 0.97, 2.2, 5

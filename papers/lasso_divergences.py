@@ -13,18 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
 from leakscope import lasso
-from leakscope._numerics.keys import Key
-from leakscope.lasso import LassoSetting
-from leakscope.lasso.onaverage_kl import Divergence
-from leakscope.lasso.setting import Mechanism
-from leakscope.lasso.simulated import Estimate
+from leakscope.lasso import Divergence, LassoSetting, Mechanism
+from leakscope.laws import Key
+from papers.arrays import FloatArray
 from papers.claims import Claim, judge
-
-FloatArray = NDArray[np.float64]
 
 DATA = LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0)
 DIVERGENCES: tuple[Divergence, ...] = ("printed", "component_wise", "joint")
@@ -93,8 +88,15 @@ def kl_frames(
     }
 
 
+class Measured(NamedTuple):
+    """A mean over datasets and its standard error."""
+
+    value: float
+    stderr: float
+
+
 def estimate_frame(
-    sigma_eta: FloatArray | float, found: Estimate, label: str, datasets: int
+    sigma_eta: FloatArray | float, found: Measured, label: str, datasets: int
 ) -> pd.DataFrame:
     """A simulated divergence with its 95% interval, as a row (or one for each sigma_eta)."""
     half = stats.t.ppf(0.975, datasets - 2) * found.stderr
@@ -110,16 +112,16 @@ def estimate_frame(
     )
 
 
-def simulated_joint(setting: LassoSetting, sizes: Sizes, key: Key) -> Estimate:
+def simulated_joint(setting: LassoSetting, sizes: Sizes, key: Key) -> Measured:
     """The joint divergence from refits; of output perturbation also the component-wise one."""
-    return lasso.simulate(setting, **sizes._asdict(), random_state=key).joint_kl
+    return Measured(*lasso.simulate(setting, **sizes._asdict(), random_state=key).joint_kl)
 
 
-def simulated_parts(setting: LassoSetting, sizes: Sizes, key: Key) -> Estimate:
+def simulated_parts(setting: LassoSetting, sizes: Sizes, key: Key) -> Measured:
     """The component-wise divergence of objective perturbation; neighbours are refitted too."""
     found = lasso.simulate(setting, **sizes._asdict(), component_wise=True, random_state=key).cw_kl
     assert found is not None
-    return found
+    return Measured(*found)
 
 
 def ordered(

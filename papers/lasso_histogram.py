@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
 from leakscope.laws import SpikeAndSlab
+from papers.arrays import FloatArray
 from papers.lasso_runs import interval_columns
-
-FloatArray = NDArray[np.float64]
 
 AXES = ("beta", "mass")
 

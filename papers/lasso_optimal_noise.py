@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope import lasso
-from leakscope.lasso.onaverage_kl import Divergence
-from leakscope.lasso.setting import Mechanism
+from leakscope.lasso import Divergence, Mechanism
 from leakscope.planning import least_kl, optimal_noise
+from papers.arrays import FloatArray
 from papers.lasso_divergences import DATA
-
-FloatArray = NDArray[np.float64]
 
 # How much above the noiseless error both mechanisms may go when compared at equal error.
 ALLOWED = 1.1

@@ -11,14 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
-from leakscope._numerics.keys import Key
-from leakscope.errors import InputError
+from leakscope import InputError
 from leakscope.lasso import LassoSetting, message_passing
-
-FloatArray = NDArray[np.float64]
+from leakscope.laws import Key
+from papers.arrays import FloatArray
 
 # The chance that agreement is refused though theory is right, over all tests of a claim.
 LEVEL = 1e-3

@@ -9,14 +9,12 @@ import pandas as pd
 from scipy import special
 
 from leakscope import linear
-from leakscope._numerics.keys import Key
-from leakscope.laws import LawPair, Normal
-from leakscope.linear import GaussianDesign, RecordNorms
-from leakscope.linear.asymptotic import asymptotic_moments
-from leakscope.linear.simulated import simulated_moments
+from leakscope.laws import Key, LawPair, Normal, NormalMixture
+from leakscope.linear import GaussianDesign, RecordNorms, law_pair
+from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
-from papers.linear_records import FloatArray, growing_norms
+from papers.linear_records import growing_norms
 from papers.mean_interval import Mean, around
 
 RATIOS = (1.5, 2.0, 5.0, 10.0, 50.0)
@@ -99,11 +97,18 @@ def _curves(n: int, norms: RecordNorms) -> pd.DataFrame:
     rows = []
     for p in np.unique(np.geomspace(1.05 * n, dim, 80).astype(int)).tolist():
         there = RecordNorms.of(total * p / dim, total * (dim - p) / dim)
-        sides = asymptotic_moments(GaussianDesign(n, p, dim, 1.0), there)
-        for side, moments in zip(SIDES, sides, strict=True):
-            sd = float(np.sqrt(moments.prediction[0, 0]))
-            rows.append((p / n, side, sd, "theory", np.nan, np.nan))
+        sides = _eq_2_variances(GaussianDesign(n, p, dim, 1.0), there)
+        for side, variance in zip(SIDES, sides, strict=True):
+            rows.append((p / n, side, variance**0.5, "theory", np.nan, np.nan))
     return pd.DataFrame(rows, columns=["p/n", "record", "sd", "source", "low", "high"])
+
+
+def _eq_2_variances(design: GaussianDesign, norms: RecordNorms) -> tuple[float, float]:
+    """sigma_1^2 and sigma_0^2 of Eq. (2) at one record."""
+    pair = law_pair(design, norms, method="asymptotic")
+    assert isinstance(pair.member, Normal)
+    assert isinstance(pair.nonmember, Normal)
+    return float(pair.member.sigma[0] ** 2), float(pair.nonmember.sigma[0] ** 2)
 
 
 def _whole_matrices(
@@ -111,8 +116,10 @@ def _whole_matrices(
 ) -> tuple[Mean, Mean]:
     """Mean variance of the prediction over matrices, a least-squares solve each."""
     found = []
-    for moments in simulated_moments(design, norms, key, matrices):
-        variance = moments.prediction[0]
+    pair = law_pair(design, norms, method="simulated", draws=matrices, random_state=key)
+    for law in (pair.member, pair.nonmember):
+        assert isinstance(law, NormalMixture)
+        variance = law.sigmas[0] ** 2
         found.append(around(float(variance.mean()), float(variance.std(ddof=1) / matrices**0.5)))
     return found[0], found[1]
 
@@ -148,8 +155,8 @@ def _eq_2(
     """Eq. (2) is exact in the mean at every n, so it must meet whole matrices in their errors."""
     scores = []
     for design, norms, found in zip(designs, records, spread.values(), strict=True):
-        for moments, one in zip(asymptotic_moments(design, norms), found, strict=True):
-            gap = one.value - float(moments.prediction[0, 0])
+        for variance, one in zip(_eq_2_variances(design, norms), found, strict=True):
+            gap = one.value - variance
             # a member's variance is the same in every matrix, up to rounding
             scores.append(gap / max(one.stderr, 1e-9))
     worst = max(map(abs, scores))
@@ -202,8 +209,8 @@ def _crossing(n: int, dim: int) -> Claim:
     gaps = []
     for p in sizes.tolist():
         design = GaussianDesign(n, p, dim, 1.0)
-        member, other = asymptotic_moments(design, RecordNorms.typical(design))
-        gaps.append(float(other.prediction[0, 0] - member.prediction[0, 0]))
+        member, other = _eq_2_variances(design, RecordNorms.typical(design))
+        gaps.append(other - member)
     falls = bool(np.all(np.diff(gaps) < 0.0))
     at = float(np.interp(0.0, gaps[::-1], sizes[::-1] / n))
     return judge(

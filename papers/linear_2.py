@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from leakscope import linear
-from leakscope._numerics.keys import Key
+from leakscope.laws import Key
 from leakscope.linear import GaussianDesign, RecordNorms
 from leakscope.planning import ScoredAdvantage, linear_advantage, scored_advantage
 from papers.claims import Claim, judge

@@ -15,15 +15,14 @@ import numpy as np
 import pandas as pd
 
 from leakscope import linear
-from leakscope._numerics.keys import Key
-from leakscope.laws import LawPair
-from leakscope.linear import DataModel
-from leakscope.linear.data_model import Convention
+from leakscope.laws import Key, LawPair
+from leakscope.linear import Convention, DataModel
 from leakscope.planning import scored_advantage
+from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.linear_2 import off_the_reading
-from papers.linear_records import FloatArray, histogram_of_law
+from papers.linear_records import histogram_of_law
 from papers.mean_interval import Mean, mean_interval
 
 ERRATUM = "linear 2"

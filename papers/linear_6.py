@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from leakscope import linear
+from leakscope.laws import Law, NormalMixture
 from leakscope.linear import GaussianDesign, RecordNorms
-from leakscope.linear.moments import exact_moments
+from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.linear_3 import DIM, ERRATUM, LARGE, RIDGES, N
@@ -42,9 +43,8 @@ def make(order: Order) -> Made:
     for ridge, (p, norms) in itertools.product(RIDGES[1:], chosen.items()):
         design = GaussianDesign(N, p, DIM, 1.0, ridge)
         key = order.key.child(1, p, round(1e3 * ridge))
-        both = [
-            mean_interval(side.prediction[0]) for side in exact_moments(design, norms, key, draws)
-        ]
+        pair = linear.law_pair(design, norms, draws=draws, random_state=key)
+        both = [mean_interval(_variances_of(law)) for law in (pair.member, pair.nonmember)]
         exact[p / N, ridge] = both[0], both[1]
         for side, one in zip(SIDES, both, strict=True):
             place = (p / N, one.value, f"{N * ridge:g}", "simulation", one.low, one.high)
@@ -65,6 +65,12 @@ def make(order: Order) -> Made:
         "points (Thm 4.1).",
     )
     return Made(panels, claims, settings=settings, notes=notes)
+
+
+def _variances_of(law: Law) -> FloatArray:
+    """The variance of the prediction in each design, at the one record."""
+    assert isinstance(law, NormalMixture)
+    return np.asarray(law.sigmas[0] ** 2)
 
 
 def variances(

@@ -9,16 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakscope import linear
-from leakscope._numerics.keys import Key
-from leakscope.laws import LawPair, Normal, NormalMixture
-from leakscope.linear import GaussianDesign, RecordNorms
-from leakscope.linear.data_model import Convention
+from leakscope.laws import Key, LawPair, Normal, NormalMixture
+from leakscope.linear import Convention, GaussianDesign, RecordNorms
 from leakscope.planning import ScoredAdvantage, scored_advantage
-
-FloatArray = NDArray[np.float64]
 
 # Predictions of each kind in a histogram of Figs. 2(b) and 5 (App. D).
 DRAWS = 100_000
@@ -31,7 +26,7 @@ def growing_norms(sizes: Sequence[int], dim: int, records: int, key: Key) -> lis
 
     Examples
     --------
-    >>> from leakscope._numerics.keys import Key
+    >>> from leakscope.laws import Key
     >>> from papers.linear_records import growing_norms
     >>> few, all_of_them = growing_norms([10, 100], 100, 3, Key(0))
     >>> bool((few.used < all_of_them.used).all()), all_of_them.unused.tolist()

@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from leakscope.verifying import agreement, influence_functions, parameters_at, trac_in
-from leakscope.verifying.tangents import tangent_products
+from leakscope.verifying import (
+    agreement,
+    influence_functions,
+    parameters_at,
+    tangent_products,
+    trac_in,
+)
+from papers.arrays import FloatArray
 from papers.binomial_share import all_of, share_of, side_of
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
@@ -27,8 +32,6 @@ from papers.lood_newcomers import (
     rank_correlation,
 )
 from papers.paired_correlations import correlation_gap
-
-FloatArray = NDArray[np.float64]
 
 # A correlation is "strong" or "high" from one half on (Cohen's large effect).
 STRONG = 0.5

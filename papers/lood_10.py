@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope import lood
+from papers.arrays import FloatArray
 from papers.binomial_share import share_of, side_of
 from papers.claims import judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lood_8 import conv_net
 from papers.lood_images import load_images
-
-FloatArray = NDArray[np.float64]
 
 NOISE = 0.01
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope import kernels, lood
+from papers.arrays import FloatArray
 from papers.binomial_share import Share, share_of
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel, Picture
 from papers.lood_images import Images, load_images
-
-FloatArray = NDArray[np.float64]
 
 NOISE = 0.01
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope import kernels, lood
 from leakscope.attacking import likelihood_ratio
@@ -29,8 +28,6 @@ from papers.lood_networks import (
 )
 from papers.lood_perturbed import beside, directions, scales, scan
 from papers.lood_sine import HIGH, KERNEL, LOW
-
-FloatArray = NDArray[np.float64]
 
 NOISE = 0.01
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope import kernels, lood
 from papers.binomial_share import share_of, side_of
@@ -12,8 +11,6 @@ from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lood_networks import NOISE, Trained, by_process, trained
 from papers.lood_section_6 import on_sphere
-
-FloatArray = NDArray[np.float64]
 
 ERRATUM = "lood 1"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from leakscope.verifying.agreement import Interval
+from leakscope.verifying import Interval
+from papers.arrays import FloatArray
 from papers.binomial_share import all_of, side_of
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
@@ -20,8 +20,6 @@ from papers.lood_newcomers import (
     pool,
 )
 from papers.paired_correlations import correlation_gap
-
-FloatArray = NDArray[np.float64]
 
 ERRATUM = "lood 5"
 

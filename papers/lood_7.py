@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope import kernels, lood
+from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lood_sine import LOW, NOISE, RECORDS, SAME, grid, sine, upright
-
-FloatArray = NDArray[np.float64]
 
 
 def make(order: Order) -> Made:

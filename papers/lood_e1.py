@@ -9,13 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from leakscope import kernels, lood
-from leakscope._numerics.keys import Key
-from leakscope._numerics.x64 import double_precision
+from leakscope.laws import Key
+from papers.arrays import FloatArray
 from papers.claims import judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lood_images import load_images
-
-FloatArray = NDArray[np.float64]
 
 NOISE = 0.01
 
@@ -41,26 +39,22 @@ def ratios(
 
     All records share one factorisation.
     """
-    from leakscope.lood import box_ascent, search_objective
-
-    own = lood.all_records(kernel(X), y, noise_variance=NOISE).kl
-    low, high = np.zeros(X.shape[1]), np.ones(X.shape[1])
-    values = []
+    found: list[lood.QuerySearch] = []
     for begin in range(0, len(records), TOGETHER):
-        part = records[begin : begin + TOGETHER]
-        starts = np.stack(
-            [
-                key.child(int(row)).generator().uniform(low, high, size=(queries, X.shape[1]))
-                for row in part
-            ]
+        found += lood.search_each(
+            X,
+            y,
+            records=[int(row) for row in records[begin : begin + TOGETHER]],
+            kernel=kernel,
+            noise_variance=NOISE,
+            queries=queries,
+            climb="lood",
+            steps=steps,
+            step_size=0.02,
+            box=(0.0, 1.0),
+            random_state=key,
         )
-        problem = search_objective.fixed_problems(X, y, part, kernel, NOISE)
-        with double_precision():
-            places, _ = box_ascent.adam(
-                kernel, "kl", problem, starts, (low, high), steps=steps, step_size=0.02
-            )
-            values.append(np.asarray(search_objective.lood(kernel, "kl", problem, places)))
-    return np.concatenate(values) / own[records]
+    return np.array([one.ratio for one in found])
 
 
 def make(order: Order) -> Made:

@@ -6,18 +6,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope import kernels
-from leakscope._numerics.keys import Key
-from leakscope.verifying.agreement import Interval
+from leakscope.laws import Key
+from leakscope.verifying import Interval
+from papers.arrays import FloatArray
 from papers.binomial_share import share_of, side_of
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lood_groups import NOISE, QUERIES, RANKS, GroupRun, run_groups
 from papers.lood_images import load_images
-
-FloatArray = NDArray[np.float64]
 
 # The paper's counts: runs that converged, and runs that recovered the most and the least exposed.
 CONVERGED = 0.80

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope import kernels, lood
-from leakscope._numerics.keys import Key
-
-FloatArray = NDArray[np.float64]
+from leakscope.laws import Key
+from papers.arrays import FloatArray
 
 NOISE = 0.01
 GROUP = 3

@@ -6,6 +6,7 @@ cars and planes throughout, as in its other figures, with pixels in [0, 1] and l
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakscope._numerics.keys import Key
-from leakscope.data.arrays import read_arrays
-from leakscope.data.pictures import png
-from leakscope.data.regular_files import is_there
-from leakscope.errors import InputError
+from leakscope import InputError
+from leakscope.data import png, read_arrays
+from leakscope.laws import Key
+from papers.arrays import FloatArray
 from papers.figure import Picture
-
-FloatArray = NDArray[np.float64]
 
 CIFAR_FILE = "cifar10_car_plane.npz"
 
@@ -125,7 +123,7 @@ def load_images(
         notes: tuple[str, ...] = (SMALLER.format(*digits),)
     else:
         place = data / CIFAR_FILE
-        if not is_there(place):
+        if not os.path.exists(place):
             raise InputError(f"the folder {data} has no file {CIFAR_FILE}.")
         pixels, labels = _stored(place)
         name, shape, top = "CIFAR-10 cars and planes", pixels.shape[1:], 255.0

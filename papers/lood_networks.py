@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope import kernels, lood, measures
-from leakscope._numerics.keys import Key
-from leakscope.running.cell_store import open_cells
+from leakscope.laws import Key
+from leakscope.running import open_cells
 from leakscope.verifying import (
     DenseNetwork,
     NetworkTrainer,
@@ -26,12 +26,11 @@ from leakscope.verifying import (
     choose_records,
     prediction_difference,
     retrain,
+    tangent_products,
 )
-from leakscope.verifying.tangents import tangent_products
+from papers.arrays import FloatArray
 from papers.figure import Order, Size
 from papers.lood_images import load_images
-
-FloatArray = NDArray[np.float64]
 
 # The authors' code has 0.05 on the kernel's diagonal.
 NOISE = 0.05

@@ -9,18 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakscope import kernels, lood, measures
-from leakscope._numerics.keys import Key
-from leakscope.laws import LawPair, Normal
-from leakscope.measures import empirical_auc
-from leakscope.verifying import agreement
-from leakscope.verifying.agreement import Interval
+from leakscope.laws import Empirical, Key, LawPair, Normal
+from leakscope.verifying import Interval, agreement
+from papers.arrays import FloatArray
 from papers.figure import Order
 from papers.lood_images import Images, load_images
-
-FloatArray = NDArray[np.float64]
 
 NOISE = 0.01
 
@@ -94,7 +89,8 @@ def drawn_auc(
     for label, law in enumerate((pair.member, pair.nonmember)):
         drawn = law.sample(key.child(label), draws).T
         scores.append((pair.member.log_density(drawn) - pair.nonmember.log_density(drawn)).T)
-    found = empirical_auc.auc(scores[0], scores[1])
+    found = measures.auc(LawPair(Empirical(scores[0]), Empirical(scores[1])))
+    assert isinstance(found, measures.Estimate)
     return np.asarray(found.value), np.asarray(found.low), np.asarray(found.high)
 
 

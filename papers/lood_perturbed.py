@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope import kernels, lood
-from leakscope._numerics.keys import Key
-
-FloatArray = NDArray[np.float64]
+from leakscope.laws import Key
+from papers.arrays import FloatArray
 
 GREY_LEVELS = 255.0
 FURTHEST = 50.0

@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope import kernels, lood
+from papers.arrays import FloatArray
 from papers.binomial_share import share_of
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lood_images import load_images
-
-FloatArray = NDArray[np.float64]
 
 NOISE = 0.01
 DEPTHS = (2, 4, 6, 8, 10)

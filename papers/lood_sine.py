@@ -11,13 +11,11 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope import kernels, lood
-from leakscope._numerics.keys import Key
+from leakscope.laws import Key
+from papers.arrays import FloatArray
 from papers.figure import Order
-
-FloatArray = NDArray[np.float64]
 
 NOISE = 0.01
 KERNEL = kernels.rbf(1.0)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from leakscope import __version__
-from leakscope._numerics.keys import Key, as_key
-from leakscope.data.regular_files import is_folder
-from leakscope.errors import InputError
+from leakscope import InputError, __version__
+from leakscope.laws import Key
 from papers.catalogue import find_figure
 from papers.figure import Figure, OnStep, Order, Panel, Size
 from papers.result import (
@@ -26,7 +25,7 @@ def reproduce(
     name: str | Figure,
     *,
     size: Size = "quick",
-    random_state: int | np.random.Generator | Key | None = 0,
+    random_state: int | Key = 0,
     data: str | Path | None = None,
     on_step: OnStep | None = None,
 ) -> ReproductionDocument:
@@ -59,8 +58,8 @@ def reproduce(
     ('holds', ['n', 'error'])
     """
     figure = name if isinstance(name, Figure) else find_figure(name)
-    key = as_key(random_state)
-    if data is not None and not is_folder(Path(data)):
+    key = random_state if isinstance(random_state, Key) else Key(random_state)
+    if data is not None and not os.path.isdir(data):
         raise InputError(f"there is no folder {data} with data.")
     order = Order(
         size=size,

@@ -9,12 +9,10 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from leakscope._numerics.keys import Key
-from leakscope.verifying.agreement import Interval
-
-FloatArray = NDArray[np.float64]
+from leakscope.laws import Key
+from leakscope.verifying import Interval
+from papers.arrays import FloatArray
 
 RESAMPLES = 2000
 
@@ -32,7 +30,7 @@ def correlation_gap(
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope._numerics.keys import Key
+    >>> from leakscope.laws import Key
     >>> from papers.paired_correlations import correlation_gap
     >>> x = np.arange(30.0)
     >>> gap = correlation_gap(x, -x, x, Key(0), kind="pearson")

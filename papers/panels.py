@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from leakscope.errors import InputError
+from leakscope import InputError
 from papers.result import PanelEntry, ReproductionDocument
 
 # Wong's palette, which the colour-blind can tell apart; black first.

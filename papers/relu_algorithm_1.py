@@ -7,17 +7,15 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope import relu
-from leakscope.relu import MaxMarginNetwork, Reconstruction
-from leakscope.relu.reconstruction import Form
+from leakscope.relu import Form, MaxMarginNetwork, Reconstruction
+from papers.arrays import FloatArray
 from papers.binomial_share import Share
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.mean_interval import mean_interval
 
-FloatArray = NDArray[np.float64]
 Kind = Literal["normal", "uniform"]
 KINDS: tuple[Kind, ...] = ("normal", "uniform")
 FORMS: dict[Form, str] = {

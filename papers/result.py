@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leakscope.results.document import ResultDocument
+from leakscope.results import ResultDocument
 
 
 class ClaimEntry(BaseModel):

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
+
+import leakscope
+from leakscope import InputError
+from leakscope.cli import main
+from leakscope.cli import reproduce as verb
+from papers import Figure, Made, Panel, Picture, catalogue, judge, read_reproduction
 from papers.result import ReproductionDocument
 
-from leakscope.cli import main
-from leakscope.errors import InputError
-from papers import Figure, Made, Panel, Picture, catalogue, judge, read_reproduction
-
+PACKAGE = Path(leakscope.__file__).parent
 COUNTED: list[str] = []
 
 
@@ -110,6 +116,66 @@ def test_refusals(
     assert main(["reproduce", *arguments]) == 2
     assert words in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_clone_is_found_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = "import sys; from leakscope.cli import main; sys.exit(main(['reproduce']))"
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "linear-2b" in done.stdout
+
+
+def without_papers(monkeypatch: pytest.MonkeyPatch, roots: tuple[Path, ...]) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "papers"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(verb, "_roots", lambda: roots)
+
+
+def test_an_installed_wheel_says_how_to_get_the_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A folder of the same name is not a clone.
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "__init__.py").write_text("raise AssertionError", encoding="utf-8")
+    without_papers(monkeypatch, (tmp_path,))
+    for arguments in ([], ["linear-2b"]):
+        assert main(["reproduce", *arguments]) == 2
+        complaint = capsys.readouterr().err
+        assert "clone leakscope's repository" in complaint
+        assert "`make figures`" in complaint
+        assert complaint.count("\n") == 1
+
+
+def test_a_clone_that_is_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "src" / "leakscope").mkdir(parents=True)
+    (tmp_path / "src" / "leakscope" / "__init__.py").touch()
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "__init__.py").write_text(
+        "from papers.one import Figure\nfind_figure = None\ndef figures():\n"
+        "    return (Figure('linear-0', 'Fig. 0', 'another clone'),)\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "papers" / "one.py").write_text(
+        "import collections\nFigure = collections.namedtuple('Figure', 'name where title')\n",
+        encoding="utf-8",
+    )
+    without_papers(monkeypatch, (tmp_path / "nowhere", tmp_path))
+    path = list(sys.path)
+    try:
+        assert main(["reproduce"]) == 0
+    finally:
+        for name in ("papers", "papers.one"):
+            sys.modules.pop(name, None)
+    assert "another clone" in capsys.readouterr().out
+    assert sys.path == path
 
 
 def test_a_panel_names_columns_that_it_has() -> None:

@@ -167,6 +167,31 @@ def test_searches_of_many_records_are_those_of_each():
     assert together[1].prediction_kl[0] < 1e-2
 
 
+def test_several_queries_for_each_of_many_records():
+    X, y = problem(outputs=2)
+    settings = {"kernel": KERNELS["rbf"], "noise_variance": 0.05}
+    both = lood.search_each(X, y, records=[3, 7], queries=2, starts=3, random_state=1, **settings)
+    assert [found.leave_out for found in both] == [(3,), (7,)]
+    for found in both:
+        (record,) = found.leave_out
+        asked = {"leave_out": [record], **settings}
+        there = lood.distinguish(X, y, queries=found.query, **asked)
+        own = lood.distinguish(X, y, **asked)
+        assert found.query.shape == (2, X.shape[1])
+        assert found.queries.shape == (3, 2, X.shape[1])
+        assert found.lood == pytest.approx(there.kl, rel=1e-6)
+        assert found.lood_at_record == pytest.approx(own.kl, rel=1e-9)
+        assert found.nearest.tolist() == [record, record]
+        # What the trained model answers at the queries and at the record, by another route.
+        mean, variance = there.mean_with, np.diagonal(there.covariance_with)
+        shift = np.sum((own.mean_with.reshape(1, -1) - mean.reshape(2, -1)) ** 2, axis=1)
+        ratio = own.covariance_with[0, 0] / variance
+        expected = 0.5 * (2 * (ratio - 1.0 - np.log(ratio)) + shift / variance)
+        np.testing.assert_allclose(found.prediction_kl, expected, rtol=1e-6, atol=1e-9)
+    with pytest.raises(InputError, match="queries, starts and steps"):
+        lood.search_each(X, y, records=[3], queries=0, **settings)
+
+
 def test_mean_distance_has_no_such_bound():
     X, y = problem()
     found = lood.search_query(

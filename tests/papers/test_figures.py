@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from papers.panels import figure_png
 
 from papers import Figure, figures, reproduce
+from papers.panels import figure_png
 
 ERRATA = Path(__file__).parents[2] / "docs" / "errata.md"
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+from leakscope import InputError, lasso
+from leakscope.lasso import LassoSetting, solve_lasso
+from leakscope.laws import Key, SpikeAndSlab
+from papers import lasso_4, lasso_5, lasso_6, reproduce
 from papers.coordinate_descent import coordinate_descent
 from papers.lasso_boundary import run_boundary
 from papers.lasso_divergences import DIVERGENCES, judge_both
 from papers.lasso_histogram import bin_edges, counted, kolmogorov_p, law_masses
 from papers.lasso_optimal_noise import monotone, optima
 from papers.lasso_runs import agreement, draw, run_lasso
-
-from leakscope import lasso
-from leakscope._numerics.keys import Key
-from leakscope.errors import InputError
-from leakscope.lasso import LassoSetting, solve_lasso
-from leakscope.laws import SpikeAndSlab
-from papers import lasso_4, lasso_5, lasso_6, reproduce
 
 DATA = LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0)
 

@@ -6,6 +6,12 @@ import math
 
 import numpy as np
 import pytest
+
+from leakscope.laws import Key
+from leakscope.linear import GaussianDesign, RecordNorms, law_pair
+from leakscope.measures import advantage
+from leakscope.planning import linear_advantage
+from papers import Order, reproduce
 from papers.linear_2 import READ, make_2a, meets_reading
 from papers.linear_3 import Cell, increases, meets_formula
 from papers.linear_5 import Curve, World, _comes_back, _rises, latent
@@ -16,12 +22,6 @@ from papers.linear_records import (
     theory_advantage,
 )
 from papers.mean_interval import Mean, around, mean_interval
-
-from leakscope._numerics.keys import Key
-from leakscope.linear import GaussianDesign, RecordNorms, law_pair
-from leakscope.measures import advantage
-from leakscope.planning import linear_advantage
-from papers import Order, reproduce
 
 
 def test_records_keep_their_features_as_p_grows() -> None:

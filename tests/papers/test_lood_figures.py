@@ -6,6 +6,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy import stats
+
+from leakscope import InputError, kernels, lood
+from leakscope.laws import Key
+from leakscope.verifying import Interval
+from papers import Order, lood_4, lood_6, lood_7, lood_11, lood_12, lood_e2
 from papers.binomial_share import Share, all_of, share_of, side_of
 from papers.lood_e1 import ratios as several_queries
 from papers.lood_groups import GroupRun
@@ -15,13 +21,6 @@ from papers.lood_perturbed import Scans, directions, scales, scan
 from papers.lood_section_6 import bound_table, on_sphere, ratios
 from papers.lood_sine import KERNEL, NOISE, sine
 from papers.paired_correlations import correlation_gap
-from scipy import stats
-
-from leakscope import kernels, lood
-from leakscope._numerics.keys import Key
-from leakscope.errors import InputError
-from leakscope.verifying.agreement import Interval
-from papers import Order, lood_4, lood_6, lood_7, lood_11, lood_12, lood_e2
 
 
 def posterior(X, y, query, kernel, noise):

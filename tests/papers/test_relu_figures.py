@@ -6,6 +6,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+
+from leakscope import relu
+from leakscope.laws import Key
+from leakscope.relu import MarginRow
 from papers.relu_1 import (
     _about_eighty,
     _fewer_above,
@@ -23,10 +27,6 @@ from papers.relu_algorithm_1 import (
     _theorem_3_2,
     training_set,
 )
-
-from leakscope import relu
-from leakscope._numerics.keys import Key
-from leakscope.relu import MarginRow
 
 
 def row(features: int, train: float, above: float, error: float = 0.01) -> MarginRow:

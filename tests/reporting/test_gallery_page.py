@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pandas as pd
-from papers.gallery import gallery_page
 
 from papers import Figure, Made, Panel, judge, reproduce
+from papers.gallery import gallery_page
 
 
 def test_settings_and_verdicts_in_words():

@@ -20,6 +20,7 @@ class Key:
     A key has no state.  Nothing is consumed by drawing from it, so the numbers depend on the key
     alone and never on what ran before, on how many processes ran it, or in which order.  Parts of
     a computation that must be independent of each other get children with different labels.
+    Whatever takes a ``random_state`` takes a key too.
 
     Parameters
     ----------
@@ -30,6 +31,7 @@ class Key:
 
     Examples
     --------
+    >>> from leakscope.laws import Key
     >>> key = Key(7)
     >>> key.child(2, 5) == key.child(2).child(5)
     True

@@ -1,7 +1,12 @@
-"""``leakscope reproduce``: the papers' figures, theory beside simulation, with verdicts."""
+"""``leakscope reproduce``: the papers' figures, theory beside simulation, with verdicts.
+
+The figures are made by the package `papers`, which stands beside ``src`` in a clone of the
+repository and is not in the wheel.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import textwrap
 from pathlib import Path
@@ -14,9 +19,8 @@ from leakscope.cli.output import STDOUT, emit_json, require_writable, say, steps
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
-    from papers.result import ReproductionDocument
-
     from papers import Figure
+    from papers.result import ReproductionDocument
 
 SUMMARY = "The papers' figures made again, with a verdict on each claim."
 EPILOG = "Example: leakscope reproduce linear-2b"
@@ -73,6 +77,7 @@ def reproduce(
     if seed < 0:
         raise InputError(f"--seed must be zero or above, but it is {seed}.")
     require_writable(json_path)
+    _load_papers()
     from papers import figures
 
     if not names:
@@ -82,6 +87,39 @@ def reproduce(
     if json_path is not None and len(wanted) != 1:
         raise InputError(f"--json takes one figure, and these are {len(wanted)}; see --output.")
     _make_all(wanted, full, output, again, data, json_path, seed)
+
+
+def _roots() -> tuple[Path, ...]:
+    """Where a clone may be: around this very package (an editable install), or right here."""
+    return Path(__file__).resolve().parents[3], Path.cwd()
+
+
+def _load_papers() -> None:
+    """Make ``import papers`` work, from the clone that has it; refuse where there is none.
+
+    The package is loaded by its file, and the path stays as it is: a folder of that name
+    elsewhere is not taken for it, and the clone's other folders do not become importable.
+    """
+    if hasattr(sys.modules.get("papers"), "find_figure"):
+        return
+    for root in _roots():
+        door = root / "papers" / "__init__.py"
+        if door.is_file() and (root / "src" / "leakscope" / "__init__.py").is_file():
+            break
+    else:
+        raise InputError(
+            "the papers' figures are not part of the installed package: clone leakscope's "
+            "repository, and run `leakscope reproduce` or `make figures` in its folder."
+        )
+    spec = importlib.util.spec_from_file_location("papers", door)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules["papers"] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(sys.modules["papers"])
+    except BaseException:
+        del sys.modules["papers"]
+        raise
 
 
 def _make_all(

@@ -1,10 +1,12 @@
 """Datasets and models from files and tables: read, checked, encoded; nothing is ever unpickled."""
 
+from leakscope.data.arrays import read_arrays
 from leakscope.data.dataset_reader import from_frame, read_dataset
 from leakscope.data.datasets import Dataset, Source
 from leakscope.data.examples import EXAMPLES, read_example
 from leakscope.data.image_folder import read_image_folder
 from leakscope.data.models import NetworkArrays, read_network
+from leakscope.data.pictures import png
 from leakscope.data.preparation import prepare
 from leakscope.data.reading_again import read_again
 from leakscope.data.scores import read_scores
@@ -15,8 +17,10 @@ __all__ = [
     "NetworkArrays",
     "Source",
     "from_frame",
+    "png",
     "prepare",
     "read_again",
+    "read_arrays",
     "read_dataset",
     "read_example",
     "read_image_folder",

@@ -79,7 +79,7 @@ def read_arrays(
     --------
     >>> import pathlib, tempfile
     >>> import numpy as np
-    >>> from leakscope.data.arrays import read_arrays
+    >>> from leakscope.data import read_arrays
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "a.npz")
     ...     np.savez(file, X=[1.0, 2.0])

@@ -101,7 +101,7 @@ def png(
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.data.pictures import png
+    >>> from leakscope.data import png
     >>> png(np.arange(64.0), (8, 8), 0.0, 63.0)[:4]
     b'\\x89PNG'
     """

@@ -24,11 +24,11 @@ from leakscope.lasso.joint_law import (
     average_auc,
     likelihood_ratios,
 )
-from leakscope.lasso.onaverage_kl import KLSlope, onavg_kl, onavg_kl_with_slope
+from leakscope.lasso.onaverage_kl import Divergence, KLSlope, onavg_kl, onavg_kl_with_slope
 from leakscope.lasso.overlap import Overlap, noise_average, overlap
 from leakscope.lasso.prediction_errors import PredictionErrors, prediction_errors
 from leakscope.lasso.row_clipping import Sensitivity, replacement_sensitivity
-from leakscope.lasso.setting import LassoSetting
+from leakscope.lasso.setting import LassoSetting, Mechanism
 from leakscope.lasso.simulated import SimulatedLasso, simulate
 from leakscope.lasso.solver import LassoSolution, solve_lasso, solve_lasso_many
 from leakscope.lasso.stability import stability_edge, stability_ratio
@@ -41,12 +41,14 @@ if TYPE_CHECKING:
 __all__ = [
     "DataFit",
     "DesignCheck",
+    "Divergence",
     "FixedPoint",
     "FixedPointDerivative",
     "KLSlope",
     "LassoSetting",
     "LassoSolution",
     "LikelihoodRatios",
+    "Mechanism",
     "MessagePassing",
     "ObjectivePerturbedLasso",
     "OutputPerturbedLasso",

@@ -3,10 +3,12 @@
 `Normal`, `NormalMixture`, `MultivariateNormal`, `SpikeAndSlab` and `Empirical` are batched: one
 object describes the laws of one record or of fifty thousand.  A `LawPair` holds the law with the
 record and the law without it, and a `Provenance` that says which question the pair answers.
+What is drawn from a law is decided by a `Key`.
 """
 
 from __future__ import annotations
 
+from leakscope._numerics.keys import Key
 from leakscope.laws.empirical import Empirical
 from leakscope.laws.law import Law, ScalarLaw
 from leakscope.laws.multivariate_normal import MultivariateNormal
@@ -19,6 +21,7 @@ from leakscope.laws.spike_and_slab import SpikeAndSlab
 __all__ = [
     "Assumption",
     "Empirical",
+    "Key",
     "Law",
     "LawPair",
     "MultivariateNormal",

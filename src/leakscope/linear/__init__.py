@@ -7,7 +7,7 @@ record, exact at finite n, asymptotic, or simulated from whole matrices; `Latent
 """
 
 from leakscope.linear.asymptotic import ridge_variances, stieltjes
-from leakscope.linear.data_model import DataModel, Query, data_model_law_pair
+from leakscope.linear.data_model import Convention, DataModel, Query, data_model_law_pair
 from leakscope.linear.design import GaussianDesign, RecordNorms
 from leakscope.linear.fourier_series import FourierSeries
 from leakscope.linear.generalization import GeneralizationError, generalization_error
@@ -20,6 +20,7 @@ from leakscope.linear.random_relu import RandomRelu
 from leakscope.linear.spectrum import SpectrumDesign, effective_ridge, spectrum_law_pair
 
 __all__ = [
+    "Convention",
     "DataModel",
     "FourierSeries",
     "GaussianDesign",

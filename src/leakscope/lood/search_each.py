@@ -39,6 +39,7 @@ def search_each(
     records: Sequence[int],
     kernel: Kernel,
     noise_variance: float,
+    queries: int = 1,
     climb: Literal["auto", "lood", "correlation"] = "auto",
     starts: int = 1,
     steps: int = 300,
@@ -46,9 +47,11 @@ def search_each(
     box: tuple[ArrayLike, ArrayLike] | None = None,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> tuple[QuerySearch, ...]:
-    """:func:`search_query` for each of several records left out alone: one query, KL, Adam.
+    """:func:`search_query` for each of several records left out alone: KL, Adam.
 
-    Every record has its own starts, which do not depend on the other records in the list.
+    Every record has its own starts, which do not depend on the other records in the list.  With
+    several ``queries`` asked together, ``lood`` is the search's own value, in place of one by
+    identities that share nothing with it.
 
     Examples
     --------
@@ -61,21 +64,24 @@ def search_each(
     ([(3,), (5,), (8,)], [True, True, True])
     """
     rows, targets, chosen = checked_search(X, y, records)
-    if starts < 1 or steps < 1:
-        raise InputError(f"starts and steps must be at least 1, but they are {starts} and {steps}.")
+    if queries < 1 or starts < 1 or steps < 1:
+        raise InputError(
+            f"queries, starts and steps must be at least 1, but they are {queries}, {starts} and "
+            f"{steps}."
+        )
     count, features = rows.shape
     sets = len(chosen) * starts
     require_memory(
-        8 * (3 * count * count + sets * (ALIVE * count + 8 * features)),
+        8 * (3 * count * count + sets * queries * (ALIVE * count + 8 * features)),
         f"{sets} searches over {count} records",
         "take fewer records or starts at a time",
     )
-    followed = what_to_follow(climb, "kl", 1, 1, None)
+    followed = what_to_follow(climb, "kl", 1, queries, None)
     low, high = checked_box(box, rows)
     key = as_key(random_state)
     begin = np.concatenate(
         [
-            key.child(int(i)).generator().uniform(low, high, size=(starts, 1, features))
+            key.child(int(i)).generator().uniform(low, high, size=(starts, queries, features))
             for i in chosen
         ]
     )
@@ -99,7 +105,7 @@ def search_each(
         resolved,
         noise_variance,
         followed,
-        places.reshape(*shape, 1, features),
+        places.reshape(*shape, queries, features),
         values.reshape(shape),
         trace.reshape(-1, *shape),
     )
@@ -119,30 +125,34 @@ def _results(
     """One result a record, by identities that are not the search's own."""
     from leakscope.lood import recovery
 
-    best = places[np.arange(len(chosen)), np.nanargmax(values, axis=1), 0]
-    there = influence(rows, targets, best, kernel, noise_variance)
+    start = np.nanargmax(values, axis=1)
+    best = places[np.arange(len(chosen)), start]
+    queries = best.shape[1]
+    asked = best.reshape(-1, rows.shape[1])
+    there = influence(rows, targets, asked, kernel, noise_variance)
     own = all_records(kernel(rows), targets, noise_variance=noise_variance)
-    mean_there = kernel(best, rows) @ there.a
+    mean_there = kernel(asked, rows) @ there.a
     mean_own = own.mean_with.reshape(len(rows), -1)
     found = []
     for j, record in enumerate(chosen):
         group = chosen[j : j + 1]
-        near = recovery.nearness(rows, group, best[j : j + 1])
+        own_queries = slice(j * queries, (j + 1) * queries)
+        near = recovery.nearness(rows, group, best[j])
         answers = recovery.Answers(
-            lood=float(there.kl[record, j]),
+            lood=float(there.kl[record, j] if queries == 1 else values[j, start[j]]),
             lood_at_record=float(own.kl[record]),
-            mean=np.stack([mean_there[j], mean_own[record]]),
-            variance=np.array([there.variance_with[j], own.variance_with[record]]),
+            mean=np.concatenate([mean_there[own_queries], mean_own[[record]]]),
+            variance=np.append(there.variance_with[own_queries], own.variance_with[record]),
         )
         found.append(
             QuerySearch(
                 leave_out=(int(record),),
                 objective="kl",
                 climb=followed,
-                query=best[j : j + 1],
+                query=best[j],
                 lood=answers.lood,
                 lood_at_record=answers.lood_at_record,
-                nearest=group,
+                nearest=group[near.place],
                 distance=near.distance,
                 relative_distance=near.relative_distance,
                 cosine=near.cosine,

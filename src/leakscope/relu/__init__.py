@@ -31,7 +31,7 @@ from leakscope.relu.network import TwoLayerNetwork
 from leakscope.relu.pieces import Pieces, pieces
 from leakscope.relu.point_recovery import PointRecovery, point_recovery
 from leakscope.relu.populations import MixtureData, SphereData, normal_data
-from leakscope.relu.reconstruction import Candidate, Reconstruction, reconstruct
+from leakscope.relu.reconstruction import Candidate, Form, Reconstruction, reconstruct
 from leakscope.relu.sklearn_network import from_sklearn
 from leakscope.relu.span import DataSpan
 from leakscope.relu.trained_networks import TrainedNetworks, TrainingHistory
@@ -43,6 +43,7 @@ __all__ = [
     "Candidate",
     "Coverage",
     "DataSpan",
+    "Form",
     "FoundPieces",
     "KktResidual",
     "KnownMargin",

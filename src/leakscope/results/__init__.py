@@ -1,7 +1,7 @@
 """What is stored: one class for each kind of result, and the run directories that hold them."""
 
 from leakscope.results.audit import AuditDocument
-from leakscope.results.document import SCHEMA_VERSION, to_json, write_result
+from leakscope.results.document import SCHEMA_VERSION, ResultDocument, to_json, write_result
 from leakscope.results.measurement import MeasureDocument
 from leakscope.results.query import QueryDocument
 from leakscope.results.reader import read_result
@@ -13,6 +13,7 @@ __all__ = [
     "AuditDocument",
     "MeasureDocument",
     "QueryDocument",
+    "ResultDocument",
     "Run",
     "default_run_directory",
     "read_result",

@@ -46,7 +46,14 @@ class AssumptionEntry(BaseModel):
 
 
 class ResultDocument(BaseModel):
-    """What every result file has, whatever its kind."""
+    """What every result file has, whatever its kind.
+
+    Examples
+    --------
+    >>> from leakscope.results import ResultDocument
+    >>> sorted(ResultDocument.model_fields)[:4]
+    ['assumptions', 'created', 'kind', 'leakscope_version']
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -156,21 +163,6 @@ def write_private(path: Path, text: str) -> None:
             raise
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
-
-
-def write_whole(path: Path, content: bytes) -> Path:
-    """Write bytes to a file, whole or not at all; the path."""
-    partial = partial_beside(path)
-    try:
-        try:
-            partial.write_bytes(content)
-            partial.replace(path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
-    return path
 
 
 def _without_non_finite(value: Any) -> Any:

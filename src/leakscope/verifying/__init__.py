@@ -1,6 +1,6 @@
 """Simulation and retraining that check the laws, in runs that survive being killed."""
 
-from leakscope.verifying.agreement import LEAST_RECORDS, Agreement, agreement
+from leakscope.verifying.agreement import LEAST_RECORDS, Agreement, Interval, agreement
 from leakscope.verifying.checks import Check, counted, threshold_for
 from leakscope.verifying.density_adversary import cross_fitted_scores
 from leakscope.verifying.group_draws import check_groups
@@ -31,6 +31,7 @@ from leakscope.verifying.prediction_difference import PredictionDifference, pred
 from leakscope.verifying.record_choice import choose_records
 from leakscope.verifying.retraining import Retrained, RetrainedRecord, RetrainingPlan, retrain
 from leakscope.verifying.simulation import Simulated, SimulationPlan, simulate
+from leakscope.verifying.tangents import tangent_products
 from leakscope.verifying.trac_in import TracIn, trac_in
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "DenseNetwork",
     "FunctionTrainer",
     "Influence",
+    "Interval",
     "NetworkTrainer",
     "PredictionDifference",
     "RecordLaws",
@@ -74,6 +76,7 @@ __all__ = [
     "prediction_difference",
     "retrain",
     "simulate",
+    "tangent_products",
     "threshold_for",
     "trac_in",
     "train_subsets",

@@ -20,7 +20,16 @@ LEAST_RECORDS = 8
 
 @dataclass(frozen=True)
 class Interval:
-    """A number and the interval that belongs to it."""
+    """A number and the interval that belongs to it.
+
+    Examples
+    --------
+    >>> from leakscope.verifying import agreement
+    >>> truth = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
+    >>> found = agreement(truth, truth, truth, truth).spearman
+    >>> print(found)
+    Interval(value=1.0, low=1.0, high=1.0)
+    """
 
     value: float
     low: float

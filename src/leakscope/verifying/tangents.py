@@ -44,6 +44,18 @@ def tangent_products(
     -------
     array
         (l, outputs, r, outputs).
+
+    Examples
+    --------
+    >>> import jax
+    >>> import numpy as np
+    >>> from leakscope.verifying import DenseNetwork, tangent_products
+    >>> network = DenseNetwork((16,))
+    >>> inputs = np.random.default_rng(0).normal(size=(5, 3))
+    >>> parameters = network.initial(jax.random.key(0), 3, 1)
+    >>> theta = tangent_products(network, parameters, inputs, inputs)[:, 0, :, 0]
+    >>> theta.shape, bool(np.linalg.eigvalsh(theta)[0] > -1e-9)
+    ((5, 5), True)
     """
     import jax
 
