@@ -37,6 +37,7 @@ def loaded_by(action: str) -> list[str]:
         "from leakscope.cli import main; main(['measure', '--help'])",
         "from leakscope.cli import main; main(['plan', 'linear', '--help'])",
         "from leakscope.cli import main; main(['report', '--help'])",
+        "from leakscope.cli import main; main(['reproduce', '--help'])",
         "from leakscope.cli import main; main(['serve', '--help'])",
         "from leakscope.cli import main; main(['--version'])",
     ],

@@ -27,8 +27,8 @@ class Interval:
     >>> from leakscope.verifying import agreement
     >>> truth = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
     >>> found = agreement(truth, truth, truth, truth).spearman
-    >>> print(found)
-    Interval(value=1.0, low=1.0, high=1.0)
+    >>> found.low <= found.value <= found.high, round(found.value, 6)
+    (True, 1.0)
     """
 
     value: float
