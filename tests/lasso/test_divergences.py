@@ -13,8 +13,6 @@ from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.lasso import (
     LassoSetting,
-    average_advantage,
-    average_auc,
     cw_onavg_kl_at,
     law_over_data,
     law_over_noise,
@@ -236,18 +234,6 @@ def test_neighbouring_laws_carry_their_provenance() -> None:
     assert neighbouring_laws(output, 1.0, 0.1).member.batch_shape == ()
     with pytest.raises(InputError, match="objective perturbation"):
         law_over_noise(output, 1.0)
-
-
-@pytest.mark.parametrize("k", [1e-4, 0.05, 0.8, 7.0])
-def test_average_auc_and_advantage(k: float) -> None:
-    """Phi(sqrt(K)) and 2 Phi(sqrt(K/2)) - 1 averaged over K = k Exp(1), by integration."""
-    auc = integral(lambda x: np.exp(-x) * stats.norm.cdf(np.sqrt(k * x)), [0.0, 1e-3, 1.0, 10, 60])
-    adv = integral(
-        lambda x: np.exp(-x) * (2.0 * stats.norm.cdf(np.sqrt(0.5 * k * x)) - 1.0),
-        [0.0, 1e-3, 1.0, 10.0, 60.0],
-    )
-    assert average_auc(k) == pytest.approx(auc, rel=1e-7)
-    assert average_advantage(k) == pytest.approx(adv, rel=1e-7)
 
 
 def test_no_noise_is_infinite_and_said_so() -> None:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import integrate
 
+from leakscope import measures
 from leakscope.errors import InputError
 from leakscope.lasso import (
     LassoSetting,
-    average_auc,
-    likelihood_ratios,
+    joint_law_pair,
     log_density,
     onavg_kl,
     overlap,
@@ -87,28 +87,6 @@ def test_ratios_are_differences_of_densities() -> None:
             assert found[i, j] == pytest.approx(exact, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize(("lam", "noise"), [(1.0, 0.2), (1.0, 0.5), (1.0, 0.7), (1.5, 1.0)])
-def test_limit_of_the_likelihood_ratio_is_normalised(lam: float, noise: float) -> None:
-    """E exp(-L) = 1 under the member's law, and the mean of L is the closed form."""
-    both = overlap(state_evolution(LassoSetting(0.5, 0.1, 0.1, lam, noise)))
-    found = likelihood_ratios(both)
-    assert np.exp(0.5 * found.variance - found.mean).mean() == pytest.approx(1.0, abs=0.03)
-    assert found.kl == pytest.approx(float(onavg_kl(both)), rel=5e-3)
-    assert -found.mean_other.mean() == pytest.approx(found.kl, rel=0.03)  # pairs are exchangeable
-    assert found.auc == pytest.approx(average_auc(found.kl), abs=0.01)
-    levels = [found.delta_at_epsilon(x) for x in (0.0, 0.5, 2.0)]
-    assert levels == sorted(levels, reverse=True)
-    assert found.delta_at_epsilon(found.epsilon_at_delta(0.01)) == pytest.approx(0.01, rel=1e-6)
-
-
-def test_output_ratio_is_a_gaussian_shift() -> None:
-    both = overlap(state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.0, 0.3, "output")))
-    found = likelihood_ratios(both)
-    kl = float(onavg_kl(both))
-    assert found.kl == pytest.approx(kl, rel=1e-3)
-    assert found.auc == pytest.approx(average_auc(kl), abs=1e-3)
-
-
 @pytest.mark.parametrize(
     ("values", "mechanism"),
     [((0.5, 0.1, 0.1, 1.0, 0.5), "objective"), ((0.8, 0.2, 0.1, 0.4, 0.3), "objective")],
@@ -126,7 +104,7 @@ def test_theory_against_refits(values: tuple[float, ...], mechanism: str) -> Non
         "active_fraction": errors.active_fraction,
         "overlap_error": both.overlap_error,
         "joint_kl": onavg_kl(both),
-        "advantage": likelihood_ratios(both).advantage,
+        "advantage": measures.advantage(joint_law_pair(both)),
     }
     for name, theory in expected.items():
         value, stderr = getattr(found, name)
@@ -184,5 +162,3 @@ def test_silent_and_unstable_settings_are_refused() -> None:
         simulate(LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0))
     with pytest.raises(InputError, match="too close to its stability edge"):
         simulate(LassoSetting(0.5, 0.1, 0.1, 0.3, 0.4), coefficients=60, datasets=2, noises=2)
-    with pytest.raises(InputError, match="sigma_eta above zero"):
-        likelihood_ratios(overlap(state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0))))

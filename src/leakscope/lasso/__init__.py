@@ -18,12 +18,7 @@ from leakscope.lasso.design_check import DesignCheck, check_design
 from leakscope.lasso.estimate_laws import law_over_data, law_over_noise, neighbouring_laws
 from leakscope.lasso.finite_records import cw_onavg_kl_at
 from leakscope.lasso.joint_density import log_density
-from leakscope.lasso.joint_law import (
-    LikelihoodRatios,
-    average_advantage,
-    average_auc,
-    likelihood_ratios,
-)
+from leakscope.lasso.joint_law import joint_law_pair
 from leakscope.lasso.onaverage_kl import Divergence, KLSlope, onavg_kl, onavg_kl_with_slope
 from leakscope.lasso.overlap import Overlap, noise_average, overlap
 from leakscope.lasso.prediction_errors import PredictionErrors, prediction_errors
@@ -47,7 +42,6 @@ __all__ = [
     "KLSlope",
     "LassoSetting",
     "LassoSolution",
-    "LikelihoodRatios",
     "Mechanism",
     "MessagePassing",
     "ObjectivePerturbedLasso",
@@ -58,15 +52,13 @@ __all__ = [
     "Sensitivity",
     "SimulatedLasso",
     "StabilityEdge",
-    "average_advantage",
-    "average_auc",
     "check_design",
     "cw_onavg_kl_at",
     "fit_data_model",
     "fixed_point_derivative",
+    "joint_law_pair",
     "law_over_data",
     "law_over_noise",
-    "likelihood_ratios",
     "log_density",
     "message_passing",
     "neighbouring_laws",

@@ -134,6 +134,20 @@ def onavg_kl_with_slope(
     return KLSlope(np.asarray(value), np.asarray(np.where(silent, -np.inf, slope)))
 
 
+def joint_parameters(fixed: FixedPoint) -> tuple[FloatArray, FloatArray]:
+    """1 + V and a^2 = E E[J]/sigma_eta^2, which the laws of `joint_law` are made of."""
+    setting = fixed.setting
+    if setting.mechanism == "output":
+        return np.ones(setting.shape), onavg_kl(fixed)
+    zero = np.zeros(setting.shape)
+    q = (fixed.scale * setting.sigma_eta) ** 2
+    mean, _ = _information(fixed, fixed.error, q, fixed.threshold, zero, zero, zero)
+    gain = np.asarray(1.0 + fixed.response)
+    # V^2 <= a^2, a covariance; rounding may break it where there is nothing to learn
+    square = np.maximum(fixed.error * mean / setting.sigma_eta**2, (gain - 1.0) ** 2)
+    return gain, np.asarray(square)
+
+
 def _output(fixed: FixedPoint, divergence: Divergence, parameter: Parameter | None) -> KLSlope:
     """Eq. (60), times 1 + V = alpha Sigma unless it is asked for as printed."""
     setting = fixed.setting

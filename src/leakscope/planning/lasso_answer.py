@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from leakscope import lasso
+from leakscope import lasso, measures
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.lasso import LassoSetting, SimulatedLasso
 from leakscope.lasso.assumptions import NOT_A_GUARANTEE, provenance_of
 from leakscope.lasso.state_evolution import unstable_sentence
-from leakscope.laws import Provenance
+from leakscope.laws import LawPair, Provenance
 
 _NOISES = 8
 
@@ -25,10 +26,10 @@ class LassoAnswer:
     ``cw_onavg_kl`` is component-wise and corrected, ``cw_onavg_kl_paper`` the printed Eqs.
     (63)-(64) or (60), ``joint_onavg_kl_limit`` the joint divergence of Eq. (9) in the limit, and
     ``joint_onavg_kl`` with its standard error the same from simulated pairs, where they were asked
-    for.  ``auc``, ``advantage`` and ``epsilon_at_delta`` are those of an attacker who sees the
-    whole estimate, averaged over pairs.  ``worst_case_epsilon`` is ``None``: no guarantee holds
-    without clipped rows and an l2 term (`worst_case_epsilon`).  ``advice`` says what to change
-    where the setting is unstable.
+    for.  ``auc``, ``advantage`` and ``epsilon_at_delta`` are those of an attacker who knows both
+    records and sees the whole estimate, over typical pairs (`leakscope.lasso.joint_law_pair`).
+    ``worst_case_epsilon`` is ``None``: no guarantee holds without clipped rows and an l2 term
+    (`worst_case_epsilon`).  ``advice`` says what to change where the setting is unstable.
 
     Examples
     --------
@@ -169,7 +170,7 @@ above 0.319, or sigma_eta below 0.2822.'
     errors = lasso.prediction_errors(point)
     both = lasso.overlap(point)
     noisy = bool(setting.sigma_eta > 0.0)
-    ratios = lasso.likelihood_ratios(both) if noisy else None
+    pair = lasso.joint_law_pair(point) if noisy else None
     advice = None if noisy else "Without privacy noise the divergences are infinite; add noise."
     return LassoAnswer(
         setting=setting,
@@ -182,17 +183,28 @@ above 0.319, or sigma_eta below 0.2822.'
         overlap_error=float(both.overlap_error),
         cw_onavg_kl=float(lasso.onavg_kl(both, "component_wise")),
         cw_onavg_kl_paper=float(lasso.onavg_kl(both, "printed")),
-        joint_onavg_kl_limit=float(lasso.onavg_kl(both, "joint")),
+        joint_onavg_kl_limit=np.inf if pair is None else _number(measures.kl(pair)),
         simulated=_simulated(setting, pairs, coefficients, random_state),
-        auc=1.0 if ratios is None else ratios.auc,
-        advantage=1.0 if ratios is None else ratios.advantage,
-        epsilon_at_delta={
-            level: np.inf if ratios is None else ratios.epsilon_at_delta(level) for level in delta
-        },
+        auc=1.0 if pair is None else _number(measures.auc(pair)),
+        advantage=1.0 if pair is None else _number(measures.advantage(pair)),
+        epsilon_at_delta={level: _epsilon(pair, level) for level in delta},
         worst_case_epsilon=None,
         advice=advice,
         provenance=provenance,
     )
+
+
+def _epsilon(pair: LawPair | None, delta: float) -> float:
+    if not 0.0 < delta < 1.0:
+        raise InputError(f"delta must lie between 0 and 1, both excluded, not {delta!r}.")
+    if pair is None:
+        return np.inf
+    # both records play the same part, so one direction is both
+    return _number(measures.epsilon_at_delta(pair, delta, "member_to_nonmember"))
+
+
+def _number(value: FloatArray | measures.Estimate) -> float:
+    return float(np.asarray(value))
 
 
 def _simulated(
