@@ -342,7 +342,7 @@ def test_every_kernel_by_name(name):
 
 
 def test_options_belong_to_their_kernel():
-    with pytest.raises(InputError, match="depth is no option of the kernel rbf"):
+    with pytest.raises(InputError, match="depth is not an option of the kernel rbf"):
         audit_dataset(read_example("iris"), AuditSettings(depth=3))
     deep = audit_dataset(
         read_example("iris"),

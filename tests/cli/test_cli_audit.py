@@ -119,7 +119,7 @@ def test_warnings_are_said_on_stderr(here, capsys):
         (["--example", "diabetes", "--length-scale", "nan"], "length_scale"),
         (["--example", "diabetes", "--length-scale", "1e12"], "the kernel is constant"),
         (["--example", "diabetes", "--kernel", "magic"], "kernel"),
-        (["--example", "diabetes", "--depth", "3"], "depth is no option of the kernel rbf"),
+        (["--example", "diabetes", "--depth", "3"], "depth is not an option of the kernel rbf"),
         (["--example", "iris", "--kernel", "nngp", "--activation", "magic"], "magic"),
         (["--example", "diabetes", "--noise-variance", "low"], "number or one of marginal_likeli"),
         (["--example", "diabetes", "--route", "features"], "finitely many features"),

@@ -106,7 +106,7 @@ def test_import_is_lazy_and_names_are_the_same() -> None:
             {"kernel": kernels.rbf(1.0), "length_scale": 2.0},
             "length_scale belongs to a kernel given",
         ),
-        ({"depth": 3}, "depth is no option of the kernel rbf"),
+        ({"depth": 3}, "depth is not an option of the kernel rbf"),
         ({"length_scale": -1.0}, "length_scale: input should be greater than 0"),
         ({"noise_variance": 0.0}, "noise_variance: input should be greater than 0"),
         ({"noise_variance": "guess"}, "noise_variance: input should be a number or one of"),

@@ -13,7 +13,7 @@ HOUSE: dict[str, tuple[str, ...]] = {
     "_numerics": (),
     "laws": ("_numerics",),
     "measures": ("laws",),
-    "kernels": ("_numerics",),
+    "kernels": ("_numerics", "settings"),
     "linear": ("laws", "measures"),
     "lood": ("laws", "kernels", "measures"),
     "lasso": ("laws", "measures"),

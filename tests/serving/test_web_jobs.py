@@ -104,12 +104,12 @@ def test_groups_say_why_there_is_no_slider(tmp_path):
 @pytest.mark.parametrize(
     ("noise", "told"), [("-1", "greater than 0"), ("much", "number"), (float("inf"), "finite")]
 )
-def test_bad_settings_are_a_sentence(tmp_path, noise, told):
+def test_bad_settings_are_refused_before_a_job_starts(tmp_path, noise, told):
     with client(tmp_path) as (found, _):
         body = {"example": "iris", "noise_variance": str(noise)}
-        state = finished(found, found.post("/api/jobs", json=body).json()["job"])
-        assert state["state"] == "failed"
-        assert told in state["problem"]
+        answer = found.post("/api/jobs", json=body)
+        assert answer.status_code == 400
+        assert told in answer.json()["error"]
 
 
 def test_what_is_too_large_for_memory_is_refused_before_it_starts(tmp_path, monkeypatch):

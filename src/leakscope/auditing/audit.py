@@ -35,11 +35,12 @@ from leakscope.data.datasets import Dataset, RecordId, Task
 from leakscope.data.pictures import pictured
 from leakscope.data.preparation import Missing, prepare
 from leakscope.errors import InputError
-from leakscope.lood.fitc import INDUCING
 from leakscope.results.document import DatasetEntry
 from leakscope.settings import AuditSettings
 
 OnStage = Callable[[str], None]
+
+DEFAULTS = AuditSettings()
 
 STAGES = (
     "check",
@@ -61,11 +62,11 @@ def audit(
     y: ArrayLike,
     *,
     kernel: kernels.Kernel | None = None,
-    noise_variance: float | str = 0.01,
-    fit_kernel_scale: bool = False,
-    sensitivity: bool = True,
-    route: Wanted = "auto",
-    inducing: int = INDUCING,
+    noise_variance: float | str = DEFAULTS.noise_variance,
+    fit_kernel_scale: bool = DEFAULTS.fit_kernel_scale,
+    sensitivity: bool = DEFAULTS.sensitivity,
+    route: Wanted = DEFAULTS.route,
+    inducing: int = DEFAULTS.inducing,
     record_ids: Sequence[Any] | None = None,
     groups: Sequence[Any] | None = None,
     explain: int = 0,
@@ -141,7 +142,7 @@ def audit(
     request = Request(
         features=features,
         targets=targets,
-        kernel=kernel if kernel is not None else kernels.rbf(),
+        kernel=kernel if kernel is not None else kernels.by_name(DEFAULTS.kernel),
         noise_variance=noise_variance,
         fit_kernel_scale=fit_kernel_scale,
         route=route,

@@ -7,30 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leakscope.cli import membership_attack, reconstruct_attack
-from leakscope.cli.options import (
-    Activation,
-    BiasVariance,
-    DatasetFile,
-    Depth,
-    Example,
-    IdColumn,
-    Ignore,
-    JsonPath,
-    KernelName,
-    KernelVariance,
-    LengthScale,
-    Missing,
-    RunDirectory,
-    Scaling,
-    Smoothness,
-    Split,
-    Target,
-    Task,
-    WeightVariance,
-    dataset_from,
-)
+from leakscope.cli.derived_options import Options, with_options
+from leakscope.cli.options import DatasetFile, Example, JsonPath, RunDirectory, dataset_from
 from leakscope.cli.output import STDOUT, emit_json, require_writable, show
 from leakscope.errors import InputError
+from leakscope.settings import AuditSettings, DataSettings, QuerySettings
 
 if TYPE_CHECKING:
     from leakscope.data import Dataset
@@ -55,67 +36,32 @@ def _attack() -> None:
 
 
 @app.command("query", short_help=QUERY_SUMMARY, epilog=EPILOG)
+@with_options(
+    data=Options(DataSettings, without=("group_column", "by")),
+    model=Options(
+        AuditSettings,
+        without=("fit_kernel_scale", "sensitivity", "route", "inducing", "seed", "explain"),
+        texts={"noise_variance": "The noise on the target, in squared units of it as used."},
+    ),
+    search=Options(QuerySettings),
+)
 def query(
+    *,
     file: DatasetFile = None,
     record: Annotated[
         list[str] | None,
         typer.Option(
-            help="The record to leave out and look for, by its id; again for a group.",
+            help="The record to leave out and look for, by its id; repeat for a group.",
             metavar="ID",
             show_default=False,
         ),
     ] = None,
     example: Example = None,
-    target: Target = None,
-    id_column: IdColumn = None,
-    task: Task = None,
-    split: Split = None,
-    missing: Missing = "error",
-    ignore: Ignore = None,
-    scaling: Scaling = "standard",
-    kernel: KernelName = "rbf",
-    length_scale: LengthScale = None,
-    kernel_variance: KernelVariance = None,
-    smoothness: Smoothness = None,
-    depth: Depth = None,
-    activation: Activation = None,
-    weight_variance: WeightVariance = None,
-    bias_variance: BiasVariance = None,
-    noise_variance: Annotated[
-        float, typer.Option(help="In squared units of the target as used.", metavar="NUMBER")
-    ] = 0.01,
-    queries: Annotated[
-        int, typer.Option(help="How many queries are asked together.", metavar="COUNT")
-    ] = 1,
-    starts: Annotated[int, typer.Option(help="From how many places.", metavar="COUNT")] = 8,
-    begin: Annotated[
-        str,
-        typer.Option(
-            help="Where starts are drawn from: box, or records (those the attacker knows).",
-            metavar="NAME",
-        ),
-    ] = "box",
-    steps: Annotated[int, typer.Option(help="Steps of each start.", metavar="COUNT")] = 300,
-    climb: Annotated[
-        str,
-        typer.Option(
-            help="What to follow uphill: lood (the paper's way), correlation, or auto.",
-            metavar="NAME",
-        ),
-    ] = "auto",
-    method: Annotated[str, typer.Option(help="adam or l-bfgs.", metavar="NAME")] = "adam",
-    box: Annotated[
-        str | None,
-        typer.Option(
-            help="Least and largest value of a query's features in the file's units, such as "
-            "0,255.  [default: each feature's range]",
-            metavar="LOW,HIGH",
-            show_default=False,
-        ),
-    ] = None,
+    data: DataSettings,
+    model: AuditSettings,
+    search: QuerySettings,
     json_path: JsonPath = None,
     run_dir: RunDirectory = None,
-    seed: Annotated[int, typer.Option(help="For the starts.", metavar="NUMBER")] = 0,
 ) -> None:
     """Reconstruct a record by looking for the query that reveals most about it.
 
@@ -124,42 +70,15 @@ def query(
     """
     from leakscope.cli import query_attack
     from leakscope.results import default_run_directory
-    from leakscope.results.query import QuerySettings
     from leakscope.results.run_directory import require_free
-    from leakscope.settings import AuditSettings, validated
 
-    model = validated(
-        AuditSettings,
-        kernel=kernel,
-        length_scale=length_scale,
-        kernel_variance=kernel_variance,
-        smoothness=smoothness,
-        depth=depth,
-        activation=activation,
-        weight_variance=weight_variance,
-        bias_variance=bias_variance,
-        noise_variance=noise_variance,
-        sensitivity=False,
-        scaling=scaling,
-        seed=seed,
-    )
-    search = validated(
-        QuerySettings,
-        queries=queries,
-        starts=starts,
-        steps=steps,
-        begin=begin,
-        climb=climb,
-        method=method,
-        box=_box(box),
-        seed=seed,
-    )
+    if isinstance(model.noise_variance, str):
+        raise InputError(f"--noise-variance must be a number, but it is {model.noise_variance!r}.")
+    model = model.model_copy(update={"sensitivity": False, "seed": search.seed})
     require_writable(json_path, file)
     if run_dir is not None:
         require_free(run_dir)
-    dataset = dataset_from(
-        file, example, target, id_column, task, missing=missing, ignore=ignore, split=split
-    )
+    dataset = dataset_from(data, file, example)
     found = query_attack.searched(dataset, _rows(dataset, record), model, search)
     place = run_dir or default_run_directory("attack-query", dataset.name)
     directory = query_attack.written(found, place)
@@ -186,15 +105,3 @@ def _rows(dataset: Dataset, record: list[str] | None) -> list[int]:
     if missing:
         raise InputError(f"{dataset.name} has no record with the id {missing[0]!r}.")
     return [places[name] for name in record]
-
-
-def _box(text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    try:
-        low, high = (float(side) for side in text.split(","))
-    except ValueError:
-        raise InputError(f"--box must be two numbers, LOW,HIGH, but it is {text!r}.") from None
-    if not low < high:
-        raise InputError(f"--box must rise from LOW to HIGH, but it is {text!r}.")
-    return low, high

@@ -8,95 +8,27 @@ import typer
 
 from leakscope.cli import gate
 from leakscope.cli.audit_page import page
-from leakscope.cli.options import (
-    Activation,
-    BiasVariance,
-    By,
-    DatasetFile,
-    Depth,
-    Example,
-    Group,
-    IdColumn,
-    Ignore,
-    JsonPath,
-    KernelName,
-    KernelVariance,
-    LengthScale,
-    Missing,
-    RunDirectory,
-    Scaling,
-    Smoothness,
-    Split,
-    Target,
-    Task,
-    WeightVariance,
-    dataset_from,
-)
+from leakscope.cli.derived_options import Options, with_options
+from leakscope.cli.options import DatasetFile, Example, JsonPath, RunDirectory, dataset_from
 from leakscope.cli.output import STDOUT, emit_json, require_writable, say, show, stages
 from leakscope.errors import InputError
-
-# How many records the result explains, whether or not they are printed.
-EXPLAINED = 10
+from leakscope.settings import AuditSettings, DataSettings
 
 SUMMARY = "A dataset in, every record's leakage out."
 EPILOG = "Example: leakscope audit --example diabetes --noise-variance 0.05 --top 5"
 
 
+@with_options(
+    data=Options(DataSettings),
+    # --explain says why; how many are explained goes by --top.
+    settings=Options(AuditSettings, without=("explain",)),
+)
 def audit(
+    *,
     file: DatasetFile = None,
     example: Example = None,
-    target: Target = None,
-    id_column: IdColumn = None,
-    task: Task = None,
-    split: Split = None,
-    missing: Missing = "error",
-    ignore: Ignore = None,
-    group: Group = None,
-    by: By = None,
-    scaling: Scaling = "standard",
-    kernel: KernelName = "rbf",
-    length_scale: LengthScale = None,
-    kernel_variance: KernelVariance = None,
-    smoothness: Smoothness = None,
-    depth: Depth = None,
-    activation: Activation = None,
-    weight_variance: WeightVariance = None,
-    bias_variance: BiasVariance = None,
-    noise_variance: Annotated[
-        str,
-        typer.Option(
-            help="The noise on the target, in squared units of the target as used, or "
-            "marginal_likelihood or leave_one_out to have the data choose it; it sets the level "
-            "of every number.",
-            metavar="NUMBER",
-        ),
-    ] = "0.01",
-    fit_kernel_scale: Annotated[
-        bool,
-        typer.Option(
-            "--fit-kernel-scale",
-            help="Have the criterion in --noise-variance choose a factor of the kernel too.",
-        ),
-    ] = False,
-    sensitivity: Annotated[
-        bool,
-        typer.Option(
-            help="Sweep the noise variance over two decades, and try other kernels, for each "
-            "record's range of ranks."
-        ),
-    ] = True,
-    route: Annotated[
-        str,
-        typer.Option(
-            help="How to compute: dense, features (linear kernels), fitc (approximate), device "
-            "(networks on a GPU), or auto, by kernel, size and machine.",
-            metavar="NAME",
-        ),
-    ] = "auto",
-    inducing: Annotated[
-        int,
-        typer.Option(help="Records that stand for all in the route fitc.", metavar="COUNT"),
-    ] = 1000,
+    data: DataSettings,
+    settings: AuditSettings,
     top: Annotated[int, typer.Option(help="How many records to print.", metavar="COUNT")] = 10,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why each printed record is exposed.")
@@ -112,12 +44,6 @@ def audit(
     ] = None,
     json_path: JsonPath = None,
     run_dir: RunDirectory = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            help="Recorded with the run; this audit draws no random numbers.", metavar="NUMBER"
-        ),
-    ] = 0,
 ) -> None:
     """How much each record of a dataset is exposed, under a Gaussian process.
 
@@ -129,47 +55,18 @@ def audit(
     from leakscope.auditing.audit import SENSITIVITY_STAGES, STAGES
     from leakscope.results import default_run_directory
     from leakscope.results.run_directory import require_free
-    from leakscope.settings import AuditSettings, validated
 
     above = gate.limits(fail_above)
-    if explain and group is not None:
+    if explain and data.group_column is not None:
         raise InputError("--explain speaks of records; with --group the unit is the group.")
     if top < 0:
         raise InputError(f"--top must be zero or more, but it is {top}.")
-    settings = validated(
-        AuditSettings,
-        kernel=kernel,
-        length_scale=length_scale,
-        kernel_variance=kernel_variance,
-        smoothness=smoothness,
-        depth=depth,
-        activation=activation,
-        weight_variance=weight_variance,
-        bias_variance=bias_variance,
-        noise_variance=noise_variance,
-        fit_kernel_scale=fit_kernel_scale,
-        sensitivity=sensitivity,
-        route=route,
-        inducing=inducing,
-        scaling=scaling,
-        seed=seed,
-        explain=max(EXPLAINED, top) if explain else EXPLAINED,
-    )
+    if explain:
+        settings = settings.model_copy(update={"explain": max(settings.explain, top)})
     require_writable(json_path, file)
     if run_dir is not None:
         require_free(run_dir)
-    dataset = dataset_from(
-        file,
-        example,
-        target,
-        id_column,
-        task,
-        split=split,
-        missing=missing,
-        ignore=ignore,
-        group=group,
-        by=by,
-    )
+    dataset = dataset_from(data, file, example)
     skipped = () if settings.sensitivity else SENSITIVITY_STAGES
     names = [name for name in STAGES if name not in skipped]
     with stages(names) as on_stage:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leakscope.cli.options import DeltaList, FprList, JsonPath, numbers
+from leakscope.cli.derived_options import Options, with_options
+from leakscope.cli.options import JsonPath
 from leakscope.cli.output import STDOUT, emit_json, require_writable, show, table
 from leakscope.errors import InputError
+from leakscope.settings import MeasureSettings
 
 if TYPE_CHECKING:
     from leakscope.laws import LawPair
@@ -25,10 +27,14 @@ LAW_HELP = (
     "normal:MEAN,SIGMA, mixture:W*MEAN,SIGMA+W*MEAN,SIGMA, spike:LOCATION,SIGMA,THRESHOLD or "
     "mvn:MEANS/ROW;ROW (of the covariance)."
 )
-SCORES_HELP = "one number a record in a .npy, .csv or .txt file; higher means more likely a member."
+SCORES_HELP = (
+    "one number per record in a .npy, .csv or .txt file; higher means more likely a member."
+)
 
 
+@with_options(settings=Options(MeasureSettings))
 def measure(
+    *,
     member: Annotated[
         str | None,
         typer.Option(
@@ -51,29 +57,13 @@ def measure(
         Path | None,
         typer.Option(help="Scores of non-members.", metavar="FILE", show_default=False),
     ] = None,
-    fpr: FprList = None,
-    delta: DeltaList = None,
-    confidence: Annotated[
-        float, typer.Option(help="Of the intervals, for scores.", metavar="NUMBER")
-    ] = 0.95,
+    settings: MeasureSettings,
     json_path: JsonPath = None,
-    seed: Annotated[
-        int, typer.Option(help="For what is resampled, for scores.", metavar="NUMBER")
-    ] = 0,
 ) -> None:
     """How well an attacker can tell a member from a non-member: two laws, or two files of scores.
 
     An epsilon is this pair's, not a differential-privacy guarantee.
     """
-    from leakscope.settings import MeasureSettings, validated
-
-    settings = validated(
-        MeasureSettings,
-        fpr=numbers(fpr, "--fpr"),
-        delta=numbers(delta, "--delta"),
-        confidence=confidence,
-        seed=seed,
-    )
     require_writable(json_path, member_scores, nonmember_scores)
     pair = _pair(member, nonmember, member_scores, nonmember_scores)
     given: dict[str, Any] = {

@@ -19,8 +19,8 @@ from leakscope.data.pictures import picture_shape, png
 from leakscope.lood import QuerySearch
 from leakscope.results import write_run
 from leakscope.results.document import DatasetEntry
-from leakscope.results.query import FoundQuery, QueryDocument, QuerySettings, StartEntry
-from leakscope.settings import AuditSettings
+from leakscope.results.query import FoundQuery, QueryDocument, StartEntry
+from leakscope.settings import AuditSettings, QuerySettings
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,12 @@ from leakscope.estimators.model_family import audited
 from leakscope.estimators.released import Release, noise_key
 from leakscope.kernels import Kernel
 from leakscope.laws import LawPair
+from leakscope.settings import AuditSettings
 
 if TYPE_CHECKING:
     import pandas as pd
+
+DEFAULTS = AuditSettings()
 
 
 class AuditedModel(BaseEstimator):  # type: ignore[misc]
@@ -33,19 +36,19 @@ class AuditedModel(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        kernel: str | Kernel = "rbf",
+        kernel: str | Kernel = DEFAULTS.kernel,
         *,
-        length_scale: float | None = None,
-        kernel_variance: float | None = None,
-        smoothness: float | None = None,
-        depth: int | None = None,
-        activation: str | None = None,
-        weight_variance: float | None = None,
-        bias_variance: float | None = None,
-        noise_variance: float | str = 0.01,
-        fit_kernel_scale: bool = False,
-        route: str = "auto",
-        inducing: int = 1000,
+        length_scale: float | None = DEFAULTS.length_scale,
+        kernel_variance: float | None = DEFAULTS.kernel_variance,
+        smoothness: float | None = DEFAULTS.smoothness,
+        depth: int | None = DEFAULTS.depth,
+        activation: str | None = DEFAULTS.activation,
+        weight_variance: float | None = DEFAULTS.weight_variance,
+        bias_variance: float | None = DEFAULTS.bias_variance,
+        noise_variance: float | str = DEFAULTS.noise_variance,
+        fit_kernel_scale: bool = DEFAULTS.fit_kernel_scale,
+        route: str = DEFAULTS.route,
+        inducing: int = DEFAULTS.inducing,
         release: str = "draw",
         output_noise_variance: float = 0.0,
     ) -> None:

@@ -15,6 +15,9 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.estimators.audited_model import AuditedModel
 from leakscope.estimators.model_family import chosen_kernel, own_ids
 from leakscope.kernels import Kernel
+from leakscope.settings import AuditSettings
+
+DEFAULTS = AuditSettings()
 
 
 class AuditedRegressor(RegressorMixin, AuditedModel):  # type: ignore[misc]
@@ -23,7 +26,7 @@ class AuditedRegressor(RegressorMixin, AuditedModel):  # type: ignore[misc]
     Parameters
     ----------
     kernel
-        ``"rbf"``, ``"matern"``, ``"linear"`` or ``"nngp"``, or a kernel from
+        A name in :data:`leakscope.settings.KERNELS`, or a kernel from
         :mod:`leakscope.kernels`.  Its parameters stay fixed: nothing is optimised.
     length_scale, kernel_variance, smoothness, depth, activation, weight_variance, bias_variance
         Of the named kernel, as in ``leakscope audit``; its own defaults where None.
@@ -74,19 +77,19 @@ class AuditedRegressor(RegressorMixin, AuditedModel):  # type: ignore[misc]
 
     def __init__(
         self,
-        kernel: str | Kernel = "rbf",
+        kernel: str | Kernel = DEFAULTS.kernel,
         *,
-        length_scale: float | None = None,
-        kernel_variance: float | None = None,
-        smoothness: float | None = None,
-        depth: int | None = None,
-        activation: str | None = None,
-        weight_variance: float | None = None,
-        bias_variance: float | None = None,
-        noise_variance: float | str = 0.01,
-        fit_kernel_scale: bool = False,
-        route: str = "auto",
-        inducing: int = 1000,
+        length_scale: float | None = DEFAULTS.length_scale,
+        kernel_variance: float | None = DEFAULTS.kernel_variance,
+        smoothness: float | None = DEFAULTS.smoothness,
+        depth: int | None = DEFAULTS.depth,
+        activation: str | None = DEFAULTS.activation,
+        weight_variance: float | None = DEFAULTS.weight_variance,
+        bias_variance: float | None = DEFAULTS.bias_variance,
+        noise_variance: float | str = DEFAULTS.noise_variance,
+        fit_kernel_scale: bool = DEFAULTS.fit_kernel_scale,
+        route: str = DEFAULTS.route,
+        inducing: int = DEFAULTS.inducing,
         release: str = "draw",
         output_noise_variance: float = 0.0,
         normalize_y: bool = False,

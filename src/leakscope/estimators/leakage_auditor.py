@@ -14,9 +14,12 @@ from leakscope.errors import InputError
 from leakscope.estimators.class_coding import coded
 from leakscope.estimators.model_family import audited, chosen_kernel, own_ids
 from leakscope.kernels import Kernel
+from leakscope.settings import AuditSettings
 
 if TYPE_CHECKING:
     import pandas as pd
+
+DEFAULTS = AuditSettings()
 
 
 class LeakageAuditor(BaseEstimator):  # type: ignore[misc]
@@ -29,7 +32,7 @@ class LeakageAuditor(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     kernel
-        ``"rbf"``, ``"matern"``, ``"linear"`` or ``"nngp"``, or a kernel from
+        A name in :data:`leakscope.settings.KERNELS`, or a kernel from
         :mod:`leakscope.kernels`.
     length_scale, kernel_variance, smoothness, depth, activation, weight_variance, bias_variance
         Of the named kernel, as in ``leakscope audit``; its own defaults where None.
@@ -76,19 +79,19 @@ class LeakageAuditor(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        kernel: str | Kernel = "rbf",
+        kernel: str | Kernel = DEFAULTS.kernel,
         *,
-        length_scale: float | None = None,
-        kernel_variance: float | None = None,
-        smoothness: float | None = None,
-        depth: int | None = None,
-        activation: str | None = None,
-        weight_variance: float | None = None,
-        bias_variance: float | None = None,
-        noise_variance: float | str = 0.01,
-        fit_kernel_scale: bool = False,
-        route: str = "auto",
-        inducing: int = 1000,
+        length_scale: float | None = DEFAULTS.length_scale,
+        kernel_variance: float | None = DEFAULTS.kernel_variance,
+        smoothness: float | None = DEFAULTS.smoothness,
+        depth: int | None = DEFAULTS.depth,
+        activation: str | None = DEFAULTS.activation,
+        weight_variance: float | None = DEFAULTS.weight_variance,
+        bias_variance: float | None = DEFAULTS.bias_variance,
+        noise_variance: float | str = DEFAULTS.noise_variance,
+        fit_kernel_scale: bool = DEFAULTS.fit_kernel_scale,
+        route: str = DEFAULTS.route,
+        inducing: int = DEFAULTS.inducing,
         task: Literal["regression", "classification"] = "regression",
         sensitivity: bool = False,
     ) -> None:

@@ -18,14 +18,14 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing import AuditResult
 from leakscope.auditing.audit import audit_request, leaving_units
 from leakscope.auditing.checks import checked_ids
-from leakscope.auditing.kernel_choice import OPTIONS, kernel_from_settings
+from leakscope.auditing.kernel_choice import kernel_from_settings
 from leakscope.auditing.routes import Request
 from leakscope.errors import InputError
 from leakscope.results.document import DatasetEntry
-from leakscope.settings import AuditSettings, validated
+from leakscope.settings import AuditSettings, kernel_options, validated
 
 # The options of the named kernels, each a parameter of the estimators.
-KERNEL_OPTIONS = tuple(dict.fromkeys(name for table in OPTIONS.values() for name in table))
+KERNEL_OPTIONS = kernel_options()
 
 # The settings of an audit that are not the kernel's, each a parameter of the estimators.
 MODEL_OPTIONS = ("noise_variance", "fit_kernel_scale", "route", "inducing")

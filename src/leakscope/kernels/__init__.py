@@ -20,6 +20,7 @@ from leakscope.kernels.layers import (
 )
 from leakscope.kernels.linear import Linear, linear
 from leakscope.kernels.matern import Matern, matern
+from leakscope.kernels.named import by_name
 from leakscope.kernels.network import Network, nngp, sequential
 from leakscope.kernels.rbf import RBF, median_length_scale, rbf
 from leakscope.kernels.trained_ensemble import TrainedEnsemble, trained_ensemble
@@ -34,6 +35,7 @@ __all__ = [
     "TrainedEnsemble",
     "activation",
     "average_pool",
+    "by_name",
     "conv",
     "dense",
     "flatten",

@@ -21,15 +21,15 @@ from starlette.routing import Route
 from leakscope.data.examples import EXAMPLES
 from leakscope.errors import InputError
 from leakscope.serving import pages
-from leakscope.serving.audit_job import LIBRARY_FILE, AuditRequest, Outcome
+from leakscope.serving.audit_job import FORM_SETTINGS, LIBRARY_FILE, AuditRequest, Outcome
 from leakscope.serving.audit_process import AuditProcess
 from leakscope.serving.inspection import inspect
 from leakscope.serving.jobs import Busy, Job, Jobs
 from leakscope.serving.limits import MEGABYTE, Limits
 from leakscope.serving.security import REPORT_POLICY, Access, Guard
 from leakscope.serving.uploads import SUFFIXES, TooLarge, Upload, Uploads
-from leakscope.serving.wording import STAGE_WORDS, in_page_words
-from leakscope.settings import validated
+from leakscope.serving.wording import STAGE_WORDS, form_fields, in_page_words
+from leakscope.settings import AuditSettings, validated
 
 # An audit: what is wanted, the file, where to write, what to call at each stage.
 Run = Callable[[AuditRequest, Upload | None, Path, Callable[[str], None]], Outcome]
@@ -123,6 +123,7 @@ class _House:
             pages.render(
                 "start.html",
                 examples=[(name, EXAMPLE_WORDS.get(name, "")) for name in EXAMPLES],
+                settings=form_fields(AuditSettings, FORM_SETTINGS),
                 jobs=self.jobs.all(),
                 suffixes=SUFFIXES,
                 limit=self.limits.upload_bytes,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from leakscope.errors import InputError
 from leakscope.serving.uploads import Upload
 from leakscope.serving.wording import in_page_words
+from leakscope.settings import AuditSettings, DataSettings, KernelName, NoiseVariance
 
 if TYPE_CHECKING:
     from leakscope.data.datasets import Dataset
@@ -20,23 +21,29 @@ Text = str | None
 
 LIBRARY_FILE = "vega.js"
 
+DEFAULTS = AuditSettings()
 
-class AuditRequest(BaseModel):
+
+class AuditRequest(DataSettings):
     """What the page asks for: an example or an upload, its columns, and a few settings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_max_length=1000)
 
     example: Text = None
     upload: Text = None
-    target: Text = None
-    task: Literal["regression", "classification"] = "regression"
-    id_column: Text = None
-    group_column: Text = None
-    by: Text = None
-    missing: Literal["error", "drop", "impute"] = "error"
     ignore: tuple[str, ...] = Field(default=(), max_length=10_000)
-    kernel: Literal["rbf", "matern", "linear", "nngp"] = "rbf"
-    noise_variance: float | str = 0.01
+    kernel: KernelName = DEFAULTS.kernel
+    noise_variance: NoiseVariance = DEFAULTS.noise_variance
+
+    def settings(self) -> AuditSettings:
+        """The settings of the audit; what the page does not ask for is at its default."""
+        return AuditSettings(**{name: getattr(self, name) for name in FORM_SETTINGS})
+
+
+# The settings of an audit that the page asks for.
+FORM_SETTINGS = tuple(
+    name for name in AuditRequest.model_fields if name in AuditSettings.model_fields
+)
 
 
 @dataclass(frozen=True)
@@ -76,12 +83,9 @@ def run_audit(
     from leakscope.auditing.noise_path import noise_path, unavailable
     from leakscope.reporting import write_report
     from leakscope.results import read_run
-    from leakscope.settings import AuditSettings, validated
 
     on_stage("read")
-    settings = validated(
-        AuditSettings, kernel=request.kernel, noise_variance=request.noise_variance
-    )
+    settings = request.settings()
     dataset = _dataset(request, upload)
     result = audit_dataset(dataset, settings, on_stage=on_stage)
     on_stage("report")
@@ -129,16 +133,8 @@ def _dataset(request: AuditRequest, upload: Upload | None) -> Dataset:
             raise InputError("Choose an example, or upload a file.")
         return read_example(request.example, by=request.by)
     try:
-        dataset = read_dataset(
-            upload.path,
-            target=request.target,
-            id_column=request.id_column,
-            task=request.task,
-            missing=request.missing,
-            ignore=request.ignore,
-            group_column=request.group_column,
-            by=request.by,
-        )
+        columns = {name: getattr(request, name) for name in DataSettings.model_fields}
+        dataset = read_dataset(upload.path, **columns)
     except FileNotFoundError:
         raise InputError("That file is no longer held; upload it again.") from None
     except InputError as error:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from leakscope.settings import described
 
 FIELDS: tuple[tuple[str, str], ...] = (
     ("give --missing drop or --missing impute", "choose what to do with empty values"),
@@ -26,6 +31,12 @@ PLAIN = {
     "--by": "the subgroups",
     "--noise-variance": "the noise variance",
     "--kernel": "the kernel",
+}
+
+# Where the page can say it more briefly than a help page.
+HINTS = {
+    "kernel": "what “similar records” means",
+    "noise_variance": "a number, or marginal_likelihood",
 }
 
 
@@ -58,3 +69,44 @@ STAGE_WORDS: dict[str, str] = {
     "report": "Writing the report",
     "noise": "Preparing the noise slider",
 }
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of the form for one setting: its label, what it means, and what it offers."""
+
+    name: str
+    label: str
+    hint: str
+    value: str
+    choices: tuple[tuple[str, str], ...]
+
+
+def form_fields(model: type[BaseModel], names: tuple[str, ...]) -> list[Field]:
+    """The form's fields for these settings; the model has their choices and defaults.
+
+    Examples
+    --------
+    >>> from leakscope.serving.wording import form_fields
+    >>> from leakscope.settings import AuditSettings
+    >>> form_fields(AuditSettings, ("noise_variance",))[0].value
+    '0.01'
+    """
+    found = []
+    for name in names:
+        one = described(model, name)
+        label = name.replace("_", " ")
+        choices = [
+            (choice, f"{choice} ({words})" if words else choice)
+            for choice, words in one.choices.items()
+        ]
+        found.append(
+            Field(
+                name=name,
+                label=label[:1].upper() + label[1:],
+                hint=HINTS.get(name, in_page_words(one.text)),
+                value=one.shown_default or "",
+                choices=tuple(choices),
+            )
+        )
+    return found

@@ -142,6 +142,12 @@
       names.length === 0 ? "none" : names.length <= 4 ? names.join(", ") : `${names.length} of them`;
   }
 
+  // Every setting that the page shows; which ones, the server says.
+  const settings = () =>
+    Object.fromEntries(
+      Array.from(form.querySelectorAll("[data-setting]"), (field) => [field.name, field.value.trim()]),
+    );
+
   const chosen = (name) => {
     const select = byId(name);
     return select.dataset.none && select.selectedIndex === 0 ? null : select.value;
@@ -178,8 +184,7 @@
       by: chosen("by"),
       missing: byId("missing").value,
       ignore: left_out().filter((name) => !used.includes(name)),
-      kernel: byId("kernel").value,
-      noise_variance: byId("noise_variance").value.trim(),
+      ...settings(),
     });
   });
 })();

@@ -1,0 +1,62 @@
+"""How a dataset is read: which column is what, and what to do about empty values."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from leakscope.settings.setting import setting
+
+
+class DataSettings(BaseModel):
+    """How a dataset is read.
+
+    Examples
+    --------
+    >>> from leakscope.settings import DataSettings
+    >>> DataSettings(target="cost").missing
+    'error'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    target: str | None = setting(
+        None,
+        "Target column, by name or position (0 is the first, -1 the last).",
+        metavar="COLUMN",
+    )
+    id_column: str | None = setting(
+        None,
+        "Column with each record's own id.",
+        metavar="COLUMN",
+        option="--id",
+        unset="row numbers from 0",
+    )
+    task: Literal["regression", "classification"] | None = setting(
+        None,
+        "regression or classification.",
+        metavar="TASK",
+        unset="the example's own; regression for FILE, but classification for a Hugging Face "
+        "class label",
+    )
+    split: str | None = setting(None, "Split of a Hugging Face dataset that has several.")
+    missing: Literal["error", "drop", "impute"] = setting(
+        "error",
+        "Empty values: error; drop such records; impute the median or most frequent value.",
+        metavar="HOW",
+    )
+    ignore: tuple[str, ...] = setting((), "Column to exclude; repeatable.", metavar="COLUMN")
+    group_column: str | None = setting(
+        None,
+        "Column of the group, such as the person: all rows with the same value leave together.  "
+        "It is not a feature.",
+        metavar="COLUMN",
+        option="--group",
+    )
+    by: str | None = setting(
+        None,
+        "Show exposure by the values of this column.  It stays a feature, unless it is the target "
+        "or in --ignore.",
+        metavar="COLUMN",
+    )

@@ -1,0 +1,205 @@
+"""One setting: its default and what it means, for help pages, forms and documentation."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import AfterValidator, BaseModel, Field
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
+
+from leakscope.settings.kernel_catalogue import having
+
+Probability = Annotated[float, Field(gt=0.0, lt=1.0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+
+# Beyond these squares and ratios of a kernel's parameters leave float64.
+LEAST, LARGEST = 1e-30, 1e30
+
+
+def reachable(value: float) -> float:
+    """Refuse a number whose square or inverse leaves float64."""
+    if not LEAST <= value <= LARGEST:
+        raise PydanticCustomError("reach", f"input should be from {LEAST:g} to {LARGEST:g}")
+    return value
+
+
+Reachable = Annotated[Positive, AfterValidator(reachable)]
+NotNegative = Annotated[
+    float,
+    Field(ge=0.0, allow_inf_nan=False),
+    AfterValidator(lambda value: reachable(value) if value else value),
+]
+
+
+@dataclass(frozen=True)
+class Names:
+    """Marks a setting whose choices come from a table, read whenever they are asked for."""
+
+    listed: Callable[[], dict[str, str]]
+
+
+def setting(
+    default: Any,
+    description: str,
+    *,
+    metavar: str | None = None,
+    option: str | None = None,
+    unset: str | None = None,
+    **bounds: Any,
+) -> Any:
+    """A field of a settings model.
+
+    Parameters
+    ----------
+    default
+        Its only home.
+    description
+        A sentence, or a phrase where the option's name says the rest.
+    metavar
+        What stands for the value in a help page; by its type where left out.
+    option
+        The option's name on the command line, where it is not the field's.
+    unset
+        In words, what happens where the default is None or empty.
+    bounds
+        As pydantic's ``Field`` takes them.
+    """
+    shown = {"metavar": metavar, "option": option, "unset": unset}
+    extra: dict[str, Any] = {name: text for name, text in shown.items() if text is not None}
+    return Field(default, description=description, json_schema_extra=extra or None, **bounds)
+
+
+@dataclass(frozen=True)
+class Described:
+    """A setting as people meet it.
+
+    Attributes
+    ----------
+    name, option
+        In Python, and on the command line.
+    kind
+        ``int``, ``float``, ``bool`` or ``str``, ``tuple`` for several.
+    entry, items
+        Of a tuple: the kind of each, and how many, or None for any number.
+    default, shown_default
+        The value, and what to say of it; None for nothing.
+    choices
+        Where only these are allowed: each with what it stands for, or nothing.
+    text
+        What it means, and which kernels it belongs to.
+
+    Examples
+    --------
+    >>> from leakscope.settings import AuditSettings, described
+    >>> depth = described(AuditSettings, "depth")
+    >>> depth.option, depth.text, depth.shown_default
+    ('--depth', 'Hidden layers (nngp only).', '3')
+    """
+
+    name: str
+    option: str
+    metavar: str
+    kind: type
+    entry: type | None
+    items: int | None
+    default: Any
+    shown_default: str | None
+    choices: dict[str, str]
+    text: str
+
+
+METAVARS: dict[type, str] = {int: "COUNT", float: "NUMBER", str: "NAME", tuple: "LIST"}
+
+
+def described(model: type[BaseModel], name: str) -> Described:
+    """What a settings model says of one of its settings.
+
+    Examples
+    --------
+    >>> from leakscope.settings import AuditSettings, described
+    >>> found = described(AuditSettings, "noise_variance")
+    >>> found.default, found.option
+    (0.01, '--noise-variance')
+    """
+    field = model.model_fields[name]
+    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    kind, entry, items = _kind(field.annotation)
+    return Described(
+        name=name,
+        option=str(extra.get("option", f"--{name.replace('_', '-')}")),
+        metavar=str(extra.get("metavar", METAVARS.get(kind, "VALUE"))),
+        kind=kind,
+        entry=entry,
+        items=items,
+        default=field.default,
+        shown_default=_shown(name, field.default, extra.get("unset")),
+        choices=_choices(field),
+        text=_text(name, field),
+    )
+
+
+def _text(name: str, field: FieldInfo) -> str:
+    """A description with what comes from the table: the kernels, or those it belongs to."""
+    text, owners = field.description or "", list(having(name))
+    if owners:
+        return f"{text.removesuffix('.')} ({_joined(owners, 'and')} only)."
+    if any(isinstance(mark, Names) for mark in field.metadata):
+        listed = [f"{choice} ({words})" for choice, words in _choices(field).items()]
+        return f"{text.removesuffix('.')}: {_joined(listed, 'or')}."
+    return text
+
+
+def _shown(name: str, default: Any, unset: Any) -> str | None:
+    if default is not None and default != ():
+        return in_text(default)
+    own = {kernel: entry.defaults()[name] for kernel, entry in having(name).items()}
+    values = set(own.values()) - {None}
+    if len(values) == 1:
+        return in_text(values.pop())
+    if values:
+        return ", ".join(f"{in_text(value)} for {kernel}" for kernel, value in own.items())
+    return None if unset is None else str(unset)
+
+
+def in_text(value: Any) -> str:
+    """A value as it is written on the command line: 1 for 1.0, commas between several."""
+    if isinstance(value, tuple):
+        return ",".join(in_text(entry) for entry in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _joined(words: list[str], last: str) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def _choices(field: FieldInfo) -> dict[str, str]:
+    for mark in field.metadata:
+        if isinstance(mark, Names):
+            return mark.listed()
+    inner = _without_none(field.annotation)
+    return dict.fromkeys(get_args(inner), "") if get_origin(inner) is Literal else {}
+
+
+def _kind(annotation: Any) -> tuple[type, type | None, int | None]:
+    inner = _without_none(annotation)
+    if get_origin(inner) is tuple:
+        entries = get_args(inner)
+        return tuple, _without_none(entries[0]), None if entries[-1] is ... else len(entries)
+    # A number or a word, such as the noise: read as text, and told apart by the model.
+    return (inner if inner in (int, float, bool, str) else str), None, None
+
+
+def _without_none(annotation: Any) -> Any:
+    """The type itself, out of ``Annotated`` and of a union with None."""
+    if get_origin(annotation) is Annotated:
+        return _without_none(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        some = [part for part in get_args(annotation) if part is not type(None)]
+        return _without_none(some[0]) if len(some) == 1 else annotation
+    return annotation
