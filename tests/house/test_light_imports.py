@@ -33,6 +33,7 @@ def loaded_by(action: str) -> list[str]:
         "import leakscope; dir(leakscope)",
         "from leakscope.cli import main; main(['--help'])",
         "from leakscope.cli import main; main(['audit', '--help'])",
+        "from leakscope.cli import main; main(['attack', 'query', '--help'])",
         "from leakscope.cli import main; main(['compare', '--help'])",
         "from leakscope.cli import main; main(['measure', '--help'])",
         "from leakscope.cli import main; main(['plan', 'linear', '--help'])",

@@ -60,3 +60,31 @@ def test_none_means_the_default():
         settings.validated(settings.AuditSettings, length_scale=None, seed=None)
         == settings.AuditSettings()
     )
+
+
+MODELS = [
+    value for name in settings.__all__ if hasattr(value := getattr(settings, name), "model_fields")
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_every_default_is_within_its_own_bounds(model):
+    assert settings.validated(model, **model().model_dump()) == model()
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [pytest.param(m, n, id=f"{m.__name__}.{n}") for m in MODELS for n in m.model_fields],
+)
+def test_every_setting_says_what_it_is_in_a_sentence(model, name):
+    text = settings.described(model, name).text
+    assert text.endswith(".")
+    assert 5 < len(text) < 250
+
+
+def test_where_a_kernels_own_default_is_shown():
+    told = settings.described(settings.AuditSettings, "weight_variance")
+    assert told.text == "Prior variance of the weights (linear and nngp only)."
+    assert told.shown_default == "1 for linear, 2 for nngp"
+    scale = settings.described(settings.AuditSettings, "length_scale")
+    assert scale.shown_default == "the median distance between records"
