@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PYTHON :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help audit serve figures test lint docs docs-check benchmark clean
+.PHONY: help audit serve figures test test-environment lint docs docs-check benchmark clean
 
 help:
 	@echo "make audit       set up, then audit scikit-learn's diabetes dataset and write a report"
@@ -36,8 +36,10 @@ serve: $(VENV)/.installed
 figures: $(VENV)/.installed
 	@$(BIN)/leakscope reproduce all --output leakscope-runs/figures
 
+test-environment: $(VENV)/.installed-test
+
 # One thread for each worker's linear algebra: pytest already runs one worker for each core.
-test: $(VENV)/.installed-test
+test: test-environment
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/.installed-test

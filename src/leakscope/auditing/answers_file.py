@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope.data.regular_files import partial_beside
+from leakscope.data.written_files import partial_beside
 from leakscope.errors import InputError
 from leakscope.results.document import to_json
 

@@ -24,6 +24,7 @@ from leakscope.auditing.answers_file import AnswersFile, Tally
 from leakscope.auditing.record_blocks import Part, RecordBlock, array_parts, parquet_parts
 from leakscope.auditing.record_passes import RecordPasses
 from leakscope.data.regular_files import require_usable_name
+from leakscope.data.written_files import require_plain_output
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
 from leakscope.laws import Provenance
@@ -318,6 +319,7 @@ def _writable(output: Path, source: Any) -> Path:
     if output.suffix != ".parquet":
         raise InputError(f"{output}: the answers are written to a file that ends in .parquet.")
     require_usable_name(output)
+    require_plain_output(output, "a Parquet table")
     if not output.parent.is_dir():
         raise InputError(f"{output} cannot be written: there is no folder {output.parent}.")
     if isinstance(source, (str, Path)):

@@ -8,6 +8,7 @@ anything unforeseen, with its traceback.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -70,14 +71,30 @@ def _common(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
+    if sys.stdout is None:  # closed by whoever started this process (``>&-``)
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
         status = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (head, less) has gone; the interpreter must not try to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (head, less) has gone.
+        _leave_stdout()
         return 1
+    except OSError as error:
+        # The disk under stdout is full, or its terminal is gone; no other error passes the verbs.
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EDQUOT, errno.EFBIG):
+            raise
+        _leave_stdout()
+        print(f"leakscope: stdout cannot be written: {error.strerror}.", file=sys.stderr)
+        return 2
     return status
+
+
+def _leave_stdout() -> None:
+    """Nothing more is written: the interpreter must not try to flush at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: Sequence[str] | None) -> int:

@@ -34,10 +34,20 @@ Example = Annotated[
 ]
 
 # Where the answer goes.
+
+
+def _json_path(given: str | None) -> str | None:
+    """Stdout by any of its names is ``-``: what is for people must not be mixed into it."""
+    from leakscope.data.written_files import descriptor_of
+
+    return "-" if given is not None and descriptor_of(Path(given)) == 1 else given
+
+
 JsonPath = Annotated[
     str | None,
     typer.Option(
         "--json",
+        callback=_json_path,
         help="Write the whole result as JSON; - for stdout, which then holds nothing else.",
         metavar="PATH",
         show_default=False,

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leakscope.cli.options import LARGEST, fractions, numbers, one_of, require_reachable
+from leakscope.cli.options import (
+    LARGEST,
+    JsonPath,
+    fractions,
+    numbers,
+    one_of,
+    require_reachable,
+)
 from leakscope.cli.output import STDOUT, emit_json, number, require_writable, standard_error, table
 from leakscope.errors import InputError
 
@@ -104,15 +111,7 @@ def linear(
             show_default=False,
         ),
     ] = None,
-    json_path: Annotated[
-        str | None,
-        typer.Option(
-            "--json",
-            help="Write the result as JSON; - for stdout, which then holds nothing else.",
-            metavar="PATH",
-            show_default=False,
-        ),
-    ] = None,
+    json_path: JsonPath = None,
     seed: Annotated[int, typer.Option(help="For the random designs.", metavar="NUMBER")] = 0,
 ) -> None:
     """How much least squares or ridge would give away about a typical record, and its error.

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from leakscope.data.reasons import printable, reason
+from leakscope.data.written_files import require_output
 from leakscope.errors import InputError
 
 _KINDS = {
@@ -97,11 +98,7 @@ def require_new_file(path: Path, needs: str) -> None:
         raise InputError(f"{path} is a folder; {needs}.")
     if not is_folder(path.absolute().parent):
         raise InputError(f"There is no folder {path.parent} to write {path.name} to.")
-
-
-def partial_beside(path: Path) -> Path:
-    """Where a file is written before it is whole; a name that fits however long the file's is."""
-    return path.with_name(f".{path.name[:50]}.{os.getpid()}.partial")
+    require_output(path)
 
 
 def is_there(path: Path) -> bool:

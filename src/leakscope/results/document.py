@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
-from leakscope.data.regular_files import partial_beside
-from leakscope.errors import InputError
+from leakscope.data.written_files import write_file
 
 if TYPE_CHECKING:
     from leakscope.data.datasets import Dataset
@@ -151,18 +149,7 @@ def write_result(document: ResultDocument, path: str | Path) -> Path:
 
 def write_private(path: Path, text: str) -> None:
     """Write text to a file that only its owner may read; never leave half a file."""
-    partial = partial_beside(path)
-    try:
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-                stream.write(text)
-            partial.replace(path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
+    write_file(path, text.encode())
 
 
 def _without_non_finite(value: Any) -> Any:

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope.data.regular_files import is_there, partial_beside, require_usable_name
+from leakscope.data.regular_files import is_there, require_usable_name
+from leakscope.data.written_files import partial_beside, require_plain_output
 from leakscope.errors import InputError
 from leakscope.results.document import to_json, write_private
 from leakscope.results.run_directory import versions
@@ -191,6 +192,7 @@ class CellStore:
                 for cell in self.cells()
             ]
         )
+        require_plain_output(path, "a table")
         partial = partial_beside(path)
         try:
             if path.suffix == ".csv":
