@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from leakscope._numerics.memory import require_memory
+from leakscope.data.arrow_tables import REMEDY, open_arrow, require_memory_in_full, row_bytes
 from leakscope.data.columns import listed
 from leakscope.data.decoded_pictures import EncodedPicture, decode_pictures
 from leakscope.data.json_files import read_json
@@ -29,8 +30,6 @@ from leakscope.data.regular_files import require_file
 from leakscope.errors import InputError
 
 STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
-
-_REMEDY = "use fewer records, or a machine with more memory"
 
 
 @dataclass(frozen=True)
@@ -104,6 +103,7 @@ def open_hugging_face(folder: Path, split: str | None = None) -> HuggingFaceFold
     if (folder / SPLITS).is_file():
         split = _chosen_split(folder, split)
         place, name = folder / split, f"{name}-{split}"
+        _require_inside(place, folder)
     elif split is not None:
         raise InputError(f"{folder} holds one dataset without splits; leave --split out.")
     state = _object(read_json(place / STATE), place / STATE)
@@ -137,6 +137,7 @@ def read_columns(folder: HuggingFaceFolder, ignored: frozenset[str]) -> ReadColu
         if name in ignored:
             frames.append(pd.DataFrame({name: np.full(len(column), None, dtype=object)}))
             continue
+        require_memory_in_full(column, f"column {name!r} of {folder.where}, written out,")
         kind = folder.kinds.get(name, {})
         if kind.get("_type") == "Image":
             found = decode_pictures(list(_pictures(column, name, folder.where)), folder.where)
@@ -204,18 +205,22 @@ def _file_names(state: dict[str, Any], key: str, place: Path) -> Iterator[str]:
 
 
 def _mapped(place: Path, name: str) -> Any:
-    """One Arrow file in the stream format, mapped into memory and found whole."""
-    import pyarrow
-
+    """One Arrow file, mapped into memory and found whole."""
     path = place / name
     require_file(path)
+    _require_inside(path, place)
     try:
-        table = pyarrow.ipc.open_stream(pyarrow.memory_map(str(path), "r")).read_all()
-        # Offsets that lead out of a buffer would be followed without a question.
-        table.validate(full=True)
+        return open_arrow(path, mapped=True)
+    except InputError:
+        raise
     except Exception as error:
         raise InputError(f"{path} is not an Arrow stream ({reason(error)}).") from error
-    return table
+
+
+def _require_inside(path: Path, folder: Path) -> None:
+    """Refuse a link that leads out of the folder, whose name says nothing of where it leads."""
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise InputError(f"{path} is a link that leads out of its folder; put the file there.")
 
 
 def _joined(parts: list[Any], place: Path) -> Any:
@@ -233,17 +238,29 @@ def _taken(table: Any, indices: Any, place: Path) -> Any:
     """The rows that an older folder's indices choose, in their order."""
     if indices.num_columns != 1 or indices.column(0).null_count:
         raise InputError(f"{place}: its indices must be one column without gaps.")
-    try:
-        rows = indices.column(0).to_numpy().astype(np.int64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{place}: its indices are not row numbers ({reason(error)}).") from error
+    from pyarrow import types
+
+    kind = indices.column(0).type
+    if not types.is_integer(kind):
+        raise InputError(
+            f"{place}: its indices are not row numbers (they are of the type "
+            f"{printable(str(kind))[:60]})."
+        )
+    rows = indices.column(0).to_numpy()
     outside = rows[(rows < 0) | (rows >= table.num_rows)]
     if outside.size:
         raise InputError(
             f"{place}: its indices name row {outside[0]}, but there are {table.num_rows} (rows "
             "count from 0)."
         )
-    return table.take(rows)
+    chosen = rows.astype(np.int64)
+    # One row may be chosen often.
+    sizes = [
+        int(np.concatenate([row_bytes(chunk) for chunk in column.chunks])[chosen].sum())
+        for column in table.columns
+    ]
+    require_memory(sum(sizes), f"what the indices of {place} choose", REMEDY)
+    return table.take(chosen)
 
 
 def _pictures(column: Any, name: str, where: str) -> Iterator[EncodedPicture]:
@@ -303,7 +320,7 @@ def _numbers_in_lists(column: Any, name: str, where: str) -> NDArray[np.float64]
             f"{where}: column {name!r} holds lists of {printable(str(kind))[:60]}, which are no "
             "numbers; leave it out with --ignore."
         )
-    require_memory(16 * len(values), f"the numbers of column {name!r} in {where}", _REMEDY)
+    require_memory(16 * len(values), f"the numbers of column {name!r} in {where}", REMEDY)
     numbers = values.cast("float64").to_numpy(zero_copy_only=False)
     return np.asarray(numbers).reshape(count, -1)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.memory import require_memory
 from leakscope.data.arrays import read_array, read_arrays
+from leakscope.data.arrow_tables import REMEDY, read_arrow, read_parquet, require_distinct
 from leakscope.data.columns import listed
 from leakscope.data.pictures import array_picture
 from leakscope.data.reasons import reason
@@ -31,8 +32,6 @@ UNNAMED_ID = "record_id"
 
 # Where a table says that its rows are pictures: height, width and, in colour, 3.
 PICTURE = "picture"
-
-_REMEDY = "use fewer records, or a machine with more memory"
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -71,7 +70,7 @@ def table_from_frame(frame: Any) -> tuple[pd.DataFrame, pd.Index[Any] | None]:
     counts = table.index.equals(pd.RangeIndex(len(table)))
     index = None if counts else table.index
     table = table.set_axis([str(name) for name in table.columns], axis=1)
-    _require_distinct(list(table.columns), "the frame")
+    require_distinct(list(table.columns), "the frame")
     return table.reset_index(drop=True), index
 
 
@@ -82,7 +81,7 @@ def _read_delimited(path: Path, separator: str) -> pd.DataFrame:
             lines = (row for row in csv.reader(stream, delimiter=separator) if row)
             header = next(lines, [])
         _require_names(header, path)
-        _require_distinct(header, path)
+        require_distinct(header, path)
         with warnings.catch_warnings():
             # Left to itself pandas takes the first column of rows that are longer than the heading
             # for row names, and every column moves.
@@ -144,7 +143,7 @@ def _is_number(text: str) -> bool:
 
 def _require_text(path: Path) -> None:
     """Refuse what holds a zero byte, which no text does and parsers pass over."""
-    require_memory(2 * require_file(path), f"the table {path}", _REMEDY)
+    require_memory(2 * require_file(path), f"the table {path}", REMEDY)
     try:
         _require_no_zero(path)
     except OSError as error:
@@ -174,56 +173,6 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 def _read_tsv(path: Path) -> pd.DataFrame:
     return _read_delimited(path, "\t")
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    from pyarrow import parquet
-
-    try:
-        with parquet.ParquetFile(path) as file:
-            about = file.metadata
-            # A column of one value is a few bytes however many rows it claims.
-            needed = 8 * about.num_rows * about.num_columns
-            require_memory(needed, f"the table {path}, of {about.num_rows} rows,", _REMEDY)
-            return _from_arrow(file.read(), path)
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{path} is not a Parquet file ({reason(error)}).") from error
-
-
-def _read_arrow(path: Path) -> pd.DataFrame:
-    """An Arrow IPC file (Feather) or stream."""
-    import pyarrow
-
-    require_memory(require_file(path), f"the table {path}", _REMEDY)
-    try:
-        with pyarrow.OSFile(str(path), "rb") as stream:
-            opened = pyarrow.ipc.open_file if _is_arrow_file(stream) else pyarrow.ipc.open_stream
-            return _from_arrow(opened(stream).read_all(), path)
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{path} is not an Arrow file ({reason(error)}).") from error
-
-
-def _is_arrow_file(stream: Any) -> bool:
-    first = stream.read(6)
-    stream.seek(0)
-    return bool(first == b"ARROW1")
-
-
-def _from_arrow(table: Any, path: Path) -> pd.DataFrame:
-    """An Arrow table as a pandas one, once its buffers are known to be whole."""
-    # Offsets that lead out of a buffer would be followed without a question.
-    table.validate(full=True)
-    _require_distinct([str(name) for name in table.column_names], path)
-    frame: pd.DataFrame = table.to_pandas()
-    if frame.columns.nlevels > 1:
-        raise InputError(f"{path}: the columns must have names of one level.")
-    frame.columns = [str(name) for name in frame.columns]
-    _require_distinct(list(frame.columns), path)
-    return frame.reset_index(drop=True)
 
 
 def _read_npy(path: Path) -> pd.DataFrame:
@@ -260,9 +209,9 @@ def _read_npz(path: Path) -> pd.DataFrame:
 READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".csv": _read_csv,
     ".tsv": _read_tsv,
-    ".parquet": _read_parquet,
-    ".arrow": _read_arrow,
-    ".feather": _read_arrow,
+    ".parquet": read_parquet,
+    ".arrow": read_arrow,
+    ".feather": read_arrow,
     ".npy": _read_npy,
     ".npz": _read_npz,
 }
@@ -281,11 +230,3 @@ def _first_present(
     arrays: dict[str, NDArray[np.generic]], names: tuple[str, ...]
 ) -> NDArray[np.generic] | None:
     return next((arrays[name] for name in names if name in arrays), None)
-
-
-def _require_distinct(names: list[str], path: Path | str) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InputError(f"{path} has two columns called {name!r}; rename one of them.")
-        seen.add(name)

@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from leakscope._numerics.memory import memory_ceiling
 from leakscope.data.examples import EXAMPLES
 from leakscope.errors import InputError
 from leakscope.serving import pages
@@ -154,7 +155,7 @@ class _House:
             raise
 
     def _inspected(self, upload: Any) -> dict[str, Any]:
-        with self.reading:
+        with self.reading, memory_ceiling(self.limits.table_bytes):
             return inspect(upload)
 
     async def ask(self, request: Request) -> Response:

@@ -23,6 +23,8 @@ class Limits:
         Audits that may wait for the one that runs.
     request_bytes
         Of a request that is no upload.
+    table_bytes
+        Of what a file unpacks to: a few kilobytes may claim any size.
 
     Examples
     --------
@@ -36,3 +38,4 @@ class Limits:
     jobs_held: int = 20
     jobs_waiting: int = 8
     request_bytes: int = MEGABYTE
+    table_bytes: int = 2000 * MEGABYTE
