@@ -114,14 +114,14 @@ def row_bytes(array: Any) -> NDArray[np.int64]:
         ends = np.minimum(ends, count)
         return np.repeat(row_bytes(array.values.slice(start, runs)), np.diff(ends, prepend=0))
     if kind in _views():
-        lengths = np.frombuffer(array.buffers()[1], dtype=np.int32)[::4]
-        return lengths[array.offset : array.offset + count].astype(np.int64)
+        views = np.frombuffer(array.buffers()[1], dtype=np.int32)[::4]
+        return views[array.offset : array.offset + count].astype(np.int64)
     if _is_text(kind):
         known = compute.binary_length(array).fill_null(0)
         return np.asarray(known.to_numpy(zero_copy_only=False)).astype(np.int64)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
         inside = np.concatenate([[0], np.cumsum(row_bytes(array.values))])
-        return np.diff(inside[array.offsets.to_numpy()])
+        return np.asarray(np.diff(inside[array.offsets.to_numpy()]))
     if types.is_fixed_size_list(kind):
         inside = np.concatenate([[0], np.cumsum(row_bytes(array.flatten()))])
         return np.full(count, -(-int(inside[-1]) // max(count, 1)), dtype=np.int64)
