@@ -7,6 +7,10 @@ cost no extra memory, and ``refill`` brings the matrix back for another diagonal
 
 The diagonal of the inverse needs L^{-1} only, one third of n^3 operations (as many as the
 factorisation) instead of the two thirds of the whole inverse.
+
+Beyond `ONE_PIECE` rows the work is done in tiles, since a threaded OpenBLAS crashes or errs in
+LAPACK's own routines there (:mod:`leakscope._numerics.tiled_cholesky`); and every large result is
+checked against its definition before it is handed on (:mod:`leakscope._numerics.probes`).
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
+from leakscope._numerics import probes, tiled_cholesky
 from leakscope._numerics.arrays import FloatArray
 
 # Untyped on purpose: the stubs of these wrappers change from one release to the next.
@@ -25,6 +30,10 @@ _lapack: Any = lapack
 # Columns handled at once where two triangles are combined: large enough for vector speed, small
 # enough that the temporaries stay near the cache.
 BLOCK_COLUMNS = 128
+
+# Up to this many rows LAPACK's own routines are used: quicker, and right wherever they were tried
+# (OpenBLAS's potrf fails from 16,000 on).
+ONE_PIECE = 8192
 
 
 @dataclass(frozen=True)
@@ -61,9 +70,23 @@ def factorise(matrix: FloatArray, *, overwrite: bool = False) -> Factor:
     # The transpose of a symmetric C-ordered array is the same matrix in Fortran order, free.
     fortran = matrix.T if matrix.flags.c_contiguous else matrix
     norm = float(_lapack.dlange("1", fortran))
-    packed, info = _lapack.dpotrf(fortran, lower=1, clean=0, overwrite_a=int(overwrite))
+    probed = len(fortran) >= probes.PROBED_FROM
+    if probed:
+        vectors, sizes = probes.signs(len(fortran)), np.sqrt(np.abs(np.diagonal(fortran)))
+        wanted = fortran @ vectors
+    if len(fortran) <= ONE_PIECE:
+        packed, info = _lapack.dpotrf(fortran, lower=1, clean=0, overwrite_a=int(overwrite))
+    else:
+        packed = fortran if overwrite and _writable(fortran) else np.array(fortran, order="F")
+        info = tiled_cholesky.cholesky_in_place(packed)
     if info != 0:
         raise np.linalg.LinAlgError(f"the leading minor of order {info} is not positive definite")
+    if probed:
+        got = tiled_cholesky.lower_times(
+            packed, tiled_cholesky.lower_transposed_times(packed, vectors)
+        )
+        scale = sizes * float(np.linalg.norm(sizes))
+        probes.require_close(got, wanted, scale, "Cholesky factor of the kernel matrix")
     return Factor(packed=packed, norm=norm)
 
 
@@ -113,9 +136,22 @@ def inverse_factor(factor: Factor, *, overwrite: bool = False) -> InverseFactor:
 
     With ``overwrite`` the factor's memory is used and the factor is lost.
     """
-    packed, info = _lapack.dtrtri(factor.packed, lower=1, overwrite_c=int(overwrite))
+    lower, probed = factor.packed, len(factor.packed) >= probes.PROBED_FROM
+    if probed:
+        vectors, sizes = probes.signs(len(lower)), _row_sizes(lower)
+        image = tiled_cholesky.lower_times(lower, vectors)
+    if len(lower) <= ONE_PIECE:
+        packed, info = _lapack.dtrtri(lower, lower=1, overwrite_c=int(overwrite))
+    else:
+        packed = lower if overwrite else np.array(lower, order="F")
+        info = tiled_cholesky.triangular_inverse_in_place(packed)
     if info != 0:
         raise np.linalg.LinAlgError(f"the factor's diagonal entry {info} is zero")
+    if probed:
+        got = tiled_cholesky.lower_times(packed, image)
+        # What a rounded row of L can move: the sizes of the rows of L through |W|.
+        scale = tiled_cholesky.lower_times(packed, sizes[:, None], absolute=True)[:, 0]
+        probes.require_close(got, vectors, scale, "inverse of the Cholesky factor")
     return InverseFactor(packed=packed)
 
 
@@ -193,8 +229,40 @@ def inverse(factor: Factor | InverseFactor, *, overwrite: bool = False) -> Packe
     """
     if isinstance(factor, Factor):
         factor, overwrite = inverse_factor(factor, overwrite=overwrite), True
-    packed, _ = _lapack.dlauum(factor.packed, lower=1, overwrite_c=int(overwrite))
+    lower, probed = factor.packed, len(factor.packed) >= probes.PROBED_FROM
+    if probed:
+        vectors = probes.signs(len(lower))
+        image = tiled_cholesky.lower_times(lower, vectors)
+        wanted = tiled_cholesky.lower_transposed_times(lower, image)
+    if len(lower) <= ONE_PIECE:
+        packed, _ = _lapack.dlauum(lower, lower=1, overwrite_c=int(overwrite))
+    else:
+        packed = lower if overwrite else np.array(lower, order="F")
+        tiled_cholesky.gram_in_place(packed)
+    if probed:
+        diagonal = np.diagonal(packed).copy()
+        got = tiled_cholesky.lower_times(packed, vectors) - diagonal[:, None] * vectors
+        got += tiled_cholesky.lower_transposed_times(packed, vectors)
+        sizes = np.sqrt(diagonal)
+        scale = sizes * float(np.linalg.norm(sizes))
+        probes.require_close(got, wanted, scale, "inverse of the kernel matrix")
     return PackedInverse(packed=packed)
+
+
+def _writable(matrix: FloatArray) -> bool:
+    """Whether work may be done in the array itself: as LAPACK's own wrappers decide it."""
+    return bool(matrix.flags.f_contiguous and matrix.flags.writeable and matrix.dtype == np.float64)
+
+
+def _row_sizes(lower: FloatArray) -> FloatArray:
+    """The lengths of the rows of L: the roots of M's diagonal."""
+    squares = np.zeros(len(lower))
+    for start, stop in _column_blocks(lower):
+        corner = np.tril(lower[start:stop, start:stop])
+        squares[start:stop] += np.einsum("ij,ij->i", corner, corner)
+        below = lower[stop:, start:stop]
+        squares[stop:] += np.einsum("ij,ij->i", below, below)
+    return np.sqrt(squares)
 
 
 def _column_blocks(packed: FloatArray) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
 from leakscope.kernels.inputs import precision, require_same_columns, rows
 
@@ -57,7 +58,7 @@ class Linear:
         left = rows(X, "X", precision(dtype))
         right = left if Z is None else rows(Z, "Z", precision(dtype))
         require_same_columns("linear", left, right)
-        result: FloatArray = left @ right.T
+        result: FloatArray = row_products(left, right)
         result *= result.dtype.type(self._scale(left))
         if self.bias_variance:
             result += result.dtype.type(self.bias_variance)

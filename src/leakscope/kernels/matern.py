@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy.special import gammaln, kve
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
 from leakscope.kernels.inputs import precision, require_same_columns, rows
 from leakscope.kernels.rbf import median_length_scale
@@ -76,7 +77,7 @@ class Matern:
             right = rows(Z, "Z", np.dtype(np.float64))
             require_same_columns("Matérn", left, right)
             right = right - centre
-        products: FloatArray = left @ right.T
+        products: FloatArray = row_products(left, right)
         out = products if precision(dtype) == np.float64 else np.empty(products.shape, dtype)
         left_norms = np.einsum("ij,ij->i", left, left)
         right_norms = left_norms if Z is None else np.einsum("ij,ij->i", right, right)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.memory import require_memory
+from leakscope._numerics.products import row_products
 from leakscope._numerics.x64 import double_precision
 from leakscope.kernels.composition import (
     integrated_activations,
@@ -58,7 +59,7 @@ def matrix(layers: Layers, X: Array, Z: Array | None = None, *, ntk: bool = Fals
             out = np.empty((len(X), len(columns)), X.dtype)
             _fill_from_images(layers, X, columns, out, tables, ntk, symmetric=Z is None)
         elif jax.default_backend() == "cpu":
-            out = X @ columns.T
+            out = row_products(X, columns)
             _fill_from_products(layers, X, columns, out, tables, ntk, symmetric=Z is None)
         else:
             out = np.empty((len(X), len(columns)), X.dtype)

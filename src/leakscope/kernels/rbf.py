@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy.spatial.distance import pdist
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
 from leakscope.kernels.inputs import precision
 
@@ -67,7 +68,7 @@ class RBF:
                     "they must have the same."
                 )
             columns = (columns - centre).astype(rows.dtype, copy=False)
-        products: FloatArray = rows @ columns.T
+        products: FloatArray = row_products(rows, columns)
         row_norms = np.einsum("ij,ij->i", rows, rows)
         column_norms = row_norms if Z is None else np.einsum("ij,ij->i", columns, columns)
         for start in range(0, len(rows), BLOCK_ROWS):
