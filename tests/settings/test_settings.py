@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import BaseModel
 
 from leakscope import InputError, settings
 
@@ -63,7 +64,9 @@ def test_none_means_the_default():
 
 
 MODELS = [
-    value for name in settings.__all__ if hasattr(value := getattr(settings, name), "model_fields")
+    value
+    for name in settings.__all__
+    if isinstance(value := getattr(settings, name), type) and issubclass(value, BaseModel)
 ]
 
 

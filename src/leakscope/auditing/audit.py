@@ -33,10 +33,10 @@ from leakscope.auditing.subgroups import exposure_by, of_groups
 from leakscope.data.dataset_reader import from_frame
 from leakscope.data.datasets import Dataset, RecordId, Task
 from leakscope.data.pictures import pictured
-from leakscope.data.preparation import Missing, prepare
+from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
 from leakscope.results.document import DatasetEntry
-from leakscope.settings import AuditSettings
+from leakscope.settings import DATA_DEFAULTS, AuditSettings, Missing
 
 OnStage = Callable[[str], None]
 
@@ -234,7 +234,7 @@ def audit_frame(
     target: str,
     id_column: str | None = None,
     task: Task = "regression",
-    missing: Missing = "error",
+    missing: Missing = DATA_DEFAULTS.missing,
     ignore: Sequence[str] = (),
     group_column: str | None = None,
     by: str | None = None,

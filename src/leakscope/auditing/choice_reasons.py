@@ -227,31 +227,33 @@ def _kernel_reason(
     shape: tuple[int, ...] | None,
 ) -> str:
     told = kernel.describe()
-    name, words = told["name"], in_words(told)
+    words = in_words(told)
+    scaled = isinstance(kernel, kernels.RBF | kernels.Matern)
+    network = isinstance(kernel, kernels.Network) and "depth" in told
     open_scale = "length_scale" in told and given.describe().get("length_scale") is None
-    smooth = "smooth" if name == "rbf" else "rough"
+    smooth = "smooth" if isinstance(kernel, kernels.RBF) else "rough"
     if open_scale:
         found = (
             f"{words}: a {smooth} function of all features, none of them special, that varies over "
             "the median distance between records"
         )
-    elif name in ("rbf", "matern"):
+    elif scaled:
         found = f"{words}, as given: a {smooth} function of all features" + _against(told, features)
-    elif name == "linear":
+    elif isinstance(kernel, kernels.Linear):
         found = f"{words}: linear regression on the features, as for a read-out of embeddings"
-    elif name == "nngp":
+    elif network:
         found = f"{words}: networks of this shape, very wide, before and after Bayesian training"
     else:
         found = f"{words}, as given"
     if shape is not None:
         size = " x ".join(str(side) for side in shape)
-        dense = "" if name == "nngp" else "A network's (nngp) is nearer to models of pictures. "
+        dense = "" if network else "A network's (nngp) is nearer to models of pictures. "
         return (
             f"{found}. The rows look like pictures of {size} pixels, which to this kernel are "
             f"columns like any others. {dense}One with convolutions (kernels.conv, from Python) "
             "is nearest to a network that looks at neighbouring pixels."
         )
-    usual = name in ("rbf", "matern") and open_scale
+    usual = scaled and open_scale
     return f"{found}; the usual choice for a table of scaled numbers." if usual else f"{found}."
 
 

@@ -23,9 +23,10 @@ from leakscope.auditing.checks import require_varied_kernel
 from leakscope.errors import InputError
 from leakscope.laws import Assumption
 from leakscope.lood.features import finite_features
-from leakscope.lood.fitc import INDUCING, induce
+from leakscope.lood.fitc import induce
 from leakscope.lood.noise_choice import CRITERIA, Criterion
 from leakscope.lood.noise_sweep import sweep_levels
+from leakscope.settings import AUDIT_DEFAULTS
 
 Stage = Callable[[str], AbstractContextManager[None]]
 Wanted = Literal["auto", "dense", "features", "fitc", "device"]
@@ -70,9 +71,9 @@ class Request:
     kernel: kernels.Kernel
     noise_variance: float | str
     fit_kernel_scale: bool = False
-    route: Wanted = "auto"
-    inducing: int = INDUCING
-    sensitivity: bool = True
+    route: Wanted = AUDIT_DEFAULTS.route
+    inducing: int = AUDIT_DEFAULTS.inducing
+    sensitivity: bool = AUDIT_DEFAULTS.sensitivity
     groups: NDArray[np.intp] | None = None
 
 

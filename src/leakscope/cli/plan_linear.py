@@ -19,6 +19,7 @@ from leakscope.cli.options import (
 )
 from leakscope.cli.output import STDOUT, emit_json, number, require_writable, standard_error, table
 from leakscope.errors import InputError
+from leakscope.settings import MEASURE_DEFAULTS, in_text
 
 if TYPE_CHECKING:
     from leakscope.linear import GaussianDesign, OutputNoise
@@ -102,7 +103,7 @@ def linear(
     ] = None,
     fpr: Annotated[
         str, typer.Option(help="False-positive rates, with commas between.", metavar="LIST")
-    ] = "0.1,0.01,0.001,1e-05",
+    ] = in_text(MEASURE_DEFAULTS.fpr),
     draws: Annotated[
         int | None,
         typer.Option(

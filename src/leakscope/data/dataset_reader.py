@@ -25,7 +25,7 @@ from leakscope.data.datasets import (
 )
 from leakscope.data.hugging_face import is_hugging_face, open_hugging_face, read_columns
 from leakscope.data.image_folder import read_image_folder
-from leakscope.data.preparation import Missing, encode
+from leakscope.data.preparation import encode
 from leakscope.data.regular_files import is_folder
 from leakscope.data.tables import (
     PICTURE,
@@ -36,6 +36,7 @@ from leakscope.data.tables import (
     with_written_labels,
 )
 from leakscope.errors import InputError
+from leakscope.settings import DATA_DEFAULTS, Missing
 
 
 def read_dataset(
@@ -44,7 +45,7 @@ def read_dataset(
     target: str | None = None,
     id_column: str | None = None,
     task: Task | None = None,
-    missing: Missing = "error",
+    missing: Missing = DATA_DEFAULTS.missing,
     ignore: Sequence[str] = (),
     group_column: str | None = None,
     by: str | None = None,
@@ -186,7 +187,7 @@ def from_frame(
     target: str,
     id_column: str | None = None,
     task: Task = "regression",
-    missing: Missing = "error",
+    missing: Missing = DATA_DEFAULTS.missing,
     ignore: Sequence[str] = (),
     group_column: str | None = None,
     by: str | None = None,

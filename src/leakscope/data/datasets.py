@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from leakscope.data.columns import shown
-from leakscope.data.preparation import Missing
 from leakscope.errors import InputError
+from leakscope.settings import DATA_DEFAULTS, Missing
+from leakscope.settings import Task as Task
 
-Task = Literal["regression", "classification"]
 RecordId = int | str
 
 # A column of more different numbers than this is cut into quarters where subgroups are wanted.
@@ -50,7 +50,7 @@ class Source:
     digest: str
     group_column: str | None = None
     ignore: tuple[str, ...] = ()
-    missing: Missing = "error"
+    missing: Missing = DATA_DEFAULTS.missing
     split: str | None = None
 
 

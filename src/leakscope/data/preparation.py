@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from leakscope.data.columns import kind_of, listed, numbers, require_present
 from leakscope.errors import InputError
+from leakscope.settings import AUDIT_DEFAULTS, DATA_DEFAULTS, Missing, Scaling
 
 if TYPE_CHECKING:
     from leakscope.data.datasets import Dataset
 
-Scaling = Literal["standard", "none"]
-Missing = Literal["error", "drop", "impute"]
 
 # Of what is audited, in size: distances and their squares stay within float64.
 LARGEST = 1e100
@@ -50,7 +49,11 @@ class Encoded:
 
 
 def encode(
-    table: pd.DataFrame, names: Sequence[str], where: str, *, missing: Missing = "error"
+    table: pd.DataFrame,
+    names: Sequence[str],
+    where: str,
+    *,
+    missing: Missing = DATA_DEFAULTS.missing,
 ) -> Encoded:
     """The named columns as numbers: one-hot where they are categories, 0 and 1 where booleans.
 
@@ -122,7 +125,7 @@ def _one_hot(column: NDArray[Any]) -> tuple[NDArray[np.float64], list[str]]:
     return block, [str(category) for category in encoder.categories_[0]]
 
 
-def prepare(dataset: Dataset, *, scaling: Scaling = "standard") -> Dataset:
+def prepare(dataset: Dataset, *, scaling: Scaling = AUDIT_DEFAULTS.scaling) -> Dataset:
     """Scale the features and code the target.
 
     ``standard`` brings every feature, and a regression target, to mean 0 and variance 1; ``none``

@@ -31,9 +31,10 @@ from leakscope.lood.features import ERROR_SHARE
 from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
 from leakscope.lood.leave_one_out import LeaveOneOut
 from leakscope.lood.real_numbers import real_numbers
+from leakscope.settings import AUDIT_DEFAULTS
 
 # How many records stand for all, and how many are audited densely to see what that does.
-INDUCING = 1000
+INDUCING = AUDIT_DEFAULTS.inducing
 CHECKED = 2000
 
 # Added to K_uu, relative to its mean diagonal, so that near-duplicates can be factorised.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,7 @@ from leakscope.kernels import Kernel
 from leakscope.lood.all_records import checked_targets
 from leakscope.lood.distinguish import checked_group
 from leakscope.lood.real_numbers import real_numbers
+from leakscope.settings import QUERY_DEFAULTS, SearchBegin, SearchClimb, SearchMethod
 
 if TYPE_CHECKING:
     from leakscope.lood.search_objective import Climb, Objective, Problem
@@ -118,13 +119,13 @@ def search_query(
     leave_out: Sequence[int],
     kernel: Kernel,
     noise_variance: float,
-    queries: int = 1,
+    queries: int = QUERY_DEFAULTS.queries,
     objective: Objective = "kl",
-    climb: Literal["auto", "lood", "correlation"] = "auto",
-    method: Literal["adam", "l-bfgs"] = "adam",
-    starts: int = 8,
-    begin: Literal["box", "records"] = "box",
-    steps: int = 300,
+    climb: SearchClimb = QUERY_DEFAULTS.climb,
+    method: SearchMethod = QUERY_DEFAULTS.method,
+    starts: int = QUERY_DEFAULTS.starts,
+    begin: SearchBegin = QUERY_DEFAULTS.begin,
+    steps: int = QUERY_DEFAULTS.steps,
     step_size: float = 0.02,
     box: tuple[ArrayLike, ArrayLike] | None = None,
     normalise_channels: int | None = None,

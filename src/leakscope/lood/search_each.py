@@ -7,7 +7,7 @@ cost little more than one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,7 @@ from leakscope.lood.query_search import (
     checked_search,
     what_to_follow,
 )
+from leakscope.settings import QUERY_DEFAULTS, SearchClimb
 
 if TYPE_CHECKING:
     from leakscope.lood.search_objective import Climb
@@ -39,10 +40,10 @@ def search_each(
     records: Sequence[int],
     kernel: Kernel,
     noise_variance: float,
-    queries: int = 1,
-    climb: Literal["auto", "lood", "correlation"] = "auto",
+    queries: int = QUERY_DEFAULTS.queries,
+    climb: SearchClimb = QUERY_DEFAULTS.climb,
     starts: int = 1,
-    steps: int = 300,
+    steps: int = QUERY_DEFAULTS.steps,
     step_size: float = 0.02,
     box: tuple[ArrayLike, ArrayLike] | None = None,
     random_state: int | np.random.Generator | Key | None = None,

@@ -10,12 +10,13 @@ from leakscope.laws import LawPair
 from leakscope.measures import empirical_estimates
 from leakscope.measures.dispatch import is_empirical, over_pairs, samples
 from leakscope.measures.estimate import Estimate
+from leakscope.settings import MEASURE_DEFAULTS
 
 
 def advantage(
     pair: LawPair,
     *,
-    confidence: float = 0.95,
+    confidence: float = MEASURE_DEFAULTS.confidence,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> FloatArray | Estimate:
     """The membership advantage: max over tests of TPR - FPR, between 0 and 1.

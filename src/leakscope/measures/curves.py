@@ -15,6 +15,7 @@ from leakscope.measures import empirical_estimates
 from leakscope.measures.dispatch import as_levels, is_empirical, over_pairs, samples
 from leakscope.measures.estimate import Estimate
 from leakscope.measures.ratio import Ratio
+from leakscope.settings import MEASURE_DEFAULTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ class RocCurve:
         return pd.DataFrame(columns)
 
 
-def auc(pair: LawPair, *, confidence: float = 0.95) -> FloatArray | Estimate:
+def auc(pair: LawPair, *, confidence: float = MEASURE_DEFAULTS.confidence) -> FloatArray | Estimate:
     """Area under the ROC of the likelihood-ratio test: 0.5 for equal laws, 1 for disjoint ones.
 
     For empirical laws, the area under the ROC of the score, with DeLong's interval.
@@ -69,7 +70,7 @@ def auc(pair: LawPair, *, confidence: float = 0.95) -> FloatArray | Estimate:
 
 
 def tpr_at_fpr(
-    pair: LawPair, fpr: npt.ArrayLike, *, confidence: float = 0.95
+    pair: LawPair, fpr: npt.ArrayLike, *, confidence: float = MEASURE_DEFAULTS.confidence
 ) -> FloatArray | Estimate:
     """True-positive rate of the best test whose false-positive rate is ``fpr``.
 
@@ -99,7 +100,7 @@ def tpr_at_fpr(
 
 
 def trade_off(
-    pair: LawPair, fpr: npt.ArrayLike, *, confidence: float = 0.95
+    pair: LawPair, fpr: npt.ArrayLike, *, confidence: float = MEASURE_DEFAULTS.confidence
 ) -> FloatArray | Estimate:
     """The f-DP trade-off curve: the least false-negative rate at each false-positive rate.
 
@@ -127,7 +128,12 @@ def trade_off(
     return np.asarray(flat.reshape((*pair.batch_shape, *shape)))
 
 
-def roc(pair: LawPair, fpr: npt.ArrayLike | None = None, *, confidence: float = 0.95) -> RocCurve:
+def roc(
+    pair: LawPair,
+    fpr: npt.ArrayLike | None = None,
+    *,
+    confidence: float = MEASURE_DEFAULTS.confidence,
+) -> RocCurve:
     """The whole ROC of the best test, on a grid that also shows it on a log-log plot.
 
     Examples

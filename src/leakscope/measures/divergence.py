@@ -11,13 +11,14 @@ from leakscope.laws import LawPair
 from leakscope.measures import empirical_estimates
 from leakscope.measures.dispatch import Direction, is_empirical, oriented, over_pairs, samples
 from leakscope.measures.estimate import Estimate
+from leakscope.settings import MEASURE_DEFAULTS
 
 
 def kl(
     pair: LawPair,
     direction: Direction = "nonmember_to_member",
     *,
-    confidence: float = 0.95,
+    confidence: float = MEASURE_DEFAULTS.confidence,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> FloatArray | Estimate:
     """Kullback-Leibler divergence in nats; by default KL(nonmember || member).

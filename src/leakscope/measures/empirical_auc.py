@@ -8,13 +8,16 @@ from scipy import special
 
 from leakscope.measures.empirical_ranks import Floats, Ranks, by_blocks, check_confidence
 from leakscope.measures.estimate import Estimate
+from leakscope.settings import MEASURE_DEFAULTS
 
 __all__ = ["auc"]
 
 _FEW_ERRORS = 5.0
 
 
-def auc(member: npt.ArrayLike, nonmember: npt.ArrayLike, confidence: float = 0.95) -> Estimate:
+def auc(
+    member: npt.ArrayLike, nonmember: npt.ArrayLike, confidence: float = MEASURE_DEFAULTS.confidence
+) -> Estimate:
     """Estimate the chance that a random member outscores a random nonmember, ties one half.
 
     The attacker is a threshold test on the score (score high -> member).  The estimator is that

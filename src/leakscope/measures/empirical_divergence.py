@@ -29,6 +29,7 @@ from leakscope.measures.empirical_ranks import (
     suffix_counts,
 )
 from leakscope.measures.estimate import Estimate
+from leakscope.settings import MEASURE_DEFAULTS
 
 __all__ = ["advantage", "advantage_plugin", "delta_at_epsilon", "epsilon_at_delta"]
 
@@ -54,7 +55,7 @@ def advantage_plugin(member: npt.ArrayLike, nonmember: npt.ArrayLike) -> Floats:
 def advantage(
     member: npt.ArrayLike,
     nonmember: npt.ArrayLike,
-    confidence: float = 0.95,
+    confidence: float = MEASURE_DEFAULTS.confidence,
     key: Key = _DEFAULT_KEY,
 ) -> Estimate:
     """Estimate the advantage, the largest TPR - FPR that a threshold on the score can have.
@@ -95,7 +96,7 @@ def delta_at_epsilon(
     member: npt.ArrayLike,
     nonmember: npt.ArrayLike,
     epsilon: npt.ArrayLike,
-    confidence: float = 0.95,
+    confidence: float = MEASURE_DEFAULTS.confidence,
     key: Key = _DEFAULT_KEY,
     *,
     direction: Direction = "member_to_nonmember",
@@ -189,7 +190,7 @@ def epsilon_at_delta(
     member: npt.ArrayLike,
     nonmember: npt.ArrayLike,
     delta: npt.ArrayLike = 0.0,
-    confidence: float = 0.95,
+    confidence: float = MEASURE_DEFAULTS.confidence,
     key: Key = _DEFAULT_KEY,
     *,
     direction: Direction = "both",

@@ -13,6 +13,7 @@ from leakscope.errors import InputError
 from leakscope.measures.empirical_crossfit import held_out, sure_rates
 from leakscope.measures.empirical_ranks import Floats, Integers, Ranks, by_blocks, check_confidence
 from leakscope.measures.estimate import Estimate
+from leakscope.settings import MEASURE_DEFAULTS
 
 __all__ = ["kl"]
 
@@ -29,7 +30,7 @@ def kl(
     member: npt.ArrayLike,
     nonmember: npt.ArrayLike,
     direction: Literal["nonmember_to_member", "member_to_nonmember"] = "nonmember_to_member",
-    confidence: float = 0.95,
+    confidence: float = MEASURE_DEFAULTS.confidence,
     key: Key = _DEFAULT_KEY,
     *,
     interval: Literal["guaranteed", "asymptotic"] = "guaranteed",

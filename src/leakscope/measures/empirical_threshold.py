@@ -19,6 +19,7 @@ from leakscope.measures.empirical_ranks import (
     dkw,
 )
 from leakscope.measures.estimate import Estimate
+from leakscope.settings import MEASURE_DEFAULTS
 
 __all__ = ["roc", "tpr_at_fpr", "trade_off"]
 
@@ -30,7 +31,7 @@ def tpr_at_fpr(
     member: npt.ArrayLike,
     nonmember: npt.ArrayLike,
     fpr: npt.ArrayLike,
-    confidence: float = 0.95,
+    confidence: float = MEASURE_DEFAULTS.confidence,
     *,
     randomised: bool = False,
 ) -> Estimate:
@@ -126,7 +127,7 @@ def roc(
     member: npt.ArrayLike,
     nonmember: npt.ArrayLike,
     fpr: npt.ArrayLike,
-    confidence: float = 0.95,
+    confidence: float = MEASURE_DEFAULTS.confidence,
 ) -> Estimate:
     """Estimate the ROC curve at the given false positive rates, with a simultaneous band.
 
@@ -195,7 +196,7 @@ def trade_off(
     member: npt.ArrayLike,
     nonmember: npt.ArrayLike,
     fpr: npt.ArrayLike,
-    confidence: float = 0.95,
+    confidence: float = MEASURE_DEFAULTS.confidence,
 ) -> Estimate:
     """Estimate the trade-off curve of f-DP, 1 - TPR at each FPR, with a simultaneous band.
 

@@ -26,6 +26,7 @@ from leakscope.measures.dispatch import (
 )
 from leakscope.measures.estimate import Estimate
 from leakscope.measures.ratio import Ratio
+from leakscope.settings import MEASURE_DEFAULTS
 
 _DIRECTIONS: dict[str, tuple[Direction, ...]] = {
     "member_to_nonmember": ("member_to_nonmember",),
@@ -39,7 +40,7 @@ def epsilon_at_delta(
     delta: npt.ArrayLike,
     direction: AnyDirection = "both",
     *,
-    confidence: float = 0.95,
+    confidence: float = MEASURE_DEFAULTS.confidence,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> FloatArray | Estimate:
     """The least epsilon >= 0 with P(S) <= exp(epsilon) Q(S) + delta for every event S.
@@ -84,7 +85,7 @@ def delta_at_epsilon(
     epsilon: npt.ArrayLike,
     direction: AnyDirection = "both",
     *,
-    confidence: float = 0.95,
+    confidence: float = MEASURE_DEFAULTS.confidence,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> FloatArray | Estimate:
     """The hockey-stick divergence: the largest P(S) - exp(epsilon) Q(S) over events S.

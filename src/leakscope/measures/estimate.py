@@ -23,7 +23,7 @@ class Estimate:
         Ends of the confidence interval.  An end at the limit of what the measure can be (0 or 1
         for a probability, ``inf`` for an epsilon) says that the samples cannot bound that side.
     confidence : float
-        The share of repetitions in which the interval contains the true measure, 0.95 by default.
+        The share of repetitions in which the interval contains the true measure.
     method : str
         How value and interval were got, in a few words.
     bias : str

@@ -16,6 +16,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.quadrature import panels
 from leakscope.errors import InputError
 from leakscope.laws import LawPair, Normal, NormalMixture
+from leakscope.settings import MEASURE_DEFAULTS
 
 _STEPS = np.concatenate([np.linspace(0.0, 4.0, 17), 4.0 * 1.12 ** np.arange(1, 13)])
 _BINS = 160
@@ -45,7 +46,7 @@ def population_measures(
     pair: LawPair,
     weights: FloatArray | None = None,
     *,
-    fpr: Sequence[float] = (0.1, 0.01, 0.001, 1e-5),
+    fpr: Sequence[float] = MEASURE_DEFAULTS.fpr,
 ) -> PopulationMeasures:
     """All measures of (record, prediction) over the batch of ``pair``, laws centred at zero.
 

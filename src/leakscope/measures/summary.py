@@ -19,12 +19,12 @@ from leakscope.measures.divergence import kl
 from leakscope.measures.epsilon import delta_at_epsilon, epsilon_at_delta
 from leakscope.measures.estimate import Estimate
 from leakscope.measures.ratio import Ratio
+from leakscope.settings import MEASURE_DEFAULTS
 
 EPSILON_NOTE = (
     "epsilon is that of this pair of laws, the larger of both directions, "
     "and no differential-privacy guarantee"
 )
-_FPR = (0.1, 0.01, 0.001, 1e-5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,11 +108,11 @@ class Summary:
 def summary(
     pair: LawPair,
     *,
-    fpr: Sequence[float] = _FPR,
-    delta: Sequence[float] = (1e-5,),
+    fpr: Sequence[float] = MEASURE_DEFAULTS.fpr,
+    delta: Sequence[float] = MEASURE_DEFAULTS.delta,
     epsilon: Sequence[float] = (1.0,),
     order: Sequence[float] = (2.0,),
-    confidence: float = 0.95,
+    confidence: float = MEASURE_DEFAULTS.confidence,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> Summary:
     """All measures but composition (which is of one pair at a time), for the whole batch.

@@ -16,6 +16,7 @@ from leakscope.laws import LawPair, Provenance
 from leakscope.linear import GaussianDesign, OutputNoise, RecordNorms
 from leakscope.linear.law_pair import Attacker, Method, moments
 from leakscope.planning.scored_tests import ScoredAdvantage, scored_advantage
+from leakscope.settings import MEASURE_DEFAULTS
 
 DRAWS: dict[Method, int] = {"exact": 4000, "asymptotic": 1, "simulated": 200}
 
@@ -81,7 +82,7 @@ def plan_linear(
     *,
     method: Method = "exact",
     noise: OutputNoise | None = None,
-    fpr: Sequence[float] = (0.1, 0.01, 0.001, 1e-5),
+    fpr: Sequence[float] = MEASURE_DEFAULTS.fpr,
     draws: int | None = None,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> LinearAnswer:

@@ -50,6 +50,8 @@ def _kernels() -> dict[str, str]:
     return {name: entry.words for name, entry in KERNELS.items()}
 
 
+Scaling = Literal["standard", "none"]
+Route = Literal["auto", "dense", "features", "fitc", "device"]
 NoiseVariance = Annotated[float | str, BeforeValidator(_noise_variance)]
 KernelName = Annotated[str, AfterValidator(_kernel_name), Names(_kernels)]
 
@@ -66,7 +68,7 @@ class AuditSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    scaling: Literal["standard", "none"] = setting(
+    scaling: Scaling = setting(
         "standard",
         "standard: features and a regression target to mean 0 and variance 1; none: as they are.",
         metavar="HOW",
@@ -99,7 +101,7 @@ class AuditSettings(BaseModel):
         "Sweep the noise variance over two decades, and try other kernels, for each record's "
         "range of ranks.",
     )
-    route: Literal["auto", "dense", "features", "fitc", "device"] = setting(
+    route: Route = setting(
         "auto",
         "How to compute: dense, features (linear kernels), fitc (approximate), device (networks "
         "on a GPU), or auto, by kernel, size and machine.",
@@ -114,3 +116,6 @@ class AuditSettings(BaseModel):
         """The kernel's options that were given."""
         values = {name: getattr(self, name) for name in kernel_options()}
         return {name: value for name, value in values.items() if value is not None}
+
+
+AUDIT_DEFAULTS = AuditSettings()

@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict
 
 from leakscope.settings.setting import setting
 
+Task = Literal["regression", "classification"]
+Missing = Literal["error", "drop", "impute"]
+
 
 class DataSettings(BaseModel):
     """How a dataset is read.
@@ -33,7 +36,7 @@ class DataSettings(BaseModel):
         option="--id",
         unset="row numbers from 0",
     )
-    task: Literal["regression", "classification"] | None = setting(
+    task: Task | None = setting(
         None,
         "regression or classification.",
         metavar="TASK",
@@ -41,7 +44,7 @@ class DataSettings(BaseModel):
         "class label",
     )
     split: str | None = setting(None, "Split of a Hugging Face dataset that has several.")
-    missing: Literal["error", "drop", "impute"] = setting(
+    missing: Missing = setting(
         "error",
         "Empty values: error; drop such records; impute the median or most frequent value.",
         metavar="HOW",
@@ -60,3 +63,6 @@ class DataSettings(BaseModel):
         "or in --ignore.",
         metavar="COLUMN",
     )
+
+
+DATA_DEFAULTS = DataSettings()

@@ -29,3 +29,6 @@ class MeasureSettings(BaseModel):
     )
     confidence: Probability = setting(0.95, "Confidence level of the intervals, for scores.")
     seed: Natural = setting(0, "Seed of the resampling, for scores.", metavar="NUMBER")
+
+
+MEASURE_DEFAULTS = MeasureSettings()

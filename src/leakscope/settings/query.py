@@ -9,6 +9,10 @@ from pydantic_core import PydanticCustomError
 
 from leakscope.settings.setting import Count, Natural, setting
 
+SearchBegin = Literal["box", "records"]
+SearchClimb = Literal["auto", "lood", "correlation"]
+SearchMethod = Literal["adam", "l-bfgs"]
+
 
 def _rising(box: tuple[float, float]) -> tuple[float, float]:
     if not box[0] < box[1]:
@@ -30,14 +34,14 @@ class QuerySettings(BaseModel):
 
     queries: Count = setting(1, "How many queries are asked together.")
     starts: Count = setting(8, "How many starting points.")
-    begin: Literal["box", "records"] = setting(
+    begin: SearchBegin = setting(
         "box", "Where starts are drawn from: box, or records (those the attacker knows)."
     )
     steps: Count = setting(300, "Steps from each start.")
-    climb: Literal["auto", "lood", "correlation"] = setting(
+    climb: SearchClimb = setting(
         "auto", "What to follow uphill: lood (the paper's way), correlation, or auto."
     )
-    method: Literal["adam", "l-bfgs"] = setting("adam", "adam or l-bfgs.")
+    method: SearchMethod = setting("adam", "adam or l-bfgs.")
     box: Annotated[tuple[float, float], AfterValidator(_rising)] | None = setting(
         None,
         "Least and largest value of a query's features in the file's units, such as 0,255.",
@@ -45,3 +49,6 @@ class QuerySettings(BaseModel):
         unset="each feature's range",
     )
     seed: Natural = setting(0, "Seed of the starts.", metavar="NUMBER")
+
+
+QUERY_DEFAULTS = QuerySettings()

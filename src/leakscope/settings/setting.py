@@ -168,7 +168,14 @@ def _shown(name: str, default: Any, unset: Any) -> str | None:
 
 
 def in_text(value: Any) -> str:
-    """A value as it is written on the command line: 1 for 1.0, commas between several."""
+    """A value as it is written on the command line: 1 for 1.0, commas between several.
+
+    Examples
+    --------
+    >>> from leakscope.settings import in_text
+    >>> in_text((0.1, 1e-5)), in_text(1.0)
+    ('0.1,1e-05', '1')
+    """
     if isinstance(value, tuple):
         return ",".join(in_text(entry) for entry in value)
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
+from leakscope.settings import MEASURE_DEFAULTS
 
 RESAMPLES = 4000
 
@@ -106,7 +107,7 @@ def agreement(
     low: ArrayLike,
     high: ArrayLike,
     *,
-    confidence: float = 0.95,
+    confidence: float = MEASURE_DEFAULTS.confidence,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> Agreement:
     """Compare predictions with measurements of the same records.

@@ -32,6 +32,7 @@ from leakscope.laws import Empirical, LawPair, Provenance
 from leakscope.measures import Estimate
 from leakscope.running.cell_store import CellStore, FinishedCell, open_cells
 from leakscope.running.cells import Cell, Found, OnProgress, run_cells
+from leakscope.settings import MEASURE_DEFAULTS
 from leakscope.verifying.density_adversary import Adversary, cross_fitted_scores
 from leakscope.verifying.design_mixture import GROUPS, DesignMixtures
 from leakscope.verifying.membership_experiment import ConditionalExperiment, SampledExperiment
@@ -78,7 +79,7 @@ class SimulationPlan:
     most_draws: int = 100_000
     draws_per_block: int = 100
     adversary: Adversary = "kernel_density"
-    confidence: float = 0.95
+    confidence: float = MEASURE_DEFAULTS.confidence
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.standard_error) and self.standard_error > 0.0):
