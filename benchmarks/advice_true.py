@@ -39,13 +39,14 @@ from leakscope.advising import (
     AuditTarget,
     Defence,
     Folds,
-    Option,
     UnitLaws,
     advise,
+    defence_of,
     least_output_noise,
     merged_measures,
 )
 from leakscope.laws import Empirical, LawPair
+from leakscope.results import AdviceOption
 
 FloatArray = NDArray[np.float64]
 
@@ -173,9 +174,9 @@ def attack(
     )
 
 
-def promises(model: AuditedModel, option: Option) -> tuple[NDArray[np.intp], FloatArray]:
+def promises(model: AuditedModel, option: AdviceOption) -> tuple[NDArray[np.intp], FloatArray]:
     """The records that reach the model, and what the laws promise of each."""
-    defence = option.defence
+    defence = defence_of(option, model)
     kept = defence.kept(len(model.features))
     if defence.merges:
         assert defence.rows is not None
@@ -213,14 +214,16 @@ def main() -> None:
         fresh = Folds.of(model.labels, count=5, repeats=given.repeats, random_state=FRESH_SEED)
         own = Defence(model.noise_variance).held_out(model, fresh).released()
         rng = np.random.default_rng([FRESH_SEED, len(model.features)])
+        searched = Folds.of(model.labels, count=5, repeats=given.repeats, random_state=SEARCH_SEED)
         for option in advice.options:
+            defence = defence_of(option, model)
             kept, promised = promises(model, option)
             order = np.argsort(-promised, kind="stable")
             places = [*order[:ATTACKED], *rng.choice(order[ATTACKED:], ATTACKED, replace=False)]
             found = [
                 attack(
                     model,
-                    option.defence,
+                    defence,
                     int(kept[place]),
                     float(promised[place]),
                     draws,
@@ -236,11 +239,13 @@ def main() -> None:
             above += broken > 0
             confirmed += option.meets and broken == 0
             cannot += not option.meets
-            held = option.defence.held_out(model, fresh)
-            again = held.released(option.defence.output_variance)
+            again, before = (
+                defence.held_out(model, folds).released(defence.output_variance)
+                for folds in (fresh, searched)
+            )
             cost, _, split = again.cost(own)
             z_cost = standard_errors(cost - option.cost, option.split_stderr, split)
-            both = [over_repeats(r.by_fold, r.sizes) for r in (option.released, again)]
+            both = [over_repeats(r.by_fold, r.sizes) for r in (before, again)]
             z_error = standard_errors(again.error - option.error, *both)
             far += [z_error, z_cost]
             worst = found[0]

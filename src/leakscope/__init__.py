@@ -23,34 +23,55 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leakscope import estimators, kernels, laws, linear, lood, measures
+    from leakscope import data, estimators, kernels, laws, linear, lood, measures, results
+    from leakscope.advising import AuditTarget
+    from leakscope.advising.advise import advise
+    from leakscope.attacking import attack_membership, attack_query, attack_reconstruct
+    from leakscope.auditing import AuditResult
     from leakscope.auditing.audit import audit, audit_frame
-    from leakscope.auditing.result import AuditResult
+    from leakscope.comparing import compare
     from leakscope.errors import InputError
     from leakscope.estimators import AuditedClassifier, AuditedRegressor, LeakageAuditor
+    from leakscope.measuring.measure import measure
+    from leakscope.planning import plan_lasso, plan_linear
+    from leakscope.reporting import report
+    from leakscope.serving import serve
+    from leakscope.verifying.verify import verify
 
     __version__: str
 
 __all__ = [
     "AuditResult",
+    "AuditTarget",
     "AuditedClassifier",
     "AuditedRegressor",
     "InputError",
     "LeakageAuditor",
     "__version__",
+    "advise",
+    "attack_membership",
+    "attack_query",
+    "attack_reconstruct",
     "audit",
     "audit_frame",
+    "compare",
     "data",
     "estimators",
     "kernels",
     "laws",
     "linear",
     "lood",
+    "measure",
     "measures",
+    "plan_lasso",
+    "plan_linear",
+    "report",
     "results",
+    "serve",
+    "verify",
 ]
 
-# ``audit`` is the function; the room it lives in is called ``auditing``.
+# A verb is a function, ``audit``; the room it lives in is called by its gerund, ``auditing``.
 _ROOMS = (
     "advising",
     "attacking",
@@ -64,22 +85,36 @@ _ROOMS = (
     "linear",
     "lood",
     "measures",
+    "measuring",
     "planning",
     "relu",
     "reporting",
     "results",
     "running",
+    "serving",
     "settings",
     "verifying",
 )
 _NAMES = {
     "AuditResult": "leakscope.auditing",
+    "AuditTarget": "leakscope.advising",
     "AuditedClassifier": "leakscope.estimators",
     "AuditedRegressor": "leakscope.estimators",
     "InputError": "leakscope.errors",
     "LeakageAuditor": "leakscope.estimators",
+    "advise": "leakscope.advising",
+    "attack_membership": "leakscope.attacking",
+    "attack_query": "leakscope.attacking",
+    "attack_reconstruct": "leakscope.attacking",
     "audit": "leakscope.auditing",
     "audit_frame": "leakscope.auditing",
+    "compare": "leakscope.comparing",
+    "measure": "leakscope.measuring",
+    "plan_lasso": "leakscope.planning",
+    "plan_linear": "leakscope.planning",
+    "report": "leakscope.reporting",
+    "serve": "leakscope.serving",
+    "verify": "leakscope.verifying",
 }
 
 

@@ -71,8 +71,8 @@ def test_scores_with_intervals(here, capsys):
     out, _ = capsys.readouterr()
     assert "95% interval" in out
     document = read_result("scores.json")
-    interval = document.model_extra["intervals"]["auc"]
-    low, high = interval["low"], interval["high"]
+    interval = document.intervals["auc"]
+    low, high = interval.low, interval.high
     assert low < document.auc < high
     assert low < norm.cdf(1 / np.sqrt(2)) < high
     assert main([*command, "--json", "-"]) == 0

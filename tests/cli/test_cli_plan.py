@@ -10,7 +10,7 @@ import pytest
 
 from leakscope.cli import main
 from leakscope.results import read_result
-from leakscope.results.plan import LinearPlanDocument
+from leakscope.results.plan import LinearPlan
 
 BASE = ["plan", "linear", "--n", "100", "--p", "400", "--dim", "3000", "--sigma", "1"]
 KEYS = {
@@ -82,7 +82,7 @@ def test_curve_is_a_table_and_comes_back_from_the_file(
     assert main([*BASE, *more, "--json", str(path)]) == 0
     assert f"\n{knob} " in capsys.readouterr().out
     found = read_result(path)
-    assert isinstance(found, LinearPlanDocument)
+    assert isinstance(found, LinearPlan)
     assert found.curve is not None
     assert len(found.curve.settings) == len(found.curve.advantage_label_known) >= 5
     if knob == "noise":
@@ -126,7 +126,7 @@ def test_memoised_answers_are_one_answer(capsys: pytest.CaptureFixture[str]) -> 
         (["--seed", "-3"], "--seed"),
         (["--curve", "depth"], "--curve must be one of"),
         (["--settings", "1,2"], "--settings belongs to --curve"),
-        (["--curve", "answers"], "needs --output-noise"),
+        (["--curve", "answers"], "needs noise on every answer"),
         (["--curve", "answers", "--output-noise", "1", "--memoise"], "one answer"),
         (["--curve", "p", "--settings", "10.5"], "whole numbers"),
         (["--curve", "p", "--settings", "5000"], "p must be at most dim"),

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from leakscope import data, results
 from leakscope.cli import main
-from leakscope.cli.law_text import parse_law
 from leakscope.data.json_files import read_json
 from leakscope.errors import InputError
+from leakscope.laws import parse_law
 
 TABLE = tables.good_table()
 SEEDS: dict[str, bytes] = {

@@ -27,6 +27,7 @@ ROOMS = (
     "leakscope.linear",
     "leakscope.lood",
     "leakscope.measures",
+    "leakscope.measuring",
     "leakscope.planning",
     "leakscope.relu",
     "leakscope.reporting",

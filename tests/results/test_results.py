@@ -53,7 +53,7 @@ def audit_document(numbers=(0.5,) * 8, record_id=0, means=(0.1, 0.2)):
 
 
 def measure_document():
-    return results.MeasureDocument(
+    return results.Measurement(
         leakscope_version="0.1.0",
         settings={},
         provenance={},

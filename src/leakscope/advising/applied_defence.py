@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,11 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.advising.audited_model import AuditedModel
+from leakscope.advising.fewer_features import principal_directions
 from leakscope.advising.released_error import Folds, HeldOut, held_out
+from leakscope.data import RecordId
+from leakscope.errors import InputError
+from leakscope.results import AdviceOption
 
 Rows = NDArray[np.intp]
 
@@ -98,6 +103,76 @@ class Defence:
             training_set=training_set,
             prior=np.diagonal(applied.matrix),
         )
+
+
+def touched(
+    defence: Defence, model: AuditedModel, names: Sequence[RecordId]
+) -> tuple[list[RecordId], list[list[RecordId]]]:
+    """Ids of the units that a defence drops, and of the records that share a row."""
+    rows = defence.rows
+    if rows is None:
+        return [], []
+    dropped = [names[int(unit)] for unit in np.unique(model.labels[rows < 0])]
+    if not defence.merges:
+        return dropped, []
+    shared = [np.flatnonzero(rows == row) for row in np.flatnonzero(np.bincount(rows) > 1)]
+    return dropped, [[names[int(record)] for record in members] for members in shared]
+
+
+def defence_of(
+    option: AdviceOption, model: AuditedModel, names: Sequence[RecordId] | None = None
+) -> Defence:
+    """What to apply for an option of advice, also for one that was read from a file.
+
+    Parameters
+    ----------
+    option
+        Of the advice on this model.
+    model
+        What was advised on.
+    names
+        The ids of the model's records, or of its groups; row numbers where left out.
+
+    Raises
+    ------
+    InputError
+        Where the option names a record, or a group, that the model does not have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import advising, kernels
+    >>> X = np.linspace(0.0, 3.0, 40)[:, None]
+    >>> model = advising.AuditedModel(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
+    >>> advice = advising.advise(model, advising.AuditTarget("advantage", 0.1))
+    >>> noise = next(option for option in advice.options if option.name == "kernel noise")
+    >>> defence = advising.defence_of(noise, model)
+    >>> defence.noise_variance == noise.setting["noise_variance"]
+    True
+    """
+    place = {name: unit for unit, name in enumerate(names or range(model.units))}
+    named = [*option.dropped, *(name for members in option.merged for name in members)]
+    missing = [name for name in named if name not in place]
+    if missing:
+        raise InputError(f"the model has no {model.unit} {missing[0]!r}, which the option names.")
+    rows = None
+    if option.dropped or option.merged:
+        own = np.arange(len(model.features))
+        for members in option.merged:
+            own[[place[name] for name in members]] = place[members[0]]
+        gone = np.isin(model.labels, [place[name] for name in option.dropped])
+        rows = np.full(len(own), -1)
+        rows[~gone] = np.unique(own[~gone], return_inverse=True)[1]
+    told = {name: value for name, value in option.setting.items() if value is not None}
+    components = None
+    if "features" in told:
+        components = principal_directions(model.features)[:, : int(told["features"])]
+    return Defence(
+        told.get("noise_variance", model.noise_variance),
+        output_variance=told.get("output_sd", 0.0) ** 2,
+        components=components,
+        rows=rows,
+    )
 
 
 def _means(values: FloatArray, rows: Rows) -> FloatArray:

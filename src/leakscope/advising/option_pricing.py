@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leakscope.advising.advice import CurvePoint, Option
-from leakscope.advising.applied_defence import Defence
+from leakscope.advising.applied_defence import Defence, touched
 from leakscope.advising.audit_target import AuditTarget
 from leakscope.advising.audited_model import AuditedModel
 from leakscope.advising.released_error import Folds, HeldOut, ReleasedError
 from leakscope.advising.unit_laws import UnitLaws
+from leakscope.data import RecordId
+from leakscope.results import AdviceOption, AdvicePoint
 
 
 @dataclass(frozen=True)
@@ -25,20 +26,26 @@ class Priced:
     defence: Defence
     released: ReleasedError
 
-    def point(self) -> CurvePoint:
+    def point(self) -> AdvicePoint:
         """As a point of a curve."""
-        return CurvePoint(dict(self.setting), self.worst, self.median, self.released.error)
+        return AdvicePoint(
+            setting=dict(self.setting),
+            worst=self.worst,
+            median=self.median,
+            error=self.released.error,
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Pricing:
     """What all options share: the model, the target, the audit's laws, folds and own price.
 
-    ``points`` is how many settings a curve is refitted at; ``reach`` is given where noise on the
-    answers must do for one question anywhere.
+    ``names`` are the ids of what can leave; ``points`` is how many settings a curve is refitted at;
+    ``reach`` is given where noise on the answers must do for one question anywhere.
     """
 
     model: AuditedModel
+    names: Sequence[RecordId]
     target: AuditTarget
     folds: Folds
     points: int
@@ -91,7 +98,7 @@ class Pricing:
         curve: Sequence[Priced],
         notes: tuple[str, ...] = (),
         verdict: str = "cannot meet",
-    ) -> Option:
+    ) -> AdviceOption:
         """The option, with its sentence: ``words`` say what to do, ``verdict`` that it fails."""
         cost, stderr, split = found.released.cost(self.own.released)
         meets = self.target.met(found.worst)
@@ -109,22 +116,26 @@ class Pricing:
         if found.released.accuracy is not None and own.accuracy is not None:
             price += f", their accuracy from {own.accuracy:.1%} to {found.released.accuracy:.1%}"
         start = f"{words}: " if meets else ""
-        return Option(
+        dropped, merged = touched(found.defence, self.model, self.names)
+        return AdviceOption(
             name=name,
-            setting=found.setting,
+            setting=dict(found.setting),
             meets=meets,
             worst=found.worst,
             median=found.median,
+            error=found.released.error,
+            stderr=found.released.stderr,
             cost=cost,
             cost_stderr=stderr,
             split_stderr=split,
             r_squared=r_squared,
+            accuracy=found.released.accuracy,
             sentence=f"{start}{result}, and {price}." if meets else f"{result}; {price}.",
-            curve=tuple(point.point() for point in curve),
+            curve=[point.point() for point in curve],
             questions=(
                 "own" if found.defence.output_variance > 0.0 and self.reach is None else "any"
             ),
-            defence=found.defence,
-            released=found.released,
-            notes=notes,
+            notes=list(notes),
+            dropped=dropped,
+            merged=merged,
         )

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from leakscope.advising.advice import Option
 from leakscope.advising.applied_defence import Defence
 from leakscope.advising.dropping import DropPath, DropStep, drop_exposed
 from leakscope.advising.fewer_features import largest_components
@@ -22,6 +21,7 @@ from leakscope.advising.output_noise import (
 )
 from leakscope.advising.released_error import HeldOut
 from leakscope.advising.unit_laws import UnitLaws
+from leakscope.results import AdviceOption
 
 # Output noise along its curve, in shares of the standard deviation that is needed.
 SHARES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.3, 1.7)
@@ -30,7 +30,7 @@ SHARES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.3, 1.7)
 NOT_SHOWN = "was not shown to meet"
 
 
-def output_noise_option(pricing: Pricing) -> Option:
+def output_noise_option(pricing: Pricing) -> AdviceOption:
     """The least noise on every released answer; the most where none was found."""
     variance, notes = sought_output_noise(pricing.laws, pricing.target, pricing.reach), _elsewhere
     if variance is None:
@@ -100,7 +100,7 @@ def _elsewhere(pricing: Pricing) -> tuple[str, ...]:
     return (f"{words}: a standard deviation of {sigma:.4g} does for one question anywhere.",)
 
 
-def kernel_noise_options(pricing: Pricing) -> list[Option]:
+def kernel_noise_options(pricing: Pricing) -> list[AdviceOption]:
     """The least training noise, and the cheapest pair of training and output noise."""
     levels, s2 = NoiseLevels(pricing.model), pricing.model.noise_variance
     scan = least_kernel_noise(levels, pricing.target, s2)
@@ -169,7 +169,7 @@ def _scan_notes(scan: NoiseScan, pricing: Pricing) -> tuple[str, ...]:
     return (f"The worst does not always fall with the noise over {span}{again}.",)
 
 
-def fewer_features_options(pricing: Pricing) -> list[Option]:
+def fewer_features_options(pricing: Pricing) -> list[AdviceOption]:
     """The largest number of principal components, and the cheapest with output noise."""
     scan, s2 = largest_components(pricing.model, pricing.target), pricing.model.noise_variance
     chosen = int(scan.counts[np.argmin(scan.worst)]) if scan.largest is None else scan.largest
@@ -211,7 +211,7 @@ def fewer_features_options(pricing: Pricing) -> list[Option]:
     return options
 
 
-def dropping_options(pricing: Pricing, most: float) -> list[Option]:
+def dropping_options(pricing: Pricing, most: float) -> list[AdviceOption]:
     """Dropping the most exposed, and the cheapest pair of dropping and output noise."""
     model = pricing.model
     path = drop_exposed(model, pricing.target, most=most)
@@ -284,7 +284,7 @@ def _drop_notes(pricing: Pricing, path: DropPath, most: float) -> tuple[str, ...
     return tuple(notes)
 
 
-def merging_option(pricing: Pricing) -> Option:
+def merging_option(pricing: Pricing) -> AdviceOption:
     """The smallest size of merged groups."""
     model = pricing.model
     scan = least_merging(model, pricing.target)

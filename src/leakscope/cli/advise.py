@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,12 +18,13 @@ from leakscope.cli.output import (
     show,
     stages,
     table,
+    wrapped,
 )
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
     from leakscope.advising import AuditTarget
-    from leakscope.results.advice import AdviceDocument, AdviceOption
+    from leakscope.results import Advice, AdviceOption
 
 SUMMARY = "The cheapest defence that keeps every record to a target."
 EPILOG = "Example: leakscope advise diabetes-run --target-advantage 0.2"
@@ -113,23 +113,22 @@ def advise(
         raise InputError(f"--seed must be zero or above, but it is {seed}.")
     require_writable(json_path, run, data)
     if html is not None:
-        from leakscope.reporting.writing import require_report_path
+        from leakscope.reporting import require_report_path
 
         require_report_path(html)
-    from leakscope.advising.ranked_options import STAGES
-    from leakscope.cli.advising import advised, read_audit
+    from leakscope.advising import STAGES
+    from leakscope.advising import advise as advise_on
 
-    document = read_audit(run)
     with stages(STAGES) as on_stage:
-        found = advised(
-            document,
+        found = advise_on(
+            run,
             target,
             data=data,
             folds=folds,
             repeats=repeats,
             most_dropped=most_dropped,
             questions="any" if questions == "any" else "own",
-            seed=seed,
+            random_state=seed,
             on_stage=on_stage,
         )
     for sentence in found.warnings:
@@ -168,7 +167,7 @@ def _target(
     return AuditTarget("epsilon", given[0], delta=delta)
 
 
-def _page(found: AdviceDocument) -> str:
+def _page(found: Advice) -> str:
     """What a person sees."""
     own, unit = found.own, found.unit
     measured = _number if found.target.measure == "epsilon" else _fraction
@@ -191,25 +190,22 @@ def _page(found: AdviceDocument) -> str:
         "R2",
     ]
     rows = [_row(option, classes, measured) for option in (own, *found.options)]
-    parts = [_wrapped(heading)]
+    parts = [wrapped(heading)]
     parts.append(table([*headings, *(["accuracy"] if classes else [])], rows))
-    parts.append(_wrapped(found.sentence))
-    parts += [_wrapped(note) for option in found.options[:1] for note in option.notes]
+    parts.append(wrapped(found.sentence))
+    parts += [wrapped(note) for option in found.options[:1] for note in option.notes]
     if any(option.questions == "own" for option in found.options):
-        parts.append(_wrapped(OWN_POINT))
+        parts.append(wrapped(OWN_POINT))
     unmet = [option for option in found.options if not option.meets]
-    parts += [_wrapped(f"{o.name}: {' '.join([o.sentence, *o.notes])}") for o in unmet]
-    parts += [_wrapped(note) for note in found.notes]
+    parts += [wrapped(f"{o.name}: {' '.join([o.sentence, *o.notes])}") for o in unmet]
+    parts += [wrapped(note) for note in found.notes]
     return "\n\n".join(parts)
 
 
 def _row(option: AdviceOption, classes: bool, measured: Callable[[float | None], str]) -> list[str]:
-    setting = ", ".join(
-        f"{name.replace('_', ' ')} {_number(value)}" for name, value in option.setting.items()
-    )
     row = [
         option.name,
-        setting,
+        option.setting_words,
         "yes" if option.meets else "no",
         "own" if option.questions == "own" else "any",
         measured(option.worst),
@@ -233,7 +229,3 @@ def _fraction(value: float | None) -> str:
 
 def _number(value: float | None) -> str:
     return "infinite" if value is None else f"{value:.4g}"
-
-
-def _wrapped(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, width=92, break_on_hyphens=False))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from leakscope.cli import membership_attack, reconstruct_attack
+from leakscope.cli import attack_membership, attack_reconstruct
+from leakscope.cli.attack_query_page import page
 from leakscope.cli.derived_options import Options, with_options
 from leakscope.cli.options import DatasetFile, Example, JsonPath, RunDirectory, dataset_from
 from leakscope.cli.output import STDOUT, emit_json, require_writable, show
 from leakscope.errors import InputError
 from leakscope.settings import AuditSettings, DataSettings, QuerySettings
-
-if TYPE_CHECKING:
-    from leakscope.data import Dataset
 
 SUMMARY = "What an attacker really gets: records, members, revealing queries."
 EPILOG = "Example: leakscope attack query --example wine --record 5"
@@ -68,10 +66,11 @@ def query(
     The attacker knows every other record and the laws of the model's answers with and without the
     one in question.  It speaks of a model family, not of your trained model.
     """
-    from leakscope.cli import query_attack
-    from leakscope.results import default_run_directory
-    from leakscope.results.run_directory import require_free
+    from leakscope.attacking import attack_query
+    from leakscope.results import default_run_directory, require_free
 
+    if not record:
+        raise InputError("Which record?  Name it by its id with --record.")
     if isinstance(model.noise_variance, str):
         raise InputError(f"--noise-variance must be a number, but it is {model.noise_variance!r}.")
     model = model.model_copy(update={"sensitivity": False, "seed": search.seed})
@@ -79,29 +78,17 @@ def query(
     if run_dir is not None:
         require_free(run_dir)
     dataset = dataset_from(data, file, example)
-    found = query_attack.searched(dataset, _rows(dataset, record), model, search)
     place = run_dir or default_run_directory("attack-query", dataset.name)
-    directory = query_attack.written(found, place)
+    found = attack_query(dataset, record, model, search, run_dir=place)
     if json_path is not None:
-        emit_json(found.document, json_path)
+        emit_json(found, json_path)
     if json_path != STDOUT:
-        show(query_attack.page(found) + f"\n\nRun directory: {directory}\n")
+        show(page(found) + f"\n\nRun directory: {place}\n")
 
 
-app.command("reconstruct", short_help=reconstruct_attack.SUMMARY, epilog=reconstruct_attack.EPILOG)(
-    reconstruct_attack.reconstruct
+app.command("reconstruct", short_help=attack_reconstruct.SUMMARY, epilog=attack_reconstruct.EPILOG)(
+    attack_reconstruct.reconstruct
 )
-app.command("membership", short_help=membership_attack.SUMMARY, epilog=membership_attack.EPILOG)(
-    membership_attack.membership
+app.command("membership", short_help=attack_membership.SUMMARY, epilog=attack_membership.EPILOG)(
+    attack_membership.membership
 )
-
-
-def _rows(dataset: Dataset, record: list[str] | None) -> list[int]:
-    """The rows that the ids name."""
-    if not record:
-        raise InputError("Which record?  Name it by its id with --record.")
-    places = {str(name): row for row, name in enumerate(dataset.record_ids)}
-    missing = [name for name in record if name not in places]
-    if missing:
-        raise InputError(f"{dataset.name} has no record with the id {missing[0]!r}.")
-    return [places[name] for name in record]

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import sys
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from leakscope.cli.options import JsonPath
-from leakscope.cli.output import STDOUT, emit_json, fraction, require_writable, say, table
+from leakscope.cli.output import (
+    STDOUT,
+    emit_json,
+    fraction,
+    require_writable,
+    say,
+    show,
+    table,
+    wrapped,
+)
 
 if TYPE_CHECKING:
-    from leakscope.results.comparison import CompareDocument, ComparedRecord
+    from leakscope.results import ComparedRecord, Comparison
 
 SUMMARY = "Two audits side by side: data, kernels, before and after."
 EPILOG = "Example: leakscope compare before after --html compared.html"
@@ -69,7 +76,7 @@ def compare(
         raise InputError(f"--top must be zero or more, but it is {top}.")
     require_writable(json_path, first, second)
     if html is not None:
-        from leakscope.reporting.writing import require_report_path
+        from leakscope.reporting import require_report_path
 
         require_report_path(html)
     from leakscope.comparing import compare as compare_runs
@@ -86,17 +93,17 @@ def compare(
     if json_path is not None:
         emit_json(found, json_path)
     if json_path != STDOUT:
-        sys.stdout.write(_page(found, top) + "\n")
+        show(_page(found, top) + "\n")
         if html is not None:
             kind = "aggregates only" if redact else "as sensitive as the data"
-            sys.stdout.write(f"\nComparison: {html} ({html.stat().st_size / 1e6:.1f} MB, {kind})\n")
+            show(f"\nComparison: {html} ({html.stat().st_size / 1e6:.1f} MB, {kind})\n")
     if fail_if_worse and found.worse:
         for sentence in found.worse:
             say(f"leakscope: {sentence}.")
         raise typer.Exit(WORSE)
 
 
-def _page(found: CompareDocument, top: int) -> str:
+def _page(found: Comparison, top: int) -> str:
     """What a person sees."""
     parts = [
         "\n".join(
@@ -112,17 +119,17 @@ def _page(found: CompareDocument, top: int) -> str:
         parts.append("Settings, data and versions are the same.")
     parts.append(_levels(found))
     if found.not_aligned is not None:
-        parts.append(_wrapped(found.not_aligned))
+        parts.append(wrapped(found.not_aligned))
     else:
         parts.append(_ranks(found))
         for words, records in (("rose", found.risen), ("fell", found.fallen)):
             if records[:top]:
                 parts.append(_moved(f"Whose advantage {words} most", records[:top]))
-    parts.append(_wrapped(found.verdict))
+    parts.append(wrapped(found.verdict))
     return "\n\n".join(parts)
 
 
-def _levels(found: CompareDocument) -> str:
+def _levels(found: Comparison) -> str:
     first, second = found.first, found.second
     rows = [
         ["largest advantage", *(fraction(s.largest_advantage) for s in (first, second))],
@@ -134,7 +141,7 @@ def _levels(found: CompareDocument) -> str:
     return table([f"over all {found.unit}s", "first", "second"], rows)
 
 
-def _ranks(found: CompareDocument) -> str:
+def _ranks(found: Comparison) -> str:
     words = [f"{found.shared} {found.unit}s are in both"]
     if found.rank_correlation is not None:
         words.append(
@@ -152,7 +159,7 @@ def _ranks(found: CompareDocument) -> str:
             named = f": {', '.join(str(name) for name in ids)}" if ids else ""
             more = " and others" if ids and count > len(ids) else ""
             words.append(f" {count} {verb}{named}{more}.")
-    return _wrapped("".join(words))
+    return wrapped("".join(words))
 
 
 def _moved(heading: str, records: list[ComparedRecord]) -> str:
@@ -166,10 +173,6 @@ def _moved(heading: str, records: list[ComparedRecord]) -> str:
         for record in records
     ]
     return f"{heading}:\n\n" + table(["record_id", "rank", "advantage", "kl"], rows)
-
-
-def _wrapped(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, width=92, break_on_hyphens=False))
 
 
 def _cut(text: str) -> str:

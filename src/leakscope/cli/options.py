@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -105,25 +104,6 @@ def one_of(value: str, choices: tuple[str, ...], option: str) -> None:
     """Refuse a value that is not among the choices."""
     if value not in choices:
         raise InputError(f"{option} must be one of {', '.join(choices)}, but it is {value!r}.")
-
-
-# Beyond these no design is meant, and squares and quadratures leave float64.
-LEAST, LARGEST = 1e-12, 1e12
-
-
-def require_reachable(*, most: float = LARGEST, **values: float | None) -> None:
-    """Refuse a number that is neither 0 nor from 1e-12 to ``most`` in size, by its option."""
-    for name, value in values.items():
-        # What is not a number at all is refused by the design itself.
-        if value is None or value == 0.0 or value != value or abs(value) == math.inf:
-            continue
-        if LEAST <= abs(value) <= most:
-            continue
-        option = f"--{name.replace('_', '-')}"
-        told = f"{value:g}" if isinstance(value, float) else f"a number of {len(str(value))} digits"
-        raise InputError(
-            f"{option} must be 0, or from {LEAST:g} to {most:g} in size, but it is {told}."
-        )
 
 
 def numbers(text: str | None, option: str) -> tuple[float, ...] | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,6 +37,18 @@ def _same_file(one: Path, two: Path) -> bool:
         return one.samefile(two) or one.samefile(two / "result.json")
     except (OSError, ValueError):
         return False
+
+
+@contextmanager
+def in_options(command: Callable[..., None]) -> Iterator[None]:
+    """Let an error that begins with a parameter of the function speak of the command's option."""
+    try:
+        yield
+    except InputError as error:
+        first, space, rest = str(error).partition(" ")
+        if first not in inspect.signature(command).parameters:
+            raise
+        raise InputError(f"--{first.replace('_', '-')}{space}{rest}") from error
 
 
 def emit_json(document: ResultDocument, json_path: str) -> None:
@@ -115,6 +129,11 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for row in cells
     ]
     return "\n".join(lines)
+
+
+def wrapped(text: str) -> str:
+    """A paragraph in lines of 92 signs."""
+    return "\n".join(textwrap.wrap(text, width=92, break_on_hyphens=False))
 
 
 def number(value: float) -> str:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import sys
-import textwrap
-import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli.options import JsonPath, one_of, require_reachable
+from leakscope.cli.options import JsonPath, one_of
 from leakscope.cli.output import (
     STDOUT,
     emit_json,
     number,
     require_writable,
+    show,
     standard_error,
     table,
+    wrapped,
 )
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
-    from leakscope.lasso import LassoSetting
-    from leakscope.planning import LassoAnswer, LassoChoice, LassoTradeOff
-    from leakscope.results.plan import LassoPlanDocument
+    from leakscope.results import LassoChoice, LassoPlan
 
 SUMMARY = "LASSO with objective or output perturbation."
 EPILOG = (
@@ -33,8 +29,6 @@ EPILOG = (
 
 MECHANISMS = ("objective", "output")
 DIVERGENCES = ("joint", "component_wise", "printed")
-
-_Optimum = tuple["LassoChoice", "LassoTradeOff"]
 
 
 def lasso(
@@ -113,127 +107,82 @@ def lasso(
     """
     one_of(mechanism, MECHANISMS, "--mechanism")
     one_of(divergence, DIVERGENCES, "--divergence")
-    require_reachable(
-        alpha=alpha,
-        rho=rho,
-        sigma_xi=sigma_xi,
-        lam=lam,
-        sigma_eta=sigma_eta,
-        signal_variance=signal_variance,
-        target_kl=target_kl,
-        target_error=target_error,
-    )
     if seed < 0:
         raise InputError(f"--seed must be zero or above, but it is {seed}.")
-    if target_kl is not None and target_error is not None:
-        raise InputError("Give one target: --target-kl or --target-error, not both.")
     for option, value in (("--target-kl", target_kl), ("--target-error", target_error)):
         if value is not None and not value > 0.0:
             raise InputError(f"{option} must be above zero, but it is {value:g}.")
+    if target_kl is not None and target_error is not None:
+        raise InputError("Give one target: --target-kl or --target-error, not both.")
     require_writable(json_path)
-    start = time.perf_counter()
     from leakscope.lasso import LassoSetting
+    from leakscope.planning import plan_lasso, require_reachable
 
-    setting = LassoSetting(
-        alpha,
-        rho,
-        sigma_xi,
-        lam,
-        sigma_eta,
-        mechanism,  # type: ignore[arg-type]
-        signal_variance,
-    )
-    from leakscope.planning import plan_lasso
-
-    answer = plan_lasso(setting, pairs=pairs, coefficients=coefficients, random_state=seed)
-    optimum = _optimum(setting, divergence) if optimize else None
-    targets: Sequence[LassoChoice] = ()
-    if target_kl is not None or target_error is not None:
-        from leakscope.planning import best_lasso
-
-        targets = best_lasso(
-            setting,
-            kl_at_most=target_kl,
-            error_at_most=target_error,
-            divergence=divergence,  # type: ignore[arg-type]
-        )
-    if json_path is not None:
-        spent = time.perf_counter() - start
-        emit_json(_document(answer, optimum, targets, seed, spent), json_path)
-    if json_path != STDOUT:
-        sys.stdout.write(_page(answer, optimum, targets) + "\n")
-
-
-def _optimum(setting: LassoSetting, divergence: Any) -> _Optimum:
-    from leakscope.planning import lasso_trade_off, optimal_noise
-
-    return optimal_noise(setting, divergence=divergence), lasso_trade_off(setting)
-
-
-def _document(
-    answer: LassoAnswer,
-    optimum: _Optimum | None,
-    targets: Sequence[LassoChoice],
-    seed: int,
-    seconds: float,
-) -> LassoPlanDocument:
-    from leakscope import __version__
-    from leakscope.results.plan import LassoPlanDocument
-
-    found = {}
-    if optimum is not None:
-        best, curve = optimum
-        found = {
-            "sigma_eta_opt": best.sigma_eta,
-            "optimum": best.to_dict(),
-            "curve": curve.to_dict(),
-        }
-    return LassoPlanDocument.model_validate(
+    require_reachable(
         {
-            "leakscope_version": __version__,
-            "settings": {**answer.setting.to_dict(), "seed": seed},
-            **answer.to_dict(),
-            **found,
-            "targets": [choice.to_dict() for choice in targets],
-            "timing": {"plan": seconds},
-            "warnings": [],
+            "--alpha": alpha,
+            "--rho": rho,
+            "--sigma-xi": sigma_xi,
+            "--lam": lam,
+            "--sigma-eta": sigma_eta,
+            "--signal-variance": signal_variance,
         }
     )
+    found = plan_lasso(
+        LassoSetting(
+            alpha,
+            rho,
+            sigma_xi,
+            lam,
+            sigma_eta,
+            mechanism,  # type: ignore[arg-type]
+            signal_variance,
+        ),
+        pairs=pairs,
+        coefficients=coefficients,
+        optimize=optimize,
+        divergence=divergence,  # type: ignore[arg-type]
+        target_kl=target_kl,
+        target_error=target_error,
+        random_state=seed,
+    )
+    if json_path is not None:
+        emit_json(found, json_path)
+    if json_path != STDOUT:
+        show(_page(found) + "\n")
 
 
-def _page(
-    answer: LassoAnswer, optimum: _Optimum | None, targets: Sequence[LassoChoice] = ()
-) -> str:
-    setting = answer.setting
-    lines = [
-        f"LASSO with {setting.mechanism} perturbation, alpha = {float(setting.alpha):g}, rho = "
-        f"{float(setting.rho):g}, sigma_xi = {float(setting.sigma_xi):g}, lambda = "
-        f"{float(setting.lam):g}, sigma_eta = {float(setting.sigma_eta):g}",
-        "",
+def _page(found: LassoPlan) -> str:
+    told = found.settings
+    parts = [
+        f"LASSO with {found.mechanism} perturbation, alpha = {told['alpha']:g}, rho = "
+        f"{told['rho']:g}, sigma_xi = {told['sigma_xi']:g}, lambda = {told['lam']:g}, sigma_eta = "
+        f"{told['sigma_eta']:g}"
     ]
-    if answer.stable:
-        lines.append(_measures(answer))
-    if answer.advice is not None:
-        lines += textwrap.wrap(answer.advice, width=92)
-    if optimum is not None:
-        best = optimum[0]
+    if found.stable:
+        parts.append(_measures(found))
+    if found.advice is not None:
+        parts.append(wrapped(found.advice))
+    if found.optimum is not None:
+        best = found.optimum
         rows = [
             ["sigma_eta", _text(best.sigma_eta)],
             ["generalisation error", _text(best.generalization_error)],
             [f"on-average KL, {best.divergence.replace('_', '-')}", _text(best.onavg_kl)],
         ]
-        lines += ["", table(["nearest to the origin", "value"], rows)]
-    if targets:
-        lines += ["", _targets_table(targets)]
-    words = (
-        "For Gaussian features and this data model, in the limit of many records; no fitted model "
-        f"was examined. {answer.to_dict()['guarantee']}"
+        parts.append(table(["nearest to the origin", "value"], rows))
+    if found.targets:
+        parts.append(_targets_table(found.targets))
+    parts.append(
+        wrapped(
+            "For Gaussian features and this data model, in the limit of many records; no fitted "
+            f"model was examined. {found.guarantee}"
+        )
     )
-    lines += ["", *textwrap.wrap(words, width=92)]
-    return "\n".join(lines)
+    return "\n\n".join(parts)
 
 
-def _targets_table(targets: Sequence[LassoChoice]) -> str:
+def _targets_table(targets: tuple[LassoChoice, ...]) -> str:
     rows = [
         [
             found.mechanism,
@@ -251,32 +200,32 @@ def _targets_table(targets: Sequence[LassoChoice]) -> str:
     return table([title, "lambda", "sigma_eta", "error", "KL"], rows)
 
 
-def _measures(answer: LassoAnswer) -> str:
+def _measures(found: LassoPlan) -> str:
     rows = [
-        ["generalisation error", _text(answer.generalization_error), ""],
-        ["training error", _text(answer.training_error), ""],
-        ["share of non-zero estimates", _text(answer.active_fraction), ""],
-        ["noise, of what it can bear", _text(answer.stability_ratio), ""],
-        ["overlap error, E12", _text(answer.overlap_error), ""],
-        ["on-average KL, joint", _text(answer.joint_onavg_kl_limit), ""],
+        ["generalisation error", _infinite(found.generalization_error), ""],
+        ["training error", _infinite(found.training_error), ""],
+        ["share of non-zero estimates", _infinite(found.active_fraction), ""],
+        ["noise, of what it can bear", _infinite(found.stability_ratio), ""],
+        ["overlap error, E12", _infinite(found.overlap_error), ""],
+        ["on-average KL, joint", _infinite(found.joint_onavg_kl_limit), ""],
     ]
-    if answer.joint_onavg_kl is not None and answer.joint_onavg_kl_stderr is not None:
+    if found.joint_onavg_kl is not None and found.joint_onavg_kl_stderr is not None:
         rows.append(
             [
                 "on-average KL, joint, simulated",
-                number(answer.joint_onavg_kl),
-                standard_error(answer.joint_onavg_kl_stderr),
+                number(found.joint_onavg_kl),
+                standard_error(found.joint_onavg_kl_stderr),
             ]
         )
     rows += [
-        ["on-average KL, component-wise", _text(answer.cw_onavg_kl), ""],
-        ["on-average KL, as printed", _text(answer.cw_onavg_kl_paper), ""],
-        ["advantage", _text(answer.advantage), ""],
-        ["AUC", _text(answer.auc), ""],
+        ["on-average KL, component-wise", _infinite(found.cw_onavg_kl), ""],
+        ["on-average KL, as printed", _infinite(found.cw_onavg_kl_paper), ""],
+        ["advantage", _infinite(found.advantage), ""],
+        ["AUC", _infinite(found.auc), ""],
     ]
     rows += [
-        [f"average epsilon at delta {level:g}", _text(value), ""]
-        for level, value in answer.epsilon_at_delta.items()
+        [f"average epsilon at delta {level}", _infinite(value), ""]
+        for level, value in found.epsilon_at_delta.items()
     ]
     rows.append(["worst-case epsilon", "none", ""])
     return table(["measure", "value", "std. error"], rows)
@@ -284,3 +233,8 @@ def _measures(answer: LassoAnswer) -> str:
 
 def _text(value: float | None) -> str:
     return "none" if value is None else number(value)
+
+
+def _infinite(value: float | None) -> str:
+    """A number of a stable setting, where none is missing: what is null is infinite."""
+    return "infinite" if value is None else number(value)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from leakscope.cli.output import show
 
 SUMMARY = "A finished run as one HTML file."
 EPILOG = "Example: leakscope report diabetes-run --output diabetes.html"
@@ -35,12 +36,9 @@ def report(
 
     It is as sensitive as the data, and only its owner may read it (mode 0600).
     """
-    from leakscope.reporting.writing import require_report_path, write_report
-    from leakscope.results import read_run
+    from leakscope.reporting import report as write_report
 
-    if output is not None:
-        require_report_path(output)
-    path = write_report(read_run(run), output, redact=redact)
+    path = write_report(run, output, redact=redact)
     size = path.stat().st_size / 1e6
     kind = "aggregates only" if redact else "as sensitive as the data"
-    sys.stdout.write(f"Report: {path} ({size:.1f} MB, {kind})\n")
+    show(f"Report: {path} ({size:.1f} MB, {kind})\n")

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from leakscope.errors import InputError
-
 SUMMARY = "The audit as a web page on this machine."
 EPILOG = "Example: leakscope serve --max-upload 20"
 
@@ -43,25 +41,13 @@ def serve(
     Only this machine reaches it, and only with the address that is printed.  Files stay in a
     private folder and are removed at the end, which Ctrl-C brings.
     """
-    if not 0 <= port <= 65_535:
-        raise InputError(f"--port must be from 0 to 65535, but it is {port}.")
-    if not 0.0 < max_upload <= 100_000.0:
-        raise InputError(
-            f"--max-upload must be above 0 and at most 100000 megabytes, but it is {max_upload:g}."
-        )
-    from leakscope.serving.limits import MEGABYTE, Limits
-    from leakscope.serving.server import serve as run
+    from leakscope.serving import Limits
+    from leakscope.serving import serve as listen
 
-    run(
+    listen(
         host=host,
         port=port,
         allow_remote=allow_remote,
         open_browser=open_browser,
-        limits=Limits(upload_bytes=int(max_upload * MEGABYTE)),
-        say=_print,
+        limits=Limits.of_megabytes(max_upload),
     )
-
-
-def _print(line: str) -> None:
-    """At once, so that a program that started the server can read the address."""
-    print(line, flush=True)

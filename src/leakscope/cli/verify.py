@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from leakscope.cli.options import DataNow, JsonPath, RunDirectory
-from leakscope.cli.output import STDOUT, cells_bar, emit_json, require_writable, show
+from leakscope.cli.output import (
+    STDOUT,
+    cells_bar,
+    emit_json,
+    require_writable,
+    show,
+    table,
+    wrapped,
+)
 from leakscope.errors import InputError
+
+if TYPE_CHECKING:
+    from leakscope.results import Verification
 
 SUMMARY = "A result against simulation or retraining, law by law."
 EPILOG = "Example: leakscope verify audit.json --records 3"
@@ -86,15 +97,12 @@ def verify(
     if seed < 0:
         raise InputError(f"--seed must be zero or above, but it is {seed}.")
     require_writable(json_path, result, data)
-    from leakscope.cli import audit_checks, verification
-    from leakscope.data.regular_files import is_folder
-    from leakscope.results import read_result
+    from leakscope.verifying import Retraining
+    from leakscope.verifying import verify as verify_result
 
-    file = result / "result.json" if is_folder(result) else result
-    document = read_result(file)
     retraining = None
     if train is not None or network is not None:
-        retraining = audit_checks.Retraining(
+        retraining = Retraining(
             train=train,
             widths=None if network is None else _widths(network),
             epochs=epochs,
@@ -105,8 +113,8 @@ def verify(
             run_dir=run_dir,
         )
     with cells_bar() as on_progress:
-        found = verification.verified(
-            document,
+        found = verify_result(
+            result,
             data=data,
             records=records,
             draws=draws,
@@ -117,7 +125,7 @@ def verify(
     if json_path is not None:
         emit_json(found, json_path)
     if json_path != STDOUT:
-        show(verification.page(found) + "\n")
+        show(_page(found) + "\n")
     if found.differs:
         raise typer.Exit(DIFFERS)
 
@@ -130,3 +138,25 @@ def _widths(text: str) -> tuple[int, ...]:
     if max(widths) > WIDEST:
         raise InputError(f"--network takes widths up to {WIDEST}, and one is larger.")
     return widths
+
+
+def _page(found: Verification) -> str:
+    """What a person sees."""
+    rows = [
+        [
+            check.law,
+            check.quantity,
+            _number(check.predicted),
+            _number(check.measured),
+            _number(check.stderr, 2),
+            "-" if check.z is None else f"{check.z:+.2f}",
+            check.verdict,
+        ]
+        for check in found.checks
+    ]
+    headings = ["law", "quantity", "predicted", "measured", "std. error", "z", "verdict"]
+    return "\n".join([table(headings, rows), "", wrapped(found.verdict)])
+
+
+def _number(value: float | None, digits: int = 5) -> str:
+    return "-" if value is None else f"{value:.{digits}g}"

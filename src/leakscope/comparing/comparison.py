@@ -25,8 +25,8 @@ from leakscope.data.regular_files import is_folder
 from leakscope.errors import InputError
 from leakscope.results.audit import AuditDocument, AuditRecord
 from leakscope.results.comparison import (
-    CompareDocument,
     ComparedRecord,
+    Comparison,
     DifferenceEntry,
     SideEntry,
 )
@@ -48,9 +48,7 @@ QUESTION = ("question", "adjacency", "observes", "random", "attacker_knows_label
 Comparable = AuditResult | AuditDocument | Run | str | Path
 
 
-def compare(
-    first: Comparable, second: Comparable, *, tolerance: float = TOLERANCE
-) -> CompareDocument:
+def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERANCE) -> Comparison:
     """Compare two audits: what differs, how leakage is distributed, which records moved.
 
     Parameters
@@ -59,7 +57,7 @@ def compare(
         Results, documents, runs, or paths of run directories or result files.
     tolerance
         A rise of the second's largest or median advantage, or of its share of exposed records,
-        by more than this makes it worse (``CompareDocument.worse``).
+        by more than this makes it worse (``Comparison.worse``).
 
     Raises
     ------
@@ -97,7 +95,7 @@ def compare(
     vanished = _only_in(one, two) if aligned else []
     differences = run_differences(one, two, one_versions, two_versions)
     worse = _worse(sides[0], sides[1], tolerance, one.unit)
-    return CompareDocument(
+    return Comparison(
         leakscope_version=_version(),
         settings={"first": one_name, "second": two_name, "tolerance": tolerance},
         provenance={name: one.provenance.get(name) for name in (*QUESTION, "method", "source")},

@@ -2,23 +2,31 @@
 
 from leakscope.data.arrays import read_arrays
 from leakscope.data.dataset_reader import from_frame, read_dataset
-from leakscope.data.datasets import Dataset, Source
+from leakscope.data.datasets import Dataset, RecordId, Source
 from leakscope.data.examples import EXAMPLES, read_example
 from leakscope.data.image_folder import read_image_folder
 from leakscope.data.models import NetworkArrays, read_network
-from leakscope.data.pictures import png
+from leakscope.data.pictures import picture_shape, png
 from leakscope.data.preparation import prepare
 from leakscope.data.reading_again import read_again
+from leakscope.data.reasons import printable, reason
+from leakscope.data.regular_files import is_folder, is_there, require_new_file
 from leakscope.data.scores import read_scores
+from leakscope.data.tables import read_table
 
 __all__ = [
     "EXAMPLES",
     "Dataset",
     "NetworkArrays",
+    "RecordId",
     "Source",
     "from_frame",
+    "is_folder",
+    "is_there",
+    "picture_shape",
     "png",
     "prepare",
+    "printable",
     "read_again",
     "read_arrays",
     "read_dataset",
@@ -26,4 +34,7 @@ __all__ = [
     "read_image_folder",
     "read_network",
     "read_scores",
+    "read_table",
+    "reason",
+    "require_new_file",
 ]

@@ -12,6 +12,7 @@ setting off the user's own data.
 from typing import TYPE_CHECKING, Any
 
 from leakscope.lasso.amp import MessagePassing, Replacements, message_passing
+from leakscope.lasso.assumptions import NOT_A_GUARANTEE, provenance_of
 from leakscope.lasso.data_fit import DataFit, fit_data_model
 from leakscope.lasso.derivatives import FixedPointDerivative, fixed_point_derivative
 from leakscope.lasso.design_check import DesignCheck, check_design
@@ -28,12 +29,13 @@ from leakscope.lasso.simulated import SimulatedLasso, simulate
 from leakscope.lasso.solver import LassoSolution, solve_lasso, solve_lasso_many
 from leakscope.lasso.stability import stability_edge, stability_ratio
 from leakscope.lasso.stability_programme import StabilityEdge, stability_programme
-from leakscope.lasso.state_evolution import FixedPoint, state_evolution
+from leakscope.lasso.state_evolution import FixedPoint, state_evolution, unstable_sentence
 
 if TYPE_CHECKING:
     from leakscope.lasso.estimators import ObjectivePerturbedLasso, OutputPerturbedLasso
 
 __all__ = [
+    "NOT_A_GUARANTEE",
     "DataFit",
     "DesignCheck",
     "Divergence",
@@ -67,6 +69,7 @@ __all__ = [
     "onavg_kl_with_slope",
     "overlap",
     "prediction_errors",
+    "provenance_of",
     "replacement_sensitivity",
     "simulate",
     "solve_lasso",
@@ -75,6 +78,7 @@ __all__ = [
     "stability_programme",
     "stability_ratio",
     "state_evolution",
+    "unstable_sentence",
 ]
 
 

@@ -32,7 +32,15 @@ def assumptions_of(setting: LassoSetting) -> tuple[Assumption, ...]:
 def provenance_of(
     setting: LassoSetting, *, observes: Observes = "coefficients", method: Method = "asymptotic"
 ) -> Provenance:
-    """The provenance of a pair at this setting: a record replaced, over the privacy noise."""
+    """The provenance of a pair at this setting: a record replaced, over the privacy noise.
+
+    Examples
+    --------
+    >>> from leakscope import lasso
+    >>> setting = lasso.LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.2, mechanism="output")
+    >>> lasso.provenance_of(setting).source
+    'lasso Eq. (60) times 1 + V'
+    """
     source = (
         "lasso Eq. (60) times 1 + V"
         if setting.mechanism == "output"

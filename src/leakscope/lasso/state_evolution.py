@@ -155,7 +155,16 @@ sigma_eta = 0.3: lam must be above 0.319, or sigma_eta below 0.2822.
 
 
 def unstable_sentence(setting: LassoSetting, stable: NDArray[np.bool_]) -> str:
-    """What is wrong with the first unstable setting, and what to change."""
+    """What is wrong with the first unstable setting, and what to change.
+
+    Examples
+    --------
+    >>> from leakscope import lasso
+    >>> setting = lasso.LassoSetting(0.5, 0.1, 0.1, lam=0.3, sigma_eta=0.3)
+    >>> point = lasso.state_evolution(setting, unstable="mark")
+    >>> lasso.unstable_sentence(setting, point.stable)[:34]
+    'Objective perturbation is unstable'
+    """
     place = np.flatnonzero(~np.asarray(stable).ravel())[0]
     alpha, lam, noise = (
         float(getattr(setting, name).ravel()[place]) for name in ("alpha", "lam", "sigma_eta")

@@ -17,6 +17,7 @@ from leakscope.laws.normal_mixture import NormalMixture
 from leakscope.laws.pair import LawPair, concatenate
 from leakscope.laws.provenance import Assumption, Provenance
 from leakscope.laws.spike_and_slab import SpikeAndSlab
+from leakscope.laws.text import parse_law
 
 __all__ = [
     "Assumption",
@@ -31,4 +32,5 @@ __all__ = [
     "ScalarLaw",
     "SpikeAndSlab",
     "concatenate",
+    "parse_law",
 ]

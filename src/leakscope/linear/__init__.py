@@ -13,13 +13,14 @@ from leakscope.linear.fourier_series import FourierSeries
 from leakscope.linear.generalization import GeneralizationError, generalization_error
 from leakscope.linear.histogram import histogram_advantage
 from leakscope.linear.latent_space import LatentSpace
-from leakscope.linear.law_pair import label_nodes, law_pair
+from leakscope.linear.law_pair import Attacker, Method, label_nodes, law_pair, moments
 from leakscope.linear.leave_one_out import LinearLeaveOneOut, leave_one_out
 from leakscope.linear.output_noise import OutputNoise
 from leakscope.linear.random_relu import RandomRelu
 from leakscope.linear.spectrum import SpectrumDesign, effective_ridge, spectrum_law_pair
 
 __all__ = [
+    "Attacker",
     "Convention",
     "DataModel",
     "FourierSeries",
@@ -27,6 +28,7 @@ __all__ = [
     "GeneralizationError",
     "LatentSpace",
     "LinearLeaveOneOut",
+    "Method",
     "OutputNoise",
     "Query",
     "RandomRelu",
@@ -39,6 +41,7 @@ __all__ = [
     "label_nodes",
     "law_pair",
     "leave_one_out",
+    "moments",
     "ridge_variances",
     "spectrum_law_pair",
     "stieltjes",

@@ -107,7 +107,18 @@ def law_pair(
 def moments(
     design: GaussianDesign, norms: RecordNorms, method: Method, draws: int, key: Key
 ) -> tuple[Moments, Moments]:
-    """Second moments of (y0, yhat0) by the route ``method``."""
+    """Second moments of (y0, yhat0), with the record and without it, by the route ``method``.
+
+    Examples
+    --------
+    >>> from leakscope import linear
+    >>> from leakscope._numerics.keys import Key
+    >>> design = linear.GaussianDesign(100, 400, 3000, 1.0)
+    >>> norms = linear.RecordNorms.nodes(design)
+    >>> member, nonmember = linear.moments(design, norms, "asymptotic", 1, Key(0))
+    >>> bool((member.prediction > nonmember.prediction).all())
+    True
+    """
     if method == "asymptotic":
         return asymptotic_moments(design, norms)
     if method == "exact":

@@ -39,6 +39,7 @@ from leakscope.lood.noise_sweep import NoiseSweep, sweep_noise
 from leakscope.lood.on_device import device_records
 from leakscope.lood.posterior import Posterior, posterior
 from leakscope.lood.query_search import QuerySearch, search_query
+from leakscope.lood.recovery import twins
 from leakscope.lood.search_each import search_each
 
 __all__ = [
@@ -79,4 +80,5 @@ __all__ = [
     "self_influence",
     "stationarity_conditions",
     "sweep_noise",
+    "twins",
 ]

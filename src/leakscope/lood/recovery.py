@@ -139,7 +139,15 @@ def nearness(rows: FloatArray, group: NDArray[np.intp], queries: FloatArray) -> 
 
 
 def twins(rows: FloatArray, record: int) -> NDArray[np.intp]:
-    """The row numbers of other records with the same features, up to rounding."""
+    """The row numbers of other records with the same features, up to rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import lood
+    >>> lood.twins(np.array([[0.0, 1.0], [2.0, 1.0], [0.0, 1.0]]), 0).tolist()
+    [2]
+    """
     same = _distances(rows, record) <= SAME_ROW * np.linalg.norm(rows[record])
     return np.flatnonzero(same)
 

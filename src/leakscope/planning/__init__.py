@@ -3,28 +3,20 @@ a target.
 """
 
 from leakscope.planning.data_model_advantage import data_model_advantage
-from leakscope.planning.lasso_answer import LassoAnswer, plan_lasso
+from leakscope.planning.lasso_answer import plan_lasso
 from leakscope.planning.lasso_curves import LassoTradeOff, lasso_trade_off
-from leakscope.planning.lasso_targets import (
-    LassoChoice,
-    best_lasso,
-    least_error,
-    least_kl,
-    optimal_noise,
-)
+from leakscope.planning.lasso_targets import best_lasso, least_error, least_kl, optimal_noise
 from leakscope.planning.lasso_worst_case import WorstCase, worst_case_epsilon
-from leakscope.planning.linear_answer import LinearAnswer, linear_advantage, plan_linear
+from leakscope.planning.linear_answer import linear_advantage
 from leakscope.planning.linear_curves import TradeOff, equivalence_gap, trade_off_curve
-from leakscope.planning.linear_targets import TargetFound, largest_p, least_noise
+from leakscope.planning.linear_plan import plan_linear
+from leakscope.planning.linear_targets import largest_p, least_noise
+from leakscope.planning.reachable import require_reachable
 from leakscope.planning.scored_tests import ScoredAdvantage, scored_advantage
 
 __all__ = [
-    "LassoAnswer",
-    "LassoChoice",
     "LassoTradeOff",
-    "LinearAnswer",
     "ScoredAdvantage",
-    "TargetFound",
     "TradeOff",
     "WorstCase",
     "best_lasso",
@@ -39,6 +31,7 @@ __all__ = [
     "optimal_noise",
     "plan_lasso",
     "plan_linear",
+    "require_reachable",
     "scored_advantage",
     "trade_off_curve",
     "worst_case_epsilon",

@@ -2,104 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from leakscope import lasso, measures
+from leakscope import __version__, lasso, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
-from leakscope.lasso import LassoSetting, SimulatedLasso
-from leakscope.lasso.assumptions import NOT_A_GUARANTEE, provenance_of
-from leakscope.lasso.state_evolution import unstable_sentence
+from leakscope.lasso import (
+    NOT_A_GUARANTEE,
+    Divergence,
+    LassoSetting,
+    SimulatedLasso,
+    provenance_of,
+    unstable_sentence,
+)
 from leakscope.laws import LawPair, Provenance
+from leakscope.planning.lasso_curves import lasso_trade_off
+from leakscope.planning.lasso_targets import best_lasso, optimal_noise
+from leakscope.planning.reachable import require_reachable
+from leakscope.results import LassoPlan
 
 _NOISES = 8
-
-
-@dataclass(frozen=True)
-class LassoAnswer:
-    """Leakage and error of one private LASSO in the limit; ``None`` where there is no number.
-
-    ``cw_onavg_kl`` is component-wise and corrected, ``cw_onavg_kl_paper`` the printed Eqs.
-    (63)-(64) or (60), ``joint_onavg_kl_limit`` the joint divergence of Eq. (9) in the limit, and
-    ``joint_onavg_kl`` with its standard error the same from simulated pairs, where they were asked
-    for.  ``auc``, ``advantage`` and ``epsilon_at_delta`` are those of an attacker who knows both
-    records and sees the whole estimate, over typical pairs (`leakscope.lasso.joint_law_pair`).
-    ``worst_case_epsilon`` is ``None``: no guarantee holds without clipped rows and an l2 term
-    (`worst_case_epsilon`).  ``advice`` says what to change where the setting is unstable.
-
-    Examples
-    --------
-    >>> from leakscope.planning import plan_lasso
-    >>> from leakscope.lasso import LassoSetting
-    >>> answer = plan_lasso(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.2))
-    >>> answer.stable, round(answer.generalization_error, 4), round(answer.cw_onavg_kl, 4)
-    (True, 0.0971, 0.0453)
-    """
-
-    setting: LassoSetting
-    stable: bool
-    stability_ratio: float
-    generalization_error: float | None
-    training_error: float | None
-    error_ratio: float | None
-    active_fraction: float | None
-    overlap_error: float | None
-    cw_onavg_kl: float | None
-    cw_onavg_kl_paper: float | None
-    joint_onavg_kl_limit: float | None
-    simulated: SimulatedLasso | None
-    auc: float | None
-    advantage: float | None
-    epsilon_at_delta: dict[float, float]
-    worst_case_epsilon: None
-    advice: str | None
-    provenance: Provenance
-
-    @property
-    def joint_onavg_kl(self) -> float | None:
-        """The joint on-average KL from simulated pairs."""
-        return None if self.simulated is None else self.simulated.joint_kl.value
-
-    @property
-    def joint_onavg_kl_stderr(self) -> float | None:
-        """Its standard error."""
-        return None if self.simulated is None else self.simulated.joint_kl.stderr
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; what is infinite or does not exist is ``None``."""
-        found = self.provenance.to_dict()
-        numbers = (
-            "stability_ratio",
-            "generalization_error",
-            "training_error",
-            "error_ratio",
-            "active_fraction",
-            "overlap_error",
-            "cw_onavg_kl",
-            "cw_onavg_kl_paper",
-            "joint_onavg_kl_limit",
-            "joint_onavg_kl",
-            "joint_onavg_kl_stderr",
-            "auc",
-            "advantage",
-        )
-        return {
-            "mechanism": self.setting.mechanism,
-            "stable": self.stable,
-            **{name: _finite(getattr(self, name)) for name in numbers},
-            "epsilon_at_delta": {f"{k:g}": _finite(v) for k, v in self.epsilon_at_delta.items()},
-            "worst_case_epsilon": self.worst_case_epsilon,
-            "simulated": None if self.simulated is None else self.simulated.to_dict(),
-            "advice": self.advice,
-            "guarantee": NOT_A_GUARANTEE,
-            "method": found["method"],
-            "assumptions": found.pop("assumptions"),
-            "provenance": found,
-        }
 
 
 def require_labels(setting: LassoSetting) -> None:
@@ -115,10 +42,17 @@ def plan_lasso(
     *,
     pairs: int = 0,
     coefficients: int = 1000,
-    delta: tuple[float, ...] = (1e-3, 1e-5),
+    delta: Sequence[float] = (1e-3, 1e-5),
+    optimize: bool = False,
+    divergence: Divergence = "joint",
+    target_kl: float | None = None,
+    target_error: float | None = None,
     random_state: int | np.random.Generator | Key | None = None,
-) -> LassoAnswer:
+) -> LassoPlan:
     """How much a private LASSO of this setting gives away about a typical record, and its errors.
+
+    For many records and coefficients, X ~ N(0, 1/p), in the limit.  A typical-case divergence is
+    not a differential-privacy guarantee.
 
     Parameters
     ----------
@@ -129,25 +63,82 @@ def plan_lasso(
         pairs share a dataset; 400 bring the standard error to about 5%.
     coefficients
         p of the simulated datasets.
+    delta
+        At which the average epsilon is given.
+    optimize
+        Find the noise nearest to the origin of (error, divergence), and the whole curve.
+    divergence
+        Of the optimum and the targets: ``joint``, ``component_wise`` or ``printed`` (Eqs. 63-64 as
+        they stand).
+    target_kl, target_error
+        Find lambda, noise and mechanism with the least error at this KL or less, or with the least
+        KL at this error or less; not both.
+    random_state
+        Of the simulated pairs.
+
+    Returns
+    -------
+    LassoPlan
+        What is infinite, or has no value where the setting is unstable, is ``None``.
+
+    Raises
+    ------
+    InputError
+        Where a number is impossible, or too large or too small to compute with.
 
     Examples
     --------
-    >>> from leakscope.planning import plan_lasso
+    >>> import leakscope
     >>> from leakscope.lasso import LassoSetting
-    >>> plan_lasso(LassoSetting(0.5, 0.1, 0.1, lam=0.3, sigma_eta=0.3)).advice
+    >>> plan = leakscope.plan_lasso(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.2))
+    >>> plan.stable, round(plan.generalization_error, 4), round(plan.cw_onavg_kl, 4)
+    (True, 0.0971, 0.0453)
+    >>> leakscope.plan_lasso(LassoSetting(0.5, 0.1, 0.1, lam=0.3, sigma_eta=0.3)).advice
     'Objective perturbation is unstable at alpha = 0.5, lam = 0.3, sigma_eta = 0.3: lam must be \
 above 0.319, or sigma_eta below 0.2822.'
     """
+    start = time.perf_counter()
     if setting.shape != ():
         raise InputError("plan_lasso takes one setting; lasso_trade_off takes many noises.")
     if pairs < 0:
         raise InputError(f"pairs must be zero or above, but it is {pairs}.")
+    if target_kl is not None and target_error is not None:
+        raise InputError("target_kl or target_error: one target can be met, not both.")
+    told = setting.to_dict()
+    require_reachable({k: v for k, v in told.items() if k != "mechanism"})
+    require_reachable({"target_kl": target_kl, "target_error": target_error})
+    found = _answer(setting, pairs, coefficients, delta, random_state)
+    if optimize:
+        best = optimal_noise(setting, divergence=divergence)
+        found["sigma_eta_opt"], found["optimum"] = best.sigma_eta, best
+        found["curve"] = lasso_trade_off(setting).to_dict()
+    if target_kl is not None or target_error is not None:
+        found["targets"] = best_lasso(
+            setting, kl_at_most=target_kl, error_at_most=target_error, divergence=divergence
+        )
+    return LassoPlan(
+        leakscope_version=__version__,
+        settings={**told, "seed": random_state if isinstance(random_state, int) else None},
+        timing={"plan": time.perf_counter() - start},
+        warnings=[],
+        **found,
+    )
+
+
+def _answer(
+    setting: LassoSetting,
+    pairs: int,
+    coefficients: int,
+    delta: Sequence[float],
+    random_state: int | np.random.Generator | Key | None,
+) -> dict[str, Any]:
+    """The numbers of the plan itself, with where they come from."""
     require_labels(setting)
     point = lasso.state_evolution(setting, unstable="mark")
     ratio = float(lasso.stability_ratio(setting))
     provenance = provenance_of(setting)
     if not bool(point.stable):
-        return LassoAnswer(
+        return _stored(
             setting=setting,
             stable=False,
             stability_ratio=ratio,
@@ -172,7 +163,7 @@ above 0.319, or sigma_eta below 0.2822.'
     noisy = bool(setting.sigma_eta > 0.0)
     pair = lasso.joint_law_pair(point) if noisy else None
     advice = None if noisy else "Without privacy noise the divergences are infinite; add noise."
-    return LassoAnswer(
+    return _stored(
         setting=setting,
         stable=True,
         stability_ratio=ratio,
@@ -207,6 +198,31 @@ def _number(value: FloatArray | measures.Estimate) -> float:
     return float(np.asarray(value))
 
 
+def _stored(
+    *,
+    setting: LassoSetting,
+    simulated: SimulatedLasso | None,
+    epsilon_at_delta: dict[float, float],
+    provenance: Provenance,
+    **numbers: Any,
+) -> dict[str, Any]:
+    """As the plan holds it."""
+    told = provenance.to_dict()
+    joint = None if simulated is None else simulated.joint_kl
+    return {
+        **numbers,
+        "mechanism": setting.mechanism,
+        "method": told["method"],
+        "assumptions": told.pop("assumptions"),
+        "provenance": told,
+        "joint_onavg_kl": None if joint is None else joint.value,
+        "joint_onavg_kl_stderr": None if joint is None else joint.stderr,
+        "simulated": None if simulated is None else simulated.to_dict(),
+        "epsilon_at_delta": {f"{level:g}": value for level, value in epsilon_at_delta.items()},
+        "guarantee": NOT_A_GUARANTEE,
+    }
+
+
 def _simulated(
     setting: LassoSetting,
     pairs: int,
@@ -225,7 +241,3 @@ def _simulated(
         neighbours=each,
         random_state=random_state,
     )
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not np.isfinite(value) else float(value)

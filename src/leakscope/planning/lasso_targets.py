@@ -9,62 +9,20 @@ brackets the roots, because under objective perturbation neither error nor diver
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy import optimize
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.lasso import LassoSetting
-from leakscope.lasso.assumptions import NOT_A_GUARANTEE
-from leakscope.lasso.onaverage_kl import Divergence
-from leakscope.lasso.setting import Mechanism
+from leakscope.lasso import NOT_A_GUARANTEE, Divergence, LassoSetting, Mechanism
 from leakscope.planning.lasso_curves import CurvePoint, _one, curve_at, noise_levels
+from leakscope.results import LassoChoice
 
 Goal = Literal["nearest_to_origin", "least_error", "least_kl"]
 
 _LEVELS = 80
-
-
-@dataclass(frozen=True)
-class LassoChoice:
-    """A private LASSO that answers a question, and what it gives; ``met`` is false if none does.
-
-    Examples
-    --------
-    >>> from leakscope.planning import optimal_noise
-    >>> from leakscope.lasso import LassoSetting
-    >>> found = optimal_noise(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.0))
-    >>> found.met, found.divergence, round(found.sigma_eta, 4)
-    (True, 'joint', 0.2129)
-    """
-
-    goal: Goal
-    divergence: Divergence
-    mechanism: Mechanism
-    target: float | None
-    met: bool
-    lam: float | None
-    sigma_eta: float | None
-    generalization_error: float | None
-    onavg_kl: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "goal": self.goal,
-            "divergence": self.divergence,
-            "mechanism": self.mechanism,
-            "target": self.target,
-            "met": self.met,
-            "lam": self.lam,
-            "sigma_eta": self.sigma_eta,
-            "generalization_error": self.generalization_error,
-            "onavg_kl": self.onavg_kl,
-            "guarantee": NOT_A_GUARANTEE,
-        }
 
 
 def optimal_noise(setting: LassoSetting, *, divergence: Divergence = "joint") -> LassoChoice:
@@ -266,7 +224,16 @@ def _constrained(
     feasible = bound(trial) <= target * (1.0 + 1e-9)
     if not feasible.any():
         return LassoChoice(
-            goal, divergence, setting.mechanism, target, False, None, None, None, None
+            goal=goal,
+            divergence=divergence,
+            mechanism=setting.mechanism,
+            target=target,
+            met=False,
+            lam=None,
+            sigma_eta=None,
+            generalization_error=None,
+            onavg_kl=None,
+            guarantee=NOT_A_GUARANTEE,
         )
     best = int(np.argmin(np.where(feasible, wanted(trial), np.inf)))
     return _choice(goal, setting, divergence, target, candidates[best])
@@ -323,6 +290,7 @@ def _choice(
         sigma_eta=noise,
         generalization_error=float(at.error),
         onavg_kl=float(at.kl),
+        guarantee=NOT_A_GUARANTEE,
     )
 
 

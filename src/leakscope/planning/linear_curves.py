@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -12,8 +12,7 @@ from leakscope import linear
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
-from leakscope.linear import GaussianDesign, OutputNoise
-from leakscope.linear.law_pair import Method
+from leakscope.linear import GaussianDesign, Method, OutputNoise
 from leakscope.planning.linear_answer import DRAWS, linear_advantage
 
 if TYPE_CHECKING:
@@ -45,16 +44,8 @@ class TradeOff:
     generalization_error: FloatArray
     method: Method
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; what is infinite becomes ``None``."""
-        columns = {
-            name: [float(x) if np.isfinite(x) else None for x in getattr(self, name)]
-            for name in ("settings", "advantage", "advantage_label_known", "generalization_error")
-        }
-        return {"knob": self.knob, "method": self.method, **columns}
-
     def to_frame(self) -> pd.DataFrame:
-        """One row a setting."""
+        """One row per setting."""
         import pandas as pd
 
         return pd.DataFrame(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,50 +12,13 @@ from scipy import optimize
 from leakscope import linear
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
-from leakscope.linear import GaussianDesign, OutputNoise
-from leakscope.linear.law_pair import Attacker, Method
+from leakscope.linear import Attacker, GaussianDesign, Method, OutputNoise
 from leakscope.planning.linear_answer import DRAWS, linear_advantage
+from leakscope.results import LinearTarget
 
 # The squares of larger standard deviations, and theirs, leave float64.
 LARGEST = 1e75
 RandomState = int | np.random.Generator | Key | None
-
-
-@dataclass(frozen=True)
-class TargetFound:
-    """The setting of one knob that meets a target, and what it costs.
-
-    ``setting`` is ``None`` where no setting meets it.
-
-    Examples
-    --------
-    >>> from leakscope.planning import least_noise
-    >>> from leakscope.linear import GaussianDesign
-    >>> found = least_noise(GaussianDesign(100, 400, 3000, 1.0), 0.3, method="asymptotic")
-    >>> found.knob, round(found.setting, 2), round(found.generalization_error, 2)
-    ('noise on every answer', 1.33, 4.35)
-    """
-
-    knob: Literal["features", "noise on every answer"]
-    target: float
-    attacker: Attacker
-    setting: float | None
-    advantage: float | None
-    advantage_stderr: float | None
-    generalization_error: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        error = self.generalization_error
-        return {
-            "knob": self.knob,
-            "target": self.target,
-            "attacker": self.attacker,
-            "setting": self.setting,
-            "advantage": self.advantage,
-            "advantage_stderr": self.advantage_stderr,
-            "generalization_error": error if error is not None and np.isfinite(error) else None,
-        }
 
 
 def largest_p(
@@ -67,7 +30,7 @@ def largest_p(
     noise: OutputNoise | None = None,
     draws: int | None = None,
     random_state: RandomState = None,
-) -> TargetFound:
+) -> LinearTarget:
     """The largest number of features, up to dim, whose advantage is at most ``target``.
 
     The designs are those of :func:`plan_linear` with the same ``draws`` and ``random_state``.
@@ -82,7 +45,7 @@ def largest_p(
     >>> from leakscope.linear import GaussianDesign
     >>> design = GaussianDesign(100, 400, 3000, 1.0)
     >>> largest_p(design, 0.3, attacker="label_hidden", method="asymptotic").setting
-    454
+    454.0
     """
     _check(target)
     settled: Method = "asymptotic" if method == "asymptotic" else "exact"
@@ -125,7 +88,15 @@ def largest_p(
             float(low),
             key,
         )
-    return TargetFound("features", target, attacker, None, None, None, None)
+    return LinearTarget(
+        knob="features",
+        target=target,
+        attacker=attacker,
+        setting=None,
+        advantage=None,
+        advantage_stderr=None,
+        generalization_error=None,
+    )
 
 
 def least_noise(
@@ -138,7 +109,7 @@ def least_noise(
     memoised: bool = False,
     draws: int | None = None,
     random_state: RandomState = None,
-) -> TargetFound:
+) -> LinearTarget:
     """The least standard deviation of noise on every answer whose advantage is at most ``target``.
 
     More noise never helps the attacker (data processing), so this is one root.  The setting is
@@ -220,7 +191,7 @@ def _found(
     draws: int | None,
     setting: float,
     key: Key,
-) -> TargetFound:
+) -> LinearTarget:
     found = linear_advantage(
         design,
         attacker=attacker,
@@ -237,14 +208,14 @@ def _found(
         draws=DRAWS[method] if draws is None else draws,
         random_state=key.child(1),
     )
-    return TargetFound(
-        knob,
-        target,
-        attacker,
-        int(setting) if knob == "features" else setting,
-        found.value,
-        found.stderr,
-        error.value,
+    return LinearTarget(
+        knob=knob,
+        target=target,
+        attacker=attacker,
+        setting=setting,
+        advantage=found.value,
+        advantage_stderr=found.stderr,
+        generalization_error=error.value,
     )
 
 

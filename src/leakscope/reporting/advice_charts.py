@@ -1,11 +1,11 @@
-"""The chart of an advice: error against leakage, a line an option, the target drawn."""
+"""The chart of an advice: error against leakage, a line for each option, the target drawn."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from leakscope.reporting.charts import BLUE, GREEN, GREY, HEIGHT, ORANGE, described, plot, zoom
-from leakscope.results.advice import AdviceDocument, AdviceOption
+from leakscope.results import Advice, AdviceOption, setting_text
 
 COLOURS = [BLUE, ORANGE, GREEN, "#8c4aa8", "#b0263d", "#17868c", "#8a6d1c", "#4a4f57"]
 
@@ -13,15 +13,8 @@ COLOURS = [BLUE, ORANGE, GREEN, "#8c4aa8", "#b0263d", "#17868c", "#8a6d1c", "#4a
 TALLEST = 8.0
 
 
-def error_against_leakage(document: AdviceDocument) -> dict[str, Any]:
-    """What the worst is left with across, what the released answers err by up.
-
-    Examples
-    --------
-    >>> from leakscope.reporting.advice_charts import setting_text
-    >>> setting_text({"dropped": 12.0, "output_sd": 0.25})
-    'dropped 12, output sd 0.25'
-    """
+def error_against_leakage(document: Advice) -> dict[str, Any]:
+    """What the worst is left with across, what the released answers err by up."""
     import altair as alt
 
     options = [option for option in document.options if option.curve]
@@ -89,15 +82,6 @@ def error_against_leakage(document: AdviceDocument) -> dict[str, Any]:
     return described(layers, height=HEIGHT + 180)
 
 
-def setting_text(setting: dict[str, float | None]) -> str:
-    """A setting on one line."""
-    return ", ".join(
-        f"{name.replace('_', ' ')} {value:.4g}"
-        for name, value in setting.items()
-        if value is not None
-    )
-
-
 def _points(option: AdviceOption) -> list[dict[str, Any]]:
     return [
         {
@@ -116,7 +100,7 @@ def _points(option: AdviceOption) -> list[dict[str, Any]]:
 def _chosen(option: AdviceOption) -> dict[str, Any]:
     return {
         "option": option.name,
-        "setting": setting_text(option.setting),
+        "setting": option.setting_words,
         "worst": option.worst,
         "median": option.median,
         "error": option.error,

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leakscope.reporting.advice_charts import TALLEST, error_against_leakage, setting_text
+from leakscope.reporting.advice_charts import TALLEST, error_against_leakage
 from leakscope.reporting.embedding import chart_library, script_digest, script_json
 from leakscope.reporting.templating import part, template
 from leakscope.reporting.writing import require_report_path
-from leakscope.results.advice import AdviceDocument
-from leakscope.results.document import write_private
+from leakscope.results import Advice, write_private
 
 
-def advice_html(document: AdviceDocument) -> str:
+def advice_html(document: Advice) -> str:
     """The advice as one page that needs nothing else.
 
     Examples
     --------
-    >>> from leakscope.results.advice import AdviceDocument
+    >>> from leakscope.results import Advice
     >>> from leakscope.reporting import advice_html
     >>> numbers = dict.fromkeys(("worst", "median", "error", "stderr", "cost", "cost_stderr"), 0.1)
     >>> own = {"name": "as audited", "setting": {}, "meets": True, "questions": "any", "notes": [],
@@ -26,7 +25,7 @@ def advice_html(document: AdviceDocument) -> str:
     >>> dataset = {"name": "<b>", "records": 9, "features": 1, "outputs": 1, "target_name": "y",
     ...            "steps": []}
     >>> target = {"measure": "advantage", "value": 0.2}
-    >>> document = AdviceDocument(
+    >>> document = Advice(
     ...     leakscope_version="1", settings={}, provenance={}, assumptions=[], timing={},
     ...     warnings=[], dataset=dataset, target=target, target_label="advantage", unit="record",
     ...     sentence="Met already.", own=own, options=[], notes=[])
@@ -39,7 +38,7 @@ def advice_html(document: AdviceDocument) -> str:
     page: str = template("advice.html").render(
         document=document,
         rows=[document.own, *document.options],
-        settings={option.name: setting_text(option.setting) for option in document.options},
+        settings={option.name: option.setting_words for option in document.options},
         classes=document.own.accuracy is not None,
         drawn=drawn,
         tallest=TALLEST,
@@ -51,7 +50,7 @@ def advice_html(document: AdviceDocument) -> str:
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
-def write_advice(document: AdviceDocument, path: str | Path) -> Path:
+def write_advice(document: Advice, path: str | Path) -> Path:
     """Write the page of an advice, mode 0600, whole or not at all; where it was written.
 
     Examples

@@ -9,11 +9,10 @@ from leakscope.reporting import comparison_charts
 from leakscope.reporting.embedding import chart_library, script_digest, script_json
 from leakscope.reporting.templating import part, template
 from leakscope.reporting.writing import require_report_path
-from leakscope.results.comparison import CompareDocument
-from leakscope.results.document import write_private
+from leakscope.results import Comparison, write_private
 
 
-def comparison_html(document: CompareDocument) -> str:
+def comparison_html(document: Comparison) -> str:
     """The comparison as one page that needs nothing else.
 
     For a page of aggregates only give it ``document.aggregates_only()``.
@@ -49,7 +48,7 @@ def comparison_html(document: CompareDocument) -> str:
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
-def write_comparison(document: CompareDocument, path: str | Path) -> Path:
+def write_comparison(document: Comparison, path: str | Path) -> Path:
     """Write the page of a comparison, mode 0600, whole or not at all; where it was written.
 
     Examples
@@ -71,7 +70,7 @@ def write_comparison(document: CompareDocument, path: str | Path) -> Path:
     return path
 
 
-def _charts(document: CompareDocument) -> dict[str, Any]:
+def _charts(document: Comparison) -> dict[str, Any]:
     first, second = document.first, document.second
     units = (first.units, second.units)
     drawn = {

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leakscope.data.regular_files import require_new_file
+from leakscope.data import require_new_file
 from leakscope.errors import InputError
 from leakscope.reporting.page import report_html
-from leakscope.results.document import write_private
-from leakscope.results.run_reader import Run
+from leakscope.results import Run, read_run, write_private
 
 REPORT_FILE = "report.html"
 REDACTED_FILE = "report-redacted.html"
@@ -49,8 +48,56 @@ def write_report(run: Run, path: str | Path | None = None, *, redact: bool = Fal
     return path
 
 
+def report(run: Run | str | Path, path: str | Path | None = None, *, redact: bool = False) -> Path:
+    """A finished run as one HTML file that works offline; where it was written.
+
+    Verdict, charts, every record, assumptions and settings.  It is as sensitive as the data, and
+    only its owner may read it (mode 0600).
+
+    Parameters
+    ----------
+    run
+        The run directory of an audit, or the run as it was read.
+    path
+        A name that ends in .html; in the run directory, ``report.html`` or, redacted,
+        ``report-redacted.html``, where left out.  A report that is there is replaced.
+    redact
+        Aggregates only: no ids, no rows of single records, no pictures.
+
+    Raises
+    ------
+    InputError
+        Where there is no run, it is not an audit's, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import leakscope
+    >>> from leakscope import auditing
+    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = auditing.write_run(result, pathlib.Path(folder, "run"))
+    ...     leakscope.report(run).name
+    'report.html'
+    """
+    if path is not None:
+        require_report_path(Path(path))
+    return write_report(run if isinstance(run, Run) else read_run(run), path, redact=redact)
+
+
 def require_report_path(path: Path) -> None:
-    """Refuse, before any work is done, a name that is no page or cannot be written."""
+    """Refuse, before any work is done, a name that is no page or cannot be written.
+
+    Examples
+    --------
+    >>> import pathlib
+    >>> from leakscope.reporting import require_report_path
+    >>> require_report_path(pathlib.Path("report.pdf"))
+    Traceback (most recent call last):
+    ...
+    leakscope.errors.InputError: report.pdf does not end in .html; a report is an HTML file.
+    """
     if path.suffix.lower() not in {".html", ".htm"}:
         raise InputError(f"{path} does not end in .html; a report is an HTML file.")
     require_new_file(path, "a report needs a file name")

@@ -1,24 +1,84 @@
 """What is stored: one class for each kind of result, and the run directories that hold them."""
 
-from leakscope.results.audit import AuditDocument
-from leakscope.results.document import SCHEMA_VERSION, ResultDocument, to_json, write_result
-from leakscope.results.measurement import MeasureDocument
-from leakscope.results.query import QueryDocument
+from leakscope.results.advice import Advice, AdviceOption, AdvicePoint, AdviceTarget, setting_text
+from leakscope.results.audit import AuditDocument, AuditRecord
+from leakscope.results.comparison import ComparedRecord, Comparison
+from leakscope.results.document import (
+    SCHEMA_VERSION,
+    AssumptionEntry,
+    DatasetEntry,
+    Number,
+    ResultDocument,
+    to_json,
+    write_private,
+    write_result,
+    write_whole,
+)
+from leakscope.results.measurement import Measurement
+from leakscope.results.membership import Applicability, MembershipAttack
+from leakscope.results.opening import result_of
+from leakscope.results.plan import (
+    LassoChoice,
+    LassoPlan,
+    LinearCurve,
+    LinearPlan,
+    LinearTarget,
+)
+from leakscope.results.query import FoundQuery, QueryAttack, QueryStart
 from leakscope.results.reader import read_result
-from leakscope.results.run_directory import default_run_directory, write_run
+from leakscope.results.reconstruction import (
+    AttackedNetwork,
+    ReconstructAttack,
+    ReconstructedFlat,
+    ReconstructedRecord,
+)
+from leakscope.results.run_directory import default_run_directory, require_free, write_run
+from leakscope.results.run_pictures import Gallery
 from leakscope.results.run_reader import Run, read_run
+from leakscope.results.verification import Verification, VerifiedNumber
 
 __all__ = [
     "SCHEMA_VERSION",
+    "Advice",
+    "AdviceOption",
+    "AdvicePoint",
+    "AdviceTarget",
+    "Applicability",
+    "AssumptionEntry",
+    "AttackedNetwork",
     "AuditDocument",
-    "MeasureDocument",
-    "QueryDocument",
+    "AuditRecord",
+    "ComparedRecord",
+    "Comparison",
+    "DatasetEntry",
+    "FoundQuery",
+    "Gallery",
+    "LassoChoice",
+    "LassoPlan",
+    "LinearCurve",
+    "LinearPlan",
+    "LinearTarget",
+    "Measurement",
+    "MembershipAttack",
+    "Number",
+    "QueryAttack",
+    "QueryStart",
+    "ReconstructAttack",
+    "ReconstructedFlat",
+    "ReconstructedRecord",
     "ResultDocument",
     "Run",
+    "Verification",
+    "VerifiedNumber",
     "default_run_directory",
     "read_result",
     "read_run",
+    "require_free",
+    "result_of",
+    "setting_text",
     "to_json",
+    "write_private",
     "write_result",
     "write_run",
+    "write_whole",
 ]

@@ -1,16 +1,26 @@
-"""The result file of ``leakscope advise``."""
+"""The result of ``leakscope advise``: options ranked by what they cost, each with its curve."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.results.document import DatasetEntry, Number, ResultDocument
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-class AdviceTargetEntry(BaseModel):
-    """What no record, or group, may exceed."""
+
+class AdviceTarget(BaseModel):
+    """What no record, or group, may exceed.
+
+    Examples
+    --------
+    >>> from leakscope.results import AdviceTarget
+    >>> AdviceTarget(measure="tpr", value=0.01, fpr=0.001).fpr
+    0.001
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -21,7 +31,13 @@ class AdviceTargetEntry(BaseModel):
 
 
 class AdvicePoint(BaseModel):
-    """One setting on the way: the worst and the median unit, and the error there."""
+    """One setting on the way: the worst and the median unit's measure, and the error there.
+
+    Examples
+    --------
+    >>> from leakscope.results import AdvicePoint
+    >>> AdvicePoint(setting={"output_sd": 0.5}, worst=0.2, median=0.01, error=float("inf")).error
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -32,9 +48,46 @@ class AdvicePoint(BaseModel):
 
 
 class AdviceOption(BaseModel):
-    """One defence; see docs/advise.md for what each number means.
+    """One way to meet the target, or the best that this way can do.
 
-    ``dropped`` and ``merged`` name records (or groups): the file is as sensitive as the data.
+    Attributes
+    ----------
+    name, setting
+        Which way, and its numbers by name.
+    meets
+        Whether the worst unit meets the target.
+    worst, median
+        The target's measure of the worst and the median unit.
+    error, stderr
+        Cross-validated squared error of a released answer, and the standard error over folds.
+    cost, cost_stderr, split_stderr
+        The error minus that of the audit's own setting on the same folds; its standard error
+        over folds (other records) and over repetitions (another split); the last is ``None``
+        where there is one repetition.
+    r_squared, accuracy
+        One minus the error over the target's variance, ``None`` where the target does not vary;
+        the share of right classes, ``None`` for a quantity.
+    questions
+        ``any``: the target is met wherever the model is asked, also at many points at once where
+        there is no output noise; ``own``: against one question at the record's own point.
+    sentence, notes
+        In words.
+    curve
+        Leakage and error along the way.
+    dropped, merged
+        The ids of the units to drop, and of the records that share a row: they name records, and
+        the file is as sensitive as the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import leakscope
+    >>> from leakscope import advising, kernels
+    >>> X = np.linspace(0.0, 3.0, 40)[:, None]
+    >>> result = advising.AuditedModel(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
+    >>> best = leakscope.advise(result, leakscope.AuditTarget("advantage", 0.1)).best
+    >>> best.meets, best.worst <= 0.1
+    (True, True)
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -58,23 +111,87 @@ class AdviceOption(BaseModel):
     dropped: list[int | str] = Field(default_factory=list)
     merged: list[list[int | str]] = Field(default_factory=list)
 
+    @property
+    def setting_words(self) -> str:
+        """The setting on one line."""
+        return setting_text(self.setting)
 
-class AdviceDocument(ResultDocument):
+
+class Advice(ResultDocument):
     """The result of ``leakscope advise``: options, the cheapest that meets the target first.
+
+    Attributes
+    ----------
+    target, target_label
+        What was asked for, and what is measured, in words.
+    unit
+        ``record`` or ``group``.
+    sentence
+        The answer in words.
+    own
+        The audit's own setting, priced the same way.
+    options
+        Ranked; those that cannot meet the target last.
+    notes
+        What was not searched, and why.
 
     Examples
     --------
-    >>> from leakscope.results.advice import AdviceDocument
-    >>> AdviceDocument.model_fields["kind"].default
-    'advice'
+    >>> import numpy as np
+    >>> import leakscope
+    >>> from leakscope import advising, kernels
+    >>> X = np.linspace(0.0, 3.0, 40)[:, None]
+    >>> result = advising.AuditedModel(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
+    >>> advice = leakscope.advise(result, leakscope.AuditTarget("advantage", 0.1))
+    >>> sorted(advice.to_frame()["option"])[:3]
+    ['as audited', 'dropping', 'fewer features']
+    >>> "privacy cost of its own" in advice.warnings[0]
+    True
     """
 
     kind: Literal["advice"] = "advice"
     dataset: DatasetEntry
-    target: AdviceTargetEntry
+    target: AdviceTarget
     target_label: str
     unit: Literal["record", "group"]
     sentence: str
     own: AdviceOption
     options: list[AdviceOption]
     notes: list[str]
+
+    @property
+    def best(self) -> AdviceOption | None:
+        """The cheapest option that meets the target."""
+        first = self.options[0] if self.options else None
+        return first if first is not None and first.meets else None
+
+    def to_frame(self) -> pd.DataFrame:
+        """A table, the audit's own setting first, then the options as ranked."""
+        import pandas as pd
+
+        names = ("meets", "questions", "worst", "median", "error", "cost", "cost_stderr")
+        rows = [
+            {
+                "option": option.name,
+                "setting": option.setting_words,
+                **{name: getattr(option, name) for name in (*names, "r_squared", "accuracy")},
+            }
+            for option in (self.own, *self.options)
+        ]
+        return pd.DataFrame(rows)
+
+
+def setting_text(setting: dict[str, float | None]) -> str:
+    """A setting on one line.
+
+    Examples
+    --------
+    >>> from leakscope.results import setting_text
+    >>> setting_text({"dropped": 12, "output_sd": 0.25})
+    'dropped 12, output sd 0.25'
+    """
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value:.4g}"
+        for name, value in setting.items()
+        if value is not None
+    )

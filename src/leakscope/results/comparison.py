@@ -60,7 +60,7 @@ class ComparedRecord(BaseModel):
     second_advantage: Number
 
 
-class CompareDocument(ResultDocument):
+class Comparison(ResultDocument):
     """The result of ``leakscope compare``: two audits side by side.
 
     ``records`` has all that are in both, in the order of the first run's ranks; ``risen`` and
@@ -69,8 +69,8 @@ class CompareDocument(ResultDocument):
 
     Examples
     --------
-    >>> from leakscope.results.comparison import CompareDocument
-    >>> CompareDocument.model_fields["kind"].default
+    >>> from leakscope.results.comparison import Comparison
+    >>> Comparison.model_fields["kind"].default
     'compare'
     """
 
@@ -101,7 +101,7 @@ class CompareDocument(ResultDocument):
     verdict: str
     redacted: bool = False
 
-    def aggregates_only(self) -> CompareDocument:
+    def aggregates_only(self) -> Comparison:
         """The same without anything that belongs to one record."""
         emptied: dict[str, Any] = {
             name: []

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from leakscope.results.document import Number, ResultDocument
-from leakscope.results.reconstruction import NetworkEntry
+from leakscope.results.reconstruction import AttackedNetwork
 
 
 class Applicability(BaseModel):
@@ -24,6 +24,11 @@ class Applicability(BaseModel):
         What the proof used, and whether the paper's own constants would do.
     statement
         The same in words.
+
+    Examples
+    --------
+    >>> from leakscope.results import Applicability
+    >>> Applicability(covered=None, kkt_residual=None, bounds=None, statement="not known").covered
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -34,18 +39,18 @@ class Applicability(BaseModel):
     statement: str
 
 
-class MembershipDocument(ResultDocument):
+class MembershipAttack(ResultDocument):
     """The result of ``leakscope attack membership``.
 
     Examples
     --------
-    >>> from leakscope.results.membership import MembershipDocument
-    >>> MembershipDocument.model_fields["kind"].default
+    >>> from leakscope.results import MembershipAttack
+    >>> MembershipAttack.model_fields["kind"].default
     'attack_membership'
     """
 
     kind: Literal["attack_membership"] = "attack_membership"
-    network: NetworkEntry
+    network: AttackedNetwork
     knowledge: str
     margin: Number
     margin_from: str

@@ -9,8 +9,17 @@ from pydantic import BaseModel, ConfigDict
 from leakscope.results.document import Number, ResultDocument
 
 
-class TargetEntry(BaseModel):
-    """The setting of one knob that meets a target; null where none does."""
+class LinearTarget(BaseModel):
+    """The setting of one knob that meets a target, and what it costs; null where none does.
+
+    Examples
+    --------
+    >>> from leakscope.planning import least_noise
+    >>> from leakscope.linear import GaussianDesign
+    >>> found = least_noise(GaussianDesign(100, 400, 3000, 1.0), 0.3, method="asymptotic")
+    >>> found.knob, round(found.setting, 2), round(found.generalization_error, 2)
+    ('noise on every answer', 1.33, 4.35)
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -23,8 +32,18 @@ class TargetEntry(BaseModel):
     generalization_error: Number
 
 
-class CurveEntry(BaseModel):
-    """Privacy against utility over one knob, one entry a setting."""
+class LinearCurve(BaseModel):
+    """Privacy against utility over one knob, one entry per setting.
+
+    Examples
+    --------
+    >>> import leakscope
+    >>> from leakscope.linear import GaussianDesign
+    >>> design = GaussianDesign(100, 400, 3000, 1.0)
+    >>> plan = leakscope.plan_linear(design, method="asymptotic", curve={"ridge": [0.0, 5.0]})
+    >>> [round(value, 3) for value in plan.curve.advantage]
+    [0.263, 0.334]
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -36,14 +55,21 @@ class CurveEntry(BaseModel):
     generalization_error: list[Number]
 
 
-class LinearPlanDocument(ResultDocument):
-    """The result of ``leakscope plan linear``: null stands for infinite.
+class LinearPlan(ResultDocument):
+    """The result of ``leakscope plan linear``: leakage and error, averaged over records.
+
+    ``advantage`` is the label-hidden attacker's, ``advantage_label_known`` that of one who knows
+    y0 too; standard errors are those of the random designs (0 where there are none).
+    ``sigma_member`` and ``sigma_nonmember`` are root mean squares of the prediction.  ``None``,
+    null in the file, stands for infinite.
 
     Examples
     --------
-    >>> from leakscope.results.plan import LinearPlanDocument
-    >>> LinearPlanDocument.model_fields["kind"].default
-    'plan_linear'
+    >>> import leakscope
+    >>> from leakscope.linear import GaussianDesign
+    >>> plan = leakscope.plan_linear(GaussianDesign(100, 400, 3000, 1.0), method="asymptotic")
+    >>> round(plan.advantage, 4), plan.advantage_label_known
+    (0.2629, 1.0)
     """
 
     kind: Literal["plan_linear"] = "plan_linear"
@@ -60,12 +86,21 @@ class LinearPlanDocument(ResultDocument):
     generalization_error_stderr: Number
     sigma_member: Number
     sigma_nonmember: Number
-    targets: tuple[TargetEntry, ...] = ()
-    curve: CurveEntry | None = None
+    targets: tuple[LinearTarget, ...] = ()
+    curve: LinearCurve | None = None
 
 
-class LassoChoiceEntry(BaseModel):
-    """The private LASSO that answers a question; null where none does."""
+class LassoChoice(BaseModel):
+    """A private LASSO that answers a question, and what it gives; ``met`` is false if none does.
+
+    Examples
+    --------
+    >>> from leakscope.planning import optimal_noise
+    >>> from leakscope.lasso import LassoSetting
+    >>> found = optimal_noise(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.0))
+    >>> found.met, found.divergence, round(found.sigma_eta, 4)
+    (True, 'joint', 0.2129)
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -81,14 +116,25 @@ class LassoChoiceEntry(BaseModel):
     guarantee: str
 
 
-class LassoPlanDocument(ResultDocument):
-    """The result of ``leakscope plan lasso``: null stands for what has no value when unstable.
+class LassoPlan(ResultDocument):
+    """The result of ``leakscope plan lasso``: ``None`` where there is no number.
+
+    ``cw_onavg_kl`` is component-wise and corrected, ``cw_onavg_kl_paper`` the printed Eqs.
+    (63)-(64) or (60), ``joint_onavg_kl_limit`` the joint divergence of Eq. (9) in the limit, and
+    ``joint_onavg_kl`` with its standard error the same from simulated pairs, where they were asked
+    for.  ``auc``, ``advantage`` and ``epsilon_at_delta`` are those of an attacker who knows both
+    records and sees the whole estimate, over typical pairs.  ``worst_case_epsilon`` is ``None``:
+    no guarantee holds without clipped rows and an l2 term
+    (:func:`leakscope.planning.worst_case_epsilon`).  ``advice`` says what to change where the
+    setting is unstable.
 
     Examples
     --------
-    >>> from leakscope.results.plan import LassoPlanDocument
-    >>> LassoPlanDocument.model_fields["kind"].default
-    'plan_lasso'
+    >>> import leakscope
+    >>> from leakscope.lasso import LassoSetting
+    >>> plan = leakscope.plan_lasso(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.2))
+    >>> plan.stable, round(plan.generalization_error, 4)
+    (True, 0.0971)
     """
 
     kind: Literal["plan_lasso"] = "plan_lasso"
@@ -114,6 +160,6 @@ class LassoPlanDocument(ResultDocument):
     advice: str | None
     guarantee: str
     sigma_eta_opt: Number = None
-    optimum: LassoChoiceEntry | None = None
+    optimum: LassoChoice | None = None
     curve: dict[str, list[Number]] | None = None
-    targets: tuple[LassoChoiceEntry, ...] = ()
+    targets: tuple[LassoChoice, ...] = ()

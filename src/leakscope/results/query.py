@@ -10,7 +10,17 @@ from leakscope.results.document import DatasetEntry, Number, ResultDocument
 
 
 class FoundQuery(BaseModel):
-    """One of the best queries: how near it is to which record."""
+    """One of the best queries: how near it is to which record.
+
+    ``features`` is the query itself, in the file's units; null in an older result.
+
+    Examples
+    --------
+    >>> from leakscope.results import FoundQuery
+    >>> FoundQuery(features=[0.5], nearest_record="a", distance=0.1, relative_distance=0.02,
+    ...            cosine=0.999, prediction_kl=1.2).nearest_record
+    'a'
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -19,10 +29,18 @@ class FoundQuery(BaseModel):
     relative_distance: Number
     cosine: Number
     prediction_kl: Number
+    features: list[Number] | None = None
 
 
-class StartEntry(BaseModel):
-    """Where one start ended."""
+class QueryStart(BaseModel):
+    """Where one start ended: its KL, as a share of that at the record, and what it recovered.
+
+    Examples
+    --------
+    >>> from leakscope.results import QueryStart
+    >>> QueryStart(kl=1.0, ratio=0.5, recovered=[]).ratio
+    0.5
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -31,13 +49,13 @@ class StartEntry(BaseModel):
     recovered: list[int | str]
 
 
-class QueryDocument(ResultDocument):
+class QueryAttack(ResultDocument):
     """The result of ``leakscope attack query``.
 
     Examples
     --------
-    >>> from leakscope.results.query import QueryDocument
-    >>> QueryDocument.model_fields["kind"].default
+    >>> from leakscope.results import QueryAttack
+    >>> QueryAttack.model_fields["kind"].default
     'attack_query'
     """
 
@@ -54,6 +72,6 @@ class QueryDocument(ResultDocument):
     advantage_at_record: Number
     starts_recovered: int
     queries: list[FoundQuery]
-    starts: list[StartEntry]
+    starts: list[QueryStart]
     pictures: list[str]
     verdict: str

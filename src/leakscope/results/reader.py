@@ -10,29 +10,29 @@ from pydantic import ValidationError
 
 from leakscope.data.json_files import read_json
 from leakscope.errors import InputError
-from leakscope.results.advice import AdviceDocument
+from leakscope.results.advice import Advice
 from leakscope.results.audit import AuditDocument
-from leakscope.results.comparison import CompareDocument
+from leakscope.results.comparison import Comparison
 from leakscope.results.document import SCHEMA_VERSION, ResultDocument
-from leakscope.results.measurement import MeasureDocument
-from leakscope.results.membership import MembershipDocument
-from leakscope.results.plan import LassoPlanDocument, LinearPlanDocument
-from leakscope.results.query import QueryDocument
-from leakscope.results.reconstruction import ReconstructDocument
-from leakscope.results.verification import VerifyDocument
+from leakscope.results.measurement import Measurement
+from leakscope.results.membership import MembershipAttack
+from leakscope.results.plan import LassoPlan, LinearPlan
+from leakscope.results.query import QueryAttack
+from leakscope.results.reconstruction import ReconstructAttack
+from leakscope.results.verification import Verification
 from leakscope.settings import first_problem
 
 KINDS: dict[str, type[ResultDocument]] = {
     "audit": AuditDocument,
-    "compare": CompareDocument,
-    "measure": MeasureDocument,
-    "attack_query": QueryDocument,
-    "attack_reconstruct": ReconstructDocument,
-    "attack_membership": MembershipDocument,
-    "plan_linear": LinearPlanDocument,
-    "plan_lasso": LassoPlanDocument,
-    "verify": VerifyDocument,
-    "advice": AdviceDocument,
+    "compare": Comparison,
+    "measure": Measurement,
+    "attack_query": QueryAttack,
+    "attack_reconstruct": ReconstructAttack,
+    "attack_membership": MembershipAttack,
+    "plan_linear": LinearPlan,
+    "plan_lasso": LassoPlan,
+    "verify": Verification,
+    "advice": Advice,
 }
 
 # In digits; a longer one is no version.

@@ -9,12 +9,18 @@ from pydantic import BaseModel, ConfigDict
 from leakscope.results.document import Number, ResultDocument
 
 
-class CandidateEntry(BaseModel):
+class ReconstructedRecord(BaseModel):
     """A place where a training record may be, and which theorem says so.
 
     ``x`` is a number for one input and a list for several.  For several there is no theorem, no
     piece and no certificate, but a fitted multiplier, how far f is off the margin, and the share
     of the solutions found that have a point there.
+
+    Examples
+    --------
+    >>> from leakscope.results import ReconstructedRecord
+    >>> ReconstructedRecord(x=1.5, label=1, theorem="3.1", piece=0, certified=True,
+    ...                     multiplier_low=0.1, multiplier_high=float("inf")).multiplier_high
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -32,8 +38,16 @@ class CandidateEntry(BaseModel):
     pairs: int | None = None
 
 
-class FlatEntry(BaseModel):
-    """A constant piece on the margin; an end at infinity is null."""
+class ReconstructedFlat(BaseModel):
+    """A constant piece on the margin; an end at infinity is null.
+
+    Examples
+    --------
+    >>> from leakscope.results import ReconstructedFlat
+    >>> flat = ReconstructedFlat(low=float("-inf"), high=2.0, label=1, certified=True, mean=None)
+    >>> flat.low is None
+    True
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -44,8 +58,15 @@ class FlatEntry(BaseModel):
     mean: Number
 
 
-class NetworkEntry(BaseModel):
-    """Which network was attacked."""
+class AttackedNetwork(BaseModel):
+    """Which network was attacked.
+
+    Examples
+    --------
+    >>> from leakscope.results import AttackedNetwork
+    >>> AttackedNetwork(name="net.npz", width=20, features=1, notes=[]).width
+    20
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -55,23 +76,23 @@ class NetworkEntry(BaseModel):
     notes: list[str]
 
 
-class ReconstructDocument(ResultDocument):
+class ReconstructAttack(ResultDocument):
     """The result of ``leakscope attack reconstruct``.
 
     Examples
     --------
-    >>> from leakscope.results.reconstruction import ReconstructDocument
-    >>> ReconstructDocument.model_fields["kind"].default
+    >>> from leakscope.results import ReconstructAttack
+    >>> ReconstructAttack.model_fields["kind"].default
     'attack_reconstruct'
     """
 
     kind: Literal["attack_reconstruct"] = "attack_reconstruct"
-    network: NetworkEntry
+    network: AttackedNetwork
     margin: Number
     margin_known: bool
     form: str
-    candidates: list[CandidateEntry]
-    flats: list[FlatEntry]
+    candidates: list[ReconstructedRecord]
+    flats: list[ReconstructedFlat]
     residual: Number
     guarantee: Number
     precision: Number

@@ -16,7 +16,7 @@ from leakscope.errors import InputError
 from leakscope.results.document import ResultDocument
 from leakscope.results.reader import read_result
 from leakscope.results.run_pictures import Gallery, read_gallery
-from leakscope.results.verification import VerifyDocument
+from leakscope.results.verification import Verification
 
 VERIFY_FILE = "verify.json"
 
@@ -56,7 +56,7 @@ class Run:
     directory: Path
     document: ResultDocument
     versions: dict[str, str]
-    verification: VerifyDocument | None
+    verification: Verification | None
     gallery: Gallery
     pictures: dict[str, bytes]
 
@@ -113,10 +113,10 @@ def _versions(path: Path) -> dict[str, str]:
     return {str(name): str(version) for name, version in found.items()}
 
 
-def _verification(path: Path, document: ResultDocument) -> VerifyDocument | None:
+def _verification(path: Path, document: ResultDocument) -> Verification | None:
     if not path.exists():
         return None
     found = read_result(path)
-    if not isinstance(found, VerifyDocument) or found.verified_kind != document.kind:
+    if not isinstance(found, Verification) or found.verified_kind != document.kind:
         raise InputError(f"{path} does not verify a result of kind {document.kind}.")
     return found

@@ -9,8 +9,16 @@ from pydantic import BaseModel, ConfigDict
 from leakscope.results.document import Number, ResultDocument
 
 
-class CheckEntry(BaseModel):
-    """One number of a law, predicted and measured, with the z-score and the verdict."""
+class VerifiedNumber(BaseModel):
+    """One number of a law, predicted and measured, with the z-score and the verdict.
+
+    Examples
+    --------
+    >>> from leakscope.results import VerifiedNumber
+    >>> VerifiedNumber(law="record 3", quantity="mean", predicted=1.0, measured=1.1, stderr=0.05,
+    ...                z=2.0, verdict="agrees").verdict
+    'agrees'
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -23,13 +31,13 @@ class CheckEntry(BaseModel):
     verdict: Literal["agrees", "differs", "could not be told"]
 
 
-class VerifyDocument(ResultDocument):
+class Verification(ResultDocument):
     """The result of ``leakscope verify``.
 
     Examples
     --------
-    >>> from leakscope.results.verification import VerifyDocument
-    >>> VerifyDocument.model_fields["kind"].default
+    >>> from leakscope.results import Verification
+    >>> Verification.model_fields["kind"].default
     'verify'
     """
 
@@ -40,6 +48,6 @@ class VerifyDocument(ResultDocument):
     agrees: int
     differs: int
     could_not_be_told: int
-    checks: list[CheckEntry]
+    checks: list[VerifiedNumber]
     agreement: dict[str, Any] | None = None
     verdict: str

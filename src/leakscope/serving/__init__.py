@@ -2,5 +2,6 @@
 
 from leakscope.serving.limits import Limits
 from leakscope.serving.security import Access
+from leakscope.serving.server import serve
 
-__all__ = ["Access", "Limits"]
+__all__ = ["Access", "Limits", "serve"]

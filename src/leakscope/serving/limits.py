@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from leakscope.errors import InputError
+
 MEGABYTE = 1_000_000
+MOST_MEGABYTES = 100_000.0
 
 
 @dataclass(frozen=True)
@@ -39,3 +42,13 @@ class Limits:
     jobs_waiting: int = 8
     request_bytes: int = MEGABYTE
     table_bytes: int = 2000 * MEGABYTE
+
+    @classmethod
+    def of_megabytes(cls, upload: float) -> Limits:
+        """The defaults with uploads of at most so many megabytes."""
+        if not 0.0 < upload <= MOST_MEGABYTES:
+            raise InputError(
+                f"--max-upload must be above 0 and at most {MOST_MEGABYTES:g} megabytes, but it is "
+                f"{upload:g}."
+            )
+        return cls(upload_bytes=int(upload * MEGABYTE))

@@ -22,14 +22,18 @@ CONNECTIONS = 64
 
 def serve(
     *,
-    host: str,
-    port: int,
-    allow_remote: bool,
-    open_browser: bool,
-    limits: Limits,
-    say: Callable[[str], None],
+    host: str = "127.0.0.1",
+    port: int = 0,
+    allow_remote: bool = False,
+    open_browser: bool = False,
+    limits: Limits | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> None:
-    """Listen until interrupted; everything uploaded or computed is then removed.
+    """The audit as a local web page: listen until interrupted.
+
+    Upload a dataset or choose an example, watch the audit, read its report, move the noise.  Only
+    this machine reaches it, and only with the address that is printed.  Everything uploaded or
+    computed is removed at the end.
 
     Parameters
     ----------
@@ -40,15 +44,28 @@ def serve(
     open_browser
         Whether to open the address.
     limits
-        What is taken and kept.
+        What is taken and kept; :class:`Limits` where left out.
     say
-        Takes the lines for the terminal.
+        Takes the lines for the terminal; they are printed where left out.
 
     Raises
     ------
     InputError
         Where the host may not be used, the port is taken, or the extra ``web`` is not installed.
+
+    Examples
+    --------
+    >>> import leakscope
+    >>> leakscope.serve(host="0.0.0.0")
+    Traceback (most recent call last):
+    ...
+    leakscope.errors.InputError: --host 0.0.0.0 lets other machines in, and data and token travel \
+unencrypted; give --allow-remote if that is meant.
     """
+    limits = Limits() if limits is None else limits
+    tell = _print if say is None else say
+    if not 0 <= port <= 65_535:
+        raise InputError(f"--port must be from 0 to 65535, but it is {port}.")
     if not is_loopback(host) and not allow_remote:
         raise InputError(
             f"--host {host} lets other machines in, and data and token travel unencrypted; give "
@@ -86,12 +103,17 @@ def serve(
                 async def startup(self, sockets: list[socket.socket] | None = None) -> None:
                     await super().startup(sockets)
                     # Only now does an interruption end it as it should.
-                    _announce(host, access, open_browser, say)
+                    _announce(host, access, open_browser, tell)
 
             Server(config).run(sockets=[listening])
         finally:
             listening.close()
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _print(line: str) -> None:
+    """At once, so that a program that started the server can read the address."""
+    print(line, flush=True)
 
 
 def _announce(host: str, access: Access, open_browser: bool, say: Callable[[str], None]) -> None:

@@ -29,10 +29,12 @@ from leakscope.verifying.posterior_draws import (
 )
 from leakscope.verifying.prediction_difference import PredictionDifference, prediction_difference
 from leakscope.verifying.record_choice import choose_records
+from leakscope.verifying.retrained_checks import Retraining
 from leakscope.verifying.retraining import Retrained, RetrainedRecord, RetrainingPlan, retrain
 from leakscope.verifying.simulation import Simulated, SimulationPlan, simulate
 from leakscope.verifying.tangents import tangent_products
 from leakscope.verifying.trac_in import TracIn, trac_in
+from leakscope.verifying.verify import verify
 
 __all__ = [
     "LEAST_RECORDS",
@@ -50,6 +52,7 @@ __all__ = [
     "RecordLaws",
     "Retrained",
     "RetrainedRecord",
+    "Retraining",
     "RetrainingPlan",
     "SampledExperiment",
     "Simulated",
@@ -80,4 +83,5 @@ __all__ = [
     "threshold_for",
     "trac_in",
     "train_subsets",
+    "verify",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 Verdict = Literal["agrees", "differs", "could not be told"]
 
@@ -63,18 +63,6 @@ class Check:
         if abs(self.z) > threshold:
             return "differs"
         return "agrees" if self.stderr <= self.resolution else "could not be told"
-
-    def to_dict(self, threshold: float) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "law": self.law,
-            "quantity": self.quantity,
-            "predicted": self.predicted,
-            "measured": self.measured,
-            "stderr": self.stderr,
-            "z": self.z,
-            "verdict": self.verdict(threshold),
-        }
 
 
 def threshold_for(count: int, false_alarms: float = FALSE_ALARMS) -> float:

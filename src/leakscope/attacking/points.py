@@ -1,39 +1,29 @@
-"""``leakscope attack reconstruct`` for a network with several inputs: its result and its page."""
+"""Records of a network with several inputs, from its KKT residual: an attack without a theorem."""
 
 from __future__ import annotations
 
-import textwrap
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from leakscope.cli.output import table
-from leakscope.cli.training_sets import read_training_set
-
-if TYPE_CHECKING:
-    from leakscope.data.models import NetworkArrays
-    from leakscope.relu import PointReconstruction, PointRecovery
-    from leakscope.results.reconstruction import ReconstructDocument
+from leakscope import __version__, relu
+from leakscope.attacking.network_inputs import TrainingSet, told_of, training_rows
+from leakscope.data import NetworkArrays
+from leakscope.relu import PointReconstruction, PointRecovery
+from leakscope.results import AssumptionEntry, ReconstructAttack, ReconstructedRecord
 
 THEOREM = "kkt residual (no theorem)"
-SHOWN = 6  # coordinates of a point on the page
 
 
-def points_document(
-    arrays: NetworkArrays, margin: float | None, points: int | None, data: Path | None, seed: int
-) -> ReconstructDocument:
-    """Attack the network and put what was found into a result document."""
-    from leakscope import __version__, relu
-    from leakscope.results.document import AssumptionEntry
-    from leakscope.results.reconstruction import (
-        CandidateEntry,
-        NetworkEntry,
-        ReconstructDocument,
-    )
-
+def reconstructed_points(
+    arrays: NetworkArrays,
+    margin: float | None,
+    points: int | None,
+    data: TrainingSet | None,
+    seed: int,
+) -> ReconstructAttack:
+    """Attack a network with several inputs, and check what was found on the training set."""
     begin = time.perf_counter()
     network = relu.TwoLayerNetwork(arrays.w, arrays.b, arrays.v)
-    training = None if data is None else read_training_set(data, network.features)
+    training = None if data is None else training_rows(data, network.features)
     recovery, residual = None, None
     if training is not None:
         residual = relu.kkt_residual(network, *training)
@@ -45,7 +35,7 @@ def points_document(
     for one in values.pop("candidates"):
         del one["method"]
         entries.append(
-            CandidateEntry(
+            ReconstructedRecord(
                 theorem=THEOREM,
                 piece=None,
                 certified=False,
@@ -54,7 +44,7 @@ def points_document(
                 **one,
             )
         )
-    return ReconstructDocument(
+    return ReconstructAttack(
         leakscope_version=__version__,
         settings={"margin": margin, "points": points, "seed": seed},
         provenance={
@@ -81,12 +71,7 @@ def points_document(
         ],
         timing={"attack": time.perf_counter() - begin},
         warnings=list(arrays.notes),
-        network=NetworkEntry(
-            name=arrays.name,
-            width=len(arrays.v),
-            features=arrays.w.shape[1],
-            notes=list(arrays.notes),
-        ),
+        network=told_of(arrays),
         form="kkt",
         flats=[],
         queries=None,
@@ -117,38 +102,3 @@ def _verdict(found: PointReconstruction, recovery: PointRecovery | None) -> str:
             f"of {recovery.baseline_recall:.3f}."
         )
     return " ".join(parts)
-
-
-def points_page(document: ReconstructDocument) -> str:
-    """The candidates as a table, with the verdict."""
-    network = document.network
-    known = "" if document.margin_known else " (estimated)"
-    opening = (
-        f"{network.name}: {network.width} neurons, {document.distinct} of them distinct, "
-        f"{network.features} inputs, margin {document.margin:.6g}{known}, "
-        f"{len(document.candidates)} candidates"
-    )
-    rows = []
-    for one in document.candidates:
-        assert isinstance(one.x, list)
-        text = ", ".join(f"{value:.4g}" for value in one.x[:SHOWN])
-        rows.append(
-            [
-                text + (", ..." if len(one.x) > SHOWN else ""),
-                f"{one.label:+d}",
-                f"{one.multiplier:.3g}",
-                f"{one.margin_gap:+.1%}",
-                "-" if one.agreement is None else f"{one.agreement:.2f}",
-            ]
-        )
-    parts = [opening]
-    if rows:
-        parts.append(table(["x", "label", "multiplier", "off the margin", "agreement"], rows))
-    if document.recall is not None:
-        precision = "-" if document.precision is None else f"{document.precision:.3f}"
-        parts.append(
-            f"precision {precision}, recall {document.recall:.3f} on the training set given, "
-            "within a tenth of the distance to the\nnearest other record"
-        )
-    parts.append("\n".join(textwrap.wrap(document.verdict, width=92, break_on_hyphens=False)))
-    return "\n\n".join(parts)

@@ -1,10 +1,9 @@
-"""From a dataset and a record to the most revealing query, its page and its run directory."""
+"""From a dataset and a record to the query that reveals most about it."""
 
 from __future__ import annotations
 
-import textwrap
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,35 +11,68 @@ import numpy as np
 
 from leakscope import __version__, lood, measures
 from leakscope._numerics.arrays import FloatArray
-from leakscope.auditing.kernel_choice import kernel_from_settings
-from leakscope.cli.output import table
-from leakscope.data import Dataset, prepare
-from leakscope.data.pictures import picture_shape, png
+from leakscope.auditing import kernel_from_settings
+from leakscope.data import Dataset, RecordId, picture_shape, png, prepare
+from leakscope.errors import InputError
 from leakscope.lood import QuerySearch
-from leakscope.results import write_run
-from leakscope.results.document import DatasetEntry
-from leakscope.results.query import FoundQuery, QueryDocument, StartEntry
+from leakscope.results import DatasetEntry, FoundQuery, QueryAttack, QueryStart, write_run
 from leakscope.settings import AuditSettings, QuerySettings
 
 
-@dataclass(frozen=True)
-class Found:
-    """A search, its document, and the records and queries in the file's own units."""
+def attack_query(
+    dataset: Dataset,
+    records: RecordId | Sequence[RecordId],
+    settings: AuditSettings | None = None,
+    search: QuerySettings | None = None,
+    *,
+    run_dir: str | Path | None = None,
+) -> QueryAttack:
+    """Reconstruct a record by looking for the query that reveals most about it.
 
-    search: QuerySearch
-    document: QueryDocument
-    records: FloatArray
-    queries: FloatArray
-    pictures: dict[str, bytes]
+    The attacker knows every other record and the laws of the model's answers with and without the
+    one in question.  It speaks of a model family, not of your trained model.
 
+    Parameters
+    ----------
+    dataset
+        From :func:`leakscope.data.read_dataset`, :func:`~leakscope.data.read_example` or
+        :func:`~leakscope.data.from_frame`.
+    records
+        The record to leave out and look for, by its id; several for a group.
+    settings
+        The model, as an audit takes it; its defaults where left out.
+    search
+        How to search; its defaults where left out.
+    run_dir
+        Where to write a run directory with the starts, the arrays and, of pictures, PNG files;
+        nothing is written where left out.
 
-def searched(
-    dataset: Dataset, rows: list[int], model: AuditSettings, settings: QuerySettings
-) -> Found:
-    """Prepare the data as an audit does, search, and measure what was found."""
+    Returns
+    -------
+    QueryAttack
+        The best query, how near it is to the record, and what it reveals.
+
+    Raises
+    ------
+    InputError
+        Where the dataset has no such record, or an option does not belong to the kernel.
+
+    Examples
+    --------
+    >>> import leakscope
+    >>> from leakscope import data
+    >>> from leakscope.settings import QuerySettings
+    >>> iris = data.read_example("iris")
+    >>> found = leakscope.attack_query(iris, 41, search=QuerySettings(starts=2))
+    >>> found.queries[0].nearest_record, round(found.ratio, 2)
+    (41, 1.0)
+    """
     from sklearn.preprocessing import StandardScaler
 
     begin = time.perf_counter()
+    model = AuditSettings(sensitivity=False) if settings is None else settings
+    how = QuerySettings() if search is None else search
+    rows = _rows(dataset, records)
     raw = dataset.features
     prepared = prepare(dataset, scaling=model.scaling)
     mean, scale = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
@@ -51,45 +83,61 @@ def searched(
             scaler = StandardScaler().fit(raw[:, scaled])
             mean[scaled], scale[scaled] = scaler.mean_, scaler.scale_
     box = None
-    if settings.box is not None:
-        box = ((settings.box[0] - mean) / scale, (settings.box[1] - mean) / scale)
+    if how.box is not None:
+        box = ((how.box[0] - mean) / scale, (how.box[1] - mean) / scale)
     kernel = kernel_from_settings(model).resolved(prepared.features)
     problem: dict[str, Any] = {
         "leave_out": rows,
         "kernel": kernel,
         "noise_variance": model.noise_variance,
     }
-    search = lood.search_query(
+    found = lood.search_query(
         prepared.features,
         prepared.target,
         **problem,
-        queries=settings.queries,
-        begin=settings.begin,
-        climb=settings.climb,
-        method=settings.method,
-        starts=settings.starts,
-        steps=settings.steps,
+        queries=how.queries,
+        begin=how.begin,
+        climb=how.climb,
+        method=how.method,
+        starts=how.starts,
+        steps=how.steps,
         box=box,
-        random_state=settings.seed,
+        random_state=how.seed,
     )
-    there = lood.distinguish(prepared.features, prepared.target, queries=search.query, **problem)
+    there = lood.distinguish(prepared.features, prepared.target, queries=found.query, **problem)
     own = lood.distinguish(prepared.features, prepared.target, **problem)
-    queries = search.query * scale + mean
-    pictures = _pictures(raw[rows], queries, raw[search.nearest], dataset, settings)
-    document = _document(
-        search,
+    queries = found.query * scale + mean
+    pictures = _pictures(raw[rows], queries, raw[found.nearest], dataset, how)
+    result = _result(
+        found,
+        queries,
         pairs=(there, own),
         dataset=prepared,
         kernel=kernel.describe(),
-        settings={**model.model_dump(), **settings.model_dump()},
+        settings={**model.model_dump(), **how.model_dump()},
         seconds=time.perf_counter() - begin,
         pictures=list(pictures),
     )
-    return Found(search, document, raw[rows], queries, pictures)
+    if run_dir is not None:
+        _write(result, found, raw[rows], queries, pictures, run_dir)
+    return result
 
 
-def _document(
+def _rows(dataset: Dataset, records: RecordId | Sequence[RecordId]) -> list[int]:
+    """The rows that the ids name."""
+    named = [records] if isinstance(records, (int, str)) else list(records)
+    if not named:
+        raise InputError("Which record?  Name it by its id.")
+    places = {str(name): row for row, name in enumerate(dataset.record_ids)}
+    missing = [name for name in named if str(name) not in places]
+    if missing:
+        raise InputError(f"{dataset.name} has no record with the id {missing[0]!r}.")
+    return [places[str(name)] for name in named]
+
+
+def _result(
     search: QuerySearch,
+    queries: FloatArray,
     *,
     pairs: tuple[Any, Any],
     dataset: Dataset,
@@ -97,12 +145,12 @@ def _document(
     settings: dict[str, Any],
     seconds: float,
     pictures: list[str],
-) -> QueryDocument:
+) -> QueryAttack:
     provenance = pairs[0].provenance().to_dict()
     assumptions = provenance.pop("assumptions")
     advantages = [float(np.asarray(measures.advantage(pair.sufficient_pair()))) for pair in pairs]
     ids = dataset.record_ids
-    return QueryDocument(
+    return QueryAttack(
         leakscope_version=__version__,
         settings=settings,
         provenance=provenance,
@@ -122,6 +170,7 @@ def _document(
         starts_recovered=search.starts_recovered,
         queries=[
             FoundQuery(
+                features=queries[j].tolist(),
                 nearest_record=ids[int(search.nearest[j])],
                 distance=float(search.distance[j]),
                 relative_distance=float(search.relative_distance[j]),
@@ -131,7 +180,7 @@ def _document(
             for j in range(len(search.query))
         ],
         starts=[
-            StartEntry(
+            QueryStart(
                 kl=float(value),
                 ratio=float(value) / search.lood_at_record,
                 recovered=[
@@ -147,10 +196,8 @@ def _document(
 
 def _twins(search: QuerySearch, dataset: Dataset) -> dict[int | str, list[int | str]]:
     """For each record of the search that has twins, their names."""
-    from leakscope.lood.recovery import twins
-
     ids = dataset.record_ids
-    found = {ids[row]: twins(dataset.features, row) for row in search.leave_out}
+    found = {ids[row]: lood.twins(dataset.features, row) for row in search.leave_out}
     return {name: [ids[int(row)] for row in rows] for name, rows in found.items() if len(rows)}
 
 
@@ -194,60 +241,29 @@ def _pictures(
     return made
 
 
-def written(found: Found, directory: Path) -> Path:
+def _write(
+    found: QueryAttack,
+    search: QuerySearch,
+    records: FloatArray,
+    queries: FloatArray,
+    pictures: dict[str, bytes],
+    directory: str | Path,
+) -> None:
     """The run directory, with pictures where the records are."""
-    starts = found.document.starts
-    return write_run(
+    write_run(
         directory,
-        found.document,
+        found,
         columns=["start", "kl", "ratio", "recovered"],
         rows=[
             (place, start.kl, start.ratio, " ".join(str(name) for name in start.recovered))
-            for place, start in enumerate(starts)
+            for place, start in enumerate(found.starts)
         ],
         arrays={
-            "records": found.records,
-            "queries": found.queries,
-            "trace": found.search.trace,
-            "values": found.search.values,
-            "recovered": found.search.recovered,
+            "records": records,
+            "queries": queries,
+            "trace": search.trace,
+            "values": search.values,
+            "recovered": search.recovered,
         },
-        files=found.pictures,
+        files=pictures,
     )
-
-
-def page(found: Found) -> str:
-    """What a person sees."""
-    document = found.document
-    about = document.dataset
-    who = "record" if len(document.records) == 1 else "records"
-    named = ", ".join(str(name) for name in document.records)
-    opening = f"{about.name}: {who} {named} of {about.records}, {about.features} features"
-    values = table(
-        ["", "kl", "advantage"],
-        [
-            ["at the best query", f"{document.kl:.4g}", f"{document.advantage:.4f}"],
-            [
-                f"at the {who} itself" if who == "record" else "at the records themselves",
-                f"{document.kl_at_record:.4g}",
-                f"{document.advantage_at_record:.4f}",
-            ],
-        ],
-    )
-    rows = [
-        [
-            str(j),
-            str(one.nearest_record),
-            f"{one.distance:.4g}",
-            "-" if one.relative_distance is None else f"{one.relative_distance:.4g}",
-            f"{one.cosine:.5f}",
-            f"{one.prediction_kl:.4g}",
-        ]
-        for j, one in enumerate(document.queries)
-    ]
-    headings = ["query", "nearest", "distance", "/ neighbour", "cosine", "prediction_kl"]
-    words = "\n".join(textwrap.wrap(document.verdict, width=92, break_on_hyphens=False))
-    parts = [opening, values, table(headings, rows), words]
-    if document.pictures:
-        parts.append(f"Pictures: {', '.join(document.pictures)}")
-    return "\n\n".join(parts)

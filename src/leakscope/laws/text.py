@@ -1,4 +1,4 @@
-"""Laws as text on the command line: ``normal:0,1.4`` and its kin."""
+"""Laws as text: ``normal:0,1.4`` and its kin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Callable
 from math import isfinite
 
 from leakscope.errors import InputError
-from leakscope.laws import Law, MultivariateNormal, Normal, NormalMixture, SpikeAndSlab
+from leakscope.laws.law import Law
+from leakscope.laws.multivariate_normal import MultivariateNormal
+from leakscope.laws.normal import Normal
+from leakscope.laws.normal_mixture import NormalMixture
+from leakscope.laws.spike_and_slab import SpikeAndSlab
 
 # Squares of standardised shifts, times ratios of variances, must stay within float64.
 LEAST, LARGEST = 1e-30, 1e30
@@ -19,8 +23,28 @@ SYNTAX = {
 }
 
 
-def parse_law(text: str, option: str) -> Law:
-    """The law that the text describes, or a sentence that says how to write it."""
+def parse_law(text: str, option: str = "law") -> Law:
+    """The law that the text describes, or a sentence that says how to write it.
+
+    Parameters
+    ----------
+    text
+        ``normal:MEAN,SIGMA``, ``mixture:W*MEAN,SIGMA+W*MEAN,SIGMA``,
+        ``spike:LOCATION,SIGMA,THRESHOLD`` or ``mvn:MEANS/ROW;ROW``.
+    option
+        What an error calls it.
+
+    Examples
+    --------
+    >>> from leakscope.laws import parse_law
+    >>> float(parse_law("normal:0,1.4").sigma)
+    1.4
+    >>> parse_law("normal:0", "--member")
+    Traceback (most recent call last):
+    ...
+    leakscope.errors.InputError: --member: normal needs 2 numbers and '0' has 1; write \
+normal:MEAN,SIGMA.
+    """
     kind, colon, rest = text.partition(":")
     kind = kind.strip().lower()
     if kind not in SYNTAX:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from leakscope import running
-from leakscope.cli.options import require_reachable
-from leakscope.data.reasons import reason
+from leakscope.auditing import taken_from_result
 from leakscope.errors import InputError
-from leakscope.results.plan import LassoPlanDocument, LinearPlanDocument
-from leakscope.verifying import Check
+from leakscope.lasso import LassoSetting, simulate
+from leakscope.linear import GaussianDesign, OutputNoise
+from leakscope.planning import plan_linear, require_reachable
+from leakscope.results import LassoPlan, LinearPlan
+from leakscope.verifying.checks import Check
 
 LASSO_COEFFICIENTS = 1000
 
@@ -29,32 +29,14 @@ class Outcome:
     agreement: dict[str, Any] | None = None
 
 
-@contextmanager
-def taken_from_result() -> Iterator[None]:
-    """What a result's free-form parts hold, taken over; a sentence where it is not what it was.
-
-    A result's schema leaves its settings open, so that anyone may have put anything there.
-    """
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"the result's settings cannot be used: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        what = f"{error} is missing" if isinstance(error, KeyError) else reason(error)
-        raise InputError(f"the result's settings cannot be used: {what}.") from error
-
-
-def by_matrices(document: LinearPlanDocument, draws: int, seed: int) -> Outcome:
+def by_matrices(document: LinearPlan, draws: int, seed: int) -> Outcome:
     """Advantages and error of ``plan linear`` against whole matrices, drawn and solved."""
-    from leakscope.linear import GaussianDesign, OutputNoise
-    from leakscope.planning import plan_linear
-
     told = document.settings
     with taken_from_result():
         given = {k: told[k] for k in ("n", "p", "dim", "sigma", "ridge")}
-        require_reachable(**given)
+        require_reachable(given)
         design = GaussianDesign(**given)
-        require_reachable(noise=told["noise"]["sigma"], answers=told["noise"]["answers"])
+        require_reachable({k: told["noise"][k] for k in ("sigma", "answers")})
         noise = OutputNoise(**told["noise"]) if told["noise"]["sigma"] > 0.0 else None
     # Another key than the plan's own simulation, which would agree with itself.
     found = plan_linear(
@@ -84,15 +66,13 @@ def by_matrices(document: LinearPlanDocument, draws: int, seed: int) -> Outcome:
     return Outcome(checks, how, {"draws": draws})
 
 
-def by_refits(document: LassoPlanDocument, datasets: int, seed: int) -> Outcome:
+def by_refits(document: LassoPlan, datasets: int, seed: int) -> Outcome:
     """Errors, overlap and divergence of ``plan lasso`` against refits on drawn datasets."""
-    from leakscope.lasso import LassoSetting, simulate
-
     if not document.stable:
         raise InputError("the plan is of an unstable setting, which has no law to verify.")
     told = {name: value for name, value in document.settings.items() if name != "seed"}
     with taken_from_result():
-        require_reachable(**{k: v for k, v in told.items() if k != "mechanism"})
+        require_reachable({k: v for k, v in told.items() if k != "mechanism"})
         setting = LassoSetting(**told)
     found = simulate(
         setting,

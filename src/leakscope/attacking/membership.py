@@ -1,0 +1,213 @@
+"""Which queries was this network trained on?"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from numpy.typing import ArrayLike
+
+from leakscope import __version__, relu
+from leakscope.attacking.network_inputs import (
+    Network,
+    TrainingSet,
+    network_arrays,
+    query_rows,
+    told_of,
+    training_rows,
+)
+from leakscope.errors import InputError
+from leakscope.relu import KktResidual, MarginBounds
+from leakscope.results import Applicability, AssumptionEntry, MembershipAttack
+
+Knowledge = Literal["margin", "leaked", "bounded"]
+
+# How far from the margin, as a share of it, is on it.
+TOLERANCE = 0.5
+
+
+def attack_membership(
+    network: Network,
+    queries: ArrayLike | str | Path,
+    *,
+    knowledge: Knowledge = "margin",
+    margin: float | None = None,
+    leaked: ArrayLike | str | Path | None = None,
+    lower_bound: float | None = None,
+    tolerance: float = TOLERANCE,
+    data: TrainingSet | None = None,
+) -> MembershipAttack:
+    """Which of these queries was a network trained on?  From its answers alone.
+
+    Training with the logistic or exponential loss ends near a KKT point of the maximum-margin
+    problem.  In high dimension its answers have the size of the margin at every training record
+    and are far smaller elsewhere.
+
+    Parameters
+    ----------
+    network
+        A :class:`leakscope.relu.TwoLayerNetwork`, or the file that holds one.
+    queries
+        The records in question, one row each, a column for each input; an array or a file.
+    knowledge
+        What the attacker knows: ``margin``, its value; ``leaked``, points one of which was trained
+        on; ``bounded``, a lower bound of the margin.
+    margin
+        With ``margin``: the least y f(x) of training; that of ``data`` where left out, else 1.
+    leaked
+        With ``leaked``: those points; the queries where left out.
+    lower_bound
+        With ``bounded``: what the margin exceeds; 1/e where left out.
+    tolerance
+        With ``margin`` and ``leaked``: how far from the margin, as a share of it, is on it.
+    data
+        The training set, to check the theorem on: records and labels of -1 or 1, or a file whose
+        last column is the label.
+
+    Returns
+    -------
+    MembershipAttack
+        A score and a call for each query, and whether the theorem covers the network.
+
+    Raises
+    ------
+    InputError
+        Where an option does not belong to the knowledge, or the network misclassifies ``data``.
+
+    Examples
+    --------
+    >>> import leakscope
+    >>> from leakscope.relu import TwoLayerNetwork
+    >>> network = TwoLayerNetwork(w=[[1.0], [-1.0]], b=[0.0, 0.0], v=[1.0, -1.0])
+    >>> leakscope.attack_membership(network, [[1.0], [0.1], [-0.9]], margin=1.0).member
+    [True, False, True]
+    """
+    if knowledge not in get_args(Knowledge):
+        raise InputError(
+            f"knowledge must be one of {', '.join(get_args(Knowledge))}, but it is {knowledge!r}."
+        )
+    for given, name, owner in (
+        (margin, "margin", "margin"),
+        (leaked, "leaked", "leaked"),
+        (lower_bound, "lower_bound", "bounded"),
+    ):
+        if given is not None and knowledge != owner:
+            raise InputError(f"{name} belongs to the knowledge {owner}, not to {knowledge}.")
+    begin = time.perf_counter()
+    arrays = network_arrays(network)
+    attacked = relu.TwoLayerNetwork(arrays.w, arrays.b, arrays.v)
+    asked = query_rows(queries, attacked.features)
+    residual = bounds = None
+    if data is not None:
+        training = training_rows(data, attacked.features)
+        residual, bounds = relu.kkt_residual(attacked, *training), relu.margin_bounds(*training)
+    if knowledge == "margin":
+        value, margin_from = _margin(margin, residual)
+        known: Any = relu.KnownMargin(value, tolerance)
+    elif knowledge == "leaked":
+        points = None if leaked is None else attacked(query_rows(leaked, attacked.features))
+        known = relu.LeakedPoints(points, tolerance)
+        margin_from = "the queries" if leaked is None else "the leaked points"
+    else:
+        known = relu.BoundedMargin(relu.LEAST_MARGIN if lower_bound is None else lower_bound)
+        margin_from = "Remark B.5" if lower_bound is None else "the lower bound given"
+    found = relu.membership_attack(attacked, asked, known)
+    applicability = _applicability(residual, bounds)
+    values = found.to_dict()
+    return MembershipAttack(
+        leakscope_version=__version__,
+        settings={
+            "knowledge": knowledge,
+            "margin": margin,
+            "lower_bound": lower_bound,
+            "tolerance": tolerance,
+        },
+        provenance={
+            "question": "leave_one_out",
+            "method": "exact",
+            "observes": "prediction",
+            "source": values.pop("source"),
+        },
+        assumptions=_assumptions(applicability),
+        timing={"attack": time.perf_counter() - begin},
+        warnings=list(arrays.notes),
+        network=told_of(arrays),
+        knowledge=knowledge,
+        margin_from=margin_from,
+        query_bounds=None if bounds is None else bounds.query_bound(asked).tolist(),
+        applicability=applicability,
+        verdict=f"{int(found.member.sum())} of {found.member.size} queries are called members. "
+        + applicability.statement,
+        **values,
+    )
+
+
+def _margin(margin: float | None, residual: KktResidual | None) -> tuple[float, str]:
+    if margin is not None:
+        return margin, "given"
+    if residual is None:
+        return 1.0, "assumed to be 1"
+    if not residual.margin > 0.0:
+        raise InputError(
+            "The network misclassifies a record of the training set given, so there is no margin: "
+            f"its least y f(x) is {residual.margin:g}."
+        )
+    return residual.margin, "of the training set given"
+
+
+def _applicability(residual: KktResidual | None, bounds: MarginBounds | None) -> Applicability:
+    if residual is None or bounds is None:
+        return Applicability(
+            covered=None,
+            kkt_residual=None,
+            bounds=None,
+            statement="Whether Theorem 4.2 covers this network is not known without its training "
+            "set; give it as data.",
+        )
+    proven, n = int(bounds.on_margin.sum()), len(bounds.y)
+    if bounds.covered:
+        statement = f"Theorem 4.2, with constants for this training set, covers all {n} records"
+    else:
+        statement = (
+            f"Theorem 4.2 does not cover this training set: {proven} of {n} records are proven to "
+            "lie on the margin"
+        )
+    statement += (
+        f". It speaks of KKT points; this network's residual is {residual.residual:.2g}, with "
+        f"{residual.kinks} pairs of a neuron and a record on a kink."
+    )
+    return Applicability(
+        covered=bounds.covered,
+        kkt_residual=residual.residual,
+        bounds=bounds.to_dict(),
+        statement=statement,
+    )
+
+
+def _assumptions(found: Applicability) -> list[AssumptionEntry]:
+    bounds, residual = found.bounds, found.kkt_residual
+    shown = "infinite" if residual is None else f"{residual:.2g}"
+    proven = (
+        "no training set"
+        if bounds is None
+        else f"{bounds['points_on_margin']} of {bounds['points']} records proven to lie on the "
+        "margin"
+    )
+    return [
+        AssumptionEntry(
+            statement="the network is a KKT point of the maximum-margin problem",
+            holds=None,
+            evidence="no training set" if bounds is None else f"relative residual {shown}",
+        ),
+        AssumptionEntry(
+            statement="the training records are nearly orthogonal (Assumption 4.1)",
+            holds=found.covered,
+            evidence=proven,
+        ),
+        AssumptionEntry(
+            statement="queries that were not trained on come from the records' own law",
+            holds=None,
+            evidence="not checked",
+        ),
+    ]

@@ -1,0 +1,200 @@
+"""From a trained network to candidates for its training records."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Literal, get_args
+
+from leakscope import __version__, relu
+from leakscope._numerics.arrays import FloatArray
+from leakscope.attacking.network_inputs import (
+    Network,
+    TrainingSet,
+    network_arrays,
+    told_of,
+    training_rows,
+)
+from leakscope.attacking.points import reconstructed_points
+from leakscope.data import NetworkArrays
+from leakscope.errors import InputError
+from leakscope.relu import Reconstruction
+from leakscope.results import (
+    AssumptionEntry,
+    ReconstructAttack,
+    ReconstructedFlat,
+    ReconstructedRecord,
+)
+
+Form = Literal["pieces", "printed", "moments"]
+
+# How near the margin, as a share of it, is on it.
+TOLERANCE = 1e-8
+
+
+def attack_reconstruct(
+    network: Network,
+    *,
+    margin: float | None = None,
+    form: Form = "pieces",
+    data: TrainingSet | None = None,
+    black_box: bool = False,
+    tolerance: float = TOLERANCE,
+    points: int | None = None,
+    seed: int = 0,
+) -> ReconstructAttack:
+    """Reconstruct training records from a trained two-layer ReLU network.
+
+    The network must be near a KKT point of the maximum-margin problem, where training with the
+    logistic or exponential loss ends.  With one input, certified candidates are training records
+    if it is one; with several inputs there is no theorem.
+
+    Parameters
+    ----------
+    network
+        A :class:`leakscope.relu.TwoLayerNetwork`, or the file that holds one.
+    margin
+        The least y f(x) of training; the largest that fits the weights where left out.
+    form
+        ``pieces``: every linear piece; ``printed``: Algorithm 1 as printed; ``moments``: what the
+        multipliers allow.
+    data
+        The training set, to check the answer on: records and labels of -1 or 1, or a file whose
+        last column is the label.
+    black_box
+        Use the network's answers alone, not its weights.
+    tolerance
+        How near the margin, as a share of it, is on it.
+    points, seed
+        For several inputs: how many records to look for (as many as the weights can determine
+        where left out), and for the random starts.
+
+    Returns
+    -------
+    ReconstructAttack
+        The candidates, and what is known of them.
+
+    Raises
+    ------
+    InputError
+        Where the network is constant, or an option does not belong to its number of inputs.
+
+    Examples
+    --------
+    >>> import leakscope
+    >>> from leakscope.relu import TwoLayerNetwork
+    >>> network = TwoLayerNetwork(w=[[1.0], [-1.0]], b=[0.0, 0.0], v=[1.0, -1.0])
+    >>> found = leakscope.attack_reconstruct(network, margin=1.0)
+    >>> [(one.x, one.label) for one in found.candidates]
+    [(-1.0, -1), (1.0, 1)]
+    """
+    if form not in get_args(Form):
+        raise InputError(f"form must be one of {', '.join(get_args(Form))}, but it is {form!r}.")
+    if not 0.0 < tolerance < 1.0:
+        raise InputError(f"tolerance must be between 0 and 1, but it is {tolerance:g}.")
+    if black_box and margin is None:
+        raise InputError("black_box needs the margin: the weights are what tells it.")
+    begin = time.perf_counter()
+    arrays = network_arrays(network)
+    if not (arrays.v[:, None] * arrays.w).any():
+        raise InputError(f"{arrays.name}: the network's answer is the same everywhere.")
+    several = arrays.w.shape[1] > 1
+    _require_options(several, form, black_box, tolerance, points)
+    if several:
+        return reconstructed_points(arrays, margin, points, data, seed)
+    training = None
+    if data is not None:
+        x, y = training_rows(data, 1)
+        training = (x[:, 0], y)
+    found = _found(arrays, margin, form, training, black_box, tolerance)
+    return ReconstructAttack(
+        leakscope_version=__version__,
+        settings={
+            "margin": margin,
+            "form": form,
+            "black_box": black_box,
+            "tolerance": tolerance,
+        },
+        provenance={
+            "question": "leave_one_out",
+            "method": "exact",
+            "observes": "prediction" if found.queries is not None else "coefficients",
+            "source": "relu Thms 3.1 to 3.4, Algorithm 1",
+        },
+        assumptions=[AssumptionEntry(**asdict(one)) for one in found.assumptions],
+        timing={"attack": time.perf_counter() - begin},
+        warnings=list(arrays.notes),
+        network=told_of(arrays),
+        margin=found.margin,
+        margin_known=margin is not None,
+        form=found.form,
+        candidates=[ReconstructedRecord(**one.to_dict()) for one in found.candidates],
+        flats=[ReconstructedFlat(**one.to_dict()) for one in found.flats],
+        residual=found.residual,
+        guarantee=found.guarantee,
+        precision=found.precision,
+        recall=found.recall,
+        queries=found.queries,
+        verdict=_verdict(found, margin is not None),
+    )
+
+
+def _require_options(
+    several: bool, form: str, black_box: bool, tolerance: float, points: int | None
+) -> None:
+    """Refuse options of one input for several, and the other way round."""
+    for name, given in (
+        ("form", form != "pieces"),
+        ("black_box", black_box),
+        ("tolerance", tolerance != TOLERANCE),
+    ):
+        if several and given:
+            raise InputError(f"{name} is for networks with one input; this one has several.")
+    if points is not None and not several:
+        raise InputError("points is for networks with several inputs; this one has one.")
+
+
+def _found(
+    arrays: NetworkArrays,
+    margin: float | None,
+    form: Form,
+    training: tuple[FloatArray, FloatArray] | None,
+    black_box: bool,
+    tolerance: float,
+) -> Reconstruction:
+    network = relu.TwoLayerNetwork(arrays.w, arrays.b, arrays.v)
+    if margin is None:
+        margin = relu.scan_margin(network, tolerance=tolerance).best
+    attack = relu.reconstruct_from_queries if black_box else relu.reconstruct
+    return attack(network, margin=margin, form=form, training=training, tolerance=tolerance)
+
+
+def _verdict(found: Reconstruction, margin_known: bool) -> str:
+    total = len(found.candidates)
+    certified = sum(candidate.certified for candidate in found.candidates)
+    parts = []
+    if not margin_known:
+        parts.append(
+            f"The margin {found.margin:.6g} is the largest that fits the weights best; others may."
+        )
+    if found.queries is not None:
+        parts.append(
+            f"{total} candidates from {found.queries} queries; without weights none is certified."
+        )
+    elif found.residual is not None:
+        parts.append(
+            f"{certified} of {total} candidates are certified: if the network is a KKT point with "
+            f"this margin, they are training records. Its weights fit one to {found.residual:.1e}."
+        )
+    if found.flats:
+        parts.append(
+            f"{len(found.flats)} constant pieces lie on the margin; records inside them are not "
+            "determined by crossings."
+        )
+    if found.guarantee is not None:
+        parts.append(f"Proven share of records among the candidates: {found.guarantee:.2f}.")
+    elif found.precision is not None and found.queries is None:
+        parts.append("The network is not a KKT point of the training set given: no guarantee.")
+    else:
+        parts.append("No guarantee: that needs the training set, and weights, to check.")
+    return " ".join(parts)

@@ -1,0 +1,169 @@
+"""``leakscope attack reconstruct``: from a network's file to candidates for training records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from leakscope.cli.options import JsonPath
+from leakscope.cli.output import (
+    STDOUT,
+    emit_json,
+    in_options,
+    require_writable,
+    show,
+    table,
+    wrapped,
+)
+from leakscope.errors import InputError
+
+if TYPE_CHECKING:
+    from leakscope.results import ReconstructAttack
+
+SUMMARY = "Reconstruct training records from a trained network."
+TOLERANCE = 1e-8
+
+SHOWN = 6  # coordinates of a point on the page
+EPILOG = "Example: leakscope attack reconstruct network.json --margin 1.0"
+
+
+def reconstruct(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            help="The network: .safetensors, .onnx, .npz or .json (arrays w, b, v), .pt or .pth.",
+            show_default=False,
+        ),
+    ],
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            help="The least y f(x) of training.  [default: the largest that fits the weights]",
+            metavar="NUMBER",
+            show_default=False,
+        ),
+    ] = None,
+    form: Annotated[
+        str,
+        typer.Option(
+            help="pieces: every linear piece; printed: Algorithm 1 as printed; moments: what "
+            "the multipliers allow.",
+            metavar="NAME",
+        ),
+    ] = "pieces",
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="The training set, its last column a label of -1 or 1, to check the answer on.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    black_box: Annotated[
+        bool, typer.Option("--black-box", help="Use the network's answers alone, not its weights.")
+    ] = False,
+    tolerance: Annotated[
+        float,
+        typer.Option(help="How near the margin, as a share of it, is on it.", metavar="NUMBER"),
+    ] = TOLERANCE,
+    points: Annotated[
+        int | None,
+        typer.Option(
+            help="Of several inputs: how many records to look for.  [default: as many as the "
+            "weights can determine]",
+            metavar="COUNT",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="Of several inputs: for the random starts.", metavar="NUMBER")
+    ] = 0,
+    json_path: JsonPath = None,
+) -> None:
+    """Reconstruct training records from a trained network.
+
+    The network must be near a KKT point of the maximum-margin problem, where training with the
+    logistic or exponential loss ends.  With one input, certified candidates are training records
+    if it is one; with several inputs there is no theorem.
+    """
+    if black_box and margin is None:
+        raise InputError("--black-box needs --margin: the weights are what tells the margin.")
+    require_writable(json_path, model, data)
+    from leakscope.attacking import attack_reconstruct
+
+    with in_options(reconstruct):
+        found = attack_reconstruct(
+            model,
+            margin=margin,
+            form=form,  # type: ignore[arg-type]
+            data=data,
+            black_box=black_box,
+            tolerance=tolerance,
+            points=points,
+            seed=seed,
+        )
+    if json_path is not None:
+        emit_json(found, json_path)
+    if json_path != STDOUT:
+        show((_page(found) if found.form != "kkt" else _points_page(found)) + "\n")
+
+
+def _page(document: ReconstructAttack) -> str:
+    network = document.network
+    opening = (
+        f"{network.name}: {network.width} neurons, margin {document.margin:.6g}, "
+        f"{len(document.candidates)} candidates"
+    )
+    rows = [
+        [f"{one.x:.10g}", f"{one.label:+d}", one.theorem, "yes" if one.certified else "no"]
+        for one in document.candidates
+    ]
+    parts = [opening]
+    if rows:
+        parts.append(table(["x", "label", "theorem", "certified"], rows))
+    if document.precision is not None or document.recall is not None:
+        shares = [
+            f"{name} {value:.3f}"
+            for name, value in (("precision", document.precision), ("recall", document.recall))
+            if value is not None
+        ]
+        parts.append(", ".join(shares) + " on the training set given")
+    parts.append(wrapped(document.verdict))
+    return "\n\n".join(parts)
+
+
+def _points_page(document: ReconstructAttack) -> str:
+    """The candidates as a table, with the verdict."""
+    network = document.network
+    known = "" if document.margin_known else " (estimated)"
+    opening = (
+        f"{network.name}: {network.width} neurons, {document.distinct} of them distinct, "
+        f"{network.features} inputs, margin {document.margin:.6g}{known}, "
+        f"{len(document.candidates)} candidates"
+    )
+    rows = []
+    for one in document.candidates:
+        assert isinstance(one.x, list)
+        text = ", ".join(f"{value:.4g}" for value in one.x[:SHOWN])
+        rows.append(
+            [
+                text + (", ..." if len(one.x) > SHOWN else ""),
+                f"{one.label:+d}",
+                f"{one.multiplier:.3g}",
+                f"{one.margin_gap:+.1%}",
+                "-" if one.agreement is None else f"{one.agreement:.2f}",
+            ]
+        )
+    parts = [opening]
+    if rows:
+        parts.append(table(["x", "label", "multiplier", "off the margin", "agreement"], rows))
+    if document.recall is not None:
+        precision = "-" if document.precision is None else f"{document.precision:.3f}"
+        parts.append(
+            f"precision {precision}, recall {document.recall:.3f} on the training set given, "
+            "within a tenth of the distance to the\nnearest other record"
+        )
+    parts.append(wrapped(document.verdict))
+    return "\n\n".join(parts)

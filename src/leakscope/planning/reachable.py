@@ -1,0 +1,37 @@
+"""Which numbers a plan can be made with: beyond them no design is meant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from leakscope.errors import InputError
+
+# Beyond these squares and quadratures leave float64.
+LEAST, LARGEST = 1e-12, 1e12
+
+# A ridge above this leaves nothing of the fit within the digits of float64.
+MOST_RIDGE = 1e6
+
+
+def require_reachable(values: Mapping[str, float | None], *, most: float = LARGEST) -> None:
+    """Refuse a number that is neither 0 nor from 1e-12 to ``most`` in size, by its name.
+
+    Examples
+    --------
+    >>> from leakscope.planning import require_reachable
+    >>> require_reachable({"sigma": 1e-30})
+    Traceback (most recent call last):
+    ...
+    leakscope.errors.InputError: sigma must be 0, or from 1e-12 to 1e+12 in size, but it is 1e-30.
+    """
+    for name, value in values.items():
+        # What is no number at all is told by the design itself.
+        if value is None or value == 0.0 or value != value or abs(value) == math.inf:
+            continue
+        if LEAST <= abs(value) <= most:
+            continue
+        told = f"{value:g}" if isinstance(value, float) else f"a number of {len(str(value))} digits"
+        raise InputError(
+            f"{name} must be 0, or from {LEAST:g} to {most:g} in size, but it is {told}."
+        )
