@@ -85,7 +85,7 @@ def test_plan_gives_the_same_keys_by_every_route() -> None:
         plan_linear(small, method=method, draws=draws, random_state=1)
         for method, draws in (("exact", 3000), ("asymptotic", None), ("simulated", 400))
     ]
-    keys = {tuple(a.to_dict()) for a in answers}
+    keys = {tuple(a.model_dump()) for a in answers}
     assert len(keys) == 1
     exact, limit, solved = answers
     for name in ("advantage", "advantage_label_known"):

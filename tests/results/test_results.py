@@ -66,7 +66,9 @@ def measure_document():
         auc=0.6,
         tpr_at_fpr={"0.1": 0.2},
         epsilon_at_delta={"1e-05": math.inf},
-        intervals={"auc": [0.5, 0.7]},
+        intervals={
+            "auc": {"low": 0.5, "high": 0.7, "confidence": 0.95, "method": "DeLong", "bias": ""}
+        },
     )
 
 
@@ -98,7 +100,7 @@ def test_measure_round_trip_keeps_what_the_measures_add(tmp_path):
     content = strict_loads((tmp_path / "m.json").read_text())
     assert content["kl"] is None
     assert content["epsilon_at_delta"] == {"1e-05": None}
-    assert content["intervals"] == {"auc": [0.5, 0.7]}
+    assert content["intervals"]["auc"]["low"] == 0.5
     assert results.read_result(tmp_path / "m.json") == measure_document().model_copy(
         update={"created": results.read_result(tmp_path / "m.json").created}
     )

@@ -82,11 +82,11 @@ def attack_reconstruct(
     Examples
     --------
     >>> import leakscope
-    >>> from leakscope.relu import TwoLayerNetwork
-    >>> network = TwoLayerNetwork(w=[[1.0], [-1.0]], b=[0.0, 0.0], v=[1.0, -1.0])
-    >>> found = leakscope.attack_reconstruct(network, margin=1.0)
-    >>> [(one.x, one.label) for one in found.candidates]
-    [(-1.0, -1), (1.0, 1)]
+    >>> from leakscope import relu
+    >>> trained = relu.max_margin_network([-2.0, -0.5, 0.3, 1.0, 1.8], [1, -1, 1, 1, -1])
+    >>> found = leakscope.attack_reconstruct(trained.network, margin=1.0)
+    >>> [(round(one.x, 6), one.label) for one in found.candidates][:2]
+    [(-2.0, 1), (-0.5, -1)]
     """
     if form not in get_args(Form):
         raise InputError(f"form must be one of {', '.join(get_args(Form))}, but it is {form!r}.")

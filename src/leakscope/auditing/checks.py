@@ -59,7 +59,15 @@ def checked_ids(record_ids: Sequence[Any] | None, records: int) -> tuple[RecordI
 
 
 def record_name(value: Any) -> RecordId:
-    """What a record or a group is called in a result: a whole number as it is, or its text."""
+    """What a record or a group is called in a result: a whole number as it is, or its text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import auditing
+    >>> auditing.record_name(np.int64(3)), auditing.record_name(2.5)
+    (3, '2.5')
+    """
     return int(value) if isinstance(value, (int, np.integer)) else str(value)
 
 

@@ -15,6 +15,13 @@ def kernel_from_settings(settings: AuditSettings) -> kernels.Kernel:
     ------
     InputError
         Where an option is given that the kernel does not have.
+
+    Examples
+    --------
+    >>> from leakscope import auditing
+    >>> from leakscope.settings import AuditSettings
+    >>> auditing.kernel_from_settings(AuditSettings(kernel="matern", smoothness=2.5)).nu
+    2.5
     """
     return kernels.by_name(settings.kernel, **settings.kernel_options())
 

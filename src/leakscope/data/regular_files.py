@@ -102,7 +102,15 @@ def require_new_file(path: Path, needs: str) -> None:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is something of that name; a name that cannot be one is not."""
+    """Whether there is something of that name; a name that cannot be one is not.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from leakscope import data
+    >>> data.is_there(Path("no such file"))
+    False
+    """
     try:
         return path.exists()
     except OSError:
@@ -110,7 +118,15 @@ def is_there(path: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it is a folder; a name that cannot be one is not."""
+    """Whether it is a folder; a name that cannot be one is not.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from leakscope import data
+    >>> data.is_folder(Path(".")), data.is_folder(Path("no\\0name"))
+    (True, False)
+    """
     try:
         return path.is_dir()
     except OSError:

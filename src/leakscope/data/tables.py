@@ -35,7 +35,18 @@ PICTURE = "picture"
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Read a file by its suffix into a table with text column names."""
+    """Read a file by its suffix into a table with text column names.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from leakscope import data
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "a.csv")
+    ...     _ = file.write_text("x,y\\n1,2\\n")
+    ...     data.read_table(file).columns.tolist()
+    ['x', 'y']
+    """
     require_file(path)
     reader = READERS.get(path.suffix.lower())
     if reader is None:

@@ -12,7 +12,6 @@ from leakscope.results.document import (
     to_json,
     write_private,
     write_result,
-    write_whole,
 )
 from leakscope.results.measurement import Measurement
 from leakscope.results.membership import Applicability, MembershipAttack
@@ -80,5 +79,4 @@ __all__ = [
     "write_private",
     "write_result",
     "write_run",
-    "write_whole",
 ]

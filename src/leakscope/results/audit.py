@@ -10,7 +10,16 @@ from leakscope.results.document import DatasetEntry, Number, ResultDocument
 
 
 class AuditRecord(BaseModel):
-    """One record of an audit; see docs/commands.md for what each number means."""
+    """One record of an audit; see docs/commands.md for what each number means.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import leakscope
+    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> [record.record_id for record in result.to_document().records]
+    [2, 1, 0]
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -47,7 +47,15 @@ class DifferenceEntry(BaseModel):
 
 
 class ComparedRecord(BaseModel):
-    """A record, or group, that is in both runs; ranks are within each run."""
+    """A record, or group, that is in both runs; ranks are within each run.
+
+    Examples
+    --------
+    >>> from leakscope.results import ComparedRecord
+    >>> ComparedRecord(record_id="a", first_rank=1, second_rank=3, first_kl=2.0, second_kl=0.1,
+    ...                first_advantage=0.8, second_advantage=0.2).second_rank
+    3
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -34,7 +34,13 @@ Number = Annotated[float | None, BeforeValidator(_finite_or_none)]
 
 
 class AssumptionEntry(BaseModel):
-    """One assumption behind a number, and whether it holds here (null: cannot be told)."""
+    """One assumption behind a number, and whether it holds here (null: cannot be told).
+
+    Examples
+    --------
+    >>> from leakscope.results import AssumptionEntry
+    >>> AssumptionEntry(statement="records are independent", holds=None, evidence="").holds
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -84,7 +90,15 @@ class SourceEntry(BaseModel):
 
 
 class DatasetEntry(BaseModel):
-    """What was audited, in a few words; never the data."""
+    """What was audited, in a few words; never the data.
+
+    Examples
+    --------
+    >>> from leakscope import data
+    >>> from leakscope.results import DatasetEntry
+    >>> DatasetEntry.of(data.read_example("wine")).records
+    178
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -148,7 +162,17 @@ def write_result(document: ResultDocument, path: str | Path) -> Path:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write text to a file that only its owner may read; never leave half a file."""
+    """Write text to a file that only its owner may read; never leave half a file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from leakscope import results
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results.write_private(pathlib.Path(folder, "a.txt"), "text")
+    ...     pathlib.Path(folder, "a.txt").read_text()
+    'text'
+    """
     write_file(path, text.encode())
 
 

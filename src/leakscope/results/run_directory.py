@@ -51,7 +51,14 @@ def default_run_directory(verb: str, name: str, *, now: datetime | None = None) 
 
 
 def require_free(directory: Path) -> None:
-    """Refuse a run directory that is already there, before any work is done."""
+    """Refuse a run directory that is already there, before any work is done.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from leakscope import results
+    >>> results.require_free(Path("a-new-run"))
+    """
     require_usable_name(directory)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise InputError(f"{directory} is already there; name a new run directory.")
