@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from leakscope import measures
-from leakscope.laws import LawPair, MultivariateNormal, Normal
+from leakscope.laws import LawPair, MultivariateNormal, Normal, SpikeAndSlab
 
 
 @pytest.mark.parametrize(("sigma0", "sigma1"), [(0.7, 1.4), (0.2, 1.0), (1.0, 1.001)])
@@ -62,3 +62,10 @@ def test_composition_of_unequal_variances_equals_the_product_law() -> None:
     for direction in ("member_to_nonmember", "nonmember_to_member"):
         exact = float(measures.epsilon_at_delta(product, 1e-5, direction))
         assert composed.epsilon_at_delta(1e-5, direction) == pytest.approx(exact, rel=1e-4)
+
+
+def test_trade_off_next_to_an_atom_keeps_its_digits() -> None:
+    """Sizes just below one minus an atom: the search stopped with 1.8e-3 of relative error."""
+    pair = LawPair(SpikeAndSlab(3.5, 1.0, 1.0), SpikeAndSlab(2.0, 1.0, 0.0))
+    fnr = np.asarray(measures.trade_off(pair, 1e-9))
+    assert float(measures.trade_off(pair.swapped(), fnr)) == pytest.approx(1e-9, rel=1e-6, abs=0.0)

@@ -127,7 +127,7 @@ class MixturePair:
             member = Components(*(a[rows] for a in self.member))
             up = np.exp(_log_terms(member, x) - down[..., None])
             only_one = up - np.exp(law.log_weight + shape)
-        relative = np.where(self.matched[rows][:, None, :], both, only_one).sum(axis=-1)
+            relative = np.where(self.matched[rows][:, None, :], both, only_one).sum(axis=-1)
         return np.asarray(np.log1p(np.maximum(np.nan_to_num(relative, nan=-0.5), -0.5)))
 
     def llr_slope(self, x: FloatArray) -> FloatArray:

@@ -52,8 +52,15 @@ class NormalMixtureRatio(SearchedRatio):
         return cls(MixturePair.of(member, nonmember))
 
     def reversed(self) -> Self:
-        """Exchange the roles."""
-        return type(self)(self.pair.reversed())
+        """Exchange the roles; what was tabulated serves both ways."""
+        back = type(self)(self.pair.reversed())
+        if "_table" in self.__dict__:
+            table = self._table
+            back.__dict__["_table"] = mixture_table.Table(table.x, -table.llr, -table.extremes)
+        if "_nodes" in self.__dict__:
+            x, weight, up, down, llr = self._nodes
+            back.__dict__["_nodes"] = Nodes(x, weight, down, up, -llr)
+        return back
 
     @property
     def size(self) -> int:
@@ -227,13 +234,17 @@ class NormalMixtureRatio(SearchedRatio):
 
         The size of the test has kinks at the extremes of l and at what l tends to in the tails.
         """
-        table = self._table
-        levels = np.concatenate([table.extremes, table.llr[:, [0, -1]], self._quantiles()], -1)
+        levels = np.concatenate([self.kinks(), self._quantiles()], axis=-1)
         # laws that are equal in disguise: the order of rounding errors says nothing
         same = self.advantage() < 1e-14
-        return np.asarray(np.where(same, 0.5, auc_by_levels(self._size_of_test, levels)))
+        return np.asarray(np.where(same, 0.5, auc_by_levels(self.size_of_test, levels)))
 
-    def _size_of_test(self, threshold: FloatArray) -> FloatArray:
+    def kinks(self) -> FloatArray:
+        """The extremes of l, and what it tends to in the tails."""
+        table = self._table
+        return np.concatenate([table.extremes, table.llr[:, [0, -1]]], axis=-1)
+
+    def size_of_test(self, threshold: FloatArray) -> FloatArray:
         """P0(l > threshold) to absolute precision."""
         low, high, inside = self._intervals(threshold, tolerance=1e-12)
         mass = np.exp(log_mass(self.pair.nonmember, low, high))

@@ -68,6 +68,14 @@ class Ratio(ABC):
     def log_certain(self) -> FloatArray:
         """log P1(l = inf): what a member shows that a nonmember never does, shape (B,)."""
 
+    def size_of_test(self, threshold: FloatArray) -> FloatArray:
+        """P0(l > threshold) to absolute precision, shape (B, m)."""
+        return np.asarray(np.exp(self.tails(threshold).log_fpr))
+
+    def kinks(self) -> FloatArray:
+        """Levels at which the size of the test is not smooth, (B, K); others do no harm."""
+        return np.stack([self.renyi(np.inf), -self.reversed().renyi(np.inf)], axis=-1)
+
     @abstractmethod
     def reversed(self) -> Self:
         """The same pairs with the roles of member and nonmember exchanged."""

@@ -51,7 +51,7 @@ def tpr_by_search(ratio: SearchedRatio, log_fpr: FloatArray) -> tuple[FloatArray
         return ratio.take(rows[which]).log_fpr(threshold[:, None])[:, 0] - target[which]
 
     start = expand_bracket(gap, -width, width)
-    found = shrink_bracket(gap, start, f_tolerance=1e-8, x_absolute=1e-12)
+    found = shrink_bracket(gap, start, f_tolerance=1e-11, x_absolute=1e-13)
     cells = ratio.take(rows)
     at = _column(cells.tails(found.high[:, None]))
     with np.errstate(invalid="ignore"):
@@ -59,7 +59,7 @@ def tpr_by_search(ratio: SearchedRatio, log_fpr: FloatArray) -> tuple[FloatArray
         log_tpr = np.logaddexp(at.log_tpr, missing)
         log_fnr = at.log_fnr + log1mexp(np.minimum(missing - at.log_fnr, 0.0))
     # across an atom the FNR comes up from the low end instead, where nothing cancels
-    jump = np.flatnonzero((np.abs(found.f_high) > 1e-8) & np.isfinite(found.low))
+    jump = np.flatnonzero((np.abs(found.f_high) > 1e-11) & np.isfinite(found.low))
     if jump.size:
         below = _column(cells.take(jump).tails(found.low[jump][:, None]))
         step = np.maximum(below.log_fpr - target[jump], 0.0)

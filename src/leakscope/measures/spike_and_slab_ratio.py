@@ -281,10 +281,11 @@ class SpikeAndSlabRatio(SearchedRatio):
         return np.asarray((values * weights).sum(axis=(-1, -2)))
 
     def auc(self) -> FloatArray:
-        """P(l(X1) > l(X0)), ties counting one half.
+        """P(l(X1) > l(X0)), ties counting one half."""
+        return np.where(self.equal, 0.5, auc_by_levels(self.size_of_test, self.kinks()))
 
-        The size of the test has kinks at the parabolas' vertices and edges and at the atom.
-        """
+    def kinks(self) -> FloatArray:
+        """The parabolas' vertices and edges and the atom, and a few levels where l lies."""
         d, log_s, low, high = (a[..., None] for a in self.branch)
         edge = np.where(np.isfinite(low), low, high)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -294,10 +295,9 @@ class SpikeAndSlabRatio(SearchedRatio):
         points = np.concatenate([vertex, edge, np.clip(points, low, high)], axis=-1)
         heights = parabola.height(d, log_s, points).reshape(self.size, -1)
         atom_level = np.where(np.isfinite(self.atom.ratio), self.atom.ratio, 0.0)[:, None]
-        kinks = np.concatenate([heights, atom_level], axis=-1)
-        return np.where(self.equal, 0.5, auc_by_levels(self._size_of_test, kinks))
+        return np.concatenate([heights, atom_level], axis=-1)
 
-    def _size_of_test(self, threshold: FloatArray) -> FloatArray:
+    def size_of_test(self, threshold: FloatArray) -> FloatArray:
         """P0(l > threshold) to absolute precision: quicker than in logs."""
         inside = self.atom.ratio[:, None] > threshold
         total = np.where(inside, np.exp(self.atom.log_p0)[:, None], 0.0)
