@@ -121,8 +121,9 @@ def test_plan_no_longer_understates_epsilon(
     values: tuple[object, ...], wrong: float, right: float
 ) -> None:
     found = plan_lasso(LassoSetting(*values), delta=(1e-5,))  # type: ignore[arg-type]
-    assert found.epsilon_at_delta[1e-5] == pytest.approx(right, rel=1e-4)
-    assert found.epsilon_at_delta[1e-5] > wrong + 0.7
+    epsilon = found.epsilon_at_delta["1e-05"]
+    assert epsilon == pytest.approx(right, rel=1e-4)
+    assert epsilon > wrong + 0.7
 
 
 @pytest.mark.parametrize("values", SETTINGS)
