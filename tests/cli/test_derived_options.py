@@ -102,8 +102,8 @@ def test_left_out_means_the_default():
         ),
         (("--box", "1"), "--box must be two numbers, LOW,HIGH, but it is '1'."),
         (("--box", "a,b"), "--box must be two numbers, LOW,HIGH, but it is 'a,b'."),
-        (("--box", "2,1"), "box: input should rise from LOW to HIGH"),
-        (("--starts", "0"), "starts: input should be greater than or equal to 1, but it is 0."),
+        (("--box", "2,1"), "--box: input should rise from LOW to HIGH"),
+        (("--starts", "0"), "--starts: input should be greater than or equal to 1, but it is 0."),
     ],
 )
 def test_what_is_wrong_is_one_sentence(words, sentence):

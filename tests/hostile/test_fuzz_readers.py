@@ -186,12 +186,12 @@ FOUND: dict[str, tuple[dict[str, bytes | str], list[str], str | None]] = {
     "a length scale of 1e-300": (
         {"data.csv": tables.GOOD},
         ["audit", "data.csv", "--target", "y", "--length-scale", "1e-300"],
-        "length_scale: input should be from 1e-30 to 1e+30",
+        "--length-scale: input should be from 1e-30 to 1e+30",
     ),
     "a kernel variance of 1e300": (
         {"data.csv": tables.GOOD},
         ["audit", "data.csv", "--target", "y", "--kernel-variance", "1e300"],
-        "kernel_variance: input should be from 1e-30 to 1e+30",
+        "--kernel-variance: input should be from 1e-30 to 1e+30",
     ),
 }
 

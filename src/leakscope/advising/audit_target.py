@@ -11,6 +11,7 @@ from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.laws import LawPair
+from leakscope.settings import TARGET_DEFAULTS
 
 Measure = Literal["advantage", "tpr", "epsilon"]
 
@@ -44,8 +45,8 @@ class AuditTarget:
 
     measure: Measure
     value: float
-    fpr: float = 0.001
-    delta: float = 1e-5
+    fpr: float = TARGET_DEFAULTS.fpr
+    delta: float = TARGET_DEFAULTS.delta
 
     def __post_init__(self) -> None:
         if self.measure not in get_args(Measure):

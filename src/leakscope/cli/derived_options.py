@@ -53,8 +53,15 @@ class Options:
 
     def settings(self, given: dict[str, Any]) -> BaseModel:
         """The checked settings, out of the values given; those used are taken from ``given``."""
-        values = {one.name: _read(one, given.pop(one.name)) for one in self.described()}
-        return validated(self.model, **values)
+        found = {one.name: one for one in self.described()}
+        values = {name: _read(one, given.pop(name)) for name, one in found.items()}
+        try:
+            return validated(self.model, **values)
+        except InputError as error:
+            # The model speaks of its field, and here that is an option.
+            name, mark, rest = str(error).partition(":")
+            option = found[name].option if name in found else name
+            raise InputError(f"{option}{mark}{rest}") from None
 
 
 class Verb:
@@ -101,15 +108,17 @@ def _parameter(one: Described) -> inspect.Parameter:
         kind, default = (list[str], None) if _repeatable(one) else (str, None)
     elif one.kind is str and default is not None:
         default = str(default)
-    if default is None:
+    if one.required:
+        default = inspect.Parameter.empty
+    elif default is None:
         kind = kind | None
         text += "" if one.shown_default is None else f"  [default: {one.shown_default}]"
-    declared = [one.option] if one.option != _usual(one.name) or one.default is False else []
+    both_ways = f"{one.option}/--no-{one.option[2:]}" if one.default is True else one.option
     information = typer.Option(
-        *declared,
+        both_ways,
         help=text,
         metavar=None if one.kind is bool else one.metavar,
-        show_default=default is not None and one.default is not False,
+        show_default=default is not None and default is not False and not one.required,
     )
     return inspect.Parameter(
         one.name,
@@ -117,10 +126,6 @@ def _parameter(one: Described) -> inspect.Parameter:
         default=default,
         annotation=Annotated[kind, information],
     )
-
-
-def _usual(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def _repeatable(one: Described) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -140,13 +140,15 @@ def read_dataset(
     return _dataset(
         table,
         roles,
-        where=str(path),
-        name=path.stem,
-        read_from=path.name,
-        task=source.task,
-        missing=missing,
-        source=source,
-        picture=table.attrs.get(PICTURE),
+        _Reading(
+            where=str(path),
+            name=path.stem,
+            read_from=path.name,
+            task=source.task,
+            missing=missing,
+            source=source,
+            picture=table.attrs.get(PICTURE),
+        ),
     )
 
 
@@ -170,14 +172,16 @@ def _from_hugging_face(path: Path, source: Source, task: Task | None, by: str | 
     return _dataset(
         read.frame,
         roles,
-        where=where,
-        name=folder.name,
-        read_from=folder.name,
-        task=task,
-        missing=source.missing,
-        source=replace(source, task=task, split=folder.split),
-        picture=read.picture,
-        steps=read.steps,
+        _Reading(
+            where=where,
+            name=folder.name,
+            read_from=folder.name,
+            task=task,
+            missing=source.missing,
+            source=replace(source, task=task, split=folder.split),
+            picture=read.picture,
+            steps=read.steps,
+        ),
     )
 
 
@@ -217,13 +221,15 @@ def from_frame(
     return _dataset(
         table,
         roles,
-        where=where,
-        name=name,
-        read_from="a frame in memory",
-        task=task,
-        missing=missing,
-        source=None,
-        index=index,
+        _Reading(
+            where=where,
+            name=name,
+            read_from="a frame in memory",
+            task=task,
+            missing=missing,
+            source=None,
+            index=index,
+        ),
     )
 
 
@@ -256,22 +262,27 @@ def _roles(
     return roles
 
 
-def _dataset(
-    table: pd.DataFrame,
-    roles: Roles,
-    *,
-    where: str,
-    name: str,
-    read_from: str,
-    task: Task,
-    missing: Missing,
-    source: Source | None,
-    index: pd.Index[Any] | None = None,
-    picture: tuple[int, ...] | None = None,
-    steps: Sequence[str] = (),
-) -> Dataset:
+@dataclass(frozen=True)
+class _Reading:
+    """Where a table came from, and how it is to be read."""
+
+    where: str
+    name: str
+    read_from: str
+    task: Task
+    missing: Missing
+    source: Source | None
+    index: pd.Index[Any] | None = None
+    picture: tuple[int, ...] | None = None
+    steps: Sequence[str] = ()
+
+
+def _dataset(table: pd.DataFrame, roles: Roles, reading: _Reading) -> Dataset:
+    where, missing, source, index = reading.where, reading.missing, reading.source, reading.index
+    picture = reading.picture
     names = roles.features([str(column) for column in table.columns])
-    steps = [f"read {len(table)} records of {len(names)} features from {read_from}", *steps]
+    read = f"read {len(table)} records of {len(names)} features from {reading.read_from}"
+    steps = [read, *reading.steps]
     if roles.ignored:
         steps.append(f"ignored: {listed(roles.ignored)}")
     if missing == "drop":
@@ -288,7 +299,7 @@ def _dataset(
     else:
         ids = tuple(int(row) for row in table.index)
         steps.append("record_id: row numbers, starting at 0")
-    target = _target(table[roles.target], roles.target, task, where)
+    target = _target(table[roles.target], roles.target, reading.task, where)
     encoded = encode(table, names, where, missing=missing)
     steps.extend(encoded.steps)
     group = None
@@ -299,13 +310,13 @@ def _dataset(
     if source is not None:
         source = replace(source, digest=digest(encoded.features, target))
     return Dataset(
-        name=name,
+        name=reading.name,
         features=encoded.features,
         target=target,
         record_ids=ids,
         feature_names=encoded.names,
         target_name=roles.target,
-        task=task,
+        task=reading.task,
         steps=tuple(steps),
         source=source,
         indicators=encoded.indicators,

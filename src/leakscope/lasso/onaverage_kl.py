@@ -26,8 +26,9 @@ from leakscope.lasso.derivatives import Parameter, fixed_point_derivative
 from leakscope.lasso.fisher_information import mean_information
 from leakscope.lasso.overlap import Overlap, OverlapSlope, overlap, overlap_derivative
 from leakscope.lasso.state_evolution import FixedPoint, in_blocks
+from leakscope.settings import LASSO_PLAN_DEFAULTS, LassoDivergence
 
-Divergence = Literal["joint", "component_wise", "printed"]
+Divergence = LassoDivergence
 
 
 class KLSlope(NamedTuple):
@@ -44,7 +45,9 @@ class KLSlope(NamedTuple):
     slope: FloatArray
 
 
-def onavg_kl(point: FixedPoint | Overlap, divergence: Divergence = "joint") -> FloatArray:
+def onavg_kl(
+    point: FixedPoint | Overlap, divergence: Divergence = LASSO_PLAN_DEFAULTS.divergence
+) -> FloatArray:
     """The on-average KL at each setting, in nats; infinite without privacy noise.
 
     Parameters
@@ -72,7 +75,7 @@ def onavg_kl(point: FixedPoint | Overlap, divergence: Divergence = "joint") -> F
 
 def onavg_kl_with_slope(
     point: FixedPoint | Overlap,
-    divergence: Divergence = "joint",
+    divergence: Divergence = LASSO_PLAN_DEFAULTS.divergence,
     parameter: Literal["lam", "sigma_eta"] | None = "sigma_eta",
 ) -> KLSlope:
     """The divergence and its derivative with respect to lambda or sigma_eta.
@@ -206,13 +209,10 @@ def _information_block(
     alpha: FloatArray,
     rho: FloatArray,
     signal: FloatArray,
-    error: FloatArray,
-    q: FloatArray,
-    cut: FloatArray,
-    d_error: FloatArray,
-    d_q: FloatArray,
-    d_cut: FloatArray,
+    *moving: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
+    """What moves along the curve are error, q and cut, and then their derivatives."""
+    error, q, cut, d_error, d_q, d_cut = moving
     root = np.sqrt(q)
     theta = cut / root
     y = error / alpha / q, (signal + error / alpha) / q

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
+from leakscope.settings import LassoDesignSettings, LassoMechanism, default_of
 
-Mechanism = Literal["objective", "output"]
+Mechanism = LassoMechanism
+
+MECHANISM: Mechanism = default_of(LassoDesignSettings, "mechanism")
+SIGNAL_VARIANCE: float = default_of(LassoDesignSettings, "signal_variance")
 
 _FIELDS = ("alpha", "rho", "sigma_xi", "lam", "sigma_eta", "signal_variance")
 
@@ -66,8 +70,8 @@ class LassoSetting:
         sigma_xi: ArrayLike,
         lam: ArrayLike,
         sigma_eta: ArrayLike,
-        mechanism: Mechanism = "objective",
-        signal_variance: ArrayLike = 1.0,
+        mechanism: Mechanism = MECHANISM,
+        signal_variance: ArrayLike = SIGNAL_VARIANCE,
     ) -> None:
         if mechanism not in get_args(Mechanism):
             raise InputError(f"mechanism must be objective or output, but it is {mechanism!r}.")

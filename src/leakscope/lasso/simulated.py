@@ -21,6 +21,7 @@ from leakscope.lasso.fisher_information import information
 from leakscope.lasso.joint_density import log_ratios
 from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.solver import solve_lasso, solve_lasso_many
+from leakscope.settings import LASSO_PLAN_DEFAULTS
 
 # Noises that locate a coordinate, for each noise under which neighbours are refitted.
 _LOCATING = 4
@@ -93,7 +94,7 @@ class _Drawn(NamedTuple):
 def simulate(
     setting: LassoSetting,
     *,
-    coefficients: int = 1000,
+    coefficients: int = LASSO_PLAN_DEFAULTS.coefficients,
     datasets: int = 20,
     noises: int = 10,
     neighbours: int = 20,

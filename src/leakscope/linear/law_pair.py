@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,16 +24,17 @@ from leakscope.linear.design import GaussianDesign, RecordNorms
 from leakscope.linear.moments import Moments, exact_moments
 from leakscope.linear.output_noise import OutputNoise
 from leakscope.linear.simulated import simulated_moments
+from leakscope.settings import LINEAR_PLAN_DEFAULTS, LinearAttacker, LinearMethod
 
-Method = Literal["exact", "asymptotic", "simulated"]
-Attacker = Literal["label_hidden", "label_known"]
+Method = LinearMethod
+Attacker = LinearAttacker
 
 
 def law_pair(
     design: GaussianDesign,
     norms: RecordNorms | None = None,
     *,
-    method: Method = "exact",
+    method: Method = LINEAR_PLAN_DEFAULTS.method,
     attacker: Attacker = "label_hidden",
     noise: OutputNoise | None = None,
     labels: ArrayLike | None = None,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from leakscope.errors import InputError
+from leakscope.settings import LinearDesignSettings, default_of
 
 Recipients = Literal["everyone", "nonmembers"]
 
@@ -41,7 +42,7 @@ class OutputNoise:
 
     sigma: float
     to: Recipients = "everyone"
-    answers: int = 1
+    answers: int = default_of(LinearDesignSettings, "answers")
     memoised: bool = False
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ cost little more than one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -105,11 +106,23 @@ def search_each(
         chosen,
         resolved,
         noise_variance,
-        followed,
-        places.reshape(*shape, queries, features),
-        values.reshape(shape),
-        trace.reshape(-1, *shape),
+        _Ended(
+            followed,
+            places.reshape(*shape, queries, features),
+            values.reshape(shape),
+            trace.reshape(-1, *shape),
+        ),
     )
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """Where the starts of every record ended: what was followed, queries, values, traces."""
+
+    followed: Climb
+    places: FloatArray
+    values: FloatArray
+    trace: FloatArray
 
 
 def _results(
@@ -118,14 +131,12 @@ def _results(
     chosen: NDArray[np.intp],
     kernel: Kernel,
     noise_variance: float,
-    followed: Climb,
-    places: FloatArray,
-    values: FloatArray,
-    trace: FloatArray,
+    ended: _Ended,
 ) -> tuple[QuerySearch, ...]:
     """One result a record, by identities that are not the search's own."""
     from leakscope.lood import recovery
 
+    places, values = ended.places, ended.values
     start = np.nanargmax(values, axis=1)
     best = places[np.arange(len(chosen)), start]
     queries = best.shape[1]
@@ -149,7 +160,7 @@ def _results(
             QuerySearch(
                 leave_out=(int(record),),
                 objective="kl",
-                climb=followed,
+                climb=ended.followed,
                 query=best[j],
                 lood=answers.lood,
                 lood_at_record=answers.lood_at_record,
@@ -161,7 +172,7 @@ def _results(
                 queries=places[j],
                 values=values[j],
                 recovered=recovery.recovered_records(kernel, rows, group, places[j]),
-                trace=trace[:, j],
+                trace=ended.trace[:, j],
             )
         )
     return tuple(found)

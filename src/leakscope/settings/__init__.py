@@ -4,17 +4,37 @@ The command line's options, the web form, the estimators' parameters and the def
 Python functions are derived from these models; the kernels that can be named are in one table.
 """
 
+from leakscope.settings.advise import (
+    ADVISE_DEFAULTS,
+    TARGET_DEFAULTS,
+    AdviseSettings,
+    Questions,
+    TargetSettings,
+)
 from leakscope.settings.audit import (
     AUDIT_DEFAULTS,
     AuditSettings,
     KernelName,
     NoiseVariance,
-    Route,
+    RouteChoice,
     Scaling,
 )
 from leakscope.settings.data import DATA_DEFAULTS, DataSettings, Missing, Task
 from leakscope.settings.kernel_catalogue import KERNELS, NamedKernel, kernel_options
 from leakscope.settings.measure import MEASURE_DEFAULTS, MeasureSettings
+from leakscope.settings.plan import (
+    LASSO_PLAN_DEFAULTS,
+    LINEAR_PLAN_DEFAULTS,
+    LassoDesignSettings,
+    LassoDivergence,
+    LassoMechanism,
+    LassoPlanSettings,
+    LinearAttacker,
+    LinearDesignSettings,
+    LinearKnob,
+    LinearMethod,
+    LinearPlanSettings,
+)
 from leakscope.settings.query import (
     QUERY_DEFAULTS,
     QuerySettings,
@@ -22,32 +42,59 @@ from leakscope.settings.query import (
     SearchClimb,
     SearchMethod,
 )
-from leakscope.settings.setting import LARGEST, LEAST, Described, described, in_text
+from leakscope.settings.setting import LARGEST, LEAST, Described, default_of, described, in_text
 from leakscope.settings.validation import first_problem, validated
+from leakscope.settings.verify import (
+    RETRAINING_DEFAULTS,
+    VERIFY_DEFAULTS,
+    RetrainingSettings,
+    VerifySettings,
+)
 
 __all__ = [
+    "ADVISE_DEFAULTS",
     "AUDIT_DEFAULTS",
     "DATA_DEFAULTS",
     "KERNELS",
     "LARGEST",
+    "LASSO_PLAN_DEFAULTS",
     "LEAST",
+    "LINEAR_PLAN_DEFAULTS",
     "MEASURE_DEFAULTS",
     "QUERY_DEFAULTS",
+    "RETRAINING_DEFAULTS",
+    "TARGET_DEFAULTS",
+    "VERIFY_DEFAULTS",
+    "AdviseSettings",
     "AuditSettings",
     "DataSettings",
     "Described",
     "KernelName",
+    "LassoDesignSettings",
+    "LassoDivergence",
+    "LassoMechanism",
+    "LassoPlanSettings",
+    "LinearAttacker",
+    "LinearDesignSettings",
+    "LinearKnob",
+    "LinearMethod",
+    "LinearPlanSettings",
     "MeasureSettings",
     "Missing",
     "NamedKernel",
     "NoiseVariance",
     "QuerySettings",
-    "Route",
+    "Questions",
+    "RetrainingSettings",
+    "RouteChoice",
     "Scaling",
     "SearchBegin",
     "SearchClimb",
     "SearchMethod",
+    "TargetSettings",
     "Task",
+    "VerifySettings",
+    "default_of",
     "described",
     "first_problem",
     "in_text",

@@ -51,7 +51,7 @@ def _kernels() -> dict[str, str]:
 
 
 Scaling = Literal["standard", "none"]
-Route = Literal["auto", "dense", "features", "fitc", "device"]
+RouteChoice = Literal["auto", "dense", "features", "fitc", "device"]
 NoiseVariance = Annotated[float | str, BeforeValidator(_noise_variance)]
 KernelName = Annotated[str, AfterValidator(_kernel_name), Names(_kernels)]
 
@@ -101,7 +101,7 @@ class AuditSettings(BaseModel):
         "Sweep the noise variance over two decades, and try other kernels, for each record's "
         "range of ranks.",
     )
-    route: Route = setting(
+    route: RouteChoice = setting(
         "auto",
         "How to compute: dense, features (linear kernels), fitc (approximate), device (networks "
         "on a GPU), or auto, by kernel, size and machine.",

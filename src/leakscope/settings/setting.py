@@ -58,7 +58,7 @@ def setting(
     Parameters
     ----------
     default
-        Its only home.
+        Its only home; ``...`` for none.
     description
         A sentence, or a phrase where the option's name says the rest.
     metavar
@@ -87,8 +87,8 @@ class Described:
         ``int``, ``float``, ``bool`` or ``str``, ``tuple`` for several.
     entry, items
         Of a tuple: the kind of each, and how many, or None for any number.
-    default, shown_default
-        The value, and what to say of it; None for nothing.
+    default, required, shown_default
+        The value, whether there is none, and what to say of it; None for nothing.
     choices
         Where only these are allowed: each with what it stands for, or nothing.
     text
@@ -109,12 +109,25 @@ class Described:
     entry: type | None
     items: int | None
     default: Any
+    required: bool
     shown_default: str | None
     choices: dict[str, str]
     text: str
 
 
 METAVARS: dict[type, str] = {int: "COUNT", float: "NUMBER", str: "NAME", tuple: "LIST"}
+
+
+def default_of(model: type[BaseModel], name: str) -> Any:
+    """A setting's default, where a model cannot be built without what it requires.
+
+    Examples
+    --------
+    >>> from leakscope.settings import LassoDesignSettings, default_of
+    >>> default_of(LassoDesignSettings, "mechanism")
+    'objective'
+    """
+    return model.model_fields[name].default
 
 
 def described(model: type[BaseModel], name: str) -> Described:
@@ -130,6 +143,7 @@ def described(model: type[BaseModel], name: str) -> Described:
     field = model.model_fields[name]
     extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
     kind, entry, items = _kind(field.annotation)
+    default = None if field.is_required() else field.default
     return Described(
         name=name,
         option=str(extra.get("option", f"--{name.replace('_', '-')}")),
@@ -137,8 +151,9 @@ def described(model: type[BaseModel], name: str) -> Described:
         kind=kind,
         entry=entry,
         items=items,
-        default=field.default,
-        shown_default=_shown(name, field.default, extra.get("unset")),
+        default=default,
+        required=field.is_required(),
+        shown_default=_shown(name, default, extra.get("unset")),
         choices=_choices(field),
         text=_text(name, field),
     )

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
+from leakscope.settings import RETRAINING_DEFAULTS
 from leakscope.verifying.networks import Network
 
 
@@ -102,7 +103,7 @@ class NetworkTrainer:
 
     network: Network
     optimiser: Literal["adam", "sgd"] = "adam"
-    learning_rate: float = 1e-3
+    learning_rate: float = RETRAINING_DEFAULTS.learning_rate
     momentum: float = 0.9
     epochs: int = 50
     batch_size: int | None = 64

@@ -23,6 +23,7 @@ from leakscope.errors import InputError
 from leakscope.measures import Estimate
 from leakscope.running.cell_store import CellStore
 from leakscope.running.cells import Cell, Found, OnProgress, Progress, run_cells
+from leakscope.settings import RETRAINING_DEFAULTS
 from leakscope.verifying.network_training import Trainer
 
 
@@ -50,7 +51,7 @@ class RetrainingPlan:
     """
 
     records: tuple[int, ...]
-    models: int = 64
+    models: int = RETRAINING_DEFAULTS.models
     models_per_cell: int = 8
     auc_half_width: float | None = 0.05
 

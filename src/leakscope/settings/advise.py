@@ -1,0 +1,66 @@
+"""The settings of ``leakscope advise``: the target, and how its options are priced."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from leakscope.settings.setting import Natural, setting
+
+Questions = Literal["own", "any"]
+
+
+class TargetSettings(BaseModel):
+    """What no record, or group, may exceed; one of the three.
+
+    Examples
+    --------
+    >>> from leakscope.settings import TargetSettings
+    >>> TargetSettings(target_tpr=0.01).fpr
+    0.001
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    target_advantage: float | None = setting(None, "No record's advantage above this.")
+    target_tpr: float | None = setting(None, "No record's true-positive rate at --fpr above this.")
+    fpr: float = setting(0.001, "False-positive rate of --target-tpr.")
+    target_epsilon: float | None = setting(None, "No record's epsilon at --delta above this.")
+    delta: float = setting(1e-5, "Delta of --target-epsilon.")
+
+
+class AdviseSettings(BaseModel):
+    """How the options are searched and priced.
+
+    Examples
+    --------
+    >>> from leakscope.settings import AdviseSettings
+    >>> AdviseSettings().most_dropped
+    0.5
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    folds: int | None = setting(
+        None,
+        "Folds of the cross-validation that prices an option.",
+        unset="5, or one for each record or group where those are fewer",
+    )
+    repeats: int | None = setting(
+        None,
+        "How often it is repeated.",
+        unset="4 up to 1,000 records, 2 up to 2,500, 1",
+    )
+    most_dropped: float = setting(0.5, "The largest share of records to drop.")
+    questions: Questions = setting(
+        "own",
+        "Noise on the answers is for one question: own, at the record's own point, as the audit "
+        "asks; any, wherever it is (rbf and matern).",
+        metavar="WHERE",
+    )
+    seed: Natural = setting(0, "Seed of the folds.", metavar="NUMBER")
+
+
+TARGET_DEFAULTS = TargetSettings()
+ADVISE_DEFAULTS = AdviseSettings()

@@ -1,0 +1,135 @@
+"""The settings of ``leakscope plan``: the design that is planned, and what is asked about it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from leakscope.settings.measure import MEASURE_DEFAULTS
+from leakscope.settings.setting import Natural, setting
+
+LinearMethod = Literal["exact", "asymptotic", "simulated"]
+LinearAttacker = Literal["label_known", "label_hidden"]
+LinearKnob = Literal["p", "ridge", "noise", "answers"]
+LassoMechanism = Literal["objective", "output"]
+LassoDivergence = Literal["joint", "component_wise", "printed"]
+
+
+class LinearDesignSettings(BaseModel):
+    """Least squares or ridge on Gaussian records: the training set, the model, its answers.
+
+    Examples
+    --------
+    >>> from leakscope.settings import LinearDesignSettings
+    >>> LinearDesignSettings(n=100, p=400, dim=3000).sigma
+    1.0
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    n: int = setting(..., "Records in the training set.")
+    p: int = setting(..., "Features the model uses.")
+    dim: int = setting(..., "All features there are, D.")
+    sigma: float = setting(1.0, "Standard deviation of the label noise.")
+    ridge: float = setting(0.0, "lambda in X'X + n lambda I; 0 is (minimum-norm) least squares.")
+    output_noise: float = setting(0.0, "Standard deviation of noise on every answer.")
+    answers: int = setting(1, "Fresh answers the attacker gets to one question.")
+    memoise: bool = setting(False, "A repeated question gets the same answer, noise and all.")
+
+
+class LinearPlanSettings(BaseModel):
+    """What is asked about a linear design.
+
+    Examples
+    --------
+    >>> from leakscope.settings import LinearPlanSettings
+    >>> LinearPlanSettings().method
+    'exact'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    method: LinearMethod = setting(
+        "exact",
+        "exact (finite n), asymptotic (Thm 3.2 and corrected Thm 4.1) or simulated (whole "
+        "matrices).",
+    )
+    target_advantage: float | None = setting(
+        None, "Find the largest p, and the least noise on every answer, that keep to it."
+    )
+    attacker: LinearAttacker = setting(
+        "label_known", "Whom the target is met against: label_known or label_hidden."
+    )
+    curve: LinearKnob | None = setting(
+        None,
+        "Leakage and error along a knob: p, ridge, noise (on every answer) or answers.",
+        metavar="KNOB",
+    )
+    settings: tuple[float, ...] | None = setting(
+        None, "The knob's settings, separated by commas.", unset="a range"
+    )
+    fpr: tuple[float, ...] = setting(
+        MEASURE_DEFAULTS.fpr, "False-positive rates, as fractions separated by commas."
+    )
+    draws: int | None = setting(None, "Random designs.", unset="4000 exact, 200 simulated")
+    seed: Natural = setting(0, "Seed of the random designs.", metavar="NUMBER")
+
+
+class LassoDesignSettings(BaseModel):
+    """A private LASSO in the limit of many records and coefficients.
+
+    Examples
+    --------
+    >>> from leakscope.settings import LassoDesignSettings
+    >>> LassoDesignSettings(alpha=0.5, rho=0.1, sigma_xi=0.1, lam=1.0, sigma_eta=0.2).mechanism
+    'objective'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    alpha: float = setting(..., "n/p, records per coefficient.")
+    rho: float = setting(..., "Share of non-zero true coefficients.", metavar="FRACTION")
+    sigma_xi: float = setting(..., "Standard deviation of the label noise.")
+    lam: float = setting(..., "lambda in ||y - Xb||^2/2 + lambda ||b||_1.")
+    sigma_eta: float = setting(..., "Standard deviation of the privacy noise.")
+    mechanism: LassoMechanism = setting(
+        "objective", "objective (noise times b in the objective) or output (noise on b)."
+    )
+    signal_variance: float = setting(1.0, "Variance of a non-zero coefficient.")
+
+
+class LassoPlanSettings(BaseModel):
+    """What is asked about a private LASSO.
+
+    Examples
+    --------
+    >>> from leakscope.settings import LassoPlanSettings
+    >>> LassoPlanSettings().divergence
+    'joint'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pairs: int = setting(
+        0, "Neighbouring datasets to simulate for the joint divergence; 400 give about 5%."
+    )
+    coefficients: int = setting(1000, "p of the simulated datasets.")
+    optimize: bool = setting(
+        False, "Find the noise nearest to the origin of (error, divergence), and the curve."
+    )
+    divergence: LassoDivergence = setting(
+        "joint",
+        "For --optimize and targets: joint, component_wise or printed (Eqs. 63-64 as they stand).",
+    )
+    target_kl: float | None = setting(
+        None, "Find lambda, noise and mechanism with the least error at this KL or less."
+    )
+    target_error: float | None = setting(
+        None, "Find lambda, noise and mechanism with the least KL at this error or less."
+    )
+    seed: Natural = setting(0, "Seed of the simulated pairs.", metavar="NUMBER")
+
+
+LINEAR_PLAN_DEFAULTS = LinearPlanSettings()
+LASSO_PLAN_DEFAULTS = LassoPlanSettings()
