@@ -87,7 +87,7 @@ def test_table_and_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         ([*POINT, "--mechanism", "gradient"], "--mechanism must be one of"),
         ([*POINT, "--divergence", "other"], "--divergence must be one of"),
         ([*POINT, "--pairs", "-3"], "pairs must be zero or above"),
-        ([*POINT, "--seed", "-1"], "--seed must be zero or above"),
+        ([*POINT, "--seed", "-1"], "--seed: input should be greater than or equal to 0"),
         ([*POINT, "--target-kl", "0.1", "--target-error", "0.2"], "--target-kl or --target-error"),
         ([*POINT, "--target-kl", "-1"], "--target-kl must be above zero, but it is -1"),
         ([*POINT, "--target-error", "0"], "--target-error must be above zero, but it is 0"),

@@ -123,9 +123,9 @@ def test_refusals(audited, capsys):
         (["arrays.json"], "arrays in memory"),
         (["audit.json", "--data", "other.csv"], "does not hold the data"),
         (["audit.json", "--train", "a:b", "--network", "4"], "not both"),
-        (["audit.json", "--network", "wide"], "--network needs widths"),
+        (["audit.json", "--network", "wide"], "--network: 'wide' is not a list of whole numbers"),
         (["audit.json", "--train", "absent_module:f"], "cannot be imported"),
-        (["audit.json", "--seed", "-1"], "--seed must be zero"),
+        (["audit.json", "--seed", "-1"], "--seed: input should be greater than or equal to 0"),
         (["m.json", "--network", "4"], "belong to the result of an audit"),
     ):
         capsys.readouterr()

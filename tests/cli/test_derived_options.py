@@ -11,10 +11,20 @@ from leakscope import InputError
 from leakscope.cli import app, main
 from leakscope.cli.derived_options import Options, Verb, with_options
 from leakscope.settings import (
+    AdviseSettings,
     AuditSettings,
     DataSettings,
+    LassoDesignSettings,
+    LassoPlanSettings,
+    LinearDesignSettings,
+    LinearPlanSettings,
     MeasureSettings,
+    MembershipSettings,
     QuerySettings,
+    ReconstructSettings,
+    RetrainingSettings,
+    TargetSettings,
+    VerifySettings,
     described,
 )
 
@@ -31,6 +41,16 @@ VERBS = [
     (("audit",), AuditSettings, ("explain",)),
     (("attack", "query"), QuerySettings, ()),
     (("measure",), MeasureSettings, ()),
+    (("attack", "reconstruct"), ReconstructSettings, ()),
+    (("attack", "membership"), MembershipSettings, ()),
+    (("verify",), VerifySettings, ()),
+    (("verify",), RetrainingSettings, ()),
+    (("advise",), TargetSettings, ()),
+    (("advise",), AdviseSettings, ()),
+    (("plan", "linear"), LinearDesignSettings, ()),
+    (("plan", "linear"), LinearPlanSettings, ()),
+    (("plan", "lasso"), LassoDesignSettings, ()),
+    (("plan", "lasso"), LassoPlanSettings, ()),
 ]
 
 
@@ -47,6 +67,7 @@ def test_each_field_is_an_option_with_its_default(words, model, name):
     found, told = parameters(*words)[name], described(model, name)
     assert told.option in found.opts
     assert told.text in found.help
+    assert found.required == told.required
     if told.kind is tuple or told.default is None:
         assert found.default is None
         assert told.shown_default is None or f"[default: {told.shown_default}]" in found.help

@@ -181,7 +181,7 @@ FOUND: dict[str, tuple[dict[str, bytes | str], list[str], str | None]] = {
     "a layer of 10^30 neurons": (
         {"r.json": documents.run_files()["result.json"]},
         ["verify", "r.json", "--network", "1" + "0" * 30],
-        "--network takes widths up to 100000",
+        "--network, entry 0 (from 0): input should be less than or equal to 100000",
     ),
     "a length scale of 1e-300": (
         {"data.csv": tables.GOOD},

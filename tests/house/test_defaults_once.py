@@ -23,9 +23,12 @@ MODELS = [
 # What is nothing at all has no home.
 NOTHING = (None, False, (), "")
 
-# Files whose literal is not a choice, with the reason.
+# Literals that only look like a setting's default, with the reason.
 NOT_A_CHOICE = {
-    "results/document.py": "what a file means that was written before the setting was stored",
+    ("results/document.py", "missing"): "what a file means that was written before it was stored",
+    ("linear/latent_space.py", "sigma"): "of another data model, which no verb plans",
+    ("linear/random_relu.py", "sigma"): "of another data model, which no verb plans",
+    ("lood/assumptions.py", "method"): "how a law was got, not how a plan is computed",
 }
 
 
@@ -87,8 +90,8 @@ def test_each_default_is_written_once() -> None:
     wrong = [
         f"{path.relative_to(PACKAGE)}:{line} writes {name} = {value!r}; read it from the settings"
         for path in modules()
-        if str(path.relative_to(PACKAGE)) not in NOT_A_CHOICE
         for line, name, value in second_homes(path.read_text(encoding="utf-8"))
+        if (str(path.relative_to(PACKAGE)), name) not in NOT_A_CHOICE
     ]
     assert not wrong, "\n".join(wrong)
 

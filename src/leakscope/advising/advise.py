@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from leakscope.auditing import (
 from leakscope.data import Dataset, RecordId
 from leakscope.errors import InputError
 from leakscope.results import Advice, AdviceTarget, AuditDocument, DatasetEntry
+from leakscope.settings import ADVISE_DEFAULTS, Questions
 
 PRIVACY_OF_CHOOSING = (
     "To choose a defence by looking at private data has a privacy cost of its own, which no number "
@@ -45,8 +45,8 @@ def advise(
     data: str | Path | Dataset | None = None,
     folds: int | None = None,
     repeats: int | None = None,
-    most_dropped: float = 0.5,
-    questions: Literal["own", "any"] = "own",
+    most_dropped: float = ADVISE_DEFAULTS.most_dropped,
+    questions: Questions = ADVISE_DEFAULTS.questions,
     random_state: int | np.random.Generator | Key | None = None,
     on_stage: OnStage | None = None,
 ) -> Advice:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from numpy.typing import ArrayLike
 
@@ -20,18 +20,17 @@ from leakscope.attacking.network_inputs import (
 from leakscope.errors import InputError
 from leakscope.relu import KktResidual, MarginBounds
 from leakscope.results import Applicability, AssumptionEntry, MembershipAttack
-
-Knowledge = Literal["margin", "leaked", "bounded"]
+from leakscope.settings import MEMBERSHIP_DEFAULTS, MarginKnowledge
 
 # How far from the margin, as a share of it, is on it.
-TOLERANCE = 0.5
+TOLERANCE = MEMBERSHIP_DEFAULTS.tolerance
 
 
 def attack_membership(
     network: Network,
     queries: ArrayLike | str | Path,
     *,
-    knowledge: Knowledge = "margin",
+    knowledge: MarginKnowledge = MEMBERSHIP_DEFAULTS.knowledge,
     margin: float | None = None,
     leaked: ArrayLike | str | Path | None = None,
     lower_bound: float | None = None,
@@ -83,9 +82,10 @@ def attack_membership(
     >>> leakscope.attack_membership(network, [[1.0], [0.1], [-0.9]], margin=1.0).member
     [True, False, True]
     """
-    if knowledge not in get_args(Knowledge):
+    if knowledge not in get_args(MarginKnowledge):
         raise InputError(
-            f"knowledge must be one of {', '.join(get_args(Knowledge))}, but it is {knowledge!r}."
+            f"knowledge must be one of {', '.join(get_args(MarginKnowledge))}, but it is "
+            f"{knowledge!r}."
         )
     for given, name, owner in (
         (margin, "margin", "margin"),

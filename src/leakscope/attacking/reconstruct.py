@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from typing import Literal, get_args
+from typing import get_args
 
 from leakscope import __version__, relu
 from leakscope._numerics.arrays import FloatArray
@@ -25,23 +25,22 @@ from leakscope.results import (
     ReconstructedFlat,
     ReconstructedRecord,
 )
-
-Form = Literal["pieces", "printed", "moments"]
+from leakscope.settings import RECONSTRUCT_DEFAULTS, ReconstructForm
 
 # How near the margin, as a share of it, is on it.
-TOLERANCE = 1e-8
+TOLERANCE = RECONSTRUCT_DEFAULTS.tolerance
 
 
 def attack_reconstruct(
     network: Network,
     *,
     margin: float | None = None,
-    form: Form = "pieces",
+    form: ReconstructForm = RECONSTRUCT_DEFAULTS.form,
     data: TrainingSet | None = None,
     black_box: bool = False,
     tolerance: float = TOLERANCE,
     points: int | None = None,
-    seed: int = 0,
+    seed: int = RECONSTRUCT_DEFAULTS.seed,
 ) -> ReconstructAttack:
     """Reconstruct training records from a trained two-layer ReLU network.
 
@@ -88,8 +87,10 @@ def attack_reconstruct(
     >>> [(round(one.x, 6), one.label) for one in found.candidates][:2]
     [(-2.0, 1), (-0.5, -1)]
     """
-    if form not in get_args(Form):
-        raise InputError(f"form must be one of {', '.join(get_args(Form))}, but it is {form!r}.")
+    if form not in get_args(ReconstructForm):
+        raise InputError(
+            f"form must be one of {', '.join(get_args(ReconstructForm))}, but it is {form!r}."
+        )
     if not 0.0 < tolerance < 1.0:
         raise InputError(f"tolerance must be between 0 and 1, but it is {tolerance:g}.")
     if black_box and margin is None:
@@ -157,7 +158,7 @@ def _require_options(
 def _found(
     arrays: NetworkArrays,
     margin: float | None,
-    form: Form,
+    form: ReconstructForm,
     training: tuple[FloatArray, FloatArray] | None,
     black_box: bool,
     tolerance: float,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli.options import DataNow, JsonPath, one_of
+from leakscope.cli.derived_options import Options, with_options
+from leakscope.cli.options import DataNow, JsonPath
 from leakscope.cli.output import (
     STDOUT,
     emit_json,
@@ -21,6 +22,7 @@ from leakscope.cli.output import (
     wrapped,
 )
 from leakscope.errors import InputError
+from leakscope.settings import AdviseSettings, TargetSettings
 
 if TYPE_CHECKING:
     from leakscope.advising import AuditTarget
@@ -36,70 +38,23 @@ OWN_POINT = (
 )
 
 
+@with_options(target=Options(TargetSettings), settings=Options(AdviseSettings))
 def advise(
+    *,
     run: Annotated[
         Path,
         typer.Argument(
             help="A run directory of leakscope audit, or its result.json.", metavar="RUN"
         ),
     ],
-    target_advantage: Annotated[
-        float | None,
-        typer.Option(
-            help="No record's advantage above this.", metavar="NUMBER", show_default=False
-        ),
-    ] = None,
-    target_tpr: Annotated[
-        float | None,
-        typer.Option(
-            help="No record's true-positive rate at --fpr above this.",
-            metavar="NUMBER",
-            show_default=False,
-        ),
-    ] = None,
-    fpr: Annotated[float, typer.Option(help="Of --target-tpr.", metavar="NUMBER")] = 0.001,
-    target_epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="No record's epsilon at --delta above this.", metavar="NUMBER", show_default=False
-        ),
-    ] = None,
-    delta: Annotated[float, typer.Option(help="Of --target-epsilon.", metavar="NUMBER")] = 1e-5,
+    target: TargetSettings,
     data: DataNow = None,
-    folds: Annotated[
-        int | None,
-        typer.Option(
-            help="Of the cross-validation that prices an option.  [default: 5, or one for each "
-            "record or group where those are fewer]",
-            metavar="COUNT",
-            show_default=False,
-        ),
-    ] = None,
-    repeats: Annotated[
-        int | None,
-        typer.Option(
-            help="How often it is repeated.  [default: 4 up to 1,000 records, 2 up to 2,500, 1]",
-            metavar="COUNT",
-            show_default=False,
-        ),
-    ] = None,
-    most_dropped: Annotated[
-        float, typer.Option(help="The largest share of records to drop.", metavar="NUMBER")
-    ] = 0.5,
-    questions: Annotated[
-        str,
-        typer.Option(
-            help="Noise on the answers is for one question: own, at the record's own point, as the "
-            "audit asks; any, wherever it is (rbf and matern).",
-            metavar="WHERE",
-        ),
-    ] = "own",
+    settings: AdviseSettings,
     html: Annotated[
         Path | None,
         typer.Option(help="Write a page with the curves.", metavar="FILE.html", show_default=False),
     ] = None,
     json_path: JsonPath = None,
-    seed: Annotated[int, typer.Option(help="Of the folds.", metavar="NUMBER")] = 0,
 ) -> None:
     """Which defence keeps every record to a target, and what each costs in error.
 
@@ -107,10 +62,7 @@ def advise(
     merging the most exposed, and pairs of these with noise on the answers.  Each is priced by
     cross-validation; the cheapest comes first.
     """
-    target = _target(target_advantage, target_tpr, fpr, target_epsilon, delta)
-    one_of(questions, ("own", "any"), "--questions")
-    if seed < 0:
-        raise InputError(f"--seed must be zero or above, but it is {seed}.")
+    wanted = _target(target)
     require_writable(json_path, run, data)
     if html is not None:
         from leakscope.reporting import require_report_path
@@ -122,13 +74,13 @@ def advise(
     with stages(STAGES) as on_stage:
         found = advise_on(
             run,
-            target,
+            wanted,
             data=data,
-            folds=folds,
-            repeats=repeats,
-            most_dropped=most_dropped,
-            questions="any" if questions == "any" else "own",
-            random_state=seed,
+            folds=settings.folds,
+            repeats=settings.repeats,
+            most_dropped=settings.most_dropped,
+            questions=settings.questions,
+            random_state=settings.seed,
             on_stage=on_stage,
         )
     for sentence in found.warnings:
@@ -145,26 +97,21 @@ def advise(
             show(f"\nPage: {html} ({html.stat().st_size / 1e6:.1f} MB, names no record)\n")
 
 
-def _target(
-    advantage: float | None,
-    tpr: float | None,
-    fpr: float,
-    epsilon: float | None,
-    delta: float,
-) -> AuditTarget:
-    given = [value for value in (advantage, tpr, epsilon) if value is not None]
-    if len(given) != 1:
+def _target(target: TargetSettings) -> AuditTarget:
+    given = [target.target_advantage, target.target_tpr, target.target_epsilon]
+    told = [value for value in given if value is not None]
+    if len(told) != 1:
         raise InputError(
             "Give one target: --target-advantage, --target-tpr or --target-epsilon"
-            f"{', not several' if given else ''}."
+            f"{', not several' if told else ''}."
         )
     from leakscope.advising import AuditTarget
 
-    if advantage is not None:
-        return AuditTarget("advantage", advantage)
-    if tpr is not None:
-        return AuditTarget("tpr", tpr, fpr=fpr)
-    return AuditTarget("epsilon", given[0], delta=delta)
+    if target.target_advantage is not None:
+        return AuditTarget("advantage", target.target_advantage)
+    if target.target_tpr is not None:
+        return AuditTarget("tpr", target.target_tpr, fpr=target.fpr)
+    return AuditTarget("epsilon", told[0], delta=target.delta)
 
 
 def _page(found: Advice) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leakscope.cli.derived_options import Options, with_options
 from leakscope.cli.options import JsonPath
 from leakscope.cli.output import (
     STDOUT,
@@ -17,6 +18,7 @@ from leakscope.cli.output import (
     table,
     wrapped,
 )
+from leakscope.settings import MembershipSettings
 
 if TYPE_CHECKING:
     from leakscope.results import MembershipAttack
@@ -27,7 +29,9 @@ EPILOG = "Example: leakscope attack membership network.npz --queries queries.csv
 SHOWN = 20
 
 
+@with_options(settings=Options(MembershipSettings))
 def membership(
+    *,
     model: Annotated[
         Path,
         typer.Argument(
@@ -43,22 +47,7 @@ def membership(
             show_default=False,
         ),
     ],
-    knowledge: Annotated[
-        str,
-        typer.Option(
-            help="What the attacker knows: margin (its value), leaked (points one of which was "
-            "trained on) or bounded (a lower bound of the margin).",
-            metavar="NAME",
-        ),
-    ] = "margin",
-    margin: Annotated[
-        float | None,
-        typer.Option(
-            help="Of margin: the least y f(x) of training.  [default: that of --data, else 1]",
-            metavar="NUMBER",
-            show_default=False,
-        ),
-    ] = None,
+    settings: MembershipSettings,
     leaked: Annotated[
         Path | None,
         typer.Option(
@@ -67,21 +56,6 @@ def membership(
             show_default=False,
         ),
     ] = None,
-    lower_bound: Annotated[
-        float | None,
-        typer.Option(
-            help="Of bounded: what the margin exceeds.  [default: 1/e]",
-            metavar="NUMBER",
-            show_default=False,
-        ),
-    ] = None,
-    tolerance: Annotated[
-        float,
-        typer.Option(
-            help="Of margin and leaked: how far from the margin, as a share of it, is on it.",
-            metavar="NUMBER",
-        ),
-    ] = 0.5,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -105,12 +79,9 @@ def membership(
         found = attack_membership(
             model,
             queries,
-            knowledge=knowledge,  # type: ignore[arg-type]
-            margin=margin,
             leaked=leaked,
-            lower_bound=lower_bound,
-            tolerance=tolerance,
             data=data,
+            **dict(settings),
         )
     if json_path is not None:
         emit_json(found, json_path)

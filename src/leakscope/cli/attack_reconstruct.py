@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leakscope.cli.derived_options import Options, with_options
 from leakscope.cli.options import JsonPath
 from leakscope.cli.output import (
     STDOUT,
@@ -18,18 +19,20 @@ from leakscope.cli.output import (
     wrapped,
 )
 from leakscope.errors import InputError
+from leakscope.settings import ReconstructSettings
 
 if TYPE_CHECKING:
     from leakscope.results import ReconstructAttack
 
 SUMMARY = "Reconstruct training records from a trained network."
-TOLERANCE = 1e-8
 
 SHOWN = 6  # coordinates of a point on the page
 EPILOG = "Example: leakscope attack reconstruct network.json --margin 1.0"
 
 
+@with_options(settings=Options(ReconstructSettings))
 def reconstruct(
+    *,
     model: Annotated[
         Path,
         typer.Argument(
@@ -37,22 +40,7 @@ def reconstruct(
             show_default=False,
         ),
     ],
-    margin: Annotated[
-        float | None,
-        typer.Option(
-            help="The least y f(x) of training.  [default: the largest that fits the weights]",
-            metavar="NUMBER",
-            show_default=False,
-        ),
-    ] = None,
-    form: Annotated[
-        str,
-        typer.Option(
-            help="pieces: every linear piece; printed: Algorithm 1 as printed; moments: what "
-            "the multipliers allow.",
-            metavar="NAME",
-        ),
-    ] = "pieces",
+    settings: ReconstructSettings,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -61,25 +49,6 @@ def reconstruct(
             show_default=False,
         ),
     ] = None,
-    black_box: Annotated[
-        bool, typer.Option("--black-box", help="Use the network's answers alone, not its weights.")
-    ] = False,
-    tolerance: Annotated[
-        float,
-        typer.Option(help="How near the margin, as a share of it, is on it.", metavar="NUMBER"),
-    ] = TOLERANCE,
-    points: Annotated[
-        int | None,
-        typer.Option(
-            help="Of several inputs: how many records to look for.  [default: as many as the "
-            "weights can determine]",
-            metavar="COUNT",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(help="Of several inputs: for the random starts.", metavar="NUMBER")
-    ] = 0,
     json_path: JsonPath = None,
 ) -> None:
     """Reconstruct training records from a trained network.
@@ -88,7 +57,7 @@ def reconstruct(
     logistic or exponential loss ends.  With one input, certified candidates are training records
     if it is one; with several inputs there is no theorem.
     """
-    if black_box and margin is None:
+    if settings.black_box and settings.margin is None:
         raise InputError("--black-box needs --margin: the weights are what tells the margin.")
     require_writable(json_path, model, data)
     from leakscope.attacking import attack_reconstruct
@@ -96,13 +65,8 @@ def reconstruct(
     with in_options(reconstruct):
         found = attack_reconstruct(
             model,
-            margin=margin,
-            form=form,  # type: ignore[arg-type]
             data=data,
-            black_box=black_box,
-            tolerance=tolerance,
-            points=points,
-            seed=seed,
+            **dict(settings),
         )
     if json_path is not None:
         emit_json(found, json_path)

@@ -10,6 +10,7 @@ description, and calls ``audit`` with the settings, or ends with one sentence.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
@@ -59,9 +60,9 @@ class Options:
             return validated(self.model, **values)
         except InputError as error:
             # The model speaks of its field, and here that is an option.
-            name, mark, rest = str(error).partition(":")
+            name = re.match(r"\w*", str(error)).group()  # type: ignore[union-attr]
             option = found[name].option if name in found else name
-            raise InputError(f"{option}{mark}{rest}") from None
+            raise InputError(f"{option}{str(error)[len(name) :]}") from None
 
 
 class Verb:
@@ -142,8 +143,9 @@ def _read(one: Described, value: Any) -> Any:
         return value
     if _repeatable(one):
         return tuple(value)
-    found = numbers(value, one.option) if one.items is None else _so_many(value, one)
-    return found
+    if one.items is not None:
+        return _so_many(value, one)
+    return numbers(value, one.option, whole=one.entry is int)
 
 
 def _so_many(text: str, one: Described) -> tuple[float, ...]:

@@ -106,22 +106,12 @@ def one_of(value: str, choices: tuple[str, ...], option: str) -> None:
         raise InputError(f"{option} must be one of {', '.join(choices)}, but it is {value!r}.")
 
 
-def numbers(text: str | None, option: str) -> tuple[float, ...] | None:
-    """Numbers with commas between; ``None`` where the option was left out."""
-    if text is None:
-        return None
+def numbers(text: str, option: str, *, whole: bool = False) -> tuple[float, ...]:
+    """Numbers with commas between."""
     try:
         return tuple(float(entry) for entry in text.split(","))
     except ValueError:
+        kind, such = ("whole numbers", "256,256") if whole else ("numbers", "0.1,0.001")
         raise InputError(
-            f"{option}: {text!r} is not a list of numbers with commas between, such as 0.1,0.001."
+            f"{option}: {text!r} is not a list of {kind} separated by commas, such as {such}."
         ) from None
-
-
-def fractions(text: str | None, option: str) -> tuple[float, ...] | None:
-    """Numbers from 0 to 1 with commas between; ``None`` where the option was left out."""
-    found = numbers(text, option)
-    outside = [entry for entry in found or () if not 0.0 <= entry <= 1.0]
-    if outside:
-        raise InputError(f"{option} takes fractions from 0 to 1, but one is {outside[0]:g}.")
-    return found

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from leakscope.cli.options import JsonPath, one_of
+from leakscope.cli.derived_options import Options, with_options
+from leakscope.cli.options import JsonPath
 from leakscope.cli.output import (
     STDOUT,
     emit_json,
@@ -18,6 +17,7 @@ from leakscope.cli.output import (
     wrapped,
 )
 from leakscope.errors import InputError
+from leakscope.settings import LassoDesignSettings, LassoPlanSettings
 
 if TYPE_CHECKING:
     from leakscope.results import LassoChoice, LassoPlan
@@ -27,124 +27,42 @@ EPILOG = (
     "Example: leakscope plan lasso --alpha 0.5 --rho 0.1 --sigma-xi 0.1 --lam 1 --sigma-eta 0.2"
 )
 
-MECHANISMS = ("objective", "output")
-DIVERGENCES = ("joint", "component_wise", "printed")
+DESIGN = Options(LassoDesignSettings)
 
 
+@with_options(design=DESIGN, settings=Options(LassoPlanSettings))
 def lasso(
-    alpha: Annotated[float, typer.Option(help="n/p, records a coefficient.", metavar="NUMBER")],
-    rho: Annotated[
-        float, typer.Option(help="Share of non-zero true coefficients.", metavar="FRACTION")
-    ],
-    sigma_xi: Annotated[
-        float, typer.Option(help="Standard deviation of the label noise.", metavar="NUMBER")
-    ],
-    lam: Annotated[
-        float,
-        typer.Option(help="lambda in ||y - Xb||^2/2 + lambda ||b||_1.", metavar="NUMBER"),
-    ],
-    sigma_eta: Annotated[
-        float, typer.Option(help="Standard deviation of the privacy noise.", metavar="NUMBER")
-    ],
-    mechanism: Annotated[
-        str,
-        typer.Option(
-            help="objective (noise times b in the objective) or output (noise on b).",
-            metavar="NAME",
-        ),
-    ] = "objective",
-    signal_variance: Annotated[
-        float, typer.Option(help="Variance of a non-zero coefficient.", metavar="NUMBER")
-    ] = 1.0,
-    pairs: Annotated[
-        int,
-        typer.Option(
-            help="Neighbouring datasets to simulate for the joint divergence; 400 give about 5%.",
-            metavar="COUNT",
-        ),
-    ] = 0,
-    coefficients: Annotated[
-        int, typer.Option(help="p of the simulated datasets.", metavar="COUNT")
-    ] = 1000,
-    optimize: Annotated[
-        bool,
-        typer.Option(
-            "--optimize",
-            help="Find the noise nearest to the origin of (error, divergence), and the curve.",
-        ),
-    ] = False,
-    divergence: Annotated[
-        str,
-        typer.Option(
-            help="For --optimize and targets: joint, component_wise or printed (Eqs. 63-64 as they "
-            "stand).",
-            metavar="NAME",
-        ),
-    ] = "joint",
-    target_kl: Annotated[
-        float | None,
-        typer.Option(
-            help="Find lambda, noise and mechanism with the least error at this KL or less.",
-            metavar="NUMBER",
-            show_default=False,
-        ),
-    ] = None,
-    target_error: Annotated[
-        float | None,
-        typer.Option(
-            help="Find lambda, noise and mechanism with the least KL at this error or less.",
-            metavar="NUMBER",
-            show_default=False,
-        ),
-    ] = None,
+    *,
+    design: LassoDesignSettings,
+    settings: LassoPlanSettings,
     json_path: JsonPath = None,
-    seed: Annotated[int, typer.Option(help="For the simulated pairs.", metavar="NUMBER")] = 0,
 ) -> None:
     """How much a private LASSO would give away about a typical record, and its errors.
 
     For many records and coefficients, X ~ N(0, 1/p), in the limit.  A typical-case divergence is
     not a differential-privacy guarantee.
     """
-    one_of(mechanism, MECHANISMS, "--mechanism")
-    one_of(divergence, DIVERGENCES, "--divergence")
-    if seed < 0:
-        raise InputError(f"--seed must be zero or above, but it is {seed}.")
-    for option, value in (("--target-kl", target_kl), ("--target-error", target_error)):
+    targets = {"--target-kl": settings.target_kl, "--target-error": settings.target_error}
+    for option, value in targets.items():
         if value is not None and not value > 0.0:
             raise InputError(f"{option} must be above zero, but it is {value:g}.")
-    if target_kl is not None and target_error is not None:
+    if None not in targets.values():
         raise InputError("Give one target: --target-kl or --target-error, not both.")
     require_writable(json_path)
     from leakscope.lasso import LassoSetting
     from leakscope.planning import plan_lasso, require_reachable
 
-    require_reachable(
-        {
-            "--alpha": alpha,
-            "--rho": rho,
-            "--sigma-xi": sigma_xi,
-            "--lam": lam,
-            "--sigma-eta": sigma_eta,
-            "--signal-variance": signal_variance,
-        }
-    )
+    told = {one.option: getattr(design, one.name) for one in DESIGN.described()}
+    require_reachable({option: value for option, value in told.items() if option != "--mechanism"})
     found = plan_lasso(
-        LassoSetting(
-            alpha,
-            rho,
-            sigma_xi,
-            lam,
-            sigma_eta,
-            mechanism,  # type: ignore[arg-type]
-            signal_variance,
-        ),
-        pairs=pairs,
-        coefficients=coefficients,
-        optimize=optimize,
-        divergence=divergence,  # type: ignore[arg-type]
-        target_kl=target_kl,
-        target_error=target_error,
-        random_state=seed,
+        LassoSetting(**dict(design)),
+        pairs=settings.pairs,
+        coefficients=settings.coefficients,
+        optimize=settings.optimize,
+        divergence=settings.divergence,
+        target_kl=settings.target_kl,
+        target_error=settings.target_error,
+        random_state=settings.seed,
     )
     if json_path is not None:
         emit_json(found, json_path)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from leakscope.cli.options import JsonPath, fractions, numbers, one_of
+from leakscope.cli.derived_options import Options, with_options
+from leakscope.cli.options import JsonPath
 from leakscope.cli.output import (
     STDOUT,
     emit_json,
@@ -18,7 +17,7 @@ from leakscope.cli.output import (
     wrapped,
 )
 from leakscope.errors import InputError
-from leakscope.settings import MEASURE_DEFAULTS, in_text
+from leakscope.settings import LinearDesignSettings, LinearPlanSettings
 
 if TYPE_CHECKING:
     from leakscope.results import LinearCurve, LinearPlan, LinearTarget
@@ -26,124 +25,53 @@ if TYPE_CHECKING:
 SUMMARY = "Least squares or ridge on Gaussian records."
 EPILOG = "Example: leakscope plan linear --n 100 --p 400 --dim 3000 --sigma 1"
 
-METHODS = ("exact", "asymptotic", "simulated")
-ATTACKERS = ("label_known", "label_hidden")
 STANDS_IN = (
     "The measures are of whole matrices; the numbers below them are of the exact law, from designs "
     "of its own, and differ by about the standard errors."
 )
-KNOBS = ("p", "ridge", "noise", "answers")
+
+DESIGN = Options(LinearDesignSettings)
 
 
+@with_options(design=DESIGN, settings=Options(LinearPlanSettings))
 def linear(
-    n: Annotated[int, typer.Option("--n", help="Records in the training set.", metavar="COUNT")],
-    p: Annotated[int, typer.Option("--p", help="Features the model uses.", metavar="COUNT")],
-    dim: Annotated[int, typer.Option(help="All features there are, D.", metavar="COUNT")],
-    sigma: Annotated[
-        float, typer.Option(help="Standard deviation of the label noise.", metavar="NUMBER")
-    ] = 1.0,
-    ridge: Annotated[
-        float,
-        typer.Option(
-            help="lambda in X'X + n lambda I; 0 is (minimum-norm) least squares.", metavar="NUMBER"
-        ),
-    ] = 0.0,
-    method: Annotated[
-        str,
-        typer.Option(
-            help="exact (finite n), asymptotic (Thm 3.2 and corrected Thm 4.1) or simulated (whole "
-            "matrices).",
-            metavar="NAME",
-        ),
-    ] = "exact",
-    output_noise: Annotated[
-        float,
-        typer.Option(help="Standard deviation of noise on every answer.", metavar="NUMBER"),
-    ] = 0.0,
-    answers: Annotated[
-        int,
-        typer.Option(help="Fresh answers the attacker gets to one question.", metavar="COUNT"),
-    ] = 1,
-    memoise: Annotated[
-        bool,
-        typer.Option("--memoise", help="A repeated question gets the same answer, noise and all."),
-    ] = False,
-    target_advantage: Annotated[
-        float | None,
-        typer.Option(
-            help="Find the largest p, and the least noise on every answer, that keep to it.",
-            metavar="NUMBER",
-            show_default=False,
-        ),
-    ] = None,
-    attacker: Annotated[
-        str,
-        typer.Option(help="Whom the target is met against: label_known or label_hidden."),
-    ] = "label_known",
-    curve: Annotated[
-        str | None,
-        typer.Option(
-            help="Leakage and error along a knob: p, ridge, noise (on every answer) or answers.",
-            metavar="KNOB",
-            show_default=False,
-        ),
-    ] = None,
-    settings: Annotated[
-        str | None,
-        typer.Option(
-            help="The knob's settings, with commas between.  [default: a range]",
-            metavar="LIST",
-            show_default=False,
-        ),
-    ] = None,
-    fpr: Annotated[
-        str, typer.Option(help="False-positive rates, with commas between.", metavar="LIST")
-    ] = in_text(MEASURE_DEFAULTS.fpr),
-    draws: Annotated[
-        int | None,
-        typer.Option(
-            help="Random designs.  [default: 4000 exact, 200 simulated]",
-            metavar="COUNT",
-            show_default=False,
-        ),
-    ] = None,
+    *,
+    design: LinearDesignSettings,
+    settings: LinearPlanSettings,
     json_path: JsonPath = None,
-    seed: Annotated[int, typer.Option(help="For the random designs.", metavar="NUMBER")] = 0,
 ) -> None:
     """How much least squares or ridge would give away about a typical record, and its error.
 
     Records and coefficients are Gaussian.  Two attackers: one sees x0 and the prediction, one the
     record's label too.
     """
-    one_of(method, METHODS, "--method")
-    one_of(attacker, ATTACKERS, "--attacker")
-    if curve is not None:
-        one_of(curve, KNOBS, "--curve")
-    elif settings is not None:
+    if settings.curve is None and settings.settings is not None:
         raise InputError("--settings belongs to --curve: name the knob, such as --curve p.")
-    if seed < 0:
-        raise InputError(f"--seed must be zero or above, but it is {seed}.")
-    levels = fractions(fpr, "--fpr")
-    along: Any = curve
-    if curve is not None and settings is not None:
-        along = {curve: numbers(settings, "--settings")}
+    outside = [level for level in settings.fpr if not 0.0 <= level <= 1.0]
+    if outside:
+        raise InputError(f"--fpr takes fractions from 0 to 1, but one is {outside[0]:g}.")
+    along: Any = settings.curve
+    if settings.curve is not None and settings.settings is not None:
+        along = {settings.curve: settings.settings}
     require_writable(json_path)
     from leakscope.linear import GaussianDesign, OutputNoise
     from leakscope.planning import plan_linear, require_reachable
 
-    require_reachable({"--n": n, "--p": p, "--dim": dim, "--sigma": sigma, "--answers": answers})
-    require_reachable({"--output-noise": output_noise, "--target-advantage": target_advantage})
-    noise = OutputNoise(output_noise, answers=answers, memoised=memoise)
+    told = {one.option: getattr(design, one.name) for one in DESIGN.described()}
+    # The ridge has a bound of its own.
+    require_reachable({option: value for option, value in told.items() if option != "--ridge"})
+    require_reachable({"--target-advantage": settings.target_advantage})
+    noise = OutputNoise(design.output_noise, answers=design.answers, memoised=design.memoise)
     found = plan_linear(
-        GaussianDesign(n=n, p=p, dim=dim, sigma=sigma, ridge=ridge),
-        method=method,  # type: ignore[arg-type]
-        noise=noise if output_noise > 0.0 else None,
-        fpr=levels or (),
-        draws=draws,
-        target_advantage=target_advantage,
-        attacker=attacker,  # type: ignore[arg-type]
+        GaussianDesign(design.n, design.p, design.dim, design.sigma, ridge=design.ridge),
+        method=settings.method,
+        noise=noise if design.output_noise > 0.0 else None,
+        fpr=settings.fpr,
+        draws=settings.draws,
+        target_advantage=settings.target_advantage,
+        attacker=settings.attacker,
         curve=along,
-        random_state=seed,
+        random_state=settings.seed,
     )
     if json_path is not None:
         emit_json(found, json_path)

@@ -25,6 +25,7 @@ from leakscope.planning.lasso_curves import lasso_trade_off
 from leakscope.planning.lasso_targets import best_lasso, optimal_noise
 from leakscope.planning.reachable import require_reachable
 from leakscope.results import LassoPlan
+from leakscope.settings import LASSO_PLAN_DEFAULTS
 
 _NOISES = 8
 
@@ -41,10 +42,10 @@ def plan_lasso(
     setting: LassoSetting,
     *,
     pairs: int = 0,
-    coefficients: int = 1000,
+    coefficients: int = LASSO_PLAN_DEFAULTS.coefficients,
     delta: Sequence[float] = (1e-3, 1e-5),
     optimize: bool = False,
-    divergence: Divergence = "joint",
+    divergence: Divergence = LASSO_PLAN_DEFAULTS.divergence,
     target_kl: float | None = None,
     target_error: float | None = None,
     random_state: int | np.random.Generator | Key | None = None,

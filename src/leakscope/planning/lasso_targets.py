@@ -19,13 +19,16 @@ from leakscope.errors import InputError
 from leakscope.lasso import NOT_A_GUARANTEE, Divergence, LassoSetting, Mechanism
 from leakscope.planning.lasso_curves import CurvePoint, _one, curve_at, noise_levels
 from leakscope.results import LassoChoice
+from leakscope.settings import LASSO_PLAN_DEFAULTS
 
 Goal = Literal["nearest_to_origin", "least_error", "least_kl"]
 
 _LEVELS = 80
 
 
-def optimal_noise(setting: LassoSetting, *, divergence: Divergence = "joint") -> LassoChoice:
+def optimal_noise(
+    setting: LassoSetting, *, divergence: Divergence = LASSO_PLAN_DEFAULTS.divergence
+) -> LassoChoice:
     """The noise whose (error, divergence) is nearest to the origin: the paper's definition.
 
     The joint divergence is the default; the paper's own figures have ``"printed"``.
@@ -49,7 +52,10 @@ def optimal_noise(setting: LassoSetting, *, divergence: Divergence = "joint") ->
 
 
 def least_error(
-    setting: LassoSetting, kl_at_most: float, *, divergence: Divergence = "joint"
+    setting: LassoSetting,
+    kl_at_most: float,
+    *,
+    divergence: Divergence = LASSO_PLAN_DEFAULTS.divergence,
 ) -> LassoChoice:
     """The noise with the least error among those whose divergence is at most ``kl_at_most``.
 
@@ -77,7 +83,10 @@ def least_error(
 
 
 def least_kl(
-    setting: LassoSetting, error_at_most: float, *, divergence: Divergence = "joint"
+    setting: LassoSetting,
+    error_at_most: float,
+    *,
+    divergence: Divergence = LASSO_PLAN_DEFAULTS.divergence,
 ) -> LassoChoice:
     """The noise with the least divergence among those whose error is at most ``error_at_most``.
 
@@ -107,7 +116,7 @@ def best_lasso(
     *,
     kl_at_most: float | None = None,
     error_at_most: float | None = None,
-    divergence: Divergence = "joint",
+    divergence: Divergence = LASSO_PLAN_DEFAULTS.divergence,
     mechanisms: tuple[Mechanism, ...] = ("objective", "output"),
 ) -> tuple[LassoChoice, ...]:
     """Which mechanism and which lambda: the best of each mechanism, the better one first.

@@ -11,6 +11,7 @@ from leakscope._numerics.keys import Key
 from leakscope.laws import LawPair
 from leakscope.linear import Attacker, GaussianDesign, Method, OutputNoise, RecordNorms
 from leakscope.planning.scored_tests import ScoredAdvantage, scored_advantage
+from leakscope.settings import LINEAR_PLAN_DEFAULTS
 
 DRAWS: dict[Method, int] = {"exact": 4000, "asymptotic": 1, "simulated": 200}
 
@@ -19,7 +20,7 @@ def linear_advantage(
     design: GaussianDesign,
     *,
     attacker: Attacker,
-    method: Method = "exact",
+    method: Method = LINEAR_PLAN_DEFAULTS.method,
     noise: OutputNoise | None = None,
     draws: int | None = None,
     random_state: int | np.random.Generator | Key | None = None,

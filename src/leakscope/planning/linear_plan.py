@@ -24,7 +24,7 @@ from leakscope.planning.linear_curves import Knob, TradeOff, trade_off_curve
 from leakscope.planning.linear_targets import largest_p, least_noise
 from leakscope.planning.reachable import LARGEST, MOST_RIDGE, require_reachable
 from leakscope.results import LinearCurve, LinearPlan, LinearTarget
-from leakscope.settings import MEASURE_DEFAULTS
+from leakscope.settings import LINEAR_PLAN_DEFAULTS
 
 CurveName = Literal["p", "ridge", "noise", "answers"]
 
@@ -39,12 +39,12 @@ KNOBS: dict[CurveName, Knob] = {
 def plan_linear(
     design: GaussianDesign,
     *,
-    method: Method = "exact",
+    method: Method = LINEAR_PLAN_DEFAULTS.method,
     noise: OutputNoise | None = None,
-    fpr: Sequence[float] = MEASURE_DEFAULTS.fpr,
+    fpr: Sequence[float] = LINEAR_PLAN_DEFAULTS.fpr,
     draws: int | None = None,
     target_advantage: float | None = None,
-    attacker: Attacker = "label_known",
+    attacker: Attacker = LINEAR_PLAN_DEFAULTS.attacker,
     curve: CurveName | Mapping[CurveName, Sequence[float]] | None = None,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> LinearPlan:

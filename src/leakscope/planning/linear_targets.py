@@ -15,9 +15,12 @@ from leakscope.errors import InputError
 from leakscope.linear import Attacker, GaussianDesign, Method, OutputNoise
 from leakscope.planning.linear_answer import DRAWS, linear_advantage
 from leakscope.results import LinearTarget
+from leakscope.settings import LINEAR_PLAN_DEFAULTS, LinearDesignSettings, default_of
 
 # The squares of larger standard deviations, and theirs, leave float64.
 LARGEST = 1e75
+
+ANSWERS: int = default_of(LinearDesignSettings, "answers")
 RandomState = int | np.random.Generator | Key | None
 
 
@@ -25,8 +28,8 @@ def largest_p(
     design: GaussianDesign,
     target: float,
     *,
-    attacker: Attacker = "label_known",
-    method: Method = "exact",
+    attacker: Attacker = LINEAR_PLAN_DEFAULTS.attacker,
+    method: Method = LINEAR_PLAN_DEFAULTS.method,
     noise: OutputNoise | None = None,
     draws: int | None = None,
     random_state: RandomState = None,
@@ -103,9 +106,9 @@ def least_noise(
     design: GaussianDesign,
     target: float,
     *,
-    attacker: Attacker = "label_known",
-    method: Method = "exact",
-    answers: int = 1,
+    attacker: Attacker = LINEAR_PLAN_DEFAULTS.attacker,
+    method: Method = LINEAR_PLAN_DEFAULTS.method,
+    answers: int = ANSWERS,
     memoised: bool = False,
     draws: int | None = None,
     random_state: RandomState = None,

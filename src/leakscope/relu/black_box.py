@@ -21,6 +21,7 @@ from leakscope.relu.reconstruction import (
     require_margin,
 )
 from leakscope.relu.training_check import precision_and_recall
+from leakscope.settings import RECONSTRUCT_DEFAULTS
 
 Ask = Callable[[Any], ArrayLike]
 
@@ -253,11 +254,11 @@ def reconstruct_from_queries(
     ask: Ask,
     *,
     margin: float = 1.0,
-    form: Form = "pieces",
+    form: Form = RECONSTRUCT_DEFAULTS.form,
     reach: float = 1e4,
     max_queries: int = 10_000,
     training: tuple[ArrayLike, ArrayLike] | None = None,
-    tolerance: float = 1e-8,
+    tolerance: float = RECONSTRUCT_DEFAULTS.tolerance,
 ) -> Reconstruction:
     """Candidates for training records from answers alone (footnote 3 of **relu**).
 

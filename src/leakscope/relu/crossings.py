@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leakscope.relu.pieces import Pieces
+from leakscope.settings import RECONSTRUCT_DEFAULTS
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,11 @@ class Crossing:
     pieces: tuple[int, ...]
 
 
-def crossings(found: Pieces, margin: float, tolerance: float = 1e-8) -> list[Crossing]:
+def crossings(
+    found: Pieces,
+    margin: float,
+    tolerance: float = RECONSTRUCT_DEFAULTS.tolerance,
+) -> list[Crossing]:
     """All of them, in order; a kink within ``tolerance`` of the margin counts as touching it."""
     touching = {
         k: 1 if value > 0.0 else -1
@@ -51,7 +56,11 @@ def crossings(found: Pieces, margin: float, tolerance: float = 1e-8) -> list[Cro
     return sorted(places, key=lambda place: place.x)
 
 
-def flats(found: Pieces, margin: float, tolerance: float = 1e-8) -> list[tuple[int, int]]:
+def flats(
+    found: Pieces,
+    margin: float,
+    tolerance: float = RECONSTRUCT_DEFAULTS.tolerance,
+) -> list[tuple[int, int]]:
     """The constant pieces on the margin, each with its sign."""
     levels = [(piece, found.level(piece, margin, tolerance)) for piece in range(len(found))]
     return [(piece, level) for piece, level in levels if level != 0]

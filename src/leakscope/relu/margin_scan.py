@@ -15,6 +15,7 @@ from leakscope.relu.crossings import crossings, flats
 from leakscope.relu.moments import Places, moment_residual, neuron_moments
 from leakscope.relu.network import TwoLayerNetwork
 from leakscope.relu.pieces import Pieces, pieces
+from leakscope.settings import RECONSTRUCT_DEFAULTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +56,11 @@ class MarginScan:
 
 
 def scan_margin(
-    network: TwoLayerNetwork, *, steps: int = 100, keep: int = 10, tolerance: float = 1e-8
+    network: TwoLayerNetwork,
+    *,
+    steps: int = 100,
+    keep: int = 10,
+    tolerance: float = RECONSTRUCT_DEFAULTS.tolerance,
 ) -> MarginScan:
     """Try margins, and rank them by how well the weights fit a KKT point with that margin.
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.laws import Assumption, Empirical, LawPair, Provenance
+from leakscope.settings import MEMBERSHIP_DEFAULTS
 
 # Remark B.5: a network whose loss is below 1/(2e), half of its points on the margin, has m > 1/e.
 LEAST_MARGIN = float(np.exp(-1.0))
@@ -92,7 +93,11 @@ class KnownMargin:
     margin: FloatArray
     tolerance: float
 
-    def __init__(self, margin: ArrayLike, tolerance: float = 0.5) -> None:
+    def __init__(
+        self,
+        margin: ArrayLike,
+        tolerance: float = MEMBERSHIP_DEFAULTS.tolerance,
+    ) -> None:
         value = np.asarray(margin, dtype=np.float64)
         if not (np.isfinite(value).all() and (value > 0.0).all()):
             raise InputError("The margin must be positive and finite.")
@@ -127,7 +132,9 @@ class LeakedPoints:
     answers: FloatArray | None
     tolerance: float
 
-    def __init__(self, answers: ArrayLike | None = None, tolerance: float = 0.5) -> None:
+    def __init__(
+        self, answers: ArrayLike | None = None, tolerance: float = MEMBERSHIP_DEFAULTS.tolerance
+    ) -> None:
         object.__setattr__(self, "answers", None if answers is None else _answers(answers))
         object.__setattr__(self, "tolerance", float(KnownMargin(1.0, tolerance).tolerance))
 

@@ -29,6 +29,7 @@ from leakscope.relu.training_check import (
     check_training_set,
     precision_and_recall,
 )
+from leakscope.settings import RECONSTRUCT_DEFAULTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -194,9 +195,9 @@ def reconstruct(
     network: TwoLayerNetwork | MaxMarginNetwork,
     *,
     margin: float = 1.0,
-    form: Form = "pieces",
+    form: Form = RECONSTRUCT_DEFAULTS.form,
     training: tuple[ArrayLike, ArrayLike] | None = None,
-    tolerance: float = 1e-8,
+    tolerance: float = RECONSTRUCT_DEFAULTS.tolerance,
 ) -> Reconstruction:
     """Candidates for training records of a network with one input, from its weights.
 

@@ -22,6 +22,14 @@ from leakscope.settings.audit import (
 from leakscope.settings.data import DATA_DEFAULTS, DataSettings, Missing, Task
 from leakscope.settings.kernel_catalogue import KERNELS, NamedKernel, kernel_options
 from leakscope.settings.measure import MEASURE_DEFAULTS, MeasureSettings
+from leakscope.settings.network_attacks import (
+    MEMBERSHIP_DEFAULTS,
+    RECONSTRUCT_DEFAULTS,
+    MarginKnowledge,
+    MembershipSettings,
+    ReconstructForm,
+    ReconstructSettings,
+)
 from leakscope.settings.plan import (
     LASSO_PLAN_DEFAULTS,
     LINEAR_PLAN_DEFAULTS,
@@ -61,7 +69,9 @@ __all__ = [
     "LEAST",
     "LINEAR_PLAN_DEFAULTS",
     "MEASURE_DEFAULTS",
+    "MEMBERSHIP_DEFAULTS",
     "QUERY_DEFAULTS",
+    "RECONSTRUCT_DEFAULTS",
     "RETRAINING_DEFAULTS",
     "TARGET_DEFAULTS",
     "VERIFY_DEFAULTS",
@@ -79,12 +89,16 @@ __all__ = [
     "LinearKnob",
     "LinearMethod",
     "LinearPlanSettings",
+    "MarginKnowledge",
     "MeasureSettings",
+    "MembershipSettings",
     "Missing",
     "NamedKernel",
     "NoiseVariance",
     "QuerySettings",
     "Questions",
+    "ReconstructForm",
+    "ReconstructSettings",
     "RetrainingSettings",
     "RouteChoice",
     "Scaling",

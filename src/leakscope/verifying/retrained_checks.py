@@ -12,6 +12,7 @@ from leakscope.data import Dataset
 from leakscope.errors import InputError
 from leakscope.results import AuditDocument, default_run_directory
 from leakscope.running import OnProgress, cluster_client, open_cells
+from leakscope.settings import RETRAINING_DEFAULTS
 from leakscope.verifying.agreement import LEAST_RECORDS, agreement
 from leakscope.verifying.checks import Check
 from leakscope.verifying.network_training import NetworkTrainer, Trainer
@@ -56,9 +57,9 @@ of the two.
 
     train: str | Callable[..., Any] | None = None
     widths: tuple[int, ...] | None = None
-    epochs: int = 100
-    learning_rate: float = 1e-3
-    models: int = 64
+    epochs: int = RETRAINING_DEFAULTS.epochs
+    learning_rate: float = RETRAINING_DEFAULTS.learning_rate
+    models: int = RETRAINING_DEFAULTS.models
     workers: int | None = None
     scheduler: str | None = None
     run_dir: str | Path | None = None

@@ -23,6 +23,7 @@ from leakscope.results import (
     result_of,
 )
 from leakscope.running import OnProgress
+from leakscope.settings import VERIFY_DEFAULTS
 from leakscope.verifying.audit_checks import (
     by_draws,
     by_draws_at_record,
@@ -46,10 +47,10 @@ def verify(
     result: Verifiable,
     *,
     data: str | Path | Dataset | None = None,
-    records: int = 10,
+    records: int = VERIFY_DEFAULTS.records,
     draws: int | None = None,
     retraining: Retraining | None = None,
-    seed: int = 0,
+    seed: int = VERIFY_DEFAULTS.seed,
     on_progress: OnProgress | None = None,
 ) -> Verification:
     """Check the laws behind a result: by drawing from them anew, or by retraining models.

@@ -1,0 +1,74 @@
+"""The settings of ``leakscope attack reconstruct`` and ``attack membership``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from leakscope.settings.setting import Natural, setting
+
+ReconstructForm = Literal["pieces", "printed", "moments"]
+MarginKnowledge = Literal["margin", "leaked", "bounded"]
+
+
+class ReconstructSettings(BaseModel):
+    """How training records are reconstructed from a network.
+
+    Examples
+    --------
+    >>> from leakscope.settings import ReconstructSettings
+    >>> ReconstructSettings().form
+    'pieces'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    margin: float | None = setting(
+        None, "The least y f(x) of training.", unset="the largest that fits the weights"
+    )
+    form: ReconstructForm = setting(
+        "pieces",
+        "pieces: every linear piece; printed: Algorithm 1 as printed; moments: what the "
+        "multipliers allow.",
+    )
+    black_box: bool = setting(False, "Use the network's answers alone, not its weights.")
+    tolerance: float = setting(1e-8, "How near the margin, as a share of it, counts as on it.")
+    points: int | None = setting(
+        None,
+        "How many records to look for (several inputs only).",
+        unset="as many as the weights can determine",
+    )
+    seed: Natural = setting(0, "Seed of the random starts (several inputs only).", metavar="NUMBER")
+
+
+class MembershipSettings(BaseModel):
+    """What the attacker of a network's members knows.
+
+    Examples
+    --------
+    >>> from leakscope.settings import MembershipSettings
+    >>> MembershipSettings().knowledge
+    'margin'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    knowledge: MarginKnowledge = setting(
+        "margin",
+        "What the attacker knows: margin (its value), leaked (points one of which was trained on) "
+        "or bounded (a lower bound of the margin).",
+    )
+    margin: float | None = setting(
+        None, "The least y f(x) of training (margin only).", unset="that of --data, else 1"
+    )
+    lower_bound: float | None = setting(
+        None, "What the margin exceeds (bounded only).", unset="1/e"
+    )
+    tolerance: float = setting(
+        0.5, "How far from the margin, as a share of it, counts as on it (margin and leaked only)."
+    )
+
+
+RECONSTRUCT_DEFAULTS = ReconstructSettings()
+MEMBERSHIP_DEFAULTS = MembershipSettings()
