@@ -109,7 +109,7 @@ def one_of(value: str, choices: tuple[str, ...], option: str) -> None:
 def numbers(text: str, option: str, *, whole: bool = False) -> tuple[float, ...]:
     """Numbers with commas between."""
     try:
-        return tuple(float(entry) for entry in text.split(","))
+        return tuple(int(entry) if whole else float(entry) for entry in text.split(","))
     except ValueError:
         kind, such = ("whole numbers", "256,256") if whole else ("numbers", "0.1,0.001")
         raise InputError(

@@ -9,6 +9,7 @@ from leakscope.cli.options import JsonPath
 from leakscope.cli.output import (
     STDOUT,
     emit_json,
+    in_options,
     number,
     require_writable,
     show,
@@ -62,17 +63,18 @@ def linear(
     require_reachable({option: value for option, value in told.items() if option != "--ridge"})
     require_reachable({"--target-advantage": settings.target_advantage})
     noise = OutputNoise(design.output_noise, answers=design.answers, memoised=design.memoise)
-    found = plan_linear(
-        GaussianDesign(design.n, design.p, design.dim, design.sigma, ridge=design.ridge),
-        method=settings.method,
-        noise=noise if design.output_noise > 0.0 else None,
-        fpr=settings.fpr,
-        draws=settings.draws,
-        target_advantage=settings.target_advantage,
-        attacker=settings.attacker,
-        curve=along,
-        random_state=settings.seed,
-    )
+    with in_options(linear):
+        found = plan_linear(
+            GaussianDesign(design.n, design.p, design.dim, design.sigma, ridge=design.ridge),
+            method=settings.method,
+            noise=noise if design.output_noise > 0.0 else None,
+            fpr=settings.fpr,
+            draws=settings.draws,
+            target_advantage=settings.target_advantage,
+            attacker=settings.attacker,
+            curve=along,
+            random_state=settings.seed,
+        )
     if json_path is not None:
         emit_json(found, json_path)
     if json_path != STDOUT:
