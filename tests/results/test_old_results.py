@@ -1,0 +1,108 @@
+"""Results that leakscope wrote before its house was rebuilt are still read, and still used.
+
+The files in ``old`` were written by the code as it was then, one by each verb.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakscope
+from leakscope import auditing, data, results
+from leakscope.results.reader import KINDS
+from leakscope.settings import AuditSettings
+
+OLD = Path(__file__).parent / "old"
+FILES = sorted(OLD.glob("*.json"))
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run directory of then, with its data where the result says they are."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(OLD / "small.csv", tmp_path)
+    shutil.copytree(OLD / "run", tmp_path / "run")
+    shutil.copy(OLD / "audit.json", tmp_path / "run" / "result.json")
+    return tmp_path / "run"
+
+
+def _same(old: Any, new: Any, where: str = "") -> None:
+    """Everything that was in the file is in what is written from it."""
+    if isinstance(old, dict):
+        for name, value in old.items():
+            assert name in new, f"{where}.{name} is gone"
+            _same(value, new[name], f"{where}.{name}")
+    elif isinstance(old, list):
+        assert len(old) == len(new), where
+        for place, (one, other) in enumerate(zip(old, new, strict=True)):
+            _same(one, other, f"{where}[{place}]")
+    else:
+        assert old == new, where
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_an_old_result_is_read_and_nothing_of_it_is_lost(path: Path, tmp_path: Path) -> None:
+    found = results.read_result(path)
+    again = results.write_result(found, tmp_path / "again.json")
+    _same(json.loads(path.read_text()), json.loads(again.read_text()))
+    assert results.read_result(again) == found
+
+
+def test_there_is_an_old_result_of_every_kind() -> None:
+    assert {json.loads(path.read_text())["kind"] for path in FILES} == set(KINDS)
+
+
+def test_the_audit_of_today_has_the_numbers_of_then(run: Path) -> None:
+    then = results.read_result(run / "result.json")
+    assert isinstance(then, results.AuditDocument)
+    dataset = data.read_dataset("small.csv", target="y", id_column="id", ignore=("household",))
+    now = auditing.audit_dataset(dataset, AuditSettings()).to_document()
+    assert [r.record_id for r in now.records] == [r.record_id for r in then.records]
+    for name in ("kl", "kl_reverse", "advantage", "auc", "mean_with", "variance_without"):
+        one, two = (
+            np.array([getattr(r, name) for r in each.records], dtype=float) for each in (then, now)
+        )
+        assert two == pytest.approx(one, rel=1e-10), name
+
+
+def test_verbs_take_an_old_run(run: Path) -> None:
+    advice = leakscope.advise(run, leakscope.AuditTarget("advantage", 0.2), random_state=0)
+    then = results.read_result(OLD / "advice.json")
+    assert isinstance(then, results.Advice)
+    assert [option.name for option in advice.options] == [option.name for option in then.options]
+    for one, two in zip(then.options, advice.options, strict=True):
+        assert two.cost == pytest.approx(one.cost, rel=1e-8), one.name
+        assert two.setting == pytest.approx(one.setting, rel=1e-6), one.name
+        assert (two.dropped, two.merged) == (one.dropped, one.merged)
+    verified = leakscope.verify(run, records=2, draws=400)
+    before = results.read_result(OLD / "verify.json")
+    assert isinstance(before, results.Verification)
+    assert [c.law for c in verified.checks] == [c.law for c in before.checks]
+    assert [c.measured for c in verified.checks] == pytest.approx(
+        [c.measured for c in before.checks], rel=1e-8
+    )
+    assert leakscope.compare(run, run).worse == []
+    assert leakscope.report(run).stat().st_size > 100_000
+
+
+def test_an_old_option_can_be_applied(run: Path) -> None:
+    from leakscope.advising import AuditedModel, defence_of
+
+    then = results.read_result(OLD / "advice.json")
+    document = results.result_of(run)
+    assert isinstance(then, results.Advice)
+    assert isinstance(document, results.AuditDocument)
+    prepared = auditing.data_of(document)
+    kernel = auditing.kernel_from_settings(auditing.settings_of(document))
+    model = AuditedModel(prepared.features, prepared.target, kernel, document.noise_variance)
+    for option in then.options:
+        defence = defence_of(option, model, prepared.record_ids)
+        rows, _ = defence.training_set(model.features, model.targets)
+        shared = sum(len(members) - 1 for members in option.merged)
+        assert len(rows) == 14 - len(option.dropped) - shared, option.name
