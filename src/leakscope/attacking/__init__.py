@@ -3,9 +3,15 @@
 from leakscope.attacking.membership import attack_membership
 from leakscope.attacking.query import attack_query
 from leakscope.attacking.reconstruct import attack_reconstruct
-from leakscope.attacking.score_attacks import likelihood_ratio, loss_threshold, relative
+from leakscope.attacking.score_attacks import (
+    LEAST_MODELS,
+    likelihood_ratio,
+    loss_threshold,
+    relative,
+)
 
 __all__ = [
+    "LEAST_MODELS",
     "attack_membership",
     "attack_query",
     "attack_reconstruct",

@@ -1,6 +1,12 @@
 """From a dataset to a ranked, explained result, and to run directories."""
 
-from leakscope.auditing.audit import audit, audit_dataset, audit_frame
+from leakscope.auditing.audit import (
+    SENSITIVITY_STAGES,
+    STAGES,
+    audit,
+    audit_dataset,
+    audit_frame,
+)
 from leakscope.auditing.checks import record_name
 from leakscope.auditing.kernel_choice import kernel_from_settings
 from leakscope.auditing.out_of_core import OutOfCoreAudit, audit_out_of_core
@@ -15,6 +21,8 @@ from leakscope.auditing.result import AuditResult
 from leakscope.auditing.run_writing import write_run
 
 __all__ = [
+    "SENSITIVITY_STAGES",
+    "STAGES",
     "AuditResult",
     "Audited",
     "OutOfCoreAudit",

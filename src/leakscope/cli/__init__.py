@@ -101,7 +101,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         app(args=None if arguments is None else list(arguments), prog_name="leakscope")
     except InputError as error:
-        from leakscope.data.reasons import printable
+        from leakscope.data import printable
 
         print(f"leakscope: {printable(str(error))}", file=sys.stderr)
         return 2

@@ -51,10 +51,8 @@ def audit(
     set and without it, and how far apart the two are.  It speaks of a model family, not of your
     trained model.
     """
-    from leakscope.auditing import audit_dataset, write_run
-    from leakscope.auditing.audit import SENSITIVITY_STAGES, STAGES
-    from leakscope.results import default_run_directory
-    from leakscope.results.run_directory import require_free
+    from leakscope.auditing import SENSITIVITY_STAGES, STAGES, audit_dataset, write_run
+    from leakscope.results import default_run_directory, require_free
 
     above = gate.limits(fail_above)
     if explain and data.group_column is not None:

@@ -37,7 +37,7 @@ Example = Annotated[
 
 def _json_path(given: str | None) -> str | None:
     """Stdout by any of its names is ``-``: what is for people must not be mixed into it."""
-    from leakscope.data.written_files import descriptor_of
+    from leakscope.data import descriptor_of
 
     return "-" if given is not None and descriptor_of(Path(given)) == 1 else given
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
-    from leakscope.results.document import ResultDocument
+    from leakscope.results import ResultDocument
     from leakscope.running import Progress as CellProgress
 
 STDOUT = "-"
@@ -23,7 +23,7 @@ def require_writable(json_path: str | None, *inputs: Path | str | None) -> None:
     """Refuse, before any work is done, a JSON path that cannot be written, or is read from."""
     if json_path is None or json_path == STDOUT:
         return
-    from leakscope.data.regular_files import require_new_file
+    from leakscope.data import require_new_file
 
     path = Path(json_path)
     require_new_file(path, "--json needs a file name, or - for stdout")
@@ -103,21 +103,21 @@ def _duration(seconds: float) -> str:
 
 def say(text: str) -> None:
     """A line for people on stderr, where it never mixes with JSON."""
-    from leakscope.data.reasons import printable
+    from leakscope.data import printable
 
     print(printable(text), file=sys.stderr)
 
 
 def show(page: str) -> None:
     """A page for people on stdout; names from a file cannot give orders to the terminal."""
-    from leakscope.data.reasons import printable
+    from leakscope.data import printable
 
     sys.stdout.write(printable(page, keep="\n"))
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Plain aligned columns: text as it is in the first column, numbers to the right."""
-    from leakscope.data.reasons import printable
+    from leakscope.data import printable
 
     cells = [[printable(cell) for cell in row] for row in (headings, *rows)]
     widths = [max(len(row[c]) for row in cells) for c in range(len(headings))]

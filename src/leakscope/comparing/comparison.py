@@ -15,24 +15,25 @@ from typing import Any
 import numpy as np
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope.auditing import AuditResult
 from leakscope.auditing.kernel_choice import in_words
 from leakscope.auditing.kernel_sensitivity import TOP, kept, rank_correlation
-from leakscope.auditing.result import AuditResult
 from leakscope.auditing.verdict import EXPOSED_ABOVE
 from leakscope.comparing.run_differences import run_differences
-from leakscope.data.datasets import RecordId
-from leakscope.data.regular_files import is_folder
+from leakscope.data import RecordId, is_folder
 from leakscope.errors import InputError
-from leakscope.results.audit import AuditDocument, AuditRecord
-from leakscope.results.comparison import (
+from leakscope.results import (
+    AuditDocument,
+    AuditRecord,
     ComparedRecord,
     Comparison,
     DifferenceEntry,
+    ResultDocument,
+    Run,
     SideEntry,
+    read_result,
+    read_run,
 )
-from leakscope.results.document import ResultDocument
-from leakscope.results.reader import read_result
-from leakscope.results.run_reader import Run, read_run
 
 # A rise of less than this in an advantage, or in the share of exposed records, is none.
 TOLERANCE = 0.001

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakscope.results.audit import AuditDocument
-from leakscope.results.comparison import STEPS, DifferenceEntry
+from leakscope.results import STEPS, AuditDocument, DifferenceEntry
 
 
 def run_differences(

@@ -1,18 +1,32 @@
 """Datasets and models from files and tables: read, checked, encoded; nothing is ever unpickled."""
 
 from leakscope.data.arrays import read_arrays
+from leakscope.data.columns import kind_of
 from leakscope.data.dataset_reader import from_frame, read_dataset
-from leakscope.data.datasets import Dataset, RecordId, Source
+from leakscope.data.datasets import Dataset, RecordId, Source, Task, require_distinct_ids
 from leakscope.data.examples import EXAMPLES, read_example
 from leakscope.data.image_folder import read_image_folder
+from leakscope.data.json_files import read_json
 from leakscope.data.models import NetworkArrays, read_network
-from leakscope.data.pictures import picture_shape, png
+from leakscope.data.pictures import picture_shape, pictured, png
 from leakscope.data.preparation import prepare
 from leakscope.data.reading_again import read_again
 from leakscope.data.reasons import printable, reason
-from leakscope.data.regular_files import is_folder, is_there, require_new_file
+from leakscope.data.regular_files import (
+    is_folder,
+    is_there,
+    require_file,
+    require_new_file,
+    require_usable_name,
+)
 from leakscope.data.scores import read_scores
 from leakscope.data.tables import read_table
+from leakscope.data.written_files import (
+    descriptor_of,
+    partial_beside,
+    require_plain_output,
+    write_file,
+)
 
 __all__ = [
     "EXAMPLES",
@@ -20,10 +34,15 @@ __all__ = [
     "NetworkArrays",
     "RecordId",
     "Source",
+    "Task",
+    "descriptor_of",
     "from_frame",
     "is_folder",
     "is_there",
+    "kind_of",
+    "partial_beside",
     "picture_shape",
+    "pictured",
     "png",
     "prepare",
     "printable",
@@ -32,9 +51,15 @@ __all__ = [
     "read_dataset",
     "read_example",
     "read_image_folder",
+    "read_json",
     "read_network",
     "read_scores",
     "read_table",
     "reason",
+    "require_distinct_ids",
+    "require_file",
     "require_new_file",
+    "require_plain_output",
+    "require_usable_name",
+    "write_file",
 ]

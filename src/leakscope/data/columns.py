@@ -78,7 +78,15 @@ def listed(columns: Sequence[str], most: int = 12) -> str:
 
 
 def kind_of(column: pd.Series[Any], name: str, where: str) -> Kind:
-    """What a feature column holds, or a sentence where it holds nothing that can be used."""
+    """What a feature column holds, or a sentence where it holds nothing that can be used.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from leakscope import data
+    >>> data.kind_of(pd.Series([1.0, 2.5]), "height", "people.csv")
+    'number'
+    """
     if bool(column.isna().all()):
         raise InputError(
             f"{where}: column {name!r} is empty in every row; leave it out with --ignore."

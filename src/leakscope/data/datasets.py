@@ -131,7 +131,14 @@ def digest(features: NDArray[np.float64], target: NDArray[Any]) -> str:
 def require_distinct_ids(
     ids: list[RecordId], what: str, rows: Sequence[int] | None = None
 ) -> tuple[RecordId, ...]:
-    """The ids as a tuple, or a sentence that names the first one that stands twice."""
+    """The ids as a tuple, or a sentence that names the first one that stands twice.
+
+    Examples
+    --------
+    >>> from leakscope import data
+    >>> data.require_distinct_ids(["a", "b"], "the ids")
+    ('a', 'b')
+    """
     first_row: dict[RecordId, int] = {}
     for row, value in zip(rows if rows is not None else range(len(ids)), ids, strict=True):
         if value in first_row:

@@ -26,7 +26,7 @@ def read_json(path: Path) -> Any:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from leakscope.data.json_files import read_json
+    >>> from leakscope.data import read_json
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "a.json")
     ...     _ = file.write_text('{"a": [1, 2]}')

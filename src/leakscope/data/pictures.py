@@ -32,7 +32,7 @@ def picture_shape(features: int) -> tuple[int, ...] | None:
 
     Examples
     --------
-    >>> from leakscope.data.pictures import picture_shape
+    >>> from leakscope.data import picture_shape
     >>> picture_shape(64), picture_shape(3072), picture_shape(100 - 1), picture_shape(9)
     ((8, 8), (32, 32, 3), None, None)
     """
@@ -50,7 +50,7 @@ def array_picture(shape: tuple[int, ...]) -> tuple[int, ...] | None:
 
     Examples
     --------
-    >>> from leakscope.data.pictures import array_picture
+    >>> from leakscope.data import array_picture
     >>> array_picture((8, 12)), array_picture((8, 12, 1)), array_picture((9, 9, 3))
     ((8, 12), (8, 12), (9, 9, 3))
     >>> array_picture((100, 4)), array_picture((3, 9, 9)), array_picture((64,))
@@ -71,7 +71,7 @@ def pictured(features: NDArray[np.float64]) -> tuple[int, ...] | None:
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.data.pictures import pictured
+    >>> from leakscope.data import pictured
     >>> slopes = np.add.outer(np.arange(5.0), np.add.outer(np.arange(8.0), np.arange(8.0)).ravel())
     >>> pictured(slopes), pictured(slopes[:, :60])
     ((8, 8), None)

@@ -26,7 +26,7 @@ def require_file(path: Path) -> int:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from leakscope.data.regular_files import require_file
+    >>> from leakscope.data import require_file
     >>> require_file(Path("/dev/zero"))
     Traceback (most recent call last):
     ...
@@ -67,7 +67,7 @@ def require_usable_name(path: Path) -> None:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from leakscope.data.regular_files import require_usable_name
+    >>> from leakscope.data import require_usable_name
     >>> require_usable_name(Path("not-there-yet"))
     """
     require_text_name(path)
@@ -87,7 +87,7 @@ def require_new_file(path: Path, needs: str) -> None:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from leakscope.data.regular_files import require_new_file
+    >>> from leakscope.data import require_new_file
     >>> require_new_file(Path("gone/away.json"), "--json needs a file name")
     Traceback (most recent call last):
     ...

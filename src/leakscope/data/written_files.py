@@ -26,7 +26,7 @@ def write_file(path: Path, content: bytes) -> None:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from leakscope.data.written_files import write_file
+    >>> from leakscope.data import write_file
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "answer.json")
     ...     write_file(file, b"{}")
@@ -49,7 +49,7 @@ def require_output(path: Path) -> None:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from leakscope.data.written_files import require_output
+    >>> from leakscope.data import require_output
     >>> require_output(Path("not-there-yet.json"))
     """
     mode = _mode(path)
@@ -67,7 +67,7 @@ def require_plain_output(path: Path, what: str) -> None:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from leakscope.data.written_files import require_plain_output
+    >>> from leakscope.data import require_plain_output
     >>> require_plain_output(Path("not-there-yet.parquet"), "a table")
     """
     require_output(path)
@@ -89,7 +89,7 @@ def descriptor_of(path: Path) -> int | None:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from leakscope.data.written_files import descriptor_of
+    >>> from leakscope.data import descriptor_of
     >>> descriptor_of(Path("/dev/stdout")), descriptor_of(Path("/dev/fd/63"))
     (1, 63)
     """
@@ -106,6 +106,13 @@ def partial_beside(path: Path) -> Path:
 
     The name is new each time: in a container every run may be process 1, and what a killed one
     left must not stand in the way of the next.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from leakscope.data import partial_beside
+    >>> partial_beside(Path("folder/a.json")).parent.name
+    'folder'
     """
     return path.with_name(f".{path.name[:50]}.{secrets.token_hex(6)}.partial")
 

@@ -5,7 +5,7 @@ A kernel is called as ``k(X, Z)`` and returns the matrix of k(x, z).  ``rbf``, `
 infinitely wide networks, described by their layers.
 """
 
-from leakscope.kernels.activations import Activation
+from leakscope.kernels.activations import Activation, as_activation
 from leakscope.kernels.from_torch import from_torch
 from leakscope.kernels.kernel import Kernel
 from leakscope.kernels.layers import (
@@ -34,6 +34,7 @@ __all__ = [
     "Network",
     "TrainedEnsemble",
     "activation",
+    "as_activation",
     "average_pool",
     "by_name",
     "conv",

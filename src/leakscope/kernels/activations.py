@@ -84,7 +84,14 @@ class Activation:
 def as_activation(
     value: str | Activation | Callable[[Any], Any], alpha: float | None = None
 ) -> Activation:
-    """An :class:`Activation` from a name, a function, or one that is already made."""
+    """An :class:`Activation` from a name, a function, or one that is already made.
+
+    Examples
+    --------
+    >>> from leakscope import kernels
+    >>> kernels.as_activation("relu").name
+    'relu'
+    """
     if isinstance(value, Activation):
         return value
     if isinstance(value, str):

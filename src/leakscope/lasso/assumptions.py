@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from leakscope.lasso.setting import LassoSetting
-from leakscope.laws import Assumption, Provenance
-from leakscope.laws.provenance import Method, Observes
+from leakscope.laws import Assumption, Method, Observes, Provenance
 
 NOT_A_GUARANTEE = (
     "The on-average KL is that of a typical pair of datasets of this data model; it is not a "

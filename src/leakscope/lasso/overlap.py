@@ -27,9 +27,10 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.json_numbers import plain
 from leakscope._numerics.quadrature import panels
 from leakscope.lasso.derivatives import Parameter, fixed_point_derivative
-from leakscope.lasso.state_evolution import FixedPoint, in_blocks, plain
+from leakscope.lasso.state_evolution import FixedPoint, in_blocks
 
 _STEPS = np.array([0.0, 0.15, 0.3, 0.5, 0.8, 1.3, 2.0, 4.0, 8.0, 30.0, 200.0])
 _ORDER = 12

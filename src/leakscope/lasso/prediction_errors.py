@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.lasso.state_evolution import FixedPoint, plain
+from leakscope._numerics.json_numbers import plain
+from leakscope.lasso.state_evolution import FixedPoint
 
 
 @dataclass(frozen=True, eq=False)

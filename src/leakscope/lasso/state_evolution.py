@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.cores import in_threads
+from leakscope._numerics.json_numbers import plain
 from leakscope.errors import InputError
 from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.stability import stability_edge, stability_ratio
@@ -88,14 +89,6 @@ class FixedPoint:
         """Plain values for JSON."""
         names = ("error", "scale", "response", "active_fraction", "residual")
         return {"stable": self.stable.tolist(), **{n: plain(getattr(self, n)) for n in names}}
-
-
-def plain(value: ArrayLike) -> Any:
-    """A float or nested lists, with ``None`` for what is not a finite number."""
-    array = np.asarray(value, dtype=np.float64)
-    if array.ndim == 0:
-        return float(array) if np.isfinite(array) else None
-    return [plain(item) for item in array]
 
 
 def state_evolution(

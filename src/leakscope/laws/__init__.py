@@ -15,7 +15,7 @@ from leakscope.laws.multivariate_normal import MultivariateNormal
 from leakscope.laws.normal import Normal
 from leakscope.laws.normal_mixture import NormalMixture
 from leakscope.laws.pair import LawPair, concatenate
-from leakscope.laws.provenance import Assumption, Provenance
+from leakscope.laws.provenance import Assumption, Method, Observes, Provenance
 from leakscope.laws.spike_and_slab import SpikeAndSlab
 from leakscope.laws.text import parse_law
 
@@ -25,9 +25,11 @@ __all__ = [
     "Key",
     "Law",
     "LawPair",
+    "Method",
     "MultivariateNormal",
     "Normal",
     "NormalMixture",
+    "Observes",
     "Provenance",
     "ScalarLaw",
     "SpikeAndSlab",

@@ -7,13 +7,27 @@ record, exact at finite n, asymptotic, or simulated from whole matrices; `Latent
 """
 
 from leakscope.linear.asymptotic import ridge_variances, stieltjes
-from leakscope.linear.data_model import Convention, DataModel, Query, data_model_law_pair
+from leakscope.linear.data_model import (
+    Convention,
+    DataModel,
+    Query,
+    data_model_law_pair,
+    design_law,
+    design_moments,
+)
 from leakscope.linear.design import GaussianDesign, RecordNorms
 from leakscope.linear.fourier_series import FourierSeries
 from leakscope.linear.generalization import GeneralizationError, generalization_error
 from leakscope.linear.histogram import histogram_advantage
 from leakscope.linear.latent_space import LatentSpace
-from leakscope.linear.law_pair import Attacker, Method, label_nodes, law_pair, moments
+from leakscope.linear.law_pair import (
+    Attacker,
+    Method,
+    label_nodes,
+    law_pair,
+    moments,
+    pair_of_moments,
+)
 from leakscope.linear.leave_one_out import LinearLeaveOneOut, leave_one_out
 from leakscope.linear.output_noise import OutputNoise
 from leakscope.linear.random_relu import RandomRelu
@@ -35,6 +49,8 @@ __all__ = [
     "RecordNorms",
     "SpectrumDesign",
     "data_model_law_pair",
+    "design_law",
+    "design_moments",
     "effective_ridge",
     "generalization_error",
     "histogram_advantage",
@@ -42,6 +58,7 @@ __all__ = [
     "law_pair",
     "leave_one_out",
     "moments",
+    "pair_of_moments",
     "ridge_variances",
     "spectrum_law_pair",
     "stieltjes",

@@ -155,7 +155,17 @@ def design_moments(
     designs: int,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> tuple[tuple[FloatArray, FloatArray], float]:
-    """`DataModel.moments` of many designs, (2, designs K) a side, and the settled share."""
+    """`DataModel.moments` of many designs, (2, designs K) a side, and the settled share.
+
+    Examples
+    --------
+    >>> from leakscope.linear import LatentSpace, design_moments
+    >>> model = LatentSpace(n=20, p=60, latent=4)
+    >>> (member, nonmember), settled = design_moments(model, model.query(1), designs=5,
+    ...                                               random_state=2)
+    >>> member.shape, settled
+    ((2, 40), 0.0)
+    """
     if designs < 2:
         raise InputError(f"designs must be 2 or more, but it is {designs}.")
     key = as_key(random_state)
@@ -176,6 +186,14 @@ def design_law(
     """A mixture with the settled component first; its prediction is the label itself.
 
     A prediction that is zero whatever the labels (no ReLU is active) is given a spread of 1e-9.
+
+    Examples
+    --------
+    >>> from leakscope.linear import LatentSpace, design_law, design_moments
+    >>> model = LatentSpace(n=20, p=60, latent=4)
+    >>> (_, nonmember), settled = design_moments(model, model.query(1), designs=5, random_state=2)
+    >>> design_law(nonmember, 1.0, settled).components
+    40
     """
     weights: FloatArray | float = 1.0
     if settled > 0.0:

@@ -136,7 +136,21 @@ def pair_of_moments(
     labels: ArrayLike | None = None,
     provenance: Provenance,
 ) -> LawPair:
-    """The pair of laws that second moments over designs stand for."""
+    """The pair of laws that second moments over designs stand for.
+
+    Examples
+    --------
+    >>> from leakscope import linear, measures
+    >>> from leakscope._numerics.keys import Key
+    >>> from leakscope.laws import Provenance
+    >>> design = linear.GaussianDesign(100, 400, 3000, 1.0)
+    >>> norms = linear.RecordNorms.typical(design)
+    >>> sides = linear.moments(design, norms, "asymptotic", 1, Key(0))
+    >>> pair = linear.pair_of_moments(*sides, attacker="label_hidden",
+    ...                               provenance=Provenance(method="asymptotic"))
+    >>> measures.advantage(pair).round(4)
+    array([0.2624])
+    """
     extra = (0.0, 0.0) if noise is None else noise.variances()
     sides = [
         side._replace(prediction=side.prediction + more)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.json_numbers import plain
 from leakscope._numerics.keys import Key, as_key
 from leakscope.laws import LawPair, Provenance
 from leakscope.measures.advantage import advantage
@@ -63,24 +64,24 @@ class Summary:
     def to_dict(self) -> dict[str, Any]:
         """The numbers as plain values for JSON; a number that is not finite becomes ``None``."""
         result: dict[str, Any] = {
-            "advantage": _plain(self.advantage),
-            "kl": _plain(self.kl),
-            "kl_reverse": _plain(self.kl_reverse),
-            "auc": _plain(self.auc),
-            "tpr_at_fpr": {f"{k:g}": _plain(v) for k, v in self.tpr_at_fpr.items()},
-            "epsilon_at_delta": {f"{k:g}": _plain(v) for k, v in self.epsilon_at_delta.items()},
-            "delta_at_epsilon": {f"{k:g}": _plain(v) for k, v in self.delta_at_epsilon.items()},
+            "advantage": plain(self.advantage),
+            "kl": plain(self.kl),
+            "kl_reverse": plain(self.kl_reverse),
+            "auc": plain(self.auc),
+            "tpr_at_fpr": {f"{k:g}": plain(v) for k, v in self.tpr_at_fpr.items()},
+            "epsilon_at_delta": {f"{k:g}": plain(v) for k, v in self.epsilon_at_delta.items()},
+            "delta_at_epsilon": {f"{k:g}": plain(v) for k, v in self.delta_at_epsilon.items()},
             "epsilon_direction": self.epsilon_direction,
             "epsilon_note": EPSILON_NOTE,
         }
         if self.overlap is not None:
-            result["overlap"] = _plain(self.overlap)
-            result["renyi"] = {f"{k:g}": _plain(v) for k, v in self.renyi.items()}
+            result["overlap"] = plain(self.overlap)
+            result["renyi"] = {f"{k:g}": plain(v) for k, v in self.renyi.items()}
         if self.estimates:
             result["intervals"] = {
                 name: {
-                    "low": _plain(found.low),
-                    "high": _plain(found.high),
+                    "low": plain(found.low),
+                    "high": plain(found.high),
                     "confidence": found.confidence,
                     "method": found.method,
                     "bias": found.bias,
@@ -206,11 +207,3 @@ def _estimated(
         provenance=pair.provenance,
         estimates=found,
     )
-
-
-def _plain(value: FloatArray) -> Any:
-    """A float or nested lists of floats, with ``None`` for what JSON cannot say."""
-    array = np.asarray(value, dtype=np.float64)
-    if array.ndim == 0:
-        return float(array) if np.isfinite(array) else None
-    return [_plain(item) for item in array]

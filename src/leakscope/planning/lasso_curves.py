@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 
 from leakscope import lasso
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.json_numbers import plain
 from leakscope.errors import InputError
-from leakscope.lasso import LassoSetting
-from leakscope.lasso.onaverage_kl import Divergence
-from leakscope.lasso.state_evolution import plain
+from leakscope.lasso import Divergence, LassoSetting
 
 
 class CurvePoint(NamedTuple):

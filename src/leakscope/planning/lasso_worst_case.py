@@ -8,7 +8,7 @@ from typing import Any
 
 from leakscope import measures
 from leakscope.errors import InputError
-from leakscope.lasso.row_clipping import replacement_sensitivity
+from leakscope.lasso import replacement_sensitivity
 from leakscope.laws import LawPair, Normal, Provenance
 from leakscope.settings import TARGET_DEFAULTS
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.json_numbers import plain
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 
@@ -60,7 +61,7 @@ class PointRecovery:
         """Plain values, for JSON."""
         return {
             **vars(self),
-            "distances": [float(v) if np.isfinite(v) else None for v in self.distances],
+            "distances": plain(self.distances),
             "recovered": self.recovered.tolist(),
             "right": self.right.tolist(),
         }

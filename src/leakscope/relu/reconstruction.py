@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.json_numbers import finite_or_none
 from leakscope.errors import InputError
 from leakscope.laws import Assumption
 from leakscope.relu.crossings import Crossing, crossings, flats
@@ -80,7 +81,6 @@ class Candidate:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an infinite bound becomes ``None``."""
-        high = self.multiplier_high
         return {
             "x": self.x,
             "label": self.label,
@@ -88,7 +88,7 @@ class Candidate:
             "piece": self.piece,
             "certified": self.certified,
             "multiplier_low": self.multiplier_low,
-            "multiplier_high": high if high is not None and math.isfinite(high) else None,
+            "multiplier_high": finite_or_none(self.multiplier_high),
         }
 
 
@@ -109,10 +109,9 @@ class Flat:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an infinite end becomes ``None``."""
-        low, high = (v if math.isfinite(v) else None for v in (self.low, self.high))
         return {
-            "low": low,
-            "high": high,
+            "low": finite_or_none(self.low),
+            "high": finite_or_none(self.high),
             "label": self.label,
             "certified": self.certified,
             "mean": self.mean,

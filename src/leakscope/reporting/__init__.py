@@ -2,15 +2,20 @@
 
 from leakscope.reporting.advice_page import advice_html, write_advice
 from leakscope.reporting.comparison_page import comparison_html, write_comparison
+from leakscope.reporting.embedding import chart_library, in_order
 from leakscope.reporting.page import report_html
+from leakscope.reporting.records_table import shown_id
 from leakscope.reporting.writing import report, require_report_path, write_report
 
 __all__ = [
     "advice_html",
+    "chart_library",
     "comparison_html",
+    "in_order",
     "report",
     "report_html",
     "require_report_path",
+    "shown_id",
     "write_advice",
     "write_comparison",
     "write_report",

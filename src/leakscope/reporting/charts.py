@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import NDArray
 
-from leakscope.results.audit import AuditRecord, KernelSensitivityEntry, SensitivityEntry
+from leakscope.results import AuditRecord, KernelSensitivityEntry, SensitivityEntry
 
 if TYPE_CHECKING:
     import altair as alt

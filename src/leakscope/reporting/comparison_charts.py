@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from leakscope.reporting.charts import BLUE, GREY, HEIGHT, ORANGE, described, plot, zoom
 from leakscope.reporting.records_table import shown_id
-from leakscope.results.comparison import ComparedRecord
+from leakscope.results import ComparedRecord
 
 # The most exposed in either run are drawn, up to this many: more would only be slow.
 POINTS = 2000

@@ -28,7 +28,7 @@ def in_order(text: str) -> str:
 
     Examples
     --------
-    >>> from leakscope.reporting.embedding import in_order
+    >>> from leakscope.reporting import in_order
     >>> in_order("\\u202eevil") == "\\ufffdevil"
     True
     """
@@ -40,7 +40,7 @@ def script_json(value: Any) -> str:
 
     Examples
     --------
-    >>> from leakscope.reporting.embedding import script_json
+    >>> from leakscope.reporting import script_json
     >>> print(script_json({"id": "</script><!-- & \\u2028"}))
     {"id":"\\u003c/script\\u003e\\u003c!-- \\u0026 \\u2028"}
     """
@@ -56,7 +56,7 @@ def inline_script(source: str) -> str:
 
     Examples
     --------
-    >>> from leakscope.reporting.embedding import inline_script
+    >>> from leakscope.reporting import inline_script
     >>> inline_script("x = '</script>'")
     "x = '<\\\\/script>'"
     """
@@ -68,7 +68,7 @@ def script_digest(source: str) -> str:
 
     Examples
     --------
-    >>> from leakscope.reporting.embedding import script_digest
+    >>> from leakscope.reporting import script_digest
     >>> script_digest("")
     "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
     """
@@ -82,7 +82,7 @@ def chart_library() -> str:
 
     Examples
     --------
-    >>> from leakscope.reporting.embedding import chart_library
+    >>> from leakscope.reporting import chart_library
     >>> "vegaEmbed" in chart_library(), "</script" in chart_library()
     (True, False)
     """
@@ -102,7 +102,7 @@ def png_address(content: bytes) -> str:
 
     Examples
     --------
-    >>> from leakscope.reporting.embedding import png_address
+    >>> from leakscope.reporting import png_address
     >>> png_address(b"x")
     'data:image/png;base64,eA=='
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakscope.data.reasons import reason
+from leakscope.data import reason
 from leakscope.errors import InputError
 from leakscope.reporting import charts
 from leakscope.reporting.embedding import (
@@ -16,9 +16,7 @@ from leakscope.reporting.embedding import (
 from leakscope.reporting.glossary import GLOSSARY
 from leakscope.reporting.records_table import record_columns, shown_id
 from leakscope.reporting.templating import part, template
-from leakscope.results.audit import AuditDocument
-from leakscope.results.run_pictures import ExposedPicture
-from leakscope.results.run_reader import Run
+from leakscope.results import AuditDocument, ExposedPicture, Run
 
 # What a page without JavaScript shows of the table.
 STATIC_RECORDS = 10

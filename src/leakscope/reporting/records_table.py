@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leakscope.reporting.embedding import in_order
-from leakscope.results.audit import AuditDocument
+from leakscope.results import AuditDocument
 
 # A sixth digit is beyond what anybody compares; short numbers keep 10,000 records small.
 DIGITS = 6
@@ -21,7 +21,7 @@ def record_columns(document: AuditDocument) -> dict[str, list[Any]]:
     --------
     >>> import numpy as np
     >>> import leakscope
-    >>> from leakscope.reporting.records_table import record_columns
+    >>> from leakscope.reporting import record_columns
     >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> result = leakscope.audit(X, y, record_ids=["ann", "bob", "eve"])
     >>> columns = record_columns(result.to_document())
@@ -52,7 +52,7 @@ def shown_id(record_id: int | str) -> str:
 
     Examples
     --------
-    >>> from leakscope.reporting.records_table import shown_id
+    >>> from leakscope.reporting import shown_id
     >>> shown_id(7), len(shown_id("x" * 1000))
     ('7', 120)
     """

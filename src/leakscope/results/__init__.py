@@ -1,8 +1,25 @@
 """What is stored: one class for each kind of result, and the run directories that hold them."""
 
 from leakscope.results.advice import Advice, AdviceOption, AdvicePoint, AdviceTarget, setting_text
-from leakscope.results.audit import AuditDocument, AuditRecord
-from leakscope.results.comparison import ComparedRecord, Comparison
+from leakscope.results.audit import (
+    AuditDocument,
+    AuditRecord,
+    ChoicesEntry,
+    DisagreementEntry,
+    ExplanationEntry,
+    KernelEntry,
+    KernelSensitivityEntry,
+    NoiseOfDataEntry,
+    SensitivityEntry,
+    SubgroupEntry,
+)
+from leakscope.results.comparison import (
+    STEPS,
+    ComparedRecord,
+    Comparison,
+    DifferenceEntry,
+    SideEntry,
+)
 from leakscope.results.document import (
     SCHEMA_VERSION,
     AssumptionEntry,
@@ -13,7 +30,7 @@ from leakscope.results.document import (
     write_private,
     write_result,
 )
-from leakscope.results.measurement import Measurement
+from leakscope.results.measurement import MeasureInterval, Measurement
 from leakscope.results.membership import Applicability, MembershipAttack
 from leakscope.results.opening import result_of
 from leakscope.results.plan import (
@@ -31,13 +48,15 @@ from leakscope.results.reconstruction import (
     ReconstructedFlat,
     ReconstructedRecord,
 )
-from leakscope.results.run_directory import default_run_directory, require_free, write_run
-from leakscope.results.run_pictures import Gallery
+from leakscope.results.run_directory import default_run_directory, require_free, versions, write_run
+from leakscope.results.run_pictures import GALLERY_FILE, ExposedPicture, Gallery, Neighbour
 from leakscope.results.run_reader import Run, read_run
 from leakscope.results.verification import Verification, VerifiedNumber
 
 __all__ = [
+    "GALLERY_FILE",
     "SCHEMA_VERSION",
+    "STEPS",
     "Advice",
     "AdviceOption",
     "AdvicePoint",
@@ -47,18 +66,28 @@ __all__ = [
     "AttackedNetwork",
     "AuditDocument",
     "AuditRecord",
+    "ChoicesEntry",
     "ComparedRecord",
     "Comparison",
     "DatasetEntry",
+    "DifferenceEntry",
+    "DisagreementEntry",
+    "ExplanationEntry",
+    "ExposedPicture",
     "FoundQuery",
     "Gallery",
+    "KernelEntry",
+    "KernelSensitivityEntry",
     "LassoChoice",
     "LassoPlan",
     "LinearCurve",
     "LinearPlan",
     "LinearTarget",
+    "MeasureInterval",
     "Measurement",
     "MembershipAttack",
+    "Neighbour",
+    "NoiseOfDataEntry",
     "Number",
     "QueryAttack",
     "QueryStart",
@@ -67,6 +96,9 @@ __all__ = [
     "ReconstructedRecord",
     "ResultDocument",
     "Run",
+    "SensitivityEntry",
+    "SideEntry",
+    "SubgroupEntry",
     "Verification",
     "VerifiedNumber",
     "default_run_directory",
@@ -76,6 +108,7 @@ __all__ = [
     "result_of",
     "setting_text",
     "to_json",
+    "versions",
     "write_private",
     "write_result",
     "write_run",

@@ -45,7 +45,17 @@ class AuditRecord(BaseModel):
 
 
 class SensitivityEntry(BaseModel):
-    """The noise variances over which every record's ranks were taken."""
+    """The noise variances over which every record's ranks were taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import leakscope
+    >>> X = np.array([[0.0], [0.1], [0.2], [3.0]])
+    >>> result = leakscope.audit(X, np.array([1.0, 1.1, 0.9, -1.0]), noise_variance=0.1)
+    >>> len(result.to_document().sensitivity.noise_variances)
+    5
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -61,7 +71,17 @@ class SensitivityEntry(BaseModel):
 
 
 class KernelEntry(BaseModel):
-    """The same data under one kernel, beside the kernel in use; see docs/commands.md."""
+    """The same data under one kernel, beside the kernel in use; see docs/commands.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import leakscope
+    >>> X = np.array([[0.0], [0.1], [0.2], [3.0]])
+    >>> result = leakscope.audit(X, np.array([1.0, 1.1, 0.9, -1.0]), noise_variance=0.1)
+    >>> result.to_document().choices.kernels.in_use.rank_of_first
+    1
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -77,7 +97,17 @@ class KernelEntry(BaseModel):
 
 
 class KernelSensitivityEntry(BaseModel):
-    """The kernel in use beside others; the sizes of the top ten and of the top hundredth."""
+    """The kernel in use beside others; the sizes of the top ten and of the top hundredth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import leakscope
+    >>> X = np.array([[0.0], [0.1], [0.2], [3.0]])
+    >>> result = leakscope.audit(X, np.array([1.0, 1.1, 0.9, -1.0]), noise_variance=0.1)
+    >>> len(result.to_document().choices.kernels.others) > 1
+    True
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -89,7 +119,16 @@ class KernelSensitivityEntry(BaseModel):
 
 
 class NoiseOfDataEntry(BaseModel):
-    """The noise variance that the data would choose, and what the audit finds there."""
+    """The noise variance that the data would choose, and what the audit finds there.
+
+    Examples
+    --------
+    >>> from leakscope import auditing, data
+    >>> from leakscope.settings import AuditSettings
+    >>> result = auditing.audit_dataset(data.read_example("iris"), AuditSettings())
+    >>> result.to_document().choices.noise_of_data.records
+    150
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -107,6 +146,15 @@ class ChoicesEntry(BaseModel):
     """Why this kernel and this noise, and what other choices would have given.
 
     ``not_compared`` says why others were not tried, where they were not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import leakscope
+    >>> X = np.array([[0.0], [0.1], [0.2], [3.0]])
+    >>> result = leakscope.audit(X, np.array([1.0, 1.1, 0.9, -1.0]), noise_variance=0.1)
+    >>> "length scale" in result.to_document().choices.kernel_reason
+    True
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -119,7 +167,15 @@ class ChoicesEntry(BaseModel):
 
 
 class SubgroupEntry(BaseModel):
-    """The exposure of the records with one value of the column ``by``."""
+    """The exposure of the records with one value of the column ``by``.
+
+    Examples
+    --------
+    >>> from leakscope.results import SubgroupEntry
+    >>> SubgroupEntry(value="north", count=3, median_advantage=0.1, largest_advantage=0.4,
+    ...               share_exposed=0.5, small=True).small
+    True
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -132,7 +188,17 @@ class SubgroupEntry(BaseModel):
 
 
 class DisagreementEntry(BaseModel):
-    """A record whose label the others contradict, by standard deviations; its rank is by KL."""
+    """A record whose label the others contradict, by standard deviations; its rank is by KL.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import leakscope
+    >>> X = np.array([[0.0], [0.1], [0.2], [3.0]])
+    >>> result = leakscope.audit(X, np.array([1.0, 1.1, 0.9, -1.0]), noise_variance=0.1)
+    >>> len(result.to_document().disagreeing) <= 5
+    True
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -143,7 +209,17 @@ class DisagreementEntry(BaseModel):
 
 
 class ExplanationEntry(BaseModel):
-    """Why one of the most exposed records is; see docs/commands.md for each number."""
+    """Why one of the most exposed records is; see docs/commands.md for each number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import leakscope
+    >>> X = np.array([[0.0], [0.1], [0.2], [3.0]])
+    >>> result = leakscope.audit(X, np.array([1.0, 1.1, 0.9, -1.0]), noise_variance=0.1, explain=1)
+    >>> result.to_document().explanations[0].record_id
+    3
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

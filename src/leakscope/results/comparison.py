@@ -17,6 +17,14 @@ class SideEntry(BaseModel):
 
     ``exposed`` counts those with an advantage of 0.1 or more; the histograms are over the edges of
     the whole document, and KLs of zero or infinity are in none of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import leakscope
+    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> leakscope.compare(result, result).first.units
+    3
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -37,7 +45,14 @@ class SideEntry(BaseModel):
 
 
 class DifferenceEntry(BaseModel):
-    """One respect in which the two runs differ."""
+    """One respect in which the two runs differ.
+
+    Examples
+    --------
+    >>> from leakscope.results import DifferenceEntry
+    >>> DifferenceEntry(what="noise variance", first="0.01", second="0.1").what
+    'noise variance'
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -7,7 +7,6 @@ of the old form would misunderstand the new one; a file from a newer leakscope i
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,18 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
-from leakscope.data.written_files import write_file
+from leakscope._numerics.json_numbers import finite_or_none, without_non_finite
+from leakscope.data import write_file
 
 if TYPE_CHECKING:
-    from leakscope.data.datasets import Dataset
+    from leakscope.data import Dataset
 
 SCHEMA_VERSION = "1"
 
 
 def _finite_or_none(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    return finite_or_none(value) if isinstance(value, float) else value
 
 
 # A measured number; null where it is infinite or could not be had.
@@ -138,7 +136,7 @@ def to_json(value: ResultDocument | dict[str, Any]) -> str:
     }
     """
     plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-    return json.dumps(_without_non_finite(plain), indent=2, allow_nan=False, ensure_ascii=False)
+    return json.dumps(without_non_finite(plain), indent=2, allow_nan=False, ensure_ascii=False)
 
 
 def write_result(document: ResultDocument, path: str | Path) -> Path:
@@ -174,13 +172,3 @@ def write_private(path: Path, text: str) -> None:
     'text'
     """
     write_file(path, text.encode())
-
-
-def _without_non_finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): _without_non_finite(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_non_finite(entry) for entry in value]
-    return value

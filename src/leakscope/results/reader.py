@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from leakscope.data.json_files import read_json
+from leakscope.data import read_json
 from leakscope.errors import InputError
 from leakscope.results.advice import Advice
 from leakscope.results.audit import AuditDocument

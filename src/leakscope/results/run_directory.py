@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope.data.regular_files import require_usable_name
+from leakscope.data import require_usable_name
 from leakscope.errors import InputError
 from leakscope.results.document import ResultDocument, to_json
 
@@ -137,7 +137,14 @@ def write_run(
 
 
 def versions() -> dict[str, str]:
-    """Versions of what can change a number."""
+    """Versions of what can change a number.
+
+    Examples
+    --------
+    >>> from leakscope import results
+    >>> sorted(results.versions())[:2]
+    ['dp-accounting', 'jax']
+    """
     found = {"python": platform.python_version()}
     for package in ("leakscope", *VERSIONED_PACKAGES):
         try:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from leakscope.data.regular_files import require_file
+from leakscope.data import require_file
 from leakscope.errors import InputError
 from leakscope.results.document import Number
 from leakscope.settings import first_problem
@@ -31,13 +31,28 @@ class Picture(BaseModel):
 
 
 class Neighbour(Picture):
-    """A picture with its kernel correlation k(x, z) / sqrt(k(x, x) k(z, z)) to the record."""
+    """A picture with its kernel correlation k(x, z) / sqrt(k(x, x) k(z, z)) to the record.
+
+    Examples
+    --------
+    >>> from leakscope.results import Neighbour
+    >>> Neighbour(record_id=3, target="cat", file="record_3.png", similarity=0.9).similarity
+    0.9
+    """
 
     similarity: Number
 
 
 class ExposedPicture(Picture):
-    """One of the most exposed records, with those most similar to it in the kernel."""
+    """One of the most exposed records, with those most similar to it in the kernel.
+
+    Examples
+    --------
+    >>> from leakscope.results import ExposedPicture
+    >>> shown = ExposedPicture(record_id=3, target="cat", file="a.png", rank=1, neighbours=[])
+    >>> shown.rank
+    1
+    """
 
     rank: int
     neighbours: list[Neighbour]
@@ -50,7 +65,7 @@ class Gallery(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results.run_pictures import Gallery
+    >>> from leakscope.results import Gallery
     >>> Gallery(pictures=[]).pictures
     []
     """

@@ -9,9 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from leakscope.data.arrays import read_arrays
-from leakscope.data.json_files import read_json
-from leakscope.data.regular_files import is_folder, is_there
+from leakscope.data import is_folder, is_there, read_arrays, read_json
 from leakscope.errors import InputError
 from leakscope.results.document import ResultDocument
 from leakscope.results.reader import read_result

@@ -25,11 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope.data.regular_files import is_there, require_usable_name
-from leakscope.data.written_files import partial_beside, require_plain_output
+from leakscope.data import is_there, partial_beside, require_plain_output, require_usable_name
 from leakscope.errors import InputError
-from leakscope.results.document import to_json, write_private
-from leakscope.results.run_directory import versions
+from leakscope.results import to_json, versions, write_private
 
 RUN_FILE, CELLS_FILE = "run.json", "cells.sqlite"
 

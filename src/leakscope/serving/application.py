@@ -19,7 +19,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from starlette.routing import Route
 
 from leakscope._numerics.memory import memory_ceiling
-from leakscope.data.examples import EXAMPLES
+from leakscope.data import EXAMPLES
 from leakscope.errors import InputError
 from leakscope.serving import pages
 from leakscope.serving.audit_job import FORM_SETTINGS, LIBRARY_FILE, AuditRequest, Outcome

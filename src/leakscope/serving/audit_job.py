@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, Field
 
+from leakscope._numerics.json_numbers import without_non_finite
 from leakscope.errors import InputError
 from leakscope.serving.uploads import Upload
 from leakscope.serving.wording import in_page_words
 from leakscope.settings import AuditSettings, DataSettings, KernelName, NoiseVariance
 
 if TYPE_CHECKING:
-    from leakscope.data.datasets import Dataset
+    from leakscope.data import Dataset
 
 Text = str | None
 
@@ -118,8 +119,8 @@ def keep_library(folder: Path) -> None:
 
     Putting it together keeps Python's lock for seconds; here it is at hand from the report.
     """
-    from leakscope.reporting.embedding import chart_library
-    from leakscope.results.document import write_private
+    from leakscope.reporting import chart_library
+    from leakscope.results import write_private
 
     if not (folder / LIBRARY_FILE).exists():
         write_private(folder / LIBRARY_FILE, chart_library())
@@ -150,17 +151,9 @@ def _dataset(request: AuditRequest, upload: Upload | None) -> Dataset:
 
 def _plain(value: Any) -> Any:
     """Numbers that JSON has, and ids as text that reads as it is written."""
-    import math
+    from leakscope.reporting import shown_id
 
-    from leakscope.reporting.records_table import shown_id
-
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        plain = {key: _plain(entry) for key, entry in value.items()}
-        if "top" in plain:
-            plain["top"] = [[shown_id(entry[0]), *map(_plain, entry[1:])] for entry in value["top"]]
-        return plain
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    return value
+    plain = without_non_finite(value)
+    if isinstance(plain, dict) and "top" in plain:
+        plain["top"] = [[shown_id(entry[0]), *entry[1:]] for entry in plain["top"]]
+    return plain

@@ -20,7 +20,7 @@ MOST_CLASSES = 20
 
 def inspect(upload: Upload) -> dict[str, Any]:
     """The columns of a file and the roles offered for them, as plain values."""
-    from leakscope.data.tables import read_table
+    from leakscope.data import read_table
 
     try:
         table = read_table(upload.path)
@@ -41,7 +41,7 @@ def inspect(upload: Upload) -> dict[str, Any]:
 
 
 def _column(column: pd.Series[Any], name: str) -> dict[str, Any]:
-    from leakscope.data.columns import kind_of
+    from leakscope.data import kind_of
 
     present = column.dropna()
     try:

@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from leakscope.reporting.embedding import in_order
+from leakscope.reporting import in_order
 
 STATIC: dict[str, str] = {
     "web.css": "text/css; charset=utf-8",

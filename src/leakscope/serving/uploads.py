@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from leakscope.errors import InputError
-from leakscope.reporting.embedding import in_order
+from leakscope.reporting import in_order
 from leakscope.serving.limits import MEGABYTE, Limits
 
 # As leakscope.data reads them; written here so that the start page loads nothing heavy.

@@ -18,9 +18,19 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.laws import Normal, Provenance
-from leakscope.linear import DataModel, GaussianDesign, OutputNoise, Query, RecordNorms
-from leakscope.linear.data_model import design_law, design_moments
-from leakscope.linear.law_pair import Method, law_pair, moments, pair_of_moments
+from leakscope.linear import (
+    DataModel,
+    GaussianDesign,
+    Method,
+    OutputNoise,
+    Query,
+    RecordNorms,
+    design_law,
+    design_moments,
+    law_pair,
+    moments,
+    pair_of_moments,
+)
 
 Draw = Callable[[int, Key], tuple[ArrayLike, ArrayLike]]
 DrawLaws = Callable[[int, Key], tuple[Normal, Normal]]

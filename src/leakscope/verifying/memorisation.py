@@ -28,8 +28,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.running.cell_store import CellStore
-from leakscope.running.cells import Cell, Found, OnProgress, run_cells
+from leakscope.running import Cell, CellStore, Found, OnProgress, run_cells
 from leakscope.verifying.network_training import Trainer
 from leakscope.verifying.tangents import checked_records
 

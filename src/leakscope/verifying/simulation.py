@@ -30,8 +30,15 @@ from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.laws import Empirical, LawPair, Provenance
 from leakscope.measures import Estimate
-from leakscope.running.cell_store import CellStore, FinishedCell, open_cells
-from leakscope.running.cells import Cell, Found, OnProgress, run_cells
+from leakscope.running import (
+    Cell,
+    CellStore,
+    FinishedCell,
+    Found,
+    OnProgress,
+    open_cells,
+    run_cells,
+)
 from leakscope.settings import MEASURE_DEFAULTS
 from leakscope.verifying.density_adversary import Adversary, cross_fitted_scores
 from leakscope.verifying.design_mixture import GROUPS, DesignMixtures
