@@ -47,6 +47,7 @@ LIGHT = {
     "math",
     "os",
     "pathlib",
+    "pydantic",
     "rich",
     "subprocess",
     "sys",
