@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -33,29 +34,7 @@ BESIDE = {"reproduce"}
 CLI = PACKAGE / "cli"
 
 # What a file of the command line may import besides the rooms' doors: it parses and prints.
-LIGHT = {
-    "__future__",
-    "dataclasses",
-    "errno",
-    "papers",
-    "collections",
-    "contextlib",
-    "difflib",
-    "functools",
-    "importlib",
-    "inspect",
-    "math",
-    "os",
-    "pathlib",
-    "pydantic",
-    "rich",
-    "subprocess",
-    "sys",
-    "textwrap",
-    "time",
-    "typer",
-    "typing",
-}
+LIGHT = {"papers", "pydantic", "rich", "typer", *sys.stdlib_module_names}
 
 
 def commands() -> dict[str, list[str]]:
