@@ -7,8 +7,9 @@ For Algorithm 1 as printed, for every linear piece, and for the moments of the m
 precision (least and mean, over networks with candidates), the share of the margin's records
 recovered (no candidates counts as zero), networks without a candidate, and the proven share
 (guarantee).  Then the same candidates from queries alone, with their number; and the margin from
-the weights alone, on the first sets.  Sets with one label around zero give a constant network,
-whose weights are the same whatever the records: they are counted apart.  Last, trained networks.
+the weights alone, on the first sets.  Sets with one label, close around zero, give a constant
+network, whose weights are the same for all such sets: they are counted apart.  Last, trained
+networks.
 """
 
 from __future__ import annotations
