@@ -38,6 +38,11 @@ class Share:
         high = float(beta.ppf(0.975, k + 1, n - k)) if k < n else 1.0
         return low, high
 
+    @property
+    def every(self) -> bool:
+        """Whether it is all of them: what a claim about every record, run or trial says."""
+        return self.count == self.total
+
     def above(self, bound: float) -> bool | None:
         """Whether the interval lies above the bound; None where it holds the bound inside."""
         low, high = self.interval

@@ -23,7 +23,9 @@ Paper = Literal["linear", "relu", "lasso", "lood"]
 Size = Literal["quick", "full"]
 
 # How a row of a panel was got, which decides how it is drawn: a line, a point, a hollow diamond.
-SOURCES = ("theory", "simulation", "retraining", "published", "printed", "marked")
+SOURCES = (
+    "theory", "simulation", "retraining", "published", "printed", "marked", "record", "found",
+)  # fmt: skip
 
 OnStep = Callable[[str], None]
 
@@ -71,11 +73,12 @@ class Panel:
     title
         In a few words.
     table
-        One row a point.  A column ``source`` with the values of `SOURCES` tells theory (a line)
-        from simulation (points) and from what was read off the paper's figure (``published``) or
-        computed by a formula as printed there (``printed``), and from a point of a curve that is
-        marked (``marked``); all is theory where there is none.  A column ``order`` has a line
-        follow it instead of x.
+        One row per point.  A column ``source`` with the values of `SOURCES` tells theory (a line)
+        from simulation (points), from what was read off the paper's figure (``published``) or
+        computed by a formula as printed there (``printed``), and from points that are neither: a
+        point of a curve that is marked (``marked``), a training record (``record``), what an
+        attack found (``found``).  Without that column all is theory.  A column ``order`` has a
+        line follow it instead of x.
     x, y
         Columns.  For ``kind="heat"`` the cells' places, and `value` is the colour.
     series

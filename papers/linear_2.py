@@ -207,7 +207,7 @@ def _rises_at_finite_n(seen: dict[int, Mean], n: int) -> Claim:
     values = [one.value for one in beyond.values()]
     steps = [a < b for a, b in itertools.pairwise(values)]
     return judge(
-        "increasing the number of parameters increases the advantage", "Fig. 2(b)",
+        "for p/n > 2, increasing the number of parameters increases the advantage", "Fig. 2(b)",
         f"from {values[0]:.3f} at p = {min(beyond)} to {values[-1]:.3f} at p = {max(beyond)}, up "
         f"at {sum(steps)} of {len(steps)} steps",
         as_printed=all(steps),

@@ -96,8 +96,8 @@ def _process(relu: Trained, gelu: Trained) -> Claim:
         f"weight variance 2, no bias, as the paper: higher with GELU for {more} of {more.total} "
         f"records, by {gap.mean():+.3f} on average; on a sphere at the edge of chaos, as Prop. G.1 "
         f"assumes: for {edge}",
-        as_printed=more.above(0.5),
-        corrected=edge.above(0.5),
+        as_printed=more.every,
+        corrected=edge.every,
         erratum=ERRATUM,
     )
 

@@ -20,6 +20,9 @@ NOISE = 0.01
 SIMILAR = 0.9
 AUC_GAP = 0.025
 
+# "Consistently": in so many of the searches at least.
+CONSISTENTLY = 0.9
+
 # Pictures of so many runs a network.
 SHOWN = 2
 
@@ -125,7 +128,7 @@ def make(order: Order) -> Made:
                 f"{len(frame)} searches of {starts} starts: LOOD within a tenth and AUC within "
                 f"{AUC_GAP} in {similar}; ratio of LOOD from {ratio.min():.4f}, median "
                 f"{ratio.median():.4f}, to {ratio.max():.4f}",
-                as_printed=images.told(similar.above(0.5)),
+                as_printed=images.told(similar.above(CONSISTENTLY)),
             ),
         ),
         pictures=tuple(shown),

@@ -21,6 +21,9 @@ NOISE = 0.01
 QUICK = ((2, 1), (2, 2), (2, 4), (2, 8))
 FULL = tuple((depth, count) for depth in (2, 4, 6, 8, 10) for count in (1, 2, 4, 8))
 
+# "Almost unchanged": within this share of the LOOD of the best single query.
+UNCHANGED = 0.01
+
 # Sets of queries that climb together.
 TOGETHER = 100
 
@@ -88,6 +91,7 @@ def make(order: Order) -> Made:
         )
     frame = pd.DataFrame(table)
     largest = float(frame["high"].max())
+    medians = frame.groupby("queries")["ratio"].median()
     return Made(
         panels=(
             Panel(
@@ -114,13 +118,11 @@ def make(order: Order) -> Made:
             judge(
                 "LOOD remains almost unchanged as the number of queries increases",
                 "Section 1",
-                "median ratio at 1, 2, 4, 8 queries: "
-                + ", ".join(f"{value:.4f}" for value in frame.groupby("queries")["ratio"].median()),
-                # From two queries on one of them finds the record; more add nothing.
-                as_printed=bool(
-                    np.ptp(frame.loc[frame["queries"] > 1].groupby("queries")["ratio"].median())
-                    < 0.01
-                ),
+                "the best single query is the record itself, ratio 1; median ratio of searches "
+                "from one start with 1, 2, 4, 8 queries: "
+                + ", ".join(f"{value:.4f}" for value in medians),
+                # From two queries on one of them finds the record; more add nothing to it.
+                as_printed=bool((np.abs(medians[medians.index > 1] - 1.0) < UNCHANGED).all()),
             ),
         ),
         settings={

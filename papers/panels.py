@@ -18,12 +18,19 @@ COLUMNS = 2
 
 # Lines for what a formula gives, points for what was drawn or trained, diamonds for what was read.
 LINES = ("theory", "printed")
+DASHES = {"theory": [1, 0], "printed": [5, 4]}
 SHAPES = {
     "simulation": "circle",
     "retraining": "square",
     "published": "diamond",
     "marked": "cross",
+    "record": "square",
+    "found": "circle",
 }
+
+# Vega's name for a legend's symbol that is a line, and how long one is.
+LINE = "stroke"
+LINE_SIZE = 240
 
 
 def figure_chart(document: ReproductionDocument) -> dict[str, Any]:
@@ -117,9 +124,9 @@ def _marks(panel: PanelEntry, values: list[dict[str, Any]], shown: dict[str, str
 
     x, y = _axis(panel, "x"), _axis(panel, "y")
     encoding: dict[str, Any] = {"x": x, "y": y, "tooltip": _tooltip(values, shown)}
-    bottom = alt.Legend(orient="bottom", columns=2, symbolSize=90)
+    drawn_as = _drawn_as(panel, values)
     if panel.series is not None:
-        names = list(dict.fromkeys(str(value[panel.series]) for value in values))
+        names = list(drawn_as)
         for value in values:
             value[panel.series] = str(value[panel.series])
         palette = [COLOURS[number % len(COLOURS)] for number in range(len(names))]
@@ -128,7 +135,7 @@ def _marks(panel: PanelEntry, values: list[dict[str, Any]], shown: dict[str, str
             title=shown[panel.series],
             sort=names,
             scale=alt.Scale(domain=names, range=palette),
-            legend=bottom,
+            legend=_legend(_common_symbol(drawn_as)),
         )
     else:
         encoding["color"] = alt.value(COLOURS[0])
@@ -151,13 +158,16 @@ def _marks(panel: PanelEntry, values: list[dict[str, Any]], shown: dict[str, str
         return layers
     lines = [value for value in drawn if value["source"] in LINES] if panel.kind == "curves" else []
     points = [value for value in drawn if panel.kind == "scatter" or value["source"] not in LINES]
+    by_series = _one_symbol_each(drawn_as)
     if lines:
         # Printed formulas that differ are dashed.
+        kinds = [name for name in LINES if name in sources]
+        told = "printed" in kinds or (len(sources) > 1 and not by_series)
         dash = alt.StrokeDash(
             "source:N",
-            scale=alt.Scale(domain=list(LINES), range=[[1, 0], [5, 4]]),
+            scale=alt.Scale(domain=kinds, range=[DASHES[name] for name in kinds]),
             title=None,
-            legend=bottom if "printed" in sources else None,
+            legend=_legend(LINE) if told else None,
         )
         layers.append(
             _data(lines)
@@ -165,19 +175,62 @@ def _marks(panel: PanelEntry, values: list[dict[str, Any]], shown: dict[str, str
             .encode(strokeDash=dash, **encoding, order=f"{_along(panel)}:Q")
         )
     if points:
-        present = [name for name in sources if name in SHAPES] if panel.kind == "curves" else []
         mark = _data(points).mark_point(
             size=26 if panel.kind == "scatter" else 44, strokeWidth=1.5, clip=True
         )
-        if present:
+        present = [name for name in sources if name in SHAPES]
+        if panel.kind == "curves" and by_series:
+            # The legend of the series shows each as it is drawn; another would repeat it.
+            encoding["shape"] = alt.Shape(
+                f"{panel.series}:N",
+                title=shown[panel.series or ""],
+                sort=list(drawn_as),
+                scale=alt.Scale(
+                    domain=list(drawn_as), range=[next(iter(one)) for one in drawn_as.values()]
+                ),
+                legend=_legend(None),
+            )
+        elif panel.kind == "curves" and present:
             encoding["shape"] = alt.Shape(
                 "source:N",
                 title=None,
                 scale=alt.Scale(domain=present, range=[SHAPES[name] for name in present]),
-                legend=bottom,
+                legend=_legend(None),
             )
         layers.append(mark.encode(**encoding))
     return layers
+
+
+def _legend(symbol: str | None) -> Any:
+    """A legend below the panel; its symbols are those of the marks unless one is named."""
+    import altair as alt
+
+    named = {} if symbol is None else {"symbolType": symbol}
+    if symbol == LINE:
+        named |= {"symbolStrokeWidth": 2}
+    return alt.Legend(orient="bottom", columns=2, symbolSize=LINE_SIZE if named else 90, **named)
+
+
+def _drawn_as(panel: PanelEntry, values: list[dict[str, Any]]) -> dict[str, set[str]]:
+    """The symbols that each series is drawn with, in the order of the table."""
+    found: dict[str, set[str]] = {}
+    if panel.series is not None:
+        for value in values:
+            symbol = SHAPES.get(str(value["source"]), LINE) if panel.kind == "curves" else "circle"
+            found.setdefault(str(value[panel.series]), set()).add(symbol)
+    return found
+
+
+def _common_symbol(drawn_as: dict[str, set[str]]) -> str | None:
+    """A line where every series has one; None where a legend cannot say it for all of them."""
+    return LINE if drawn_as and all(LINE in one for one in drawn_as.values()) else None
+
+
+def _one_symbol_each(drawn_as: dict[str, set[str]]) -> bool:
+    """Whether some series are lines and others points, and none is both."""
+    symbols = [symbol for one in drawn_as.values() for symbol in one]
+    apart = all(len(one) == 1 for one in drawn_as.values())
+    return apart and LINE in symbols and len(set(symbols)) > 1
 
 
 def _along(panel: PanelEntry) -> str:

@@ -89,8 +89,8 @@ def _example() -> Panel:
     function = relu.pieces(best.network)
     x = np.unique(np.concatenate([np.linspace(-2.5, 4.0, 14), function.breakpoints]))
     rows = [(a, b, "network", "theory") for a, b in zip(x, function(x), strict=True)]
-    rows += [(a, b, "records", "retraining") for a, b in zip(best.x, best.y, strict=True)]
-    rows += [(c.x, float(c.label), "candidates", "simulation") for c in found.candidates]
+    rows += [(a, b, "records", "record") for a, b in zip(best.x, best.y, strict=True)]
+    rows += [(c.x, float(c.label), "candidates", "found") for c in found.candidates]
     return Panel(
         f"a network of {len(best.x)} records and Algorithm 1's candidates",
         pd.DataFrame(rows, columns=["x", "f(x)", "series", "source"]),

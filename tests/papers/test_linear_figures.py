@@ -11,7 +11,7 @@ from leakscope.laws import Key
 from leakscope.linear import GaussianDesign, RecordNorms, law_pair
 from leakscope.measures import advantage
 from leakscope.planning import linear_advantage
-from papers import Order, reproduce
+from papers import Order, linear_6, reproduce
 from papers.linear_2 import READ, make_2a, meets_reading
 from papers.linear_3 import Cell, increases, meets_formula
 from papers.linear_5 import Curve, World, _comes_back, _rises, latent
@@ -135,3 +135,22 @@ def test_the_same_key_gives_the_same_figure() -> None:
     assert one.panels == again.panels
     assert one.claims == again.claims
     assert one.panels != other.panels
+
+
+def test_more_ridge_tells_the_laws_apart_at_every_ratio_that_is_drawn():
+    sizes = [round(ratio * linear_6.N) for ratio in linear_6.RATIOS]
+    records = dict(zip(sizes, growing_norms(sizes, linear_6.DIM, 1, Key(8)), strict=True))
+    exact = {
+        (ratio, ridge): tuple(
+            around(value, 1e-6) for value in linear_6.variances(linear_6.N, p, ridge, records[p])
+        )
+        for ratio, p in zip(linear_6.RATIOS, sizes, strict=True)
+        for ridge in linear_6.RIDGES[1:]
+    }
+    claim = linear_6._easier(exact, records)
+    assert claim.verdict == "holds"
+    assert "7 of 7 p/n" in claim.measured
+    # Draws that go the other way at one of the two nearest ratios refute it.
+    first, last = ((4.0, ridge) for ridge in (linear_6.RIDGES[1], linear_6.RIDGES[-1]))
+    swapped = {**exact, first: exact[last], last: exact[first]}
+    assert linear_6._easier(swapped, records).verdict == "does not hold"

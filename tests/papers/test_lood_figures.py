@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,14 +12,14 @@ from scipy import stats
 from leakscope import InputError, kernels, lood
 from leakscope.laws import Key
 from leakscope.verifying import Interval
-from papers import Order, lood_4, lood_6, lood_7, lood_11, lood_12, lood_e2
+from papers import Order, lood_4, lood_5, lood_6, lood_7, lood_8, lood_11, lood_12, lood_e2
 from papers.binomial_share import Share, all_of, share_of, side_of
 from papers.lood_e1 import ratios as several_queries
 from papers.lood_groups import GroupRun
 from papers.lood_images import load_images
 from papers.lood_newcomers import Newcomers, newcomers
 from papers.lood_perturbed import Scans, directions, scales, scan
-from papers.lood_section_6 import bound_table, on_sphere, ratios
+from papers.lood_section_6 import _gap_grows, bound_table, on_sphere, ratios
 from papers.lood_sine import KERNEL, NOISE, sine
 from papers.paired_correlations import correlation_gap
 
@@ -161,6 +162,50 @@ def test_the_better_measure_decides_the_verdict_of_figure_6():
         assert claim.verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("below", "verdict"), [(0, "holds"), (1, "does not hold"), (5, "does not hold")]
+)
+def test_a_claim_about_every_record_is_judged_as_one(below, verdict, monkeypatch):
+    """Fig. 5: one record that leaks less with GELU is enough, on the sphere too."""
+    X = np.random.default_rng(4).normal(size=(12, 3))
+    relu = np.linspace(0.6, 0.8, 12)
+    gelu = relu + np.where(np.arange(12) < below, -0.01, 0.01)
+    areas = iter([relu, gelu])
+    monkeypatch.setattr(lood_5, "by_process", lambda K, y, noise: SimpleNamespace(auc=next(areas)))
+    found = [
+        SimpleNamespace(
+            predicted=SimpleNamespace(auc=auc),
+            problem=SimpleNamespace(X=X, y=np.ones(12)),
+            scale=SimpleNamespace(depth=1),
+        )
+        for auc in (relu, gelu)
+    ]
+    claim = lood_5._process(*found)
+    assert claim.verdict == verdict
+    assert claim.erratum == ("lood 1" if below else None)
+
+
+def test_a_gap_that_grows_for_every_record_grows_for_each():
+    grows = np.array([[1.2, 0.9], [1.5, 0.8], [2.0, 0.5]])
+    # Its median grows, and one record's gap does not.
+    mostly = np.column_stack([np.repeat(grows[:, :1], 4, axis=1), [1.3, 1.2, 1.1]])
+    depths = (2, 6, 10)
+    for printed, correct, verdict in (
+        (grows, grows, "holds"),
+        (mostly, grows, "holds with the erratum"),
+        (mostly, mostly, "does not hold"),
+    ):
+        assert _gap_grows(printed, correct, depths).verdict == verdict
+
+
+def test_consistently_is_more_than_most():
+    assert Share(13, 20).above(lood_8.CONSISTENTLY) is False
+    assert Share(20, 20).above(lood_8.CONSISTENTLY) is None
+    assert Share(60, 60).above(lood_8.CONSISTENTLY) is True
+    assert Share(12, 12).every
+    assert not Share(11, 12).every
+
+
 def test_no_auc_exceeds_the_bound_from_its_kl():
     # Two normals one deviation apart: KL 1/2, AUC known.
     auc = stats.norm.cdf(1.0 / np.sqrt(2.0))
@@ -180,9 +225,12 @@ def _group(recovered):
 @pytest.mark.parametrize(
     ("often", "groups", "verdicts"),
     [
-        ([[1, 0, 0], [0, 0, 0]], 40, ("holds", "holds")),
-        ([[1, 0, 0], [0, 0, 0]], 4, ("cannot tell", "holds")),
-        ([[1, 0, 0], [1, 0, 0]], 40, ("does not hold", "holds")),
+        ([[1, 1, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0]], 40, ("holds", "holds")),
+        ([[1, 1, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0]], 4, ("cannot tell", "holds")),
+        ([[1, 1, 0], [1, 0, 0]], 40, ("does not hold", "holds")),
+        # The more exposed, the more often: the middle one counts too.
+        ([[1, 0, 0], [0, 0, 0]], 40, ("holds", "cannot tell")),
+        ([[1, 0, 1], [1, 0, 1]], 40, ("does not hold", "does not hold")),
         ([[0, 0, 1], [0, 0, 1]], 40, ("does not hold", "does not hold")),
     ],
 )
