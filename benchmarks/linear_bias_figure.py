@@ -19,9 +19,9 @@ import numpy as np
 from linear_histogram import World, models
 
 from leakscope._numerics.keys import Key
-from leakscope.linear import histogram_advantage
 from leakscope.measures import population_measures
 from leakscope.planning import scored_advantage
+from papers.linear_histogram import histogram_advantage
 
 PANELS = {
     "latent text 20/40": "latent space, n = 20, p = 40",

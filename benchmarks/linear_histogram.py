@@ -21,6 +21,7 @@ from leakscope._numerics.keys import Key
 from leakscope.laws import LawPair
 from leakscope.linear.data_model import design_law, design_moments
 from leakscope.planning import scored_advantage
+from papers.linear_histogram import histogram_advantage
 
 SHORT, DRAWS = 2_000, 100_000
 
@@ -98,7 +99,7 @@ def main() -> None:
             found["mixture"].append(world.advantage(part))
             drawn = world.predictions(slice(0, fresh), DRAWS, rng)
             for convention in ("text", "published"):
-                found[convention].append(linear.histogram_advantage(*drawn, convention=convention))
+                found[convention].append(histogram_advantage(*drawn, convention=convention))
         line, errors = [f"{name:24s} | {truth:.4f}"], []
         for values in found.values():
             gap = np.array(values) - truth

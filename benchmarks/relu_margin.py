@@ -31,12 +31,12 @@ from leakscope.relu import (
     SphereData,
     TrainingPlan,
     coverage,
-    margin_experiment,
     normal_data,
     scores_law_pair,
     train,
 )
 from papers.relu_1 import DIMENSIONS
+from papers.relu_margin import margin_experiment
 
 # The attackers' networks are scaled, by homogeneity, to this mean loss: a plausible end.
 LOSS = 0.01

@@ -14,6 +14,7 @@ from leakscope import linear
 from leakscope.laws import Key, LawPair, Normal, NormalMixture
 from leakscope.linear import Convention, GaussianDesign, RecordNorms
 from leakscope.planning import ScoredAdvantage, scored_advantage
+from papers.linear_histogram import histogram_advantage
 
 # Predictions of each kind in a histogram of Figs. 2(b) and 5 (App. D).
 DRAWS = 100_000
@@ -64,7 +65,7 @@ def histogram_of_law(
         assert isinstance(mixture, NormalMixture)
         sigmas = generator.choice(mixture.sigmas, draws, p=mixture.weights)
         drawn.append(sigmas * generator.standard_normal(draws))
-    return linear.histogram_advantage(drawn[0], drawn[1], convention=convention)
+    return histogram_advantage(drawn[0], drawn[1], convention=convention)
 
 
 def finite_n_advantage(design: GaussianDesign, draws: int, key: Key) -> ScoredAdvantage:

@@ -205,10 +205,10 @@ def _legend(symbol: str | None) -> Any:
     """A legend below the panel; its symbols are those of the marks unless one is named."""
     import altair as alt
 
-    named = {} if symbol is None else {"symbolType": symbol}
-    if symbol == LINE:
-        named |= {"symbolStrokeWidth": 2}
-    return alt.Legend(orient="bottom", columns=2, symbolSize=LINE_SIZE if named else 90, **named)
+    named: dict[str, Any] = {"symbolSize": 90}
+    if symbol is not None:
+        named = {"symbolSize": LINE_SIZE, "symbolStrokeWidth": 2, "symbolType": symbol}
+    return alt.Legend(orient="bottom", columns=2, **named)
 
 
 def _drawn_as(panel: PanelEntry, values: list[dict[str, Any]]) -> dict[str, set[str]]:

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from leakscope.relu import MarginRow, SphereData, TrainingPlan, coverage, margin_experiment
+from leakscope.relu import SphereData, TrainingPlan, coverage
 from papers.binomial_share import Share
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.mean_interval import around
+from papers.relu_margin import MarginRow, margin_experiment
 
 DIMENSIONS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 FEW = (1, 5, 10, 20, 50, 100, 200, 500)

@@ -239,13 +239,3 @@ def test_fig_5b_rests_on_rounding() -> None:
         found.append(float(np.median(variance)) / model.label_variance(query))
     assert found[0] > 0.5
     assert found[1] < 0.05
-
-
-def test_histogram_adversary() -> None:
-    rng = np.random.default_rng(0)
-    member, nonmember = 1.4 * rng.standard_normal(100_000), 0.7 * rng.standard_normal(100_000)
-    for convention in ("text", "published"):
-        found = linear.histogram_advantage(member, nonmember, convention=convention)  # type: ignore[arg-type]
-        assert found == pytest.approx(0.322675, abs=4.0 * np.sqrt(0.5 / 100_000) + 0.01)
-    # by hand: members 0, 0, 1, 1 and non-members 0, 1, 1, 1 differ by a quarter in the first bin
-    assert linear.histogram_advantage([0, 0, 1, 1], [0, 1, 1, 1]) == 0.25

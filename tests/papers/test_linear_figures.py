@@ -15,6 +15,7 @@ from papers import Order, linear_6, reproduce
 from papers.linear_2 import READ, make_2a, meets_reading
 from papers.linear_3 import Cell, increases, meets_formula
 from papers.linear_5 import Curve, World, _comes_back, _rises, latent
+from papers.linear_histogram import histogram_advantage
 from papers.linear_records import (
     each_record,
     growing_norms,
@@ -154,3 +155,13 @@ def test_more_ridge_tells_the_laws_apart_at_every_ratio_that_is_drawn():
     first, last = ((4.0, ridge) for ridge in (linear_6.RIDGES[1], linear_6.RIDGES[-1]))
     swapped = {**exact, first: exact[last], last: exact[first]}
     assert linear_6._easier(swapped, records).verdict == "does not hold"
+
+
+def test_histogram_adversary() -> None:
+    rng = np.random.default_rng(0)
+    member, nonmember = 1.4 * rng.standard_normal(100_000), 0.7 * rng.standard_normal(100_000)
+    for convention in ("text", "published"):
+        found = histogram_advantage(member, nonmember, convention=convention)  # type: ignore[arg-type]
+        assert found == pytest.approx(0.322675, abs=4.0 * np.sqrt(0.5 / 100_000) + 0.01)
+    # by hand: members 0, 0, 1, 1 and non-members 0, 1, 1, 1 differ by a quarter in the first bin
+    assert histogram_advantage([0, 0, 1, 1], [0, 1, 1, 1]) == 0.25

@@ -9,7 +9,6 @@ import pytest
 
 from leakscope import relu
 from leakscope.laws import Key
-from leakscope.relu import MarginRow
 from papers.relu_1 import (
     _about_eighty,
     _fewer_above,
@@ -27,6 +26,7 @@ from papers.relu_algorithm_1 import (
     _theorem_3_2,
     training_set,
 )
+from papers.relu_margin import MarginRow
 
 
 def row(features: int, train: float, above: float, error: float = 0.01) -> MarginRow:

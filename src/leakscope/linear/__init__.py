@@ -18,7 +18,6 @@ from leakscope.linear.data_model import (
 from leakscope.linear.design import GaussianDesign, RecordNorms
 from leakscope.linear.fourier_series import FourierSeries
 from leakscope.linear.generalization import GeneralizationError, generalization_error
-from leakscope.linear.histogram import histogram_advantage
 from leakscope.linear.latent_space import LatentSpace
 from leakscope.linear.law_pair import (
     Attacker,
@@ -53,7 +52,6 @@ __all__ = [
     "design_moments",
     "effective_ridge",
     "generalization_error",
-    "histogram_advantage",
     "label_nodes",
     "law_pair",
     "leave_one_out",

@@ -8,7 +8,6 @@ from leakscope.relu.kkt_reconstruction import (
     reconstruct_points,
 )
 from leakscope.relu.margin_bounds import MarginBounds, TheoremConstants, margin_bounds
-from leakscope.relu.margin_experiment import MarginExperiment, MarginRow, margin_experiment
 from leakscope.relu.margin_scan import MarginScan, scan_margin
 from leakscope.relu.max_margin import MaxMarginNetwork, max_margin_network
 from leakscope.relu.membership import (
@@ -49,8 +48,6 @@ __all__ = [
     "KnownMargin",
     "LeakedPoints",
     "MarginBounds",
-    "MarginExperiment",
-    "MarginRow",
     "MarginScan",
     "MaxMarginNetwork",
     "MembershipAnswer",
@@ -72,7 +69,6 @@ __all__ = [
     "from_sklearn",
     "kkt_residual",
     "margin_bounds",
-    "margin_experiment",
     "max_margin_network",
     "membership_attack",
     "near_orthogonality",

@@ -2,7 +2,7 @@
 
 Each gives every draw a score, an estimate of log p(member)/p(nonmember), learnt on one half of the
 draws and applied to the other.  On the draws that taught it, an adversary finds differences in pure
-noise: :func:`leakscope.linear.histogram_advantage`, the paper's, is biased upwards by about
+noise: the paper **linear**'s, two histograms compared bin by bin, is biased upwards by about
 sqrt(bins/draws).  Learnt on others it is biased downwards, since it knows less than the best one.
 
 A likelihood ratio does not change when both samples go through one invertible map, so observations

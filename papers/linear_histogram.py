@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from leakscope.errors import InputError
-from leakscope.linear.data_model import Convention
+from leakscope import InputError
+from leakscope.linear import Convention
 
 
 def histogram_advantage(
@@ -20,7 +20,7 @@ def histogram_advantage(
     Parameters
     ----------
     member, nonmember
-        Predictions, one a training run.
+        Predictions, one per training run.
     convention
         ``"text"``: 150 bins from the least to the greatest prediction.  ``"published"``: 149 bins
         between the 0.01 and the 99.99 percentile of both together.
@@ -28,7 +28,7 @@ def histogram_advantage(
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.linear import histogram_advantage
+    >>> from papers.linear_histogram import histogram_advantage
     >>> draw = np.random.default_rng(0).standard_normal((2, 10000))
     >>> round(histogram_advantage(*draw), 2)  # of two equal laws
     0.05

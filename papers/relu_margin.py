@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.keys import Key, as_key
-from leakscope.errors import InputError
-from leakscope.relu.populations import Population, SphereData
-from leakscope.relu.training import TrainingPlan, train
+from leakscope import InputError
+from leakscope.laws import Key
+from leakscope.relu import MixtureData, SphereData, TrainingPlan, train
+from papers.arrays import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Population = SphereData | MixtureData
 
 TOLERANCES = (0.01, 0.05)
 
@@ -42,7 +42,8 @@ class MarginRow:
 
     Examples
     --------
-    >>> from leakscope.relu import TrainingPlan, margin_experiment
+    >>> from leakscope.relu import TrainingPlan
+    >>> from papers.relu_margin import margin_experiment
     >>> plan = TrainingPlan(width=10, steps=100, flow_steps=10)
     >>> margin_experiment([1], n=9, plan=plan, networks=1, test_points=5).rows[0].fitted
     0
@@ -65,11 +66,12 @@ class MarginRow:
 
 @dataclass(frozen=True)
 class MarginExperiment:
-    """The table of the experiment, one `MarginRow` a dimension.
+    """The table of the experiment, one `MarginRow` per dimension.
 
     Examples
     --------
-    >>> from leakscope.relu import TrainingPlan, margin_experiment
+    >>> from leakscope.relu import TrainingPlan
+    >>> from papers.relu_margin import margin_experiment
     >>> plan = TrainingPlan(width=30, steps=2000, flow_steps=500)
     >>> found = margin_experiment([5, 80], n=4, plan=plan, networks=2, test_points=50)
     >>> [row.features for row in found.rows]
@@ -91,7 +93,7 @@ class MarginExperiment:
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """One line a dimension."""
+        """One line per dimension."""
         import pandas as pd
 
         names = [field.name for field in fields(MarginRow)]
@@ -106,7 +108,7 @@ def margin_experiment(
     networks: int = 50,
     test_points: int = 5000,
     population: Callable[[int], Population] = SphereData,
-    random_state: int | np.random.Generator | Key | None = None,
+    random_state: int | Key = 0,
     progress: Callable[[MarginRow], None] | None = None,
 ) -> MarginExperiment:
     """Train networks for each dimension, and compare their answers with the margin.
@@ -130,7 +132,8 @@ def margin_experiment(
 
     Examples
     --------
-    >>> from leakscope.relu import TrainingPlan, margin_experiment
+    >>> from leakscope.relu import TrainingPlan
+    >>> from papers.relu_margin import margin_experiment
     >>> plan = TrainingPlan(width=50, steps=3000, flow_steps=1000)
     >>> row = margin_experiment([200], n=5, plan=plan, networks=2, test_points=100).rows[0]
     >>> row.train_1, row.test_above
@@ -141,7 +144,7 @@ def margin_experiment(
     if min(n, networks, test_points) < 1:
         raise InputError("n, networks and test_points must each be 1 or more.")
     plan = TrainingPlan(width=10_000) if plan is None else plan
-    key = as_key(random_state)
+    key = random_state if isinstance(random_state, Key) else Key(random_state)
     rows = []
     for d in dimensions:
         row = _one_dimension(population(d), n, plan, networks, test_points, key.child(d))

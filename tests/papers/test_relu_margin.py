@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from leakscope.errors import InputError
-from leakscope.relu import TrainingPlan, margin_experiment
+from leakscope.relu import TrainingPlan
+from papers.relu_margin import margin_experiment
 
 
 def test_the_papers_statements_hold_at_reduced_width() -> None:
