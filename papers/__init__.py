@@ -1,6 +1,7 @@
 """The papers' figures, made again: theory beside simulation, and a verdict on every claim.
 
-One file a figure: `leakscope reproduce linear-2b` is made in ``linear_2.py``.
+One file per figure: `leakscope reproduce linear-2b` is made in ``linear_2.py``.  The package
+stands beside leakscope and uses its public names only.
 """
 
 from papers.catalogue import figures, find_figure

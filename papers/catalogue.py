@@ -1,4 +1,4 @@
-"""Which figures there are, and where each is made: `reproduce/linear_2.py` makes linear-2a, -2b."""
+"""Which figures there are, and where each is made: `papers/linear_2.py` makes linear-2a, -2b."""
 
 from __future__ import annotations
 

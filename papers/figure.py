@@ -1,7 +1,7 @@
 """What a figure of a paper is, what is asked of it, and what comes back: numbers before pictures.
 
 A figure module states its figures as `Figure`; each has a `make` that takes an `Order` and returns
-`Made`: tidy tables (`Panel`) that the report room draws, pictures where the figure shows records,
+`Made`: tidy tables (`Panel`) that `panels.py` draws, pictures where the figure shows records,
 and claims judged by the numbers in those tables (`claims.py`).
 """
 

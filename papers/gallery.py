@@ -1,4 +1,4 @@
-"""Reproduced figures on disk: one JSON, PNG and CSV files a figure, and a page over all of them."""
+"""Reproduced figures on disk: JSON, PNG and CSV files, and a page over all of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MANY = {
     "holds": "hold",
     "holds with the erratum": "hold with the erratum",
     "does not hold": "do not hold",
-    "cannot tell": "cannot be told",
+    "cannot tell": "are inconclusive",
 }
 
 

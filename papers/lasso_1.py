@@ -168,7 +168,7 @@ def _simulated_claims(
             as_printed=outside.agrees,
         ),
         judge(
-            "message passing with one noise draw a dataset meets the analysis",
+            "message passing with one noise draw per dataset meets the analysis",
             "Sec. 4.2.1, Figs. 1 and 2",
             f"ρ̂ and E where ρ̂ ≤ {STEADY:g} α: {inside.words()}",
             as_printed=inside.agrees,

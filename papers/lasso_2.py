@@ -140,7 +140,7 @@ def _claims(theory: dict[float, FixedPoint], met: Agreement) -> tuple[Claim, ...
             as_printed=bool(ordered.all()),
         ),
         judge(
-            "message passing with one noise draw a dataset meets the analysis",
+            "message passing with one noise draw per dataset meets the analysis",
             "Sec. 4.2.1, Figs. 1 and 2",
             f"ρ̂ and E where ρ̂ ≤ {STEADY:g} α: {met.words()}",
             as_printed=met.agrees,

@@ -47,7 +47,7 @@ def growing_norms(sizes: Sequence[int], dim: int, records: int, key: Key) -> lis
 
 
 def each_record(pair: LawPair) -> list[LawPair]:
-    """A batch of pairs, one a record, as a list."""
+    """A batch of pairs, one per record, as a list."""
     return [pair.take(slice(j, j + 1)).reshape() for j in range(pair.batch_shape[0])]
 
 

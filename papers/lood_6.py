@@ -61,7 +61,7 @@ def make(order: Order) -> Made:
 
 
 def table_of(kinds: dict[str, Newcomers]) -> pd.DataFrame:
-    """One row a record, exact and from draws."""
+    """One row per record, exact and from draws."""
     rows = []
     for kind, found in kinds.items():
         common = {"kl": found.kl, "mean distance": found.mean_distance}

@@ -23,7 +23,7 @@ AUC_GAP = 0.025
 # "Consistently": in so many of the searches at least.
 CONSISTENTLY = 0.9
 
-# Pictures of so many runs a network.
+# Pictures of so many runs per network.
 SHOWN = 2
 
 

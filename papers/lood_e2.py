@@ -87,7 +87,7 @@ def over_groups(values: FloatArray, key: Key) -> Interval:
     """The mean over groups of shares, or differences of shares, with a 95% interval.
 
     Starts of one group are not independent, so groups are resampled.  That alone is too short for
-    a share near 0 or 1: the interval is the hull with Wilson's for one observation a group.
+    a share near 0 or 1: the interval is the hull with Wilson's for one observation per group.
     """
     draws = key.generator().integers(len(values), size=(RESAMPLES, len(values)))
     low, high = np.quantile(values[draws].mean(axis=1), [0.025, 0.975])

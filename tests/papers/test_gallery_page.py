@@ -24,7 +24,7 @@ def test_settings_and_verdicts_in_words():
     made = Made((panel,), claims, settings=settings)
     figure = Figure("linear-0", "linear", "Fig. 0", "error against n", lambda order: made)
     page = gallery_page([reproduce(figure), reproduce(figure)], "Made here.")
-    assert "6 claims: 2 hold, 2 do not hold, 2 cannot be told." in page
+    assert "6 claims: 2 hold, 2 do not hold, 2 are inconclusive." in page
     assert (
         "p/n 1.5, 2, 50; noise 0.333333; (a) (n: 100, sizes: 1, 2); cells (2, 1), (2, 8)." in page
     )

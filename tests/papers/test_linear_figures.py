@@ -132,7 +132,7 @@ def test_the_data_model_claims_turn() -> None:
 
 
 def test_the_same_key_gives_the_same_figure() -> None:
-    one, again, other = (reproduce("linear-6", random_state=state) for state in (1, 1, 2))
+    one, again, other = (reproduce("linear-2a", random_state=state) for state in (1, 1, 2))
     assert one.panels == again.panels
     assert one.claims == again.claims
     assert one.panels != other.panels

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from papers.result import ReproductionDocument
 
 SUMMARY = "The papers' figures made again, with a verdict on each claim."
-EPILOG = "Example: leakscope reproduce linear-2b"
+EPILOG = "Example: leakscope reproduce linear-2a"
 
 PAPERS = ("linear", "relu", "lasso", "lood")
 
@@ -67,11 +67,11 @@ def reproduce(
         ),
     ] = None,
     json_path: JsonPath = None,
-    seed: Annotated[int, typer.Option(help="Of all that is random.", metavar="NUMBER")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.", metavar="NUMBER")] = 0,
 ) -> None:
     """Make a figure again: its numbers, its picture, and a verdict on each claim of the paper.
 
-    A claim holds, holds with the erratum (docs/errata.md), does not hold, or cannot be told at
+    A claim holds, holds with the erratum (docs/errata.md), does not hold, or is inconclusive at
     this size; the verdict is computed from the numbers beside it.
     """
     if seed < 0:
