@@ -23,6 +23,9 @@ AUC_GAP = 0.025
 # "Consistently": in so many of the searches at least.
 CONSISTENTLY = 0.9
 
+# What a ratio of 1 may exceed it by.
+ROUNDING = 1e-8
+
 # Pictures of so many runs per network.
 SHOWN = 2
 
@@ -129,6 +132,12 @@ def make(order: Order) -> Made:
                 f"{AUC_GAP} in {similar}; ratio of LOOD from {ratio.min():.4f}, median "
                 f"{ratio.median():.4f}, to {ratio.max():.4f}",
                 as_printed=images.told(similar.above(CONSISTENTLY)),
+            ),
+            judge(
+                "no query has a higher LOOD than the record itself, under any of these networks",
+                "Section 4, Fig. 8",
+                f"largest ratio of {len(frame)} searches: 1 {ratio.max() - 1.0:+.0e}",
+                as_printed=bool(ratio.max() <= 1.0 + ROUNDING),
             ),
         ),
         pictures=tuple(shown),

@@ -36,6 +36,7 @@ ROOMS = (
     "leakscope.serving",
     "leakscope.settings",
     "leakscope.verifying",
+    "papers",
 )
 
 
