@@ -7,10 +7,19 @@ from typing import Any, Literal, get_args
 
 from leakscope.errors import InputError
 
-Question = Literal["leave_one_out", "population", "unspecified"]
+Question = Literal["leave_one_out", "pool", "population", "unspecified"]
 Adjacency = Literal["removed", "replaced", "unspecified"]
 Observes = Literal[
-    "latent", "prediction", "coefficients", "scores", "label_and_prediction", "unspecified"
+    "latent",
+    "prediction",
+    "residual",
+    "log_odds",
+    "probabilities",
+    "label",
+    "coefficients",
+    "scores",
+    "label_and_prediction",
+    "unspecified",
 ]
 Randomness = Literal["training", "privacy_noise", "labels", "data", "output_noise"]
 Method = Literal["exact", "approximate", "asymptotic", "simulated", "empirical", "unspecified"]
@@ -48,7 +57,8 @@ class Provenance:
     Parameters
     ----------
     question
-        ``"leave_one_out"``: this record, this dataset; ``"population"``: a typical record of
+        ``"leave_one_out"``: this record, this dataset; ``"pool"``: the other records are drawn
+        from those at hand; ``"population"``: they are fresh, or the record is a typical one of
         this data model.
     adjacency
         Whether the record is ``"removed"`` or ``"replaced"`` in the nonmember law.

@@ -1,0 +1,363 @@
+"""Both laws of every record under the user's own model, from one fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope.errors import InputError
+from leakscope.fitted.known_others import known_others
+from leakscope.fitted.model import FittedModel, require_fraction
+from leakscope.fitted.scalar_laws import PredictionLaws, Question, scalar_laws
+from leakscope.fitted.softmax_laws import SoftmaxLaws, softmax_laws
+from leakscope.fitted.wording import assumptions_of, warnings_of
+from leakscope.laws import (
+    LawPair,
+    MultivariateNormal,
+    Normal,
+    NormalMixture,
+    Provenance,
+)
+
+Observed = Literal["log_odds", "scores", "prediction", "residual", "label", "probabilities"]
+
+# A record whose variance one other record carries beyond this share has a lumpy law.
+LUMPY_SHARE = 0.2
+
+# The two answers of a label-only attacker, as two needles a hundred of their widths apart.
+_NEEDLE = 0.01
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How well the laws are known.
+
+    Attributes
+    ----------
+    rounds, change, converged
+        Of the cavity: how many rounds, the last one's largest relative change, and whether it is
+        below the tolerance.
+    smoothing_gap
+        By how much the smoothed sd exceeds the plain one in the median; above 0.1 the laws lean
+        on an average over a curved loss and are warned of.
+    lumpy
+        The share of the records looked at whose variance comes to more than 20% from one other
+        record.
+
+    Examples
+    --------
+    >>> from leakscope.fitted import Diagnostics
+    >>> Diagnostics(rounds=7, change=1e-7, converged=True, smoothing_gap=0.0, lumpy=0.0).converged
+    True
+    """
+
+    rounds: int
+    change: float
+    converged: bool
+    smoothing_gap: float
+    lumpy: float
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLaws:
+    """The two laws of every record's score, in record order.
+
+    Attributes
+    ----------
+    member_mean, member_sd, nonmember_mean, nonmember_sd
+        Of the score, over training sets with and without the record.
+    question, fraction
+        What the training sets are.
+    observes
+        What the score is.
+    trusted
+        False for a record whose law is doubtful.
+    largest_share
+        The largest share of one other record in each record's variance; NaN where not looked at.
+    warnings
+        Sentences for people, empty where there is nothing to say.
+    diagnostics
+        How well the laws are known.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from leakscope import fitted, measures
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> laws = fitted.laws_of(Ridge(alpha=0.1).fit(X, y), X, y)
+    >>> laws.law_pair().batch_shape, bool(laws.trusted.all())
+    ((442,), True)
+    >>> float(measures.advantage(laws.law_pair()).max()) > 0.2
+    True
+    """
+
+    member_mean: FloatArray
+    member_sd: FloatArray
+    nonmember_mean: FloatArray
+    nonmember_sd: FloatArray
+    question: Question
+    fraction: float
+    observes: Observed
+    trusted: npt.NDArray[np.bool_]
+    largest_share: FloatArray
+    warnings: tuple[str, ...]
+    diagnostics: Diagnostics
+    provenance: Provenance
+    several: SoftmaxLaws | None = None
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return len(self.member_mean)
+
+    @property
+    def shift(self) -> FloatArray:
+        """How far the record's own presence moves its score on average."""
+        return np.asarray(self.member_mean - self.nonmember_mean)
+
+    def law_pair(self, *, answer_noise: float = 0.0) -> LawPair:
+        """The pair of laws of every record, in record order.
+
+        Parameters
+        ----------
+        answer_noise
+            Standard deviation of normal noise added to every answer.  Known others leave nothing
+            else that is random: without noise the two laws are two points, and there is no pair.
+        """
+        if not answer_noise >= 0.0:
+            raise InputError(f"answer_noise must be zero or above, but it is {answer_noise!r}.")
+        if self.question == "known_others" and answer_noise == 0.0:
+            raise InputError(
+                "Who knows all other records tells a deterministic fit with and without the record "
+                "apart with certainty, so there is no pair of laws; pass answer_noise, or ask the "
+                "pool or population question."
+            )
+        if self.observes == "label":
+            if answer_noise > 0.0:
+                raise InputError("A label takes no normal noise; leave answer_noise at 0.")
+            return self._label_pair()
+        if self.observes == "probabilities" and self.several is not None:
+            return self._vector_pair(answer_noise)
+        return LawPair(
+            Normal(self.member_mean, np.hypot(self.member_sd, answer_noise)),
+            Normal(self.nonmember_mean, np.hypot(self.nonmember_sd, answer_noise)),
+            self.provenance,
+        )
+
+    def _label_pair(self) -> LawPair:
+        if self.several is not None:
+            right = self.several.right_in, self.several.right_out
+        else:
+            right = (
+                special.ndtr(self.member_mean / self.member_sd),
+                special.ndtr(self.nonmember_mean / self.nonmember_sd),
+            )
+        means = np.array([1.0, 0.0])
+        member, nonmember = (
+            NormalMixture(np.stack([p, 1.0 - p], axis=-1), means, _NEEDLE) for p in right
+        )
+        return LawPair(member, nonmember, self.provenance)
+
+    def _vector_pair(self, answer_noise: float) -> LawPair:
+        assert self.several is not None
+        laws = [
+            MultivariateNormal(mean, covariance + answer_noise**2 * np.eye(mean.shape[-1]))
+            for mean, covariance in self.several.logit_laws()
+        ]
+        return LawPair(laws[0], laws[1], self.provenance)
+
+
+def laws_of(
+    model: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    question: Question = "pool",
+    fraction: float | None = None,
+    observes: Observed | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+) -> FittedLaws:
+    """Both laws of every record's score under the user's own model, without shadow models.
+
+    Parameters
+    ----------
+    model
+        A fitted scikit-learn estimator (see `from_sklearn`), a `FittedModel` or a `ConvexProblem`.
+    X, y, sample_weight
+        The records that an estimator was fitted on, as it was given them.
+    question
+        ``"pool"``: each other record is in the training set with probability ``fraction``, as in
+        LiRA.  ``"population"``: the others are fresh draws from where these records came from.
+        ``"known_others"``: the attacker knows all of them, and leave-one-out says it all.
+    fraction
+        The training set's share of the records: one half for the pool, 1 for the population.
+    observes
+        ``"log_odds"`` of the own label (the default for classifiers), ``"prediction"`` (for
+        regression), ``"residual"``, ``"label"`` or ``"probabilities"``.
+
+    Returns
+    -------
+    FittedLaws
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from leakscope import fitted, measures
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    >>> laws = fitted.laws_of(model, X, y)
+    >>> laws.observes, laws.question, laws.fraction
+    ('log_odds', 'pool', 0.5)
+    >>> bool(0.01 < measures.advantage(laws.law_pair()).mean() < 0.1)
+    True
+    """
+    described = as_model(model, X, y, sample_weight)
+    if question not in get_args(Question):
+        raise InputError(
+            f"question must be one of {', '.join(get_args(Question))}, but it is {question!r}."
+        )
+    if fraction is None:
+        fraction = 0.5 if question == "pool" else 1.0
+    fraction = require_fraction(fraction, whole=question != "pool")
+    chosen = _observed(described, observes)
+    _require_enough(described, question, fraction)
+    parts = [_laws(described, index, question, fraction) for index in range(len(described.problems))]
+    found = _own(described, parts)
+    several = parts[0] if isinstance(parts[0], SoftmaxLaws) else None
+    return _finished(described, found, several, question, fraction, chosen)
+
+
+def as_model(model: Any, X: Any, y: Any, sample_weight: npt.ArrayLike | None) -> FittedModel:
+    """What the caller passed as a model, as a `FittedModel`."""
+    from leakscope.fitted.from_sklearn import from_sklearn
+    from leakscope.fitted.problem import ConvexProblem
+
+    if isinstance(model, (FittedModel, ConvexProblem)):
+        if X is not None or y is not None or sample_weight is not None:
+            raise InputError("A described model has its records already; leave out X and y.")
+        return model if isinstance(model, FittedModel) else FittedModel.of(model)
+    if X is None or y is None:
+        raise InputError("Pass X and y: the records that the estimator was fitted on.")
+    return from_sklearn(model, X, y, sample_weight=sample_weight)
+
+
+def _observed(model: FittedModel, observes: Observed | None) -> Observed:
+    squared = model.problems[0].loss == "square"
+    if observes is None:
+        if model.task != "classification":
+            return "prediction"
+        return "scores" if squared else "log_odds"
+    allowed = ("prediction", "residual")
+    if model.task == "classification":
+        allowed = ("scores", "label") if squared else ("log_odds", "label", "probabilities")
+        if squared and len(model.problems) > 1:
+            allowed = ("scores",)
+    if observes not in allowed:
+        raise InputError(
+            f"observes must be one of {', '.join(allowed)} for {model.name}, but it is {observes!r}."
+        )
+    return observes
+
+
+def _require_enough(model: FittedModel, question: Question, fraction: float) -> None:
+    problem = model.problems[0]
+    if problem.X is None or question == "known_others":
+        return
+    penalty = problem.penalty_at(1.0)
+    free = int(np.count_nonzero(penalty == 0.0))
+    if free >= fraction * problem.records - 1.0:
+        raise InputError(
+            f"{model.name} has {free} coefficients without a penalty, and a training set of "
+            f"{fraction:g} of the {problem.records} records interpolates: members' residuals are "
+            "zero, and whoever knows the label tells members with certainty; add a penalty."
+        )
+
+
+def _laws(model: FittedModel, index: int, question: Question, fraction: float) -> PredictionLaws:
+    problem = model.problems[index]
+    if question == "known_others":
+        return known_others(problem)
+    if problem.loss == "softmax":
+        return softmax_laws(problem, question, fraction)
+    return scalar_laws(problem, question, fraction)
+
+
+def _own(model: FittedModel, parts: list[PredictionLaws]) -> PredictionLaws:
+    """Each record's laws from the problem that scores its own label."""
+    if len(parts) == 1:
+        return parts[0]
+    rows = np.arange(model.records)
+
+    def pick(name: str) -> FloatArray:
+        stacked = np.stack([cast(FloatArray, getattr(part, name)) for part in parts])
+        return np.asarray(stacked[model.own, rows])
+
+    return PredictionLaws(
+        *(pick(name) for name in ("mean_in", "sd_in", "mean_out", "sd_out")),
+        rounds=max(part.rounds for part in parts),
+        change=max(part.change for part in parts),
+        converged=all(part.converged for part in parts),
+        smoothing_gap=max(part.smoothing_gap for part in parts),
+        largest_share=pick("largest_share"),
+    )
+
+
+def _finished(
+    model: FittedModel,
+    found: PredictionLaws,
+    several: SoftmaxLaws | None,
+    question: Question,
+    fraction: float,
+    observes: Observed,
+) -> FittedLaws:
+    sign, offset = model.sign, np.zeros(model.records)
+    if observes == "residual":
+        # y less the prediction; counts are compared on the scale of the linear predictor
+        sign = -np.ones(model.records)
+        if model.task == "regression":
+            offset = model.problems[0].y
+    share = found.largest_share
+    seen = ~np.isnan(share)
+    lumpy = float(np.mean(share[seen] > LUMPY_SHARE)) if seen.any() else 0.0
+    numbers = np.isfinite(found.mean_in) & np.isfinite(found.mean_out) & np.isfinite(found.sd_out)
+    trusted = numbers & ~(np.where(seen, share, 0.0) > LUMPY_SHARE)
+    if not found.converged:
+        trusted = np.zeros(model.records, dtype=np.bool_)
+    diagnostics = Diagnostics(
+        found.rounds, found.change, found.converged, found.smoothing_gap, lumpy
+    )
+    warnings = warnings_of(model, diagnostics, question)
+    provenance = Provenance(
+        question="leave_one_out" if question == "known_others" else question,
+        adjacency="removed",
+        observes=observes,
+        random=() if question == "known_others" else ("data",),
+        attacker_knows_label=True,
+        method="exact" if question == "known_others" else "asymptotic",
+        source="docs/fitted.md",
+        assumptions=assumptions_of(model, diagnostics, question, fraction),
+    )
+    return FittedLaws(
+        member_mean=sign * found.mean_in + offset,
+        member_sd=found.sd_in,
+        nonmember_mean=sign * found.mean_out + offset,
+        nonmember_sd=found.sd_out,
+        question=question,
+        fraction=fraction,
+        observes=observes,
+        trusted=np.asarray(trusted),
+        largest_share=share,
+        warnings=warnings,
+        diagnostics=diagnostics,
+        provenance=provenance,
+        several=several,
+    )

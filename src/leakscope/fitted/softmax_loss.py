@@ -1,0 +1,163 @@
+"""The softmax loss of several classes: proximal map, sigma points, moments of the force.
+
+All arrays have the records first.  z is N x C, a record's force is F = w (p - e_y) and its
+curvature h = w (diag p - p p').  What matters never depends on a constant added to all of a
+record's logits, so a yield kappa may be replaced by any other that differs from it by 1u' + u1'; the
+diagonal one that fits best (`diagonal_yield`) makes every proximal map a matter of C numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.keys import Key
+
+# Records handled at once, with all their sigma points.
+BLOCK = 256
+
+Codes = npt.NDArray[np.intp]
+
+
+def softmax(z: FloatArray) -> FloatArray:
+    """Probabilities along the last axis."""
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    e /= e.sum(axis=-1, keepdims=True)
+    return np.asarray(e)
+
+
+def prox(m: FloatArray, k: FloatArray, target: FloatArray, start: FloatArray) -> FloatArray:
+    """The z with z + k (p - target) = m, along the last axis; k is a diagonal yield times w.
+
+    Newton steps of at most 3: the matrix is diagonal plus rank one, so a step costs O(C).
+    """
+    z = start
+    goal = m + k * target
+    for _ in range(100):
+        p = softmax(z)
+        residual = z + k * p - goal
+        denominator = 1.0 + k * p
+        u = residual / denominator
+        q = k * p / denominator
+        step = u + q * ((p * u).sum(axis=-1) / (1.0 - (p * q).sum(axis=-1)))[..., None]
+        longest = np.abs(step).max(axis=-1, keepdims=True)
+        z = z - step * np.minimum(1.0, 3.0 / np.maximum(longest, 1e-300))
+        if float(longest.max()) < 1e-7:
+            break
+    return z
+
+
+def carried_in(p: FloatArray, k: FloatArray, eps: FloatArray) -> FloatArray:
+    """(I + k h)^{-1} eps: how a small move of m moves the prox; k includes the weight."""
+    denominator = 1.0 + k * p
+    u = eps / denominator
+    q = k * p / denominator
+    return np.asarray(u + q * ((p * u).sum(axis=-1) / (1.0 - (p * q).sum(axis=-1)))[..., None])
+
+
+def sigma_points(classes: int, least: int, seed: int) -> FloatArray:
+    """Points (S x C) with mean 0 and covariance I, in turned frames, at the radius of a normal."""
+    frames = -(-least // (2 * classes))
+    generator = Key(seed, (17, classes)).generator()
+    points = []
+    for _ in range(frames):
+        frame = np.linalg.qr(generator.standard_normal((classes, classes)))[0]
+        points += [np.sqrt(classes) * frame, -np.sqrt(classes) * frame]
+    return np.concatenate(points)
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxMoments:
+    """E[F] (N x C), E[dF/dm] and E[F F'] (N x C x C), and what of the last is linear in eps.
+
+    ``linear`` is E[F'] V E[F'], by regression on the sigma points, so that what is left of the
+    covariance of F is positive semidefinite.
+    """
+
+    force: FloatArray
+    slope: FloatArray
+    square: FloatArray
+    linear: FloatArray
+
+
+def softmax_moments(
+    m: FloatArray,
+    root: FloatArray | None,
+    k: FloatArray,
+    codes: Codes,
+    weight: FloatArray,
+    points: FloatArray,
+) -> SoftmaxMoments:
+    """The moments of the force where m + root xi is the prediction without the record.
+
+    Without ``root`` there is no spread, and E[F F'] is FF'.
+    """
+    size, classes = m.shape
+    found = SoftmaxMoments(
+        np.empty((size, classes)),
+        np.empty((size, classes, classes)),
+        np.empty((size, classes, classes)),
+        np.zeros((size, classes, classes)),
+    )
+    for start in range(0, size, BLOCK):
+        part = slice(start, min(start + BLOCK, size))
+        w = weight[part, None, None]
+        target = np.zeros((len(w), 1, classes))
+        target[np.arange(len(w)), 0, codes[part]] = 1.0
+        kw = k[part, None, :] * w
+        centre = m[part, None, :]
+        at_centre = prox(centre, kw, target, centre - kw * (softmax(centre) - target) * 0.5)
+        z = at_centre
+        if root is not None:
+            eps = points @ np.swapaxes(root[part], 1, 2)
+            first = at_centre + carried_in(softmax(at_centre), kw, eps)
+            z = prox(centre + eps, kw, target, first)
+        p = softmax(z)
+        force = w * (p - target)
+        share = w * p / (1.0 + kw * p)
+        shares = 1.0 / p.shape[1]
+        scaled = share / np.sqrt(np.maximum(share.sum(axis=-1, keepdims=True), 1e-300))
+        slope = -shares * (np.swapaxes(scaled, 1, 2) @ scaled)
+        slope[:, np.arange(classes), np.arange(classes)] += share.mean(axis=1)
+        found.force[part] = force.mean(axis=1)
+        found.slope[part] = slope
+        found.square[part] = shares * (np.swapaxes(force, 1, 2) @ force)
+        if root is not None:
+            along = shares * (np.swapaxes(force, 1, 2) @ points)
+            found.linear[part] = along @ np.swapaxes(along, 1, 2)
+    return found
+
+
+def diagonal_yield(kappa: FloatArray, p: FloatArray) -> FloatArray:
+    """The diagonal k whose sums k_a + k_b are nearest the variances kappa gives to z_a - z_b.
+
+    Weighted by the two classes' probabilities; exact for up to three classes.
+    """
+    diagonal = np.einsum("icc->ic", kappa)
+    classes = p.shape[1]
+    between = diagonal[:, :, None] + diagonal[:, None, :] - 2.0 * kappa
+    likely = p + 1e-3
+    weights = likely[:, :, None] * likely[:, None, :]
+    weights[:, np.arange(classes), np.arange(classes)] = 0.0
+    right = (weights * between).sum(axis=2)
+    matrix = weights
+    matrix[:, np.arange(classes), np.arange(classes)] = weights.sum(axis=2) * (1.0 + 1e-9)
+    solved = np.linalg.solve(matrix, right[:, :, None])[:, :, 0]
+    return np.asarray(np.maximum(solved, 0.0))
+
+
+def centred(matrices: FloatArray) -> FloatArray:
+    """P M P with P = I - 11'/C: the constant logit taken out on both sides."""
+    matrices = matrices - matrices.mean(axis=-1, keepdims=True)
+    return np.asarray(matrices - matrices.mean(axis=-2, keepdims=True))
+
+
+def square_root(covariances: FloatArray) -> FloatArray:
+    """A Cholesky factor of each covariance, which may be singular along the constant logit."""
+    classes = covariances.shape[-1]
+    trace = np.einsum("icc->i", covariances) / classes
+    jitter = (1e-6 * trace + 1e-300)[:, None, None] * np.eye(classes)
+    return np.asarray(np.linalg.cholesky(covariances + jitter))
