@@ -79,6 +79,7 @@ _ROOMS = (
     "comparing",
     "data",
     "estimators",
+    "fitted",
     "kernels",
     "lasso",
     "laws",

@@ -21,6 +21,7 @@ ROOMS = (
     "leakscope.comparing",
     "leakscope.data",
     "leakscope.estimators",
+    "leakscope.fitted",
     "leakscope.kernels",
     "leakscope.lasso",
     "leakscope.laws",

@@ -16,6 +16,7 @@ HOUSE: dict[str, tuple[str, ...]] = {
     "kernels": ("_numerics", "settings"),
     "linear": ("laws", "measures"),
     "lood": ("laws", "kernels", "measures", "settings"),
+    "fitted": ("laws", "measures"),
     "lasso": ("laws", "measures"),
     "relu": ("laws", "measures"),
     "data": ("_numerics", "settings"),

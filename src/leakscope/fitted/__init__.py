@@ -8,6 +8,8 @@ from leakscope.fitted.leave_one_out import LeaveOneOutValues, leave_one_out
 from leakscope.fitted.losses import LogisticLoss, Loss, PoissonLoss, SquareLoss
 from leakscope.fitted.model import FittedModel
 from leakscope.fitted.problem import ConvexProblem
+from leakscope.fitted.shadow import ShadowScores, shadow_models
+from leakscope.fitted.shadow_check import ShadowCheck, check_against_shadows
 
 __all__ = [
     "ConvexProblem",
@@ -18,8 +20,12 @@ __all__ = [
     "LogisticLoss",
     "Loss",
     "PoissonLoss",
+    "ShadowCheck",
+    "ShadowScores",
     "SquareLoss",
+    "check_against_shadows",
     "from_sklearn",
     "laws_of",
     "leave_one_out",
+    "shadow_models",
 ]

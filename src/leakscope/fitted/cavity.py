@@ -1,10 +1,10 @@
 """The mean model over training sets drawn from the pool, and the law of each prediction without i.
 
 Each record is in the training set with probability f.  Take record j away: the model without it
-predicts m + eps at x_j, eps ~ N(0, v_j), and yields kappa_j per unit of force.  If j then joins, its
-prediction falls to prox_kappa(m + eps), where it pulls with force F.  On average over both cases the
-prediction is zbar_j = m_j - f kappa_j E[F_j], and all zbar together are the predictions of the
-mean model, which balances f sum_j E[F_j] x_j + Lambda theta = 0.
+predicts m + eps at x_j, eps ~ N(0, v_j), and yields kappa_j per unit of force.  If j then joins,
+its prediction falls to prox_kappa(m + eps), where it pulls with force F.  On average over both
+cases the prediction is zbar_j = m_j - f kappa_j E[F_j], and all zbar together are what the
+mean model predicts, which balances f sum_j E[F_j] x_j + Lambda theta = 0.
 
 One round makes a Newton step towards that balance and renews kappa and v:
 
@@ -90,11 +90,7 @@ def space_of(problem: ConvexProblem, fraction: float) -> FeatureSpace | Function
 
 def force_variance(found: Moments, v: FloatArray, fraction: float) -> FloatArray:
     """t_j of the pool."""
-    t = (
-        fraction * found.square
-        - (fraction * found.force) ** 2
-        - (fraction * found.slope) ** 2 * v
-    )
+    t = fraction * found.square - (fraction * found.force) ** 2 - (fraction * found.slope) ** 2 * v
     return np.asarray(np.maximum(t, 0.0))
 
 
@@ -133,7 +129,8 @@ def solve_cavity(
         cavity = Cavity(fraction, m, v, kappa, found, response, rounds, change, converged)
         new_v = cavity.spread(force_variance(found, v, fraction))
         change = max(
-            float(np.max(np.abs(step) / np.sqrt(np.maximum(new_v, 1e-300)))) if fraction < 1.0
+            float(np.max(np.abs(step) / np.sqrt(np.maximum(new_v, 1e-300))))
+            if fraction < 1.0
             else float(np.max(np.abs(step)) / max(float(np.std(z)), 1e-300)),
             _largest_change(new_kappa, kappa),
             _largest_change(new_v, v),

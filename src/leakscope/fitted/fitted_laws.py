@@ -230,7 +230,9 @@ def laws_of(
     fraction = require_fraction(fraction, whole=question != "pool")
     chosen = _observed(described, observes)
     _require_enough(described, question, fraction)
-    parts = [_laws(described, index, question, fraction) for index in range(len(described.problems))]
+    parts = [
+        _laws(described, index, question, fraction) for index in range(len(described.problems))
+    ]
     found = _own(described, parts)
     several = parts[0] if isinstance(parts[0], SoftmaxLaws) else None
     return _finished(described, found, several, question, fraction, chosen)
@@ -256,14 +258,15 @@ def _observed(model: FittedModel, observes: Observed | None) -> Observed:
         if model.task != "classification":
             return "prediction"
         return "scores" if squared else "log_odds"
-    allowed = ("prediction", "residual")
+    allowed: tuple[str, ...] = ("prediction", "residual")
     if model.task == "classification":
         allowed = ("scores", "label") if squared else ("log_odds", "label", "probabilities")
         if squared and len(model.problems) > 1:
             allowed = ("scores",)
     if observes not in allowed:
         raise InputError(
-            f"observes must be one of {', '.join(allowed)} for {model.name}, but it is {observes!r}."
+            f"observes must be one of {', '.join(allowed)} for {model.name}, "
+            f"but it is {observes!r}."
         )
     return observes
 
@@ -302,7 +305,10 @@ def _own(model: FittedModel, parts: list[PredictionLaws]) -> PredictionLaws:
         return np.asarray(stacked[model.own, rows])
 
     return PredictionLaws(
-        *(pick(name) for name in ("mean_in", "sd_in", "mean_out", "sd_out")),
+        mean_in=pick("mean_in"),
+        sd_in=pick("sd_in"),
+        mean_out=pick("mean_out"),
+        sd_out=pick("sd_out"),
         rounds=max(part.rounds for part in parts),
         change=max(part.change for part in parts),
         converged=all(part.converged for part in parts),

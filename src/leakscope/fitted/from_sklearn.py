@@ -18,9 +18,8 @@ from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.fitted.model import FittedModel
 from leakscope.fitted.optimum import distance_to_optimum
-from leakscope.fitted.problem import ConvexProblem
-from leakscope.fitted.sklearn_estimators import READERS, class_names, refusal
-from leakscope.fitted.sklearn_parts import unwrapped
+from leakscope.fitted.sklearn_estimators import READERS, refusal
+from leakscope.fitted.sklearn_parts import class_names, unwrapped
 from leakscope.laws import Assumption
 
 # A fit further from the optimum than this share of its own sampling noise is not the optimum.
@@ -152,7 +151,9 @@ def _at_optimum(model: FittedModel, inner: Any, assumptions: list[Assumption]) -
 
 
 def _not_the_optimum(inner: Any, name: str, gradient: float, relative: float) -> str:
-    iterations = np.max(np.asarray(getattr(inner, "n_iter_", 0) if hasattr(inner, "n_iter_") else 0))
+    iterations = np.max(
+        np.asarray(getattr(inner, "n_iter_", 0) if hasattr(inner, "n_iter_") else 0)
+    )
     allowed = getattr(inner, "max_iter", None)
     figures = f"the gradient there is {gradient:.3g}, {relative:.2g} of the sampling noise away"
     if allowed is not None and iterations and iterations >= allowed:

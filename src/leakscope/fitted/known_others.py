@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from leakscope._numerics.arrays import FloatArray
 from leakscope.fitted.leave_one_out import leave_one_out
 from leakscope.fitted.problem import ConvexProblem
 from leakscope.fitted.scalar_laws import PredictionLaws
@@ -29,7 +33,7 @@ def known_others(problem: ConvexProblem) -> PredictionLaws:
     )
 
 
-def own_log_odds(z: np.ndarray, y: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def own_log_odds(z: FloatArray, y: npt.NDArray[Any]) -> FloatArray:
     """log p(own label) - log(1 - p), from the logits of all classes (the last axis)."""
     rows = np.arange(z.shape[-2])
     codes = y.astype(int)

@@ -85,7 +85,7 @@ def leave_one_out(
             "pass a model with fewer features than records."
         )
     X, y = problem.X, problem.y
-    theta = np.linalg.lstsq(X, prediction, rcond=None)[0]
+    theta = np.asarray(np.linalg.lstsq(X, prediction, rcond=None)[0], dtype=np.float64)
     hessian = weighted_gram(X, weight * loss.curvature(prediction, y))
     hessian[np.diag_indices_from(hessian)] += problem.penalty_at(1.0)
     inverse = spd_inverse(hessian, problem.name)
@@ -136,7 +136,9 @@ def _refined(
         step = inverse @ gradient
         step += solved * (gain * np.einsum("ij,ij->j", own, step))
         size = np.abs(X @ step).max(axis=0)
-        damp = np.where(size > 0.9 * before, np.maximum(0.5 * damp, 1e-3), np.minimum(1.5 * damp, 1.0))
+        damp = np.where(
+            size > 0.9 * before, np.maximum(0.5 * damp, 1e-3), np.minimum(1.5 * damp, 1.0)
+        )
         before = size
         estimate = estimate - damp * step
         last = X @ estimate

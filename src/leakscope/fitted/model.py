@@ -1,4 +1,4 @@
-"""A fitted model as its convex problems: one, or one per class where a classifier fits them apart."""
+"""A fitted model as its convex problems: one, or one per class where they are fitted apart."""
 
 from __future__ import annotations
 

@@ -44,13 +44,17 @@ def distance_to_optimum(problem: ConvexProblem) -> Distance | None:
     largest = float(np.max(np.abs(gradient)))
     if problem.X.shape[1] > problem.records:
         # too many columns for a Hessian: compare with the gradient's own noise, column by column
-        noise = np.sqrt(problem.X.T**2 @ force**2) + 1e-9 * (np.abs(problem.X.T) @ np.abs(problem.y))
-        return Distance(largest, float(np.sqrt(np.mean((gradient / np.maximum(noise, 1e-300)) ** 2))))
+        noise = np.sqrt(problem.X.T**2 @ force**2) + 1e-9 * (
+            np.abs(problem.X.T) @ np.abs(problem.y)
+        )
+        return Distance(
+            largest, float(np.sqrt(np.mean((gradient / np.maximum(noise, 1e-300)) ** 2)))
+        )
     hessian = weighted_gram(problem.X, weight * loss.curvature(z, problem.y))
     hessian[np.diag_indices_from(hessian)] += penalty
     inverse = spd_inverse(hessian, problem.name)
-    noise = float(force**2 @ quadratic_forms(problem.X, inverse))
-    return Distance(largest, _relative(float(gradient @ inverse @ gradient), noise, z, weight))
+    total = float(force**2 @ quadratic_forms(problem.X, inverse))
+    return Distance(largest, _relative(float(gradient @ inverse @ gradient), total, z, weight))
 
 
 def _softmax_distance(problem: ConvexProblem, theta: FloatArray) -> Distance:
@@ -77,5 +81,5 @@ def _softmax_distance(problem: ConvexProblem, theta: FloatArray) -> Distance:
 
 def _relative(decrement: float, noise: float, z: FloatArray, weight: FloatArray) -> float:
     # rounding alone leaves this much where a model interpolates and has no noise of its own
-    floor = 1e-14 * float(np.sum((weight * z.T**2)))
+    floor = 1e-14 * float(np.sum(weight * z.T**2))
     return float(np.sqrt(max(decrement, 0.0) / max(noise + floor, 1e-300)))

@@ -14,9 +14,6 @@ from leakscope.laws import Assumption
 
 LossName = Literal["square", "logistic", "softmax", "poisson"]
 
-# A column without a penalty gets this share of its own curvature where a formula needs one.
-FREE_SHARE = 1e-9
-
 
 @dataclass(frozen=True, eq=False)
 class ConvexProblem:
@@ -182,7 +179,7 @@ class ConvexProblem:
             norm = float(np.mean(values**2))
             if norm > 0.0:
                 kernel += (1e6 * scale / norm) * np.outer(values, values)
-        return kernel
+        return np.asarray(kernel)
 
 
 def _finite(array: FloatArray, what: str) -> None:

@@ -34,7 +34,10 @@ def refusal(estimator: Any) -> str:
             "`leakscope plan lasso` covers the private LASSO."
         )
     if any(part in each for each in names for part in _TREES):
-        return f"{name} changes its structure when a record leaves, so no formula follows it; {instead}."
+        return (
+            f"{name} changes its structure when a record leaves, so no formula follows it; "
+            f"{instead}."
+        )
     if any(part in each for each in names for part in _NETWORKS):
         return f"{name} is a network and has no convex objective; {instead}."
     return (
@@ -113,7 +116,7 @@ def _codes(estimator: Any, y: Labels) -> npt.NDArray[np.intp]:
     known = np.isin(y, classes)
     if not known.all():
         row = int(np.argmin(known))
-        raise InputError(f"Row {row} has the label {y[row]!r}, which the model does not know.")
+        raise InputError(f"Row {row} has the label {y[row]}, which the model does not know.")
     return np.asarray(np.searchsorted(classes, y), dtype=np.intp)
 
 
@@ -164,13 +167,21 @@ def _ridge_classifier(estimator: Any, X: FloatArray, y: Labels, weights: FloatAr
     return FittedModel(problems, own, sign, "classification")
 
 
+def _l1_ratio(estimator: Any) -> float:
+    """The largest share of an L1 penalty; 0 where none is named."""
+    named = getattr(estimator, "l1_ratio_", getattr(estimator, "l1_ratio", None))
+    try:
+        ratios = np.ravel(np.asarray(named, dtype=np.float64))
+    except (TypeError, ValueError):
+        return 0.0
+    return float(np.max(np.nan_to_num(ratios), initial=0.0))
+
+
 def _logistic(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> FittedModel:
     name = type(estimator).__name__
     codes = _codes(estimator, y)
     penalty = str(getattr(estimator, "penalty", "l2"))
-    ratio = getattr(estimator, "l1_ratio", None)
-    ratio = getattr(estimator, "l1_ratio_", ratio) if name.endswith("CV") else ratio
-    if penalty in ("l1", "elasticnet") or (ratio is not None and np.any(np.asarray(ratio) != 0.0)):
+    if penalty in ("l1", "elasticnet") or _l1_ratio(estimator) > 0.0:
         raise InputError(
             f"{name} with an L1 penalty is not smooth in the records; fit it with L2 only, or use "
             "`leakscope verify`, which trains shadow models of any estimator."
@@ -275,9 +286,14 @@ def _kernel_ridge(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray)
         settings = {name: getattr(estimator, name) for name in ("gamma", "degree", "coef0")}
         kernel = pairwise_kernels(X, metric=estimator.kernel, filter_params=True, **settings)
     target = _numbers(y, "KernelRidge")
-    dual = np.linalg.norm(weights * (target - kernel @ np.ravel(estimator.dual_coef_)) -
-                          alpha * np.ravel(estimator.dual_coef_)) if len(
-        np.ravel(estimator.dual_coef_)) == len(y) else np.inf
+    dual = (
+        np.linalg.norm(
+            weights * (target - kernel @ np.ravel(estimator.dual_coef_))
+            - alpha * np.ravel(estimator.dual_coef_)
+        )
+        if len(np.ravel(estimator.dual_coef_)) == len(y)
+        else np.inf
+    )
     if dual > 1e-5 * np.linalg.norm(target):
         raise InputError(
             "The coefficients of this KernelRidge are not the optimum on these records: it was "
@@ -336,9 +352,7 @@ def _without_noise(
 
 
 def _room_for_kernel(size: int) -> None:
-    require_memory(
-        4 * 8 * size * size, f"The kernel matrix of {size} records", "use fewer records"
-    )
+    require_memory(4 * 8 * size * size, f"The kernel matrix of {size} records", "use fewer records")
 
 
 READERS: dict[str, Reader] = {

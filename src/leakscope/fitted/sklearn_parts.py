@@ -45,7 +45,9 @@ def _through_pipeline(pipeline: Any, X: Any, assumptions: list[Assumption]) -> t
     kept = [(name, step) for name, step in steps[:-1] if step not in (None, "passthrough")]
     for name, step in kept:
         if not hasattr(step, "transform"):
-            raise InputError(f"The pipeline's step {name!r} cannot transform; pass a plain Pipeline.")
+            raise InputError(
+                f"The pipeline's step {name!r} cannot transform; pass a plain Pipeline."
+            )
         try:
             X = step.transform(X)
         except Exception as error:

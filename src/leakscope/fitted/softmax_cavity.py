@@ -10,15 +10,16 @@ Up to `DENSE` coefficients the Hessian is inverted whole; beyond that `softmax_s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.fitted.problem import ConvexProblem
 from leakscope.fitted.softmax_dense import DenseSoftmax
 from leakscope.fitted.softmax_loss import (
-    Codes,
     SoftmaxMoments,
     centred,
     diagonal_yield,
@@ -35,9 +36,12 @@ DENSE = 2500
 TOLERANCE = 1e-3
 MAX_ROUNDS = 60
 
-# Draws in the rounds, and in the last one.
-ROUND_DRAWS = 64
-LAST_DRAWS = 384
+# The structured route stops earlier, at the level of its draws' noise.
+STRUCTURED_TOLERANCE = 0.03
+
+# Draws in the rounds, and for the last variance.
+ROUND_DRAWS = 32
+LAST_DRAWS = 256
 
 _SEED = 20261
 
@@ -57,9 +61,9 @@ class SoftmaxCavity:
     change: float
     converged: bool
 
-    def spread(self, t: FloatArray) -> FloatArray:
+    def spread(self, t: FloatArray, draws: int | None = None) -> FloatArray:
         """V_i where the records' forces have covariance t_j beyond what Hbar carries."""
-        inner = self.response.spread(amplified(self.curvature, self.kappa, t))
+        inner = self.response.spread(amplified(self.curvature, self.kappa, t), draws)
         reply = np.eye(inner.shape[1]) + self.kappa @ self.curvature
         result = reply @ inner @ np.swapaxes(reply, 1, 2)
         return np.asarray(0.5 * (result + np.swapaxes(result, 1, 2)))
@@ -75,9 +79,7 @@ def pooled_force(found: SoftmaxMoments, fraction: float) -> FloatArray:
     """t_j of the pool."""
     mean = fraction * found.force
     return np.asarray(
-        fraction * found.square
-        - mean[:, :, None] * mean[:, None, :]
-        - fraction**2 * found.linear
+        fraction * found.square - mean[:, :, None] * mean[:, None, :] - fraction**2 * found.linear
     )
 
 
@@ -92,6 +94,7 @@ def solve_softmax(
     dense = classes * X.shape[1] <= DENSE
     _require_room(problem, dense)
     single = None if dense else X.astype(np.float32)
+    tolerance = tolerance if dense else max(tolerance, STRUCTURED_TOLERANCE)
     theta = (
         np.zeros((X.shape[1], classes))
         if problem.coefficients is None
@@ -99,83 +102,75 @@ def solve_softmax(
     )
     points = sigma_points(classes, 24, _SEED)
     z = _logits(X, theta)
-    m, kappa, v = z.copy(), np.zeros((size, classes, classes)), None
+    m, root = z.copy(), None
+    kappa = np.zeros((size, classes, classes))
+    v = np.zeros((size, classes, classes))
     diagonal = np.zeros((size, classes))
     change, converged, rounds = np.inf, False, 0
+    response: DenseSoftmax | StructuredSoftmax
     while True:
         rounds += 1
-        m, found = _without(z, m, v, diagonal, codes, weight, points, fraction)
+        found = softmax_moments(m, root, diagonal, codes, weight, points)
+        # one Newton step of m - f k E[F] = z; the force moves with it
+        away = _without_step(z, m, found, diagonal, fraction)
+        m = m - away
+        force = found.force - (found.slope @ away[:, :, None])[:, :, 0]
         slope = fraction * found.slope
-        c = np.linalg.solve(np.eye(classes) - slope @ kappa, slope)
-        c = 0.5 * (c + np.swapaxes(c, 1, 2))
-        last = converged or rounds >= MAX_ROUNDS
-        draws = LAST_DRAWS if last else ROUND_DRAWS
-        response: DenseSoftmax | StructuredSoftmax
+        c = _symmetric(np.linalg.solve(np.eye(classes) - slope @ kappa, slope))
         if single is None:
             response = DenseSoftmax.at(X, penalty, c, problem.name)
         else:
-            response = StructuredSoftmax.at(single, penalty, c, draws=draws, seed=_SEED)
-        gradient = fraction * (X.T @ found.force) + penalty[:, None] * theta
-        step = response.step(gradient)
+            response = StructuredSoftmax.at(single, penalty, c, draws=ROUND_DRAWS, seed=_SEED)
+        step = response.step(fraction * (X.T @ force) + penalty[:, None] * theta)
         moved = _logits(X, step)
         longest = float(np.max(np.abs(moved)))
         scale = min(1.0, 4.0 * max(1.0, 0.25 * float(np.max(np.abs(z)))) / max(longest, 1e-300))
         theta -= scale * step
         g = response.leverage
         new_kappa = np.linalg.solve(np.eye(classes) - g @ c, g)
-        new_kappa = centred(0.5 * (new_kappa + np.swapaxes(new_kappa, 1, 2)))
+        new_kappa = centred(_symmetric(new_kappa))
         cavity = SoftmaxCavity(
-            m, np.zeros(0), new_kappa, diagonal, c, found, response, rounds, change, converged
+            m, v, new_kappa, diagonal, c, found, response, rounds, change, converged
         )
-        before = np.zeros((size, classes, classes)) if v is None else v
-        new_v = cavity.spread(pooled_force(found, fraction))
-        if last:
-            kappa, v = new_kappa, new_v
-            break
+        source = pooled_force(found, fraction)
+        new_v = cavity.spread(source)
+        unit = _unit(new_v, fraction)
         change = max(
             _moved(kappa, new_kappa),
-            _moved(before, new_v),
-            scale * float(np.sqrt(np.mean(moved**2) / _unit(new_v, fraction))),
+            _moved(v, new_v),
+            scale * float(np.sqrt(np.mean(moved**2) / unit)),
+            float(np.sqrt(np.mean(away**2) / unit)),
         )
-        z, kappa, v = _logits(X, theta), new_kappa, new_v
-        diagonal = diagonal_yield(kappa, softmax(m - fraction * diagonal * found.force))
         converged = change <= tolerance
-        if converged and dense:
+        last = converged or rounds >= MAX_ROUNDS
+        if last and not dense:
+            new_v = cavity.spread(source, LAST_DRAWS)
+        kappa, v = new_kappa, new_v
+        m = m - scale * moved
+        z = _logits(X, theta)
+        diagonal = diagonal_yield(kappa, softmax(m - fraction * diagonal * force))
+        root = square_root(v)
+        if last:
             break
-    z = _logits(X, theta)
-    diagonal = diagonal_yield(kappa, softmax(m - diagonal * found.force))
-    m, found = _without(z, m, v, diagonal, codes, weight, points, fraction)
-    return SoftmaxCavity(
-        m, v, kappa, diagonal, c, found, response, rounds, change, converged
-    )
-
-
-def _without(
-    z: FloatArray,
-    m: FloatArray,
-    v: FloatArray | None,
-    diagonal: FloatArray,
-    codes: Codes,
-    weight: FloatArray,
-    points: FloatArray,
-    fraction: float,
-) -> tuple[FloatArray, SoftmaxMoments]:
-    """Solve m - f k E[F(m + eps)] = z for m, with the diagonal yield k."""
-    root = None if v is None else square_root(v)
     found = softmax_moments(m, root, diagonal, codes, weight, points)
-    for _ in range(12):
-        residual = m - fraction * diagonal * found.force - z
-        residual -= residual.mean(axis=1, keepdims=True)
-        size = float(np.sqrt(np.mean(residual**2)))
-        if size <= 1e-4 or not np.any(diagonal):
-            if size > 0.0 and not np.any(diagonal):
-                m = z
-                found = softmax_moments(m, root, diagonal, codes, weight, points)
-            break
-        matrix = np.eye(z.shape[1]) - fraction * diagonal[:, :, None] * found.slope
-        m = m - np.linalg.solve(matrix, residual[:, :, None])[:, :, 0]
-        found = softmax_moments(m, root, diagonal, codes, weight, points)
-    return m, found
+    m = m - _without_step(z, m, found, diagonal, fraction)
+    return SoftmaxCavity(m, v, kappa, diagonal, c, found, response, rounds, change, converged)
+
+
+def _without_step(
+    z: FloatArray, m: FloatArray, found: SoftmaxMoments, diagonal: FloatArray, fraction: float
+) -> FloatArray:
+    """How far m is from m - f k E[F(m + eps)] = z, with the diagonal yield k."""
+    residual = m - fraction * diagonal * found.force - z
+    residual -= residual.mean(axis=1, keepdims=True)
+    if not np.any(diagonal):
+        return residual
+    matrix = np.eye(z.shape[1]) - fraction * diagonal[:, :, None] * found.slope
+    return np.asarray(np.linalg.solve(matrix, residual[:, :, None])[:, :, 0])
+
+
+def _symmetric(blocks: npt.NDArray[Any]) -> FloatArray:
+    return np.asarray(0.5 * (blocks + np.swapaxes(blocks, 1, 2)), dtype=np.float64)
 
 
 def _logits(X: FloatArray, theta: FloatArray) -> FloatArray:

@@ -1,10 +1,11 @@
-"""The response of a softmax model with few coefficients: one dense Hessian, exact in every class."""
+"""The response of a softmax model with few coefficients: one dense Hessian, inverted."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.fitted.feature_space import quadratic_forms, spd_inverse, weighted_gram
@@ -13,7 +14,7 @@ from leakscope.fitted.softmax_loss import centred
 
 @dataclass(frozen=True, eq=False)
 class DenseSoftmax:
-    """Hbar = sum_j x_j x_j' (x) c_j + Lambda (x) I, inverted; coefficient (a, class) at class d + a."""
+    """Hbar = sum_j x_j x_j' (x) c_j + Lambda (x) I; coefficient (a, class) at class d + a."""
 
     X: FloatArray
     inverse: FloatArray
@@ -27,7 +28,7 @@ class DenseSoftmax:
         d = X.shape[1]
         index = np.arange(classes * d)
         hessian[index, index] += np.tile(penalty, classes)
-        # A constant added to every class's free coefficient changes nothing; fixing it costs nothing.
+        # A constant added to every class's free coefficient changes nothing, so it may be fixed.
         for column in np.flatnonzero(penalty == 0.0):
             places = column + d * np.arange(classes)
             hessian[np.ix_(places, places)] += float(np.mean(hessian[places, places]))
@@ -38,18 +39,18 @@ class DenseSoftmax:
         """Hbar^{-1} gradient, both d x C."""
         return np.asarray((self.inverse @ gradient.T.ravel()).reshape(gradient.T.shape).T)
 
-    def spread(self, t: FloatArray) -> FloatArray:
-        """sum over j != i of G_ij t_j G_ij', C x C blocks for every record i."""
+    def spread(self, t: FloatArray, draws: int | None = None) -> FloatArray:
+        """sum over j != i of G_ij t_j G_ij', C x C blocks for every record i; exact."""
         classes = t.shape[1]
         carried = self.inverse @ _assembled(self.X, t) @ self.inverse
         own = self.leverage @ t @ self.leverage
         return np.asarray(centred(_blocks(self.X, carried, classes)) - own)
 
-    def rows(self, record: int, direction: FloatArray) -> FloatArray:
-        """direction' G_ij for all j: N x C."""
-        classes = len(direction)
-        moved = self.inverse @ np.kron(direction, self.X[record])
-        return np.asarray(self.X @ moved.reshape(classes, -1).T)
+    def rows(self, records: npt.NDArray[np.intp], directions: FloatArray) -> FloatArray:
+        """direction' G_ij for a few records i and all j: M x N x C."""
+        right = (directions[:, :, None] * self.X[records][:, None, :]).reshape(len(records), -1)
+        moved = (right @ self.inverse).reshape(len(records), directions.shape[1], -1)
+        return np.asarray(np.swapaxes(moved @ self.X.T, 1, 2))
 
 
 def _assembled(X: FloatArray, blocks: FloatArray) -> FloatArray:

@@ -11,7 +11,14 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.fitted.known_others import own_log_odds
 from leakscope.fitted.problem import ConvexProblem
 from leakscope.fitted.scalar_laws import PredictionLaws, Question
-from leakscope.fitted.softmax_cavity import SoftmaxCavity, amplified, pooled_force, solve_softmax
+from leakscope.fitted.softmax_cavity import (
+    LAST_DRAWS,
+    SoftmaxCavity,
+    amplified,
+    pooled_force,
+    solve_softmax,
+)
+from leakscope.fitted.softmax_dense import DenseSoftmax
 from leakscope.fitted.softmax_loss import (
     BLOCK,
     SoftmaxMoments,
@@ -23,8 +30,9 @@ from leakscope.fitted.softmax_loss import (
     square_root,
 )
 
-# Records whose neighbours are looked at.
-_NEIGHBOURS_OF = 48
+# Records whose neighbours are looked at: a sample, or all up to the second number.
+_NEIGHBOURS_OF = 32
+_NEIGHBOURS_OF_ALL = 4000
 
 _SEED = 4077
 
@@ -52,9 +60,7 @@ class SoftmaxLaws(PredictionLaws):
     def logit_laws(self) -> list[tuple[FloatArray, FloatArray]]:
         """Mean and covariance of the other classes' logits less the own one, in and out."""
         size, classes = self.logits_in[0].shape
-        others = np.array(
-            [[c for c in range(classes) if c != own] for own in self.own.astype(int)]
-        )
+        others = np.array([[c for c in range(classes) if c != own] for own in self.own.astype(int)])
         rows = np.arange(size)
         change = np.zeros((size, classes - 1, classes))
         change[rows[:, None], np.arange(classes - 1), others] = 1.0
@@ -75,7 +81,7 @@ def softmax_laws(problem: ConvexProblem, question: Question, fraction: float) ->
     source, variance = pooled, cavity.variance
     if question == "population":
         source = fraction * cavity.moments.square
-        variance = cavity.spread(source)
+        variance = cavity.spread(source, LAST_DRAWS)
     elif fraction == 1.0:
         variance = np.zeros_like(variance)
     moved = _moved(problem, cavity, variance)
@@ -104,7 +110,7 @@ def _moved(
 ) -> dict[str, list[FloatArray]]:
     """Mean and sd of the log-odds, chance of the right label, mean and covariance of the logits."""
     size, classes = cavity.mean.shape
-    points = sigma_points(classes, 96, _SEED)
+    points = sigma_points(classes, 24, _SEED)
     root = square_root(variance)
     weight, codes = problem.sample_weights, problem.y.astype(np.intp)
     found: dict[str, list[FloatArray]] = {
@@ -183,23 +189,24 @@ def _gap(
 ) -> float:
     """Median of smoothed over plain sd of the log-odds, less one."""
     pair = [
-        np.einsum("ic,icd,id->i", direction, cavity.spread(t), direction)
-        for t in (smoothed, plain)
+        np.einsum("ic,icd,id->i", direction, cavity.spread(t), direction) for t in (smoothed, plain)
     ]
     return float(np.median(np.sqrt(pair[0] / np.maximum(pair[1], 1e-300))) - 1.0)
 
 
-def _largest_share(
-    cavity: SoftmaxCavity, source: FloatArray, direction: FloatArray
-) -> FloatArray:
-    """The largest neighbour of a sample of the records."""
+def _largest_share(cavity: SoftmaxCavity, source: FloatArray, direction: FloatArray) -> FloatArray:
+    """The largest neighbour of each record, or of a sample where there are many coefficients."""
     size = len(direction)
     t = amplified(cavity.curvature, cavity.kappa, source)
+    reply = direction + (direction[:, None, :] @ cavity.kappa @ cavity.curvature)[:, 0, :]
+    looked = np.arange(size)
+    if not isinstance(cavity.response, DenseSoftmax) or size > _NEIGHBOURS_OF_ALL:
+        looked = np.unique(np.linspace(0, size - 1, _NEIGHBOURS_OF).astype(int))
     result = np.full(size, np.nan)
-    for record in np.unique(np.linspace(0, size - 1, _NEIGHBOURS_OF).astype(int)):
-        reply = direction[record] + direction[record] @ cavity.kappa[record] @ cavity.curvature[record]
-        rows = cavity.response.rows(int(record), reply)
-        part = np.einsum("jc,jcd,jd->j", rows, t, rows)
-        part[record] = 0.0
-        result[record] = float(part.max() / max(float(part.sum()), 1e-300))
+    for start in range(0, len(looked), 16):
+        records = looked[start : start + 16]
+        rows = np.swapaxes(cavity.response.rows(records, reply[records]), 0, 1)
+        part = ((rows @ t) * rows).sum(axis=2)
+        part[records, np.arange(len(records))] = 0.0
+        result[records] = part.max(axis=0) / np.maximum(part.sum(axis=0), 1e-300)
     return result

@@ -57,7 +57,9 @@ def softmax_leave_one_out(
             moved = X @ step
             moved -= moved.mean(axis=2, keepdims=True)
             new = np.abs(moved).max(axis=(1, 2))
-            damp = np.where(new > 0.9 * size, np.maximum(0.5 * damp, 1e-3), np.minimum(1.5 * damp, 1))
+            damp = np.where(
+                new > 0.9 * size, np.maximum(0.5 * damp, 1e-3), np.minimum(1.5 * damp, 1)
+            )
             size = new
             estimate = estimate - damp[:, None, None] * step
             if float(size.max()) <= tolerance:
@@ -99,7 +101,9 @@ def _optimum(problem: ConvexProblem) -> FloatArray:
     )
     for _ in range(100):
         response = _response(problem, theta)
-        gradient = X.T @ (weight[:, None] * (softmax(X @ theta) - target)) + penalty[:, None] * theta
+        gradient = (
+            X.T @ (weight[:, None] * (softmax(X @ theta) - target)) + penalty[:, None] * theta
+        )
         step = response.step(gradient)
         longest = float(np.max(np.abs(X @ step)))
         theta = theta - step * min(1.0, 4.0 / max(longest, 1e-300))

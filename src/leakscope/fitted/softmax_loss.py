@@ -2,8 +2,8 @@
 
 All arrays have the records first.  z is N x C, a record's force is F = w (p - e_y) and its
 curvature h = w (diag p - p p').  What matters never depends on a constant added to all of a
-record's logits, so a yield kappa may be replaced by any other that differs from it by 1u' + u1'; the
-diagonal one that fits best (`diagonal_yield`) makes every proximal map a matter of C numbers.
+record's logits, so a yield kappa may be replaced by any other that differs from it by 1u' + u1';
+the diagonal one that fits best (`diagonal_yield`) makes every proximal map a matter of C numbers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def prox(m: FloatArray, k: FloatArray, target: FloatArray, start: FloatArray) ->
         step = u + q * ((p * u).sum(axis=-1) / (1.0 - (p * q).sum(axis=-1)))[..., None]
         longest = np.abs(step).max(axis=-1, keepdims=True)
         z = z - step * np.minimum(1.0, 3.0 / np.maximum(longest, 1e-300))
-        if float(longest.max()) < 1e-7:
+        # the steps shrink quadratically: the next one would be below 1e-8
+        if float(longest.max()) < 1e-4:
             break
     return z
 
@@ -59,9 +60,16 @@ def carried_in(p: FloatArray, k: FloatArray, eps: FloatArray) -> FloatArray:
 
 
 def sigma_points(classes: int, least: int, seed: int) -> FloatArray:
-    """Points (S x C) with mean 0 and covariance I, in turned frames, at the radius of a normal."""
-    frames = -(-least // (2 * classes))
+    """Points (S x C) with mean 0 and covariance I, in turned frames, at the radius of a normal.
+
+    Both ends of every axis of a frame; from `least` classes on the corners of a simplex do.
+    """
     generator = Key(seed, (17, classes)).generator()
+    if classes >= least:
+        corners = np.linalg.qr(np.column_stack([np.ones(classes + 1), np.eye(classes + 1)[:, 1:]]))
+        simplex = np.sqrt(classes + 1.0) * corners[0][:, 1:]
+        return np.asarray(simplex @ np.linalg.qr(generator.standard_normal((classes, classes)))[0])
+    frames = -(-least // (2 * classes))
     points = []
     for _ in range(frames):
         frame = np.linalg.qr(generator.standard_normal((classes, classes)))[0]

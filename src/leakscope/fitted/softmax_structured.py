@@ -31,6 +31,9 @@ SingleArray = npt.NDArray[np.float32]
 # Couplings below this are left out of Phi; they enter K squared.
 _COUPLED = 0.02
 
+# Draws for the part of the leverages that couples the classes.
+LEVERAGE_DRAWS = 96
+
 # Draws handled at once.
 _DRAWS_AT_ONCE = 32
 
@@ -98,15 +101,15 @@ class StructuredSoftmax:
     def _coupled_leverage(self) -> FloatArray:
         size, classes = self.phi.shape
         total = np.zeros((size, classes, classes), dtype=np.float32)
-        for number, count in _batches(self.draws):
+        for number, count in _batches(LEVERAGE_DRAWS):
             zeta = _normals(self.seed, (1, number), (size, count))
-            zeta = linalg.solve_triangular(
+            zeta[...] = linalg.solve_triangular(
                 self.factor, zeta, lower=True, trans=1, check_finite=False
             )
             force = self.phi.T[:, :, None] * zeta
             moved = self._predictions(self._diagonal_solve(self.X.T @ force))
             total += moved @ np.swapaxes(moved, 1, 2)
-        return np.asarray(total / self.draws, dtype=np.float64)
+        return np.asarray(total / LEVERAGE_DRAWS, dtype=np.float64)
 
     def _diagonal_solve(self, right: SingleArray) -> SingleArray:
         """D^{-1} right, C x d x M."""
@@ -122,32 +125,32 @@ class StructuredSoftmax:
         first = self._diagonal_solve(right)
         inner = np.einsum("ic,cim->im", self.phi, self.X @ first)
         inner = linalg.cho_solve((self.factor, True), inner, check_finite=False)
-        return np.asarray(
-            first + self._diagonal_solve(self.X.T @ (self.phi.T[:, :, None] * inner))
-        )
+        return np.asarray(first + self._diagonal_solve(self.X.T @ (self.phi.T[:, :, None] * inner)))
 
     def step(self, gradient: FloatArray) -> FloatArray:
         """Hbar^{-1} gradient, both d x C."""
         right = gradient.T[:, :, None].astype(np.float32)
         return np.asarray(self._solve(right)[:, :, 0].T, dtype=np.float64)
 
-    def spread(self, t: FloatArray) -> FloatArray:
+    def spread(self, t: FloatArray, draws: int | None = None) -> FloatArray:
         """sum over j != i of G_ij t_j G_ij', C x C blocks for every record i, from draws."""
+        draws = self.draws if draws is None else draws
         size, classes = self.phi.shape
         root = square_root(t).astype(np.float32)
         own = self.leverage.astype(np.float32)
         total = np.zeros((size, classes, classes), dtype=np.float32)
-        for number, count in _batches(self.draws):
+        for number, count in _batches(draws):
             force = root @ _normals(self.seed, (2, number), (size, classes, count))
             theta = self._solve(self.X.T @ np.ascontiguousarray(np.swapaxes(force, 0, 1)))
             moved = self._predictions(theta) - own @ force
             total += moved @ np.swapaxes(moved, 1, 2)
-        return np.asarray(total / self.draws, dtype=np.float64)
+        return np.asarray(total / draws, dtype=np.float64)
 
-    def rows(self, record: int, direction: FloatArray) -> FloatArray:
-        """direction' G_ij for all j: N x C."""
-        right = direction[:, None, None].astype(np.float32) * self.X[record][:, None]
-        return np.asarray((self.X @ self._solve(right))[:, :, 0].T, dtype=np.float64)
+    def rows(self, records: npt.NDArray[np.intp], directions: FloatArray) -> FloatArray:
+        """direction' G_ij for a few records i and all j: M x N x C."""
+        right = directions.T[:, None, :] * self.X[records].T
+        moved = self.X @ self._solve(right.astype(np.float32))
+        return np.asarray(np.transpose(moved, (2, 1, 0)), dtype=np.float64)
 
 
 def coupled_diagonal(diagonal: FloatArray) -> FloatArray:
@@ -168,7 +171,7 @@ def coupled_diagonal(diagonal: FloatArray) -> FloatArray:
 
 def _inverse(block: SingleArray) -> SingleArray:
     scale = 1.0 / np.sqrt(np.diagonal(block))
-    factor = _cholesky(block * scale * scale[:, None])
+    factor = _cholesky((block * scale * scale[:, None]).astype(np.float32))
     inverse = linalg.cho_solve(
         (factor, True), np.eye(len(block), dtype=np.float32), check_finite=False
     )

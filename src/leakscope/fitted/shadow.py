@@ -1,0 +1,144 @@
+"""Shadow models of the user's own estimator, for checking the laws that need none.
+
+Each model is fitted on its own random part of the records.  The scores are the ones that the laws
+are about, so that the two can be laid side by side (`shadow_check`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.keys import Key, as_key
+from leakscope.errors import InputError
+from leakscope.fitted.known_others import own_log_odds
+from leakscope.fitted.model import require_fraction
+from leakscope.fitted.sklearn_parts import class_names, unwrapped
+
+
+@dataclass(frozen=True, eq=False)
+class ShadowScores:
+    """What shadow models showed.
+
+    Attributes
+    ----------
+    scores
+        Models x records: each model's score at each record.
+    trained_on
+        Models x records: whether the model was fitted on the record.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.fitted import ShadowScores
+    >>> inside = np.array([[True, False], [False, True], [True, False], [False, True]])
+    >>> found = ShadowScores(np.array([[2.0, 0.0], [0.0, 3.0], [4.0, 1.0], [1.0, 5.0]]), inside)
+    >>> found.moments()[0].tolist()  # mean in
+    [3.0, 4.0]
+    """
+
+    scores: FloatArray
+    trained_on: npt.NDArray[np.bool_]
+
+    @property
+    def models(self) -> int:
+        """How many models there are."""
+        return len(self.scores)
+
+    def moments(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Mean in, sd in, mean out and sd out of every record."""
+        found: list[FloatArray] = []
+        for chosen in (self.trained_on, ~self.trained_on):
+            count = np.maximum(chosen.sum(axis=0), 1)
+            mean = np.where(chosen, self.scores, 0.0).sum(axis=0) / count
+            square = np.where(chosen, (self.scores - mean) ** 2, 0.0).sum(axis=0)
+            found += [mean, np.sqrt(square / np.maximum(count - 1, 1))]
+        return found[0], found[1], found[2], found[3]
+
+
+def shadow_models(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    models: int = 256,
+    fraction: float = 0.5,
+    sample_weight: npt.ArrayLike | None = None,
+    random_state: int | np.random.Generator | Key | None = None,
+) -> ShadowScores:
+    """Fit the estimator again on random parts of the records and score all records each time.
+
+    A pipeline's transformers stay as fitted, as the laws assume; so does what a search chose.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from leakscope import fitted
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> fitted.shadow_models(Ridge().fit(X, y), X, y, models=4).scores.shape
+    (4, 442)
+    """
+    from sklearn.base import clone
+
+    fraction = require_fraction(fraction, whole=False)
+    if models < 2:
+        raise InputError(f"At least two shadow models are needed, but {models} were asked for.")
+    inner, design, _ = unwrapped(estimator, X)
+    design = design.toarray() if hasattr(design, "toarray") else np.asarray(design)
+    labels = np.ravel(np.asarray(y))
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    fresh = clone(inner)
+    names = class_names(inner)
+    if "GaussianProcessRegressor" in names:
+        fresh.set_params(kernel=inner.kernel_, optimizer=None)
+    if "warm_start" in fresh.get_params():
+        fresh.set_params(warm_start=True)
+    key = as_key(random_state)
+    scores = np.empty((models, len(labels)))
+    trained_on = np.empty((models, len(labels)), dtype=np.bool_)
+    for number in range(models):
+        chosen = key.child(number).generator().random(len(labels)) < fraction
+        if len(np.unique(labels[chosen])) < min(2, len(np.unique(labels))):
+            raise InputError(
+                "A shadow training set has only one class; use more records or a larger fraction."
+            )
+        _start_from(fresh, inner)
+        extra = {} if weights is None else {"sample_weight": weights[chosen]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fresh.fit(design[chosen], labels[chosen], **extra)
+        scores[number] = score_records(fresh, design, labels)
+        trained_on[number] = chosen
+    return ShadowScores(scores, trained_on)
+
+
+def _start_from(fresh: Any, released: Any) -> None:
+    """A warm start from the released coefficients, where the solver takes one."""
+    if fresh.get_params().get("warm_start") and hasattr(released, "coef_"):
+        fresh.coef_ = np.array(released.coef_)
+        fresh.intercept_ = np.array(released.intercept_)
+        for name in ("classes_", "n_features_in_"):
+            if hasattr(released, name):
+                setattr(fresh, name, getattr(released, name))
+
+
+def score_records(estimator: Any, X: Any, y: npt.NDArray[Any]) -> FloatArray:
+    """The score that the laws are about: own label's log-odds or margin, or the prediction."""
+    if hasattr(estimator, "decision_function"):
+        codes = np.searchsorted(estimator.classes_, y)
+        score = np.asarray(estimator.decision_function(X), dtype=np.float64)
+        if score.ndim == 1:
+            return np.asarray(np.where(codes == 1, score, -score))
+        if "LogisticRegression" in class_names(estimator):
+            return np.asarray(own_log_odds(score, codes))
+        return np.asarray(score[np.arange(len(codes)), codes])
+    prediction = np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(y))
+    if "PoissonRegressor" in class_names(estimator):
+        return np.log(prediction)
+    return prediction

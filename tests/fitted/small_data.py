@@ -1,0 +1,41 @@
+"""Small data sets, and shadow models of them as an independent truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+
+def regression(records: int = 120, features: int = 12, seed: int = 0) -> tuple[Any, Any]:
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(records, features)) * np.linspace(0.5, 2.0, features)
+    y = X @ generator.normal(size=features) / 3.0 + generator.normal(size=records)
+    return X, y
+
+
+def two_classes(records: int = 200, features: int = 8, seed: int = 0) -> tuple[Any, Any]:
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(records, features))
+    z = X @ np.linspace(-1.0, 1.0, features) + 0.3
+    return X, (generator.random(records) < 1.0 / (1.0 + np.exp(-z))).astype(int)
+
+
+def several_classes(records: int = 240, features: int = 6, seed: int = 0) -> tuple[Any, Any]:
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(records, features))
+    z = X @ generator.normal(size=(features, 4)) + generator.gumbel(size=(records, 4))
+    return X, np.argmax(z, axis=1)
+
+
+def counts(records: int = 200, features: int = 5, seed: int = 0) -> tuple[Any, Any]:
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(records, features))
+    return X, generator.poisson(np.exp(0.5 + X @ np.linspace(-0.4, 0.4, features))).astype(float)
+
+
+def refit_without(estimator: Any, X: Any, y: Any, record: int, **extra: Any) -> Any:
+    rest = np.arange(len(y)) != record
+    weights = {name: value[rest] for name, value in extra.items()}
+    return clone(estimator).fit(X[rest], y[rest], **weights)

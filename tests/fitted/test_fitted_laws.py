@@ -1,0 +1,103 @@
+"""What is observed, what is asked, and what the laws say of themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.linear_model import LogisticRegression, Ridge
+from small_data import regression, several_classes, two_classes
+
+from leakscope import fitted, measures
+from leakscope.errors import InputError
+
+
+def test_the_observed_nest() -> None:
+    """All probabilities tell at least as much as the log-odds, and these more than the label."""
+    X, y = several_classes()
+    model = LogisticRegression().fit(X, y)
+    told = {
+        name: measures.advantage(fitted.laws_of(model, X, y, observes=name).law_pair())
+        for name in ("probabilities", "log_odds", "label")
+    }
+    assert told["probabilities"].mean() > told["log_odds"].mean() > told["label"].mean()
+    assert np.all(told["label"] < told["probabilities"] + 0.02)
+
+
+def test_label_only_by_hand() -> None:
+    X, y = two_classes()
+    model = LogisticRegression().fit(X, y)
+    laws = fitted.laws_of(model, X, y, observes="label")
+    inside = stats.norm.sf(0.0, laws.member_mean, laws.member_sd)
+    outside = stats.norm.sf(0.0, laws.nonmember_mean, laws.nonmember_sd)
+    np.testing.assert_allclose(
+        measures.advantage(laws.law_pair()), np.abs(inside - outside), atol=1e-6
+    )
+
+
+def test_residual_and_prediction_tell_the_same() -> None:
+    X, y = regression()
+    model = Ridge().fit(X, y)
+    pairs = [fitted.laws_of(model, X, y, observes=o).law_pair() for o in ("residual", "prediction")]
+    np.testing.assert_allclose(
+        measures.advantage(pairs[0]), measures.advantage(pairs[1]), rtol=1e-7
+    )
+    assert pairs[0].provenance.observes == "residual"
+    assert pairs[0].provenance.question == "pool"
+    assert pairs[0].provenance.attacker_knows_label
+
+
+def test_noise_on_answers_hides() -> None:
+    X, y = regression()
+    laws = fitted.laws_of(Ridge().fit(X, y), X, y)
+    plain, noised = (measures.advantage(laws.law_pair(answer_noise=sd)).mean() for sd in (0.0, 1.0))
+    assert noised < 0.8 * plain
+    with pytest.raises(InputError, match="zero or above"):
+        laws.law_pair(answer_noise=-1.0)
+
+
+def test_separable_data_is_warned_of() -> None:
+    X, y = two_classes(120, 30)
+    model = LogisticRegression(C=1e4, solver="newton-cholesky", max_iter=1000, tol=1e-8).fit(X, y)
+    laws = fitted.laws_of(model, X, y)
+    assert laws.diagnostics.smoothing_gap > 0.1
+    assert any("separable" in sentence for sentence in laws.warnings)
+
+
+def test_rare_categories_are_lumpy() -> None:
+    generator = np.random.default_rng(1)
+    X = np.column_stack([generator.normal(size=(200, 2)), np.repeat(np.eye(2), [2, 198], axis=0)])
+    y = generator.normal(size=200)
+    laws = fitted.laws_of(Ridge(alpha=0.1).fit(X, y), X, y)
+    assert laws.largest_share[:2].min() > 0.2
+    assert not laws.trusted[:2].any()
+    assert laws.trusted[10:].mean() > 0.9
+
+
+def test_a_described_problem_needs_no_estimator() -> None:
+    X, y = regression()
+    problem = fitted.ConvexProblem(
+        y=y, loss="square", X=np.column_stack([X, np.ones(len(y))]), penalty=np.r_[np.ones(12), 0.0]
+    )
+    own = fitted.laws_of(problem)
+    through = fitted.laws_of(Ridge(alpha=1.0).fit(X, y), X, y)
+    np.testing.assert_allclose(own.shift, through.shift, rtol=1e-4)
+    with pytest.raises(InputError, match="leave out X and y"):
+        fitted.laws_of(problem, X, y)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"weights": np.ones(3)}, "3 sample weights for 120"),
+        ({"penalty": np.full(12, -1.0)}, "penalty must be zero or above"),
+        ({"X": None}, "a design X or by a kernel"),
+        ({"loss": "logistic"}, "labels 0 and 1"),
+        ({"loss": "poisson"}, "Poisson label.*row"),
+    ],
+)
+def test_bad_problems(change: dict[str, object], match: str) -> None:
+    X, y = regression()
+    given = {"y": y, "loss": "square", "X": X, "penalty": np.ones(12), **change}
+    with pytest.raises(InputError, match=match):
+        fitted.ConvexProblem(**given)  # type: ignore[arg-type]

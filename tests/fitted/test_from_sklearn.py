@@ -1,0 +1,152 @@
+"""Which estimators are taken, and one clear sentence for each that is not."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import (
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    LogisticRegressionCV,
+    PoissonRegressor,
+    Ridge,
+    RidgeClassifier,
+    RidgeCV,
+    SGDClassifier,
+    SGDRegressor,
+)
+from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from small_data import counts, regression, several_classes, two_classes
+
+from leakscope import fitted
+from leakscope.errors import InputError
+
+SCALED_SGD = {"alpha": 0.01, "max_iter": 5000, "tol": None, "average": True, "random_state": 0}
+
+
+@pytest.mark.parametrize(
+    ("estimator", "data"),
+    [
+        pytest.param(Ridge(alpha=2.0, fit_intercept=False), regression(), id="no intercept"),
+        pytest.param(RidgeCV(), regression(), id="ridge by cross-validation"),
+        pytest.param(LinearRegression(), regression(), id="least squares"),
+        pytest.param(KernelRidge(kernel="poly", degree=2, alpha=3.0), regression(), id="kernel"),
+        pytest.param(RidgeClassifier(), several_classes(), id="ridge classifier"),
+        pytest.param(LogisticRegression(C=0.3), two_classes(), id="logistic"),
+        pytest.param(LogisticRegression(solver="liblinear"), two_classes(), id="liblinear"),
+        pytest.param(LogisticRegression(class_weight={0: 2.0}), several_classes(), id="softmax"),
+        pytest.param(PoissonRegressor(alpha=0.1), counts(), id="poisson"),
+        pytest.param(SGDRegressor(**SCALED_SGD), regression(), id="sgd regressor"),
+        pytest.param(SGDClassifier(loss="log_loss", **SCALED_SGD), two_classes(), id="sgd"),
+        pytest.param(
+            make_pipeline(StandardScaler(), LogisticRegression()), two_classes(), id="pipeline"
+        ),
+        pytest.param(
+            GridSearchCV(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [1.0, 10.0]}),
+            regression(),
+            id="search",
+        ),
+        pytest.param(
+            CalibratedClassifierCV(LogisticRegression(), ensemble=False),
+            two_classes(),
+            id="calibrated",
+        ),
+    ],
+)
+def test_taken(estimator: Any, data: Any) -> None:
+    X, y = data
+    laws = fitted.laws_of(estimator.fit(X, y), X, y)
+    assert laws.diagnostics.converged
+    assert laws.law_pair().batch_shape == (len(y),)
+    assert np.all(np.isfinite(laws.shift))
+
+
+def test_logistic_by_cross_validation() -> None:
+    X, y = two_classes()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = LogisticRegressionCV(Cs=[0.1, 1.0]).fit(X, y)
+    assert fitted.from_sklearn(model, X, y).problems[0].loss == "logistic"
+
+
+def test_pipeline_is_said_in_the_assumptions() -> None:
+    X, y = two_classes()
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    statements = [a.statement for a in fitted.laws_of(model, X, y).provenance.assumptions]
+    assert any("standardscaler" in s for s in statements)
+
+
+def refused(model: Any, X: Any, y: Any, match: str, **extra: Any) -> None:
+    with pytest.raises(InputError, match=match):
+        fitted.laws_of(model, X, y, **extra)
+
+
+def test_what_cannot_be_taken() -> None:
+    X, y = regression()
+    _, labels = two_classes(len(y))
+    refused(Lasso().fit(X, y), X, y, "L1 penalty.*verify")
+    refused(RandomForestClassifier(5).fit(X, labels), X, labels, "structure.*verify")
+    refused(MLPClassifier(max_iter=1), X, labels, "network.*verify")
+    refused(StandardScaler().fit(X), X, y, "not one of the models")
+    l1 = LogisticRegression(l1_ratio=0.5, solver="saga", C=0.1, max_iter=5000)
+    refused(l1.fit(X, labels), X, labels, "L1 penalty")
+    refused(SGDClassifier(loss="hinge").fit(X, labels), X, labels, "hinge.*not covered")
+    refused(Ridge(positive=True).fit(X, y), X, y, "positive=True")
+    folds = CalibratedClassifierCV(LogisticRegression(), cv=3).fit(X, labels)
+    refused(folds, X, labels, "averages 3 models")
+
+
+def test_bad_input() -> None:
+    X, y = two_classes()
+    model = LogisticRegression().fit(X, y)
+    refused(LogisticRegression(), X, y, "is not fitted")
+    refused(model, X, np.zeros(len(y)), "one class")
+    refused(model, X, np.where(y == 1, 7, 0), "Row .* label 7.* does not know")
+    refused(model, X, y[:-1], "200 records and y has 199")
+    refused(model, X[:, :3], y, "fitted on 8 features, but X has 3")
+    refused(model, X, y, "5 sample weights for 200", sample_weight=np.ones(5))
+    refused(model, np.where(X[3, 0] == X, np.nan, X), y, "Row 3 of X")
+    refused(model, X, y, "below 1 for the pool", fraction=1.0)
+    refused(model, X, y, "between 0 and 1", fraction=0.0)
+    refused(model, X, y, "question must be one of", question="nobody")
+    refused(model, X, y, "observes must be one of log_odds", observes="residual")
+    refused(model, None, None, "Pass X and y")
+
+
+def test_not_the_optimum_here() -> None:
+    X, y = two_classes(seed=0)
+    other = LogisticRegression().fit(*two_classes(seed=1))
+    refused(other, X, y, "not the optimum on these records.*gradient.*other data")
+    X3, y3 = several_classes()
+    half = LogisticRegression().fit(X3[::2], y3[::2])
+    refused(half, X3, y3, "not the optimum.*gradient")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        early = LogisticRegression(max_iter=1).fit(X, y)
+        quick = SGDClassifier(loss="log_loss", max_iter=1, random_state=0).fit(X, y)
+    refused(early, X, y, "has not converged.*max_iter")
+    refused(quick, X, y, "has not converged.*gradient")
+    refused(KernelRidge().fit(X[:50], y[:50]), X, y, "fitted on other data")
+    weighted = Ridge().fit(X, y, sample_weight=np.linspace(0.1, 5.0, len(y)))
+    refused(weighted, X, y, "not the optimum.*sample_weight")
+
+
+def test_interpolation_and_constant_columns() -> None:
+    X, y = regression(30, 40)
+    refused(LinearRegression().fit(X, y), X, y, "interpolates.*use Ridge")
+    X, y = regression(60, 40)
+    refused(LinearRegression().fit(X, y), X, y, "interpolates.*add a penalty")
+    X, y = regression()
+    X[:, 2] = 3.0
+    refused(LinearRegression().fit(X, y), X, y, "constant column")
+    assert np.isfinite(fitted.laws_of(Ridge().fit(X, y), X, y).shift).all()

@@ -1,0 +1,94 @@
+"""Losses: derivatives against differences, proximal maps against their own equation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+from leakscope.fitted import LogisticLoss, Loss, PoissonLoss, SquareLoss
+from leakscope.fitted.losses import moments
+from leakscope.fitted.softmax_loss import (
+    diagonal_yield,
+    prox,
+    sigma_points,
+    softmax,
+)
+from leakscope.fitted.softmax_structured import coupled_diagonal
+
+LOSSES: list[Loss] = [SquareLoss(), LogisticLoss(), PoissonLoss()]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_derivatives(loss: Loss) -> None:
+    z, y, h = np.linspace(-4.0, 4.0, 33), np.repeat([0.0, 1.0, 1.0], 11), 1e-5
+    force = (loss.value(z + h, y) - loss.value(z - h, y)) / (2 * h)
+    np.testing.assert_allclose(loss.force(z, y), force, atol=1e-7)
+    curvature = (loss.force(z + h, y) - loss.force(z - h, y)) / (2 * h)
+    np.testing.assert_allclose(loss.curvature(z, y), curvature, atol=1e-7)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("scale", [0.0, 1e-8, 1e-2, 1.0, 1e3, 1e7])
+def test_prox_solves_its_equation(loss: Loss, scale: float) -> None:
+    generator = np.random.default_rng(1)
+    m = generator.normal(0.0, 1.0 + min(scale, 300.0), 400)
+    y = generator.integers(0, 2, 400).astype(float)
+    k = scale * generator.random(400)
+    z = loss.prox(m, k, y)
+    np.testing.assert_allclose(z + k * loss.force(z, y), m, atol=1e-8 * (1.0 + scale), rtol=1e-9)
+
+
+def test_softmax_prox_solves_its_equation() -> None:
+    generator = np.random.default_rng(2)
+    for scale in (0.0, 0.1, 10.0, 1e4):
+        m, k = generator.normal(0, 3, (200, 6)), scale * generator.random((200, 6))
+        target = np.eye(6)[generator.integers(0, 6, 200)]
+        z = prox(m, k, target, m)
+        np.testing.assert_allclose(z + k * (softmax(z) - target), m, atol=1e-5 * (1.0 + scale))
+
+
+def test_moments_against_integration() -> None:
+    loss = LogisticLoss()
+    m, v, kappa = np.array([0.3, -2.0]), np.array([0.8, 2.0]), np.array([1.5, 0.2])
+    y, weight = np.array([1.0, 0.0]), np.array([1.0, 2.5])
+    found = moments(loss, m, v, kappa, y, weight)
+    for i in range(2):
+
+        def force(x: float, i: int = i) -> float:
+            at = np.array([m[i] + np.sqrt(v[i]) * x])
+            z = loss.prox(at, kappa[i : i + 1] * weight[i], y[i : i + 1])
+            return float(weight[i] * loss.force(z, y[i : i + 1])[0])
+
+        def density(x: float) -> float:
+            return float(np.exp(-0.5 * x * x) / np.sqrt(2 * np.pi))
+
+        mean = integrate.quad(lambda x: force(x) * density(x), -9, 9)[0]
+        square = integrate.quad(lambda x: force(x) ** 2 * density(x), -9, 9)[0]
+        stein = integrate.quad(lambda x: x * force(x) * density(x), -9, 9)[0] / np.sqrt(v[i])
+        np.testing.assert_allclose(found.force[i], mean, rtol=1e-4)
+        np.testing.assert_allclose(found.square[i], square, rtol=1e-3)
+        np.testing.assert_allclose(found.slope[i], stein, rtol=1e-3)
+
+
+def test_sigma_points_have_unit_covariance() -> None:
+    points = sigma_points(7, 24, 0)
+    np.testing.assert_allclose(points.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(points.T @ points / len(points), np.eye(7), atol=1e-12)
+
+
+def test_diagonal_yield_is_exact_for_three_classes() -> None:
+    generator = np.random.default_rng(3)
+    k = generator.random((5, 3))
+    u = generator.normal(size=(5, 3))
+    kappa = k[:, :, None] * np.eye(3) + u[:, :, None] + u[:, None, :]
+    np.testing.assert_allclose(diagonal_yield(kappa, softmax(u)), k, atol=1e-6)
+
+
+def test_coupled_diagonal() -> None:
+    a = np.random.default_rng(4).dirichlet(np.ones(6), 50)
+    diagonal = a - a**2 / a.sum(axis=1, keepdims=True)
+    found = coupled_diagonal(diagonal)
+    np.testing.assert_allclose(
+        found - found**2 / found.sum(axis=1, keepdims=True), diagonal, atol=1e-5
+    )
