@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 # Beyond this gap between smoothed and plain sd the laws were up to a fifth off.
 GAP_WARNED = 0.1
 
-# Beyond this share of lumpy records the data as a whole is warned of.
-LUMPY_WARNED = 0.01
+# Beyond this share of records that one other record leads, the data as a whole is warned of.
+LED_WARNED = 0.01
 
 
 def warnings_of(
@@ -39,10 +39,10 @@ def warnings_of(
             f"{100 * diagnostics.smoothing_gap:.0f}% above plain sd), as with separable data and a "
             "small penalty: the spread may be up to a fifth too low."
         )
-    if diagnostics.lumpy > LUMPY_WARNED:
+    if diagnostics.led > LED_WARNED:
         said.append(
-            f"For {100 * diagnostics.lumpy:.0f}% of the records one other record carries more than "
-            "a fifth of the variance, as with rare categories: their laws are lumpier than a "
+            f"For {100 * diagnostics.led:.0f}% of the records one other record carries more than "
+            "half of the variance, as with rare categories: their laws are lumpier than a "
             "normal law, and they are not trusted."
         )
     return tuple(said)
@@ -74,8 +74,10 @@ def assumptions_of(
         ),
         Assumption(
             "the score is normal over training sets without the record",
-            holds=diagnostics.lumpy <= LUMPY_WARNED and diagnostics.smoothing_gap <= GAP_WARNED,
-            evidence=f"{100 * diagnostics.lumpy:.1f}% of the records lean on one other record; "
+            holds=diagnostics.led <= LED_WARNED and diagnostics.smoothing_gap <= GAP_WARNED,
+            evidence=f"one other record carries more than a fifth of the variance for "
+            f"{100 * diagnostics.lumpy:.1f}% of the records, more than half for "
+            f"{100 * diagnostics.led:.1f}%; "
             f"smoothed sd {100 * diagnostics.smoothing_gap:.1f}% above plain sd",
         ),
     ]
