@@ -33,19 +33,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from leakscope import data, kernels, measures
+from leakscope import data, kernels, lood, measures
 from leakscope.advising import (
-    AuditedModel,
     AuditTarget,
     Defence,
     Folds,
-    UnitLaws,
     advise,
     defence_of,
     least_output_noise,
     merged_measures,
 )
-from leakscope.laws import Empirical, LawPair
+from leakscope.laws import Empirical, LawPair, Normal
 from leakscope.results import AdviceOption
 
 FloatArray = NDArray[np.float64]
@@ -68,13 +66,13 @@ class Attacked:
     low_of_many: float
 
 
-def problem(name: str) -> AuditedModel:
+def problem(name: str) -> lood.Process:
     dataset = data.prepare(data.read_example(name))
     chosen = np.arange(len(dataset.features))
     if name == "digits":
         chosen = np.random.default_rng(7).permutation(len(chosen))[:DIGITS]
     X, y = dataset.features[chosen], dataset.target[chosen]
-    return AuditedModel(X, y, kernels.rbf(), DATASETS[name], task=dataset.task)
+    return lood.Process(X, y, kernels.rbf(), DATASETS[name], task=dataset.task)
 
 
 def rbf(X: FloatArray, Z: FloatArray, scale: float) -> FloatArray:
@@ -131,7 +129,7 @@ def log_density(x: FloatArray, law: tuple[FloatArray, FloatArray]) -> FloatArray
 
 
 def attack(
-    model: AuditedModel,
+    model: lood.Process,
     defence: Defence,
     record: int,
     promised: float,
@@ -174,7 +172,7 @@ def attack(
     )
 
 
-def promises(model: AuditedModel, option: AdviceOption) -> tuple[NDArray[np.intp], FloatArray]:
+def promises(model: lood.Process, option: AdviceOption) -> tuple[NDArray[np.intp], FloatArray]:
     """The records that reach the model, and what the laws promise of each."""
     defence = defence_of(option, model)
     kept = defence.kept(len(model.features))
@@ -183,8 +181,8 @@ def promises(model: AuditedModel, option: AdviceOption) -> tuple[NDArray[np.intp
         return kept, merged_measures(model, defence.rows, TARGET)
     applied = defence.applied(model)
     part = applied.only(kept) if len(kept) < len(model.features) else applied
-    laws: UnitLaws = part.laws_of(part.matrix, defence.noise_variance)
-    return kept, laws.noised(defence.output_variance).measured(TARGET)
+    laws = part.with_noise(defence.noise_variance).separation()
+    return kept, laws.noised(defence.output_variance).measured(TARGET.measured)
 
 
 def main() -> None:
@@ -272,12 +270,12 @@ def main() -> None:
 def elsewhere(name: str) -> None:
     """The best single question to noisy answers, by ascent from each exposed record."""
     model = problem(name)
-    s2, laws, X = model.noise_variance, model.laws(), model.features
+    s2, laws, X = model.noise_variance, model.separation(), model.features
     scale = length_scale(X)
     inverse = np.linalg.inv(rbf(X, X, scale) + s2 * np.eye(len(X)))
-    a = inverse @ model.targets
+    a = inverse @ model.outputs
     noises = [least_output_noise(laws, TARGET, reach) for reach in (None, model.reach)]
-    exposed = np.argsort(-laws.noised(noises[0]).measured(TARGET), kind="stable")[:8]
+    exposed = np.argsort(-laws.noised(noises[0]).measured(TARGET.measured), kind="stable")[:8]
     for which, variance in zip(("own", "any"), noises, strict=True):
         found = []
         for record in exposed:
@@ -291,9 +289,11 @@ def elsewhere(name: str) -> None:
             starts = [X[record] * stretch for stretch in (1.0, 1.1, 1.2)]
             best = max(-optimize.minimize(lost, start, method="L-BFGS-B").fun for start in starts)
             score = a[[record]] / np.sqrt(inverse[record, record])
-            unit = UnitLaws(np.array([best]), score, np.ones(1, dtype=np.intp), s2)
-            found.append(float(unit.measured(TARGET)[0]))
-        own = laws.noised(variance).measured(TARGET)[exposed]
+            pair = LawPair(
+                Normal(float(np.sqrt(best) * score.item()), 1.0), Normal(0.0, np.sqrt(1.0 + best))
+            )
+            found.append(float(TARGET.measured(pair)))
+        own = laws.noised(variance).measured(TARGET.measured)[exposed]
         place = int(np.argmax(found))
         print(
             f"{name:13s}  noise for {which}: sd {np.sqrt(variance):.4g}; at own points at most "

@@ -17,7 +17,7 @@ def compare() -> list[Row]:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(RECORDS, FEATURES)), rng.normal(size=RECORDS)
 
-    def audit() -> lood.LeaveOneOut:
+    def audit() -> lood.Separation:
         return lood.all_records(kernels.rbf(LENGTH)(X), y, noise_variance=NOISE)
 
     seconds, laws = least(audit, 3)

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
-from leakscope import kernels
-from leakscope.advising import AuditedModel
+from leakscope import kernels, lood
 from leakscope.laws import LawPair, MultivariateNormal, Normal
 
 FloatArray = NDArray[np.float64]
@@ -21,13 +20,13 @@ LENGTH = 1.3
 
 def small_model(
     records: int = 24, outputs: int = 1, *, noise: float = 0.05, seed: int = 0, **more: Any
-) -> AuditedModel:
+) -> lood.Process:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(records, 2))
     X[0] *= 3.0
     y = np.sin(X @ rng.normal(size=(2, outputs))) + 0.3 * rng.normal(size=(records, outputs))
     targets = y[:, 0] if outputs == 1 else y
-    return AuditedModel(X, targets, kernels.rbf(LENGTH), noise, **more)
+    return lood.Process(X, targets, kernels.rbf(LENGTH), noise, **more)
 
 
 def posterior(
@@ -43,7 +42,7 @@ def posterior(
 
 
 def refitted_pair(
-    model: AuditedModel,
+    model: lood.Process,
     leave: Sequence[int],
     *,
     noise: float | None = None,

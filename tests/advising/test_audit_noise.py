@@ -7,15 +7,14 @@ import pytest
 from refits import joint, posterior, refitted_pair, small_model
 from scipy import optimize
 
-from leakscope import kernels, measures
+from leakscope import kernels, lood, measures
 from leakscope.advising import (
-    AuditedModel,
     AuditTarget,
-    NoiseLevels,
-    UnitLaws,
     least_kernel_noise,
     least_output_noise,
 )
+from leakscope.advising.kernel_noise import enough_noise
+from leakscope.advising.output_noise import enough_variance
 from leakscope.errors import InputError
 from leakscope.laws import Empirical, LawPair, Normal
 
@@ -34,7 +33,7 @@ def test_noised_laws_are_those_of_refits(
     target: AuditTarget, outputs: int, variance: float
 ) -> None:
     model = small_model(outputs=outputs)
-    found = model.laws().noised(variance).measured(target)
+    found = model.separation().noised(variance).measured(target.measured)
     for record in (0, 7, 23):
         pair = refitted_pair(model, [record], output_variance=variance)
         assert found[record] == pytest.approx(float(target.measured(pair)), rel=1e-6)
@@ -45,7 +44,7 @@ def test_noised_laws_are_those_of_refits(
 def test_noised_laws_of_groups_are_those_of_refits(outputs: int, variance: float) -> None:
     model = small_model(outputs=outputs, groups=GROUPS)
     target = AuditTarget("advantage", 0.2)
-    found = model.laws().noised(variance).measured(target)
+    found = model.separation().noised(variance).measured(target.measured)
     for group in (0, 1, 5):
         rows = np.flatnonzero(model.labels == group).tolist()
         pair = refitted_pair(model, rows, output_variance=variance)
@@ -70,32 +69,32 @@ def test_least_output_noise_is_the_direct_search(
         )
         return worst - target.value
 
-    variance = least_output_noise(model.laws(), target)
+    variance = least_output_noise(model.separation(), target)
     direct = np.exp(optimize.brentq(excess, np.log(variance) - 1.0, np.log(variance) + 1.0))
     assert variance == pytest.approx(direct, rel=1e-5)
-    assert model.laws().noised(variance).measured(target).max() <= target.value
+    assert model.separation().noised(variance).measured(target.measured).max() <= target.value
 
 
 def test_no_noise_where_the_target_is_met() -> None:
-    laws = small_model().laws()
+    laws = small_model().separation()
     assert least_output_noise(laws, AuditTarget("advantage", 0.999999)) == 0.0
 
 
 def test_noise_smaller_than_the_training_noise_is_found() -> None:
-    laws = small_model().laws()
+    laws = small_model().separation()
     target = AuditTarget(
-        "advantage", float(laws.measured(AuditTarget("advantage", 0.5)).max()) - 1e-6
+        "advantage", float(laws.measured(AuditTarget("advantage", 0.5).measured).max()) - 1e-6
     )
     variance = least_output_noise(laws, target)
     assert 0.0 < variance < 1e-3 * laws.noise_variance
-    assert laws.noised(variance).measured(target).max() <= target.value
+    assert laws.noised(variance).measured(target.measured).max() <= target.value
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("noise", [0.05, 0.7, 30.0])
 def test_noise_levels_are_refits(outputs: int, noise: float) -> None:
     model, target = small_model(outputs=outputs), AuditTarget("advantage", 0.2)
-    found = NoiseLevels(model).laws(noise).measured(target)
+    found = model.at_noise(noise).measured(target.measured)
     for record in (0, 7, 23):
         pair = refitted_pair(model, [record], noise=noise)
         assert found[record] == pytest.approx(float(target.measured(pair)), rel=1e-6)
@@ -103,7 +102,7 @@ def test_noise_levels_are_refits(outputs: int, noise: float) -> None:
 
 def test_noise_levels_of_groups_are_refits() -> None:
     model, target = small_model(groups=GROUPS), AuditTarget("advantage", 0.2)
-    found = NoiseLevels(model).laws(0.4).measured(target)
+    found = model.at_noise(0.4).measured(target.measured)
     for group in (0, 5, 8):
         rows = np.flatnonzero(model.labels == group).tolist()
         expected = target.measured(refitted_pair(model, rows, noise=0.4))
@@ -120,7 +119,7 @@ def test_least_kernel_noise_is_the_first_that_meets_the_target(target: AuditTarg
             for record in range(model.units)
         )
 
-    scan = least_kernel_noise(NoiseLevels(model), target, model.noise_variance)
+    scan = least_kernel_noise(model, target)
     assert scan.least is not None
     assert worst(scan.least) <= target.value * (1.0 + 1e-6)
     assert worst(scan.least * (1.0 - 1e-4)) > target.value
@@ -135,8 +134,8 @@ def test_an_exposure_that_rises_with_the_training_noise_is_told() -> None:
     X = rng.normal(size=(int(rng.integers(4, 12)), 1)) * rng.choice([0.3, 1, 3])
     y = rng.normal(size=len(X)) * rng.choice([0.1, 1, 10])
     noise = float(10 ** rng.uniform(-4, 0))
-    model = AuditedModel(X, y, kernels.rbf(1.0), noise)
-    scan = least_kernel_noise(NoiseLevels(model), AuditTarget("advantage", 0.965), noise)
+    model = lood.Process(X, y, kernels.rbf(1.0), noise)
+    scan = least_kernel_noise(model, AuditTarget("advantage", 0.965))
     assert scan.least is not None
     assert not scan.monotone
     assert scan.rises_again
@@ -145,8 +144,8 @@ def test_an_exposure_that_rises_with_the_training_noise_is_told() -> None:
 def test_simulated_answers_meet_the_target() -> None:
     """The likelihood-ratio attack on drawn answers, noise added, has the promised advantage."""
     model, target = small_model(), AuditTarget("advantage", 0.2)
-    variance = least_output_noise(model.laws(), target)
-    record = int(np.argmax(model.laws().noised(variance).measured(target)))
+    variance = least_output_noise(model.separation(), target)
+    record = int(np.argmax(model.separation().noised(variance).measured(target.measured)))
     pair = refitted_pair(model, [record])
     rng = np.random.default_rng(1)
     scores = []
@@ -177,19 +176,21 @@ def test_targets_that_make_no_sense_are_refused(arguments: tuple[str, float], wo
 
 
 def test_laws_of_some_units() -> None:
-    laws = small_model(groups=GROUPS).laws()
+    laws = small_model(groups=GROUPS).separation()
     target = AuditTarget("advantage", 0.2)
     chosen = np.array([5, 0, 8])
-    assert laws.some(chosen).measured(target) == pytest.approx(laws.measured(target)[chosen])
-    assert isinstance(laws, UnitLaws)
+    assert laws.some(chosen).measured(target.measured) == pytest.approx(
+        laws.measured(target.measured)[chosen]
+    )
+    assert isinstance(laws, lood.Separation)
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_no_question_anywhere_tells_more_than_the_bound(outputs: int) -> None:
     """With noise on the answers a question beside the record can tell more than its own point."""
     model, target, variance = small_model(outputs=outputs), AuditTarget("advantage", 0.2), 0.5
-    own = model.laws().noised(variance).measured(target)
-    bound = model.laws().noised(variance, model.reach).measured(target)
+    own = model.separation().noised(variance).measured(target.measured)
+    bound = model.separation().noised(variance, model.reach).measured(target.measured)
     rng = np.random.default_rng(4)
     everyone, more = np.arange(24), 0
     for record in (0, 7, 23):
@@ -204,9 +205,12 @@ def test_no_question_anywhere_tells_more_than_the_bound(outputs: int) -> None:
             assert found <= bound[record] + 1e-9
             more += found > own[record] + 1e-6
     assert more > 0
-    enough = least_output_noise(model.laws(), target, model.reach)
-    assert enough > least_output_noise(model.laws(), target)
-    assert model.laws().noised(enough, model.reach).measured(target).max() <= target.value
+    enough = least_output_noise(model.separation(), target, model.reach)
+    assert enough > least_output_noise(model.separation(), target)
+    assert (
+        model.separation().noised(enough, model.reach).measured(target.measured).max()
+        <= target.value
+    )
 
 
 @pytest.mark.parametrize("value", [1e-5, 1e-9])
@@ -215,7 +219,7 @@ def test_small_targets_are_met_by_the_shift_over_the_noise(value: float) -> None
     model, target = small_model(), AuditTarget("advantage", value)
     pairs = [refitted_pair(model, [record]) for record in range(model.units)]
     shift = max(abs(float(pair.member.mean - pair.nonmember.mean)) for pair in pairs)  # type: ignore[union-attr]
-    variance = least_output_noise(model.laws(), target)
+    variance = least_output_noise(model.separation(), target)
     assert variance == pytest.approx(shift**2 / (2.0 * np.pi * value**2), rel=1e-4)
     assert variance > 1e9 * model.noise_variance
 
@@ -229,23 +233,24 @@ def test_what_is_enough_by_a_bound_is_enough(
     target = AuditTarget("advantage", advantage)
     for seed, noise in ((0, 0.05), (1, 1e-4), (2, 3.0)):
         model = small_model(outputs=outputs, groups=groups, seed=seed, noise=noise)
-        laws, levels = model.laws(), NoiseLevels(model)
+        laws = model.separation()
         for reach in (None, 1.0):
-            enough = laws.enough_variance(advantage, reach)
-            assert laws.noised(enough, reach).measured(target).max() <= advantage
-        assert levels.laws(levels.enough(advantage)).measured(target).max() <= advantage
+            enough = enough_variance(laws, advantage, reach)
+            assert laws.noised(enough, reach).measured(target.measured).max() <= advantage
+        laws = model.at_noise(enough_noise(model, advantage))
+        assert laws.measured(target.measured).max() <= advantage
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.measure)
 def test_an_advantage_is_enough_for_every_measure(target: AuditTarget) -> None:
-    laws = small_model().laws()
-    noised = laws.noised(laws.enough_variance(target.enough_advantage))
-    assert noised.measured(target).max() <= target.value
+    laws = small_model().separation()
+    noised = laws.noised(enough_variance(laws, target.enough_advantage))
+    assert noised.measured(target.measured).max() <= target.value
 
 
 def test_training_noise_is_sought_as_far_as_the_laws_ask() -> None:
     model, target = small_model(noise=1e-7), AuditTarget("advantage", 1e-5)
-    scan = least_kernel_noise(NoiseLevels(model), target, model.noise_variance)
+    scan = least_kernel_noise(model, target)
     assert scan.least is not None
     assert scan.least > 1e10 * model.noise_variance
     worst = max(
@@ -257,12 +262,14 @@ def test_training_noise_is_sought_as_far_as_the_laws_ask() -> None:
 
 def test_noise_that_float64_does_not_hold_is_told() -> None:
     with pytest.raises(InputError, match="leaves float64"):
-        least_output_noise(small_model().laws(), AuditTarget("advantage", 1e-80))
+        least_output_noise(small_model().separation(), AuditTarget("advantage", 1e-80))
 
 
 def test_a_measure_that_is_not_resolved_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    laws, target = small_model().laws(), AuditTarget("advantage", 1e-5)
-    measured = UnitLaws.measured
-    monkeypatch.setattr(UnitLaws, "measured", lambda self, asked: measured(self, asked) + 1e-4)
+    laws, target = small_model().separation(), AuditTarget("advantage", 1e-5)
+    measured = lood.Separation.measured
+    monkeypatch.setattr(
+        lood.Separation, "measured", lambda self, asked: measured(self, asked) + 1e-4
+    )
     with pytest.raises(InputError, match=r"does not resolve advantage .* by a bound \(Pinsker\)"):
         least_output_noise(laws, target)

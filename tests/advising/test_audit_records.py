@@ -9,7 +9,6 @@ from sklearn.decomposition import PCA
 
 from leakscope import kernels, lood
 from leakscope.advising import (
-    AuditedModel,
     AuditTarget,
     Defence,
     drop_exposed,
@@ -25,10 +24,10 @@ ADVANTAGE = AuditTarget("advantage", 0.2)
 GROUPS = np.repeat(np.arange(10), [1, 3, 2, 1, 2, 4, 3, 2, 4, 2])
 
 
-def wide_model(seed: int = 0) -> AuditedModel:
+def wide_model(seed: int = 0) -> lood.Process:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(40, 5)) * [3.0, 2.0, 1.0, 0.5, 0.2] + 1.0
-    return AuditedModel(X, np.tanh(X[:, 0]), kernels.rbf(2.0), 0.5)
+    return lood.Process(X, np.tanh(X[:, 0]), kernels.rbf(2.0), 0.5)
 
 
 def test_directions_are_those_of_scikit_learn() -> None:
@@ -44,9 +43,7 @@ def test_components_are_audited_by_refits() -> None:
     assert scan.counts.tolist() == [1, 2, 3, 4, 5]
     for count, worst in zip(scan.counts, scan.worst, strict=True):
         shown = model.features @ PCA().fit(model.features).components_[:count].T
-        expected = lood.all_records(
-            kernels.rbf(2.0)(shown), model.targets[:, 0], noise_variance=0.5
-        )
+        expected = lood.all_records(kernels.rbf(2.0)(shown), model.targets, noise_variance=0.5)
         assert worst == pytest.approx(float(target.measured(expected.law_pair()).max()), rel=1e-8)
     meeting = scan.counts[scan.worst <= target.value]
     assert scan.largest == (meeting.max() if len(meeting) else None)
@@ -56,15 +53,17 @@ def test_components_are_audited_by_refits() -> None:
 def test_all_components_of_an_open_kernel_give_the_audit_itself() -> None:
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
-    model = AuditedModel(X, y, kernels.rbf(), 0.1)
+    model = lood.Process(X, y, kernels.rbf(), 0.1)
     scan = largest_components(model, ADVANTAGE)
-    assert scan.worst[-1] == pytest.approx(model.laws().measured(ADVANTAGE).max(), rel=1e-9)
+    assert scan.worst[-1] == pytest.approx(
+        model.separation().measured(ADVANTAGE.measured).max(), rel=1e-9
+    )
 
 
 def test_many_components_are_searched_on_a_grid() -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(60, 30)) * np.geomspace(10.0, 0.1, 30)
-    model = AuditedModel(X, X[:, 0] / 10.0, kernels.rbf(25.0), 1.0)
+    model = lood.Process(X, X[:, 0] / 10.0, kernels.rbf(25.0), 1.0)
     grid = largest_components(model, AuditTarget("advantage", 1e-6))
     assert grid.largest is None
     target = AuditTarget("advantage", float(np.sort(grid.worst)[8]) - 1e-9)
@@ -89,7 +88,7 @@ def test_dropping_is_the_greedy_search_by_refits(groups: np.ndarray | None, outp
         values = {}
         for unit in np.unique(labels[kept]):
             rows = np.flatnonzero(labels[kept] == unit).tolist()
-            left = AuditedModel(model.features[kept], model.targets[kept], model.kernel, 0.05)
+            left = lood.Process(model.features[kept], model.targets[kept], model.kernel, 0.05)
             values[int(unit)] = float(target.measured(refitted_pair(left, rows)))
         first = first or values
         worst = max(values, key=lambda unit: values[unit])
@@ -112,13 +111,13 @@ def test_downdates_agree_with_a_new_factorisation() -> None:
     path = drop_exposed(model, AuditTarget("advantage", 0.01), batch=7)
     assert not path.met
     assert len(path.order) == 60
-    fresh = model.only(np.flatnonzero(path.rows(model, 60) >= 0)).laws()
+    fresh = model.only(np.flatnonzero(path.rows(model, 60) >= 0)).separation()
     assert path.steps[-1].laws.excess == pytest.approx(fresh.excess, rel=1e-7)
     assert path.steps[-1].laws.score == pytest.approx(fresh.score, rel=1e-6)
 
 
 def _merged_pair(
-    model: AuditedModel, rows: np.ndarray, record: int, queries: np.ndarray | None = None
+    model: lood.Process, rows: np.ndarray, record: int, queries: np.ndarray | None = None
 ) -> LawPair:
     """With the record in its mean and without it, by refitting, at the two means or elsewhere."""
     s2 = model.noise_variance
@@ -141,7 +140,7 @@ def test_members_of_a_mean_have_the_laws_of_refits(outputs: int) -> None:
         expected = ADVANTAGE.measured(_merged_pair(model, rows, record))
         assert found[record] == pytest.approx(float(expected), rel=1e-5)
     means, targets = Defence(0.05, rows=rows).training_set(model.features, model.targets)
-    small = AuditedModel(means, targets, model.kernel, 0.05)
+    small = lood.Process(means, targets, model.kernel, 0.05)
     for record in (5, 23):
         pair = refitted_pair(small, [int(rows[record])])
         assert found[record] == pytest.approx(float(ADVANTAGE.measured(pair)), rel=1e-6)
@@ -160,7 +159,7 @@ def test_no_query_tells_more_of_a_merged_record_than_is_said() -> None:
 
 def test_merging_ends_where_every_record_meets_the_target() -> None:
     model, target = small_model(60, noise=0.3), AuditTarget("advantage", 0.25)
-    assert model.laws().measured(target).max() > target.value
+    assert model.separation().measured(target.measured).max() > target.value
     scan = least_merging(model, target)
     assert scan.found is not None
     values = merged_measures(model, scan.found.rows, target)
@@ -189,10 +188,10 @@ def test_every_step_of_dropping_counts_its_own(dropped: int) -> None:
     path = drop_exposed(model, target)
     step = path.steps[dropped]
     assert step.dropped == dropped
-    first = model.laws().measured(target)
+    first = model.separation().measured(target.measured)
     gone = path.order[:dropped]
     left = np.setdiff1d(np.arange(model.units), gone)
-    again = model.only(left).laws().measured(target)
+    again = model.only(left).separation().measured(target.measured)
     assert step.worst == pytest.approx(again.max(), rel=1e-8)
     assert step.more_exposed == np.count_nonzero(again > first[left] * (1.0 + 1e-9))
     assert step.newly_exposed == np.count_nonzero(first[gone] <= target.value)

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from refits import posterior, small_model
 
-from leakscope.advising import AuditedModel, Defence, Folds, ReleasedError
+from leakscope import lood
+from leakscope.advising import Defence, Folds, ReleasedError
 from leakscope.errors import InputError
 
 
-def _by_hand(model: AuditedModel, defence: Defence, folds: Folds) -> np.ndarray:
+def _by_hand(model: lood.Process, defence: Defence, folds: Folds) -> np.ndarray:
     """Squared error of a released answer, fold by fold, by refitting."""
     found = np.empty((len(folds.number), folds.count))
     for repeat, number in enumerate(folds.number):
@@ -18,11 +19,11 @@ def _by_hand(model: AuditedModel, defence: Defence, folds: Folds) -> np.ndarray:
             train, test = np.flatnonzero(number != fold), np.flatnonzero(number == fold)
             rows = None if defence.rows is None else defence.rows[train]
             inside = Defence(defence.noise_variance, 0.0, defence.components, rows)
-            X, y = inside.training_set(model.features[train], model.targets[train])
+            X, y = inside.training_set(model.features[train], model.outputs[train])
             asked = inside.features(model.features[test])
             mean, covariance = posterior(X, y, asked, defence.noise_variance)
             spread = np.diag(covariance) + defence.output_variance
-            squared = np.mean((mean - model.targets[test]) ** 2, axis=1) + spread
+            squared = np.mean((mean - model.outputs[test]) ** 2, axis=1) + spread
             found[repeat, fold] = squared.mean()
     return found
 
@@ -62,14 +63,14 @@ def test_accuracy_is_that_of_drawn_answers(classes: int) -> None:
     X = rng.normal(size=(40, 2))
     named = rng.integers(0, classes, size=40)
     y = named - 0.5 if classes == 2 else np.eye(classes)[named] - 1.0 / classes
-    model = AuditedModel(X, y, small_model().kernel, 0.1, task="classification")
+    model = lood.Process(X, y, small_model().kernel, 0.1, task="classification")
     folds = Folds.of(model.labels, count=4, repeats=1, random_state=0)
     held = Defence(0.1).held_out(model, folds)
     found = held.released(0.2)
     draws = 20_000
     spread = np.sqrt(held.variance[0] + 0.2)[:, None, None]
     answers = held.mean[0][:, None, :] + spread * rng.standard_normal(
-        (40, draws, model.targets.shape[1])
+        (40, draws, model.outputs.shape[1])
     )
     guess = (answers[:, :, 0] > 0).astype(int) if classes == 2 else np.argmax(answers, axis=2)
     right = np.mean(guess == named[:, None])

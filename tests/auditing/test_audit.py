@@ -316,7 +316,7 @@ def test_many_outputs_are_measured_in_parts(data, monkeypatch):
     X, y = data
     targets = np.column_stack([y, -y, y**2])
     whole = leakscope.audit(X, targets, noise_variance=0.1)
-    monkeypatch.setattr(sys.modules["leakscope.auditing.measured"], "PAIRS_AT_ONCE", 7)
+    monkeypatch.setattr(sys.modules["leakscope.lood.separation"], "PAIRS_AT_ONCE", 7)
     parts = leakscope.audit(X, targets, noise_variance=0.1)
     np.testing.assert_allclose(parts.advantage, whole.advantage, rtol=1e-12)
 

@@ -29,7 +29,7 @@ def audited(name, **given):
 def test_every_level_is_an_audit(name):
     result, dataset, settings = audited(name)
     factors = (0.1, 1.0, 30.0)
-    path = noise_path(result, dataset, settings, factors=factors)
+    path = noise_path(result, dataset, factors=factors)
     assert path.audited == 1
     for factor, level in zip(factors, path.levels, strict=True):
         alone = audit_dataset(
@@ -58,7 +58,7 @@ def test_the_error_is_that_of_refits_without_each_record():
         task="regression",
     )
     result = audit_dataset(few, settings)
-    path = noise_path(result, few, settings, factors=(1.0, 20.0))
+    path = noise_path(result, few, factors=(1.0, 20.0))
     prepared = data.prepare(few)
     X, y = prepared.features, prepared.target
     for level in path.levels:
@@ -114,28 +114,28 @@ def test_wrong_classes_against_quadrature(spread):
 
 
 def test_guessing_is_the_most_frequent_class():
-    result, dataset, settings = audited("breast_cancer")
-    path = noise_path(result, dataset, settings, factors=(1.0,))
+    result, dataset, _settings = audited("breast_cancer")
+    path = noise_path(result, dataset, factors=(1.0,))
     assert path.error_of_guessing == pytest.approx(212 / 569)
     assert path.levels[0].wrong_class < 0.05
 
 
 def test_a_fitted_scale_and_another_kernel_are_followed():
-    result, dataset, settings = audited(
+    result, dataset, _settings = audited(
         "diabetes",
         kernel="linear",
         noise_variance="marginal_likelihood",
         fit_kernel_scale=True,
     )
-    path = noise_path(result, dataset, settings, factors=(1.0,))
+    path = noise_path(result, dataset, factors=(1.0,))
     assert path.levels[0].noise_variance == result.laws.noise_variance
     assert path.levels[0].largest_advantage == pytest.approx(result.advantage.max(), rel=1e-6)
 
 
 def test_the_levels_and_the_calls(monkeypatch):
-    result, dataset, settings = audited("wine")
+    result, dataset, _settings = audited("wine")
     seen = []
-    path = noise_path(result, dataset, settings, on_level=seen.append)
+    path = noise_path(result, dataset, on_level=seen.append)
     assert seen == list(range(len(FACTORS)))
     assert path.levels[path.audited].noise_variance == 0.01
     noises = [level.noise_variance for level in path.levels]
@@ -147,7 +147,7 @@ def test_the_levels_and_the_calls(monkeypatch):
     monkeypatch.setattr(room, "MOST_RECORDS", 100)
     assert "at most 100 records" in unavailable(result)
     with pytest.raises(InputError, match="at most 100"):
-        noise_path(result, dataset, settings)
+        noise_path(result, dataset)
 
 
 def test_groups_and_approximations_have_no_slider():
@@ -160,7 +160,7 @@ def test_groups_and_approximations_have_no_slider():
 
 
 def test_other_data_are_refused():
-    result, dataset, settings = audited("wine")
+    result, dataset, _settings = audited("wine")
     other = replace(dataset, record_ids=tuple(range(1, 179)))
     with pytest.raises(InputError, match="not those of the audit"):
-        noise_path(result, other, settings)
+        noise_path(result, other)

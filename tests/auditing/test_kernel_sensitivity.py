@@ -10,7 +10,6 @@ import leakscope
 from leakscope import kernels, lood, measures
 from leakscope.auditing import audit_dataset
 from leakscope.auditing import kernel_sensitivity as sensitivity
-from leakscope.auditing.measured import prediction_error
 from leakscope.data import read_example
 from leakscope.settings import AuditSettings
 
@@ -49,11 +48,11 @@ def test_each_kernel_is_an_audit_of_its_own(data, result):
     compared = result.kernel_sensitivity
     assert compared.refused == ()
     assert [entry.kernel for entry in compared.others] == [k.describe() for k in OTHERS]
-    ranks = [sensitivity.ranks_of(result.kl)]
+    ranks = [lood.ranks_of(result.kl)]
     for kernel, entry in zip(OTHERS, compared.others, strict=True):
         alone = lood.all_records(scaled(kernel, X, 1.0), y, noise_variance=0.05)
         advantage = measures.advantage(alone.law_pair())
-        ranks.append(sensitivity.ranks_of(alone.kl))
+        ranks.append(lood.ranks_of(alone.kl))
         assert entry.rank_correlation == pytest.approx(spearmanr(result.kl, alone.kl)[0])
         assert entry.largest_advantage == pytest.approx(advantage.max(), rel=1e-6)
         assert entry.median_advantage == pytest.approx(np.median(advantage), rel=1e-6)
@@ -86,7 +85,7 @@ def test_the_prediction_error_is_that_of_refitting(data):
             out, rest = unit == left, unit != left
             M = K[np.ix_(rest, rest)] + 0.05 * np.eye(rest.sum())
             residuals[out] = y[out] - K[np.ix_(out, rest)] @ np.linalg.solve(M, y[rest])
-        assert prediction_error(laws) == pytest.approx(np.sqrt(np.mean(residuals**2)), rel=1e-9)
+        assert laws.prediction_error == pytest.approx(np.sqrt(np.mean(residuals**2)), rel=1e-9)
 
 
 def test_a_networks_matrix_over_whole_blocks_is_the_same(data):

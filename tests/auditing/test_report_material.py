@@ -50,8 +50,8 @@ def test_three_records_are_enough():
 
 
 def test_pictures_and_their_neighbours(digits):
-    dataset, settings, result = digits
-    files = report_pictures(result, dataset, settings)
+    dataset, _settings, result = digits
+    files = report_pictures(result, dataset)
     gallery = json.loads(files["gallery.json"])["pictures"]
     assert [shown["record_id"] for shown in gallery] == list(result.ranking()[:12])
     scaled = (dataset.features - dataset.features.mean(axis=0)) / np.where(
@@ -73,10 +73,10 @@ def test_pictures_and_their_neighbours(digits):
 def test_a_table_of_64_columns_is_no_picture(digits):
     from dataclasses import replace
 
-    dataset, settings, result = digits
+    dataset, _settings, result = digits
     mixed = dataset.features[:, np.random.default_rng(3).permutation(64)]
-    assert report_pictures(result, replace(dataset, features=mixed), settings) == {}
-    assert report_pictures(result, read_example("iris"), settings) == {}
+    assert report_pictures(result, replace(dataset, features=mixed)) == {}
+    assert report_pictures(result, read_example("iris")) == {}
 
 
 def test_the_verdict_without_ids_names_nobody():

@@ -121,8 +121,8 @@ def test_the_flag_sees_what_float64_cannot():
 @pytest.mark.parametrize(
     ("groups", "sentence"),
     [
-        ([0, 1], "one whole number a record"),
-        ([0.0] * 40, "one whole number a record"),
+        ([0, 1], "one whole number per record"),
+        ([0.0] * 40, "one whole number per record"),
         ([1] * 40, "numbered from 0 to 0"),
         ([0] * 39 + [2], "numbered from 0 to 1"),
     ],

@@ -3,26 +3,21 @@
 from leakscope.advising.advise import advise
 from leakscope.advising.applied_defence import Defence, defence_of
 from leakscope.advising.audit_target import AuditTarget
-from leakscope.advising.audited_model import AuditedModel
 from leakscope.advising.dropping import DropPath, drop_exposed
 from leakscope.advising.fewer_features import largest_components, principal_directions
-from leakscope.advising.kernel_noise import NoiseLevels, least_kernel_noise
+from leakscope.advising.kernel_noise import least_kernel_noise
 from leakscope.advising.merging import least_merging, merged_measures
 from leakscope.advising.output_noise import least_output_noise
 from leakscope.advising.ranked_options import STAGES
 from leakscope.advising.released_error import Folds, ReleasedError
-from leakscope.advising.unit_laws import UnitLaws
 
 __all__ = [
     "STAGES",
     "AuditTarget",
-    "AuditedModel",
     "Defence",
     "DropPath",
     "Folds",
-    "NoiseLevels",
     "ReleasedError",
-    "UnitLaws",
     "advise",
     "defence_of",
     "drop_exposed",

@@ -7,24 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakscope import __version__
 from leakscope._numerics.keys import Key
 from leakscope.advising.audit_target import AuditTarget
-from leakscope.advising.audited_model import AuditedModel
 from leakscope.advising.ranked_options import OnStage, Ranked, ranked_options
-from leakscope.auditing import (
-    Audited,
-    audit_document,
-    data_of,
-    kernel_from_settings,
-    settings_of,
-    taken_from_result,
-)
+from leakscope.auditing import Audited, AuditResult, audit_document, data_of, process_of_run
 from leakscope.data import Dataset, RecordId
-from leakscope.errors import InputError
-from leakscope.results import Advice, AdviceTarget, AuditDocument, DatasetEntry
+from leakscope.lood import Process
+from leakscope.results import Advice, AdviceTarget, DatasetEntry
 from leakscope.settings import ADVISE_DEFAULTS, Questions
 
 PRIVACY_OF_CHOOSING = (
@@ -39,7 +30,7 @@ MODEL_FAMILY = (
 
 
 def advise(
-    audited: Audited | AuditedModel,
+    audited: Audited | Process,
     target: AuditTarget,
     *,
     data: str | Path | Dataset | None = None,
@@ -60,7 +51,7 @@ def advise(
     ----------
     audited
         An audit: its result in memory, a run, the path of a run directory or a result file; or
-        the model itself.
+        the process itself.  A result in memory knows its records; otherwise the data are read.
     target
         What no record, or group, may exceed.
     data
@@ -95,11 +86,11 @@ def advise(
     --------
     >>> import numpy as np
     >>> import leakscope
-    >>> from leakscope import advising, kernels
+    >>> from leakscope import kernels, lood
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(80, 3))
     >>> y = X[:, 0] + 0.5 * rng.normal(size=80)
-    >>> model = advising.AuditedModel(X, y, kernels.rbf(), noise_variance=0.05)
+    >>> model = lood.Process(X, y, kernels.rbf(), noise_variance=0.05)
     >>> advice = leakscope.advise(model, leakscope.AuditTarget("advantage", 0.2))
     >>> advice.best.meets, [option.name for option in advice.options if not option.meets]
     (True, ['dropping', 'fewer features'])
@@ -107,12 +98,15 @@ def advise(
     start = time.perf_counter()
     document = None
     names: Sequence[RecordId]
-    if isinstance(audited, AuditedModel):
+    if isinstance(audited, Process):
         model, names, told = audited, range(audited.units), _arrays(audited)
+    elif isinstance(audited, AuditResult) and data is None:
+        document = audited.to_document()
+        model, names, told = audited.process, audited.record_ids, audited.dataset
     else:
         document = audit_document(audited, "advise")
         prepared = data_of(document, data)
-        model, names = _model(document, prepared)
+        model, names = process_of_run(document, prepared)
         told = DatasetEntry.of(prepared)
     found = ranked_options(
         model,
@@ -126,6 +120,8 @@ def advise(
         on_stage=on_stage,
     )
     warnings = [PRIVACY_OF_CHOOSING, MODEL_FAMILY]
+    if found.doubt is not None:
+        warnings.insert(0, found.doubt)
     if document is not None and document.route == "fitc":
         warnings.append("The audit was approximate (FITC); the advice is by exact laws.")
     return Advice(
@@ -161,18 +157,21 @@ def advise(
 
 def _sentence(found: Ranked, target: AuditTarget, unit: str) -> str:
     """The answer in words."""
+    best = found.options[0] if found.options and found.options[0].meets else None
+    if found.doubt is not None:
+        return found.doubt if best is None else f"{found.doubt} {best.sentence}"
     if found.own.meets:
         worst = np.inf if found.own.worst is None else found.own.worst
         return (
             f"The audit's own setting meets {target.words} already: the worst {unit} has "
             f"{target.shown(worst)}."
         )
-    if not (found.options and found.options[0].meets):
+    if best is None:
         return f"No option that was tried meets {target.words}."
-    return f"Cheapest: {found.options[0].name}. {found.options[0].sentence}"
+    return f"Cheapest: {best.name}. {best.sentence}"
 
 
-def _arrays(model: AuditedModel) -> DatasetEntry:
+def _arrays(model: Process) -> DatasetEntry:
     """What is told of a model in memory."""
     return DatasetEntry(
         name="arrays in memory",
@@ -182,33 +181,3 @@ def _arrays(model: AuditedModel) -> DatasetEntry:
         target_name="target",
         steps=[],
     )
-
-
-def _model(document: AuditDocument, prepared: Dataset) -> tuple[AuditedModel, tuple[RecordId, ...]]:
-    """The model that was audited, and the ids of what leaves it."""
-    names, labels = _units(document, prepared)
-    with taken_from_result():
-        scale = float(document.kernel.get("fitted_scale", 1.0))
-    model = AuditedModel(
-        prepared.features,
-        prepared.target,
-        kernel_from_settings(settings_of(document)),
-        document.noise_variance,
-        kernel_scale=scale,
-        groups=labels,
-        task=prepared.task,
-    )
-    return model, names
-
-
-def _units(
-    document: AuditDocument, prepared: Dataset
-) -> tuple[tuple[RecordId, ...], NDArray[np.intp] | None]:
-    """The ids of what leaves, and each record's number among them where those are groups."""
-    if document.unit == "record":
-        return tuple(prepared.record_ids), None
-    if prepared.group is None:
-        raise InputError("the audit was of groups, but its data name no group column.")
-    place: dict[RecordId, int] = {}
-    numbers = [place.setdefault(value, len(place)) for value in prepared.group]
-    return tuple(place), np.array(numbers, dtype=np.intp)

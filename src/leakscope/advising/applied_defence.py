@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.advising.audited_model import AuditedModel
 from leakscope.advising.fewer_features import principal_directions
 from leakscope.advising.released_error import Folds, HeldOut, held_out
 from leakscope.data import RecordId
 from leakscope.errors import InputError
+from leakscope.lood import Process
 from leakscope.results import AdviceOption
 
 Rows = NDArray[np.intp]
@@ -76,13 +76,13 @@ class Defence:
         found = np.unique(self.rows[kept], return_inverse=True)[1]
         return _means(shown[kept], found), _means(targets[kept], found)
 
-    def applied(self, model: AuditedModel) -> AuditedModel:
+    def applied(self, model: Process) -> Process:
         """The model with the features that this defence leaves it."""
         if self.components is None:
             return model
         return model.with_features(self.features(model.features))
 
-    def held_out(self, model: AuditedModel, folds: Folds) -> HeldOut:
+    def held_out(self, model: Process, folds: Folds) -> HeldOut:
         """Predictions of every record by models trained without its fold, defence applied."""
         applied, rows, merges = self.applied(model), self.rows, self.merges
 
@@ -90,11 +90,11 @@ class Defence:
             kept = records if rows is None else records[rows[records] >= 0]
             if rows is None or not merges or not len(kept):
                 own = applied.matrix[np.ix_(kept, kept)]
-                return own, applied.matrix[np.ix_(kept, asked)], applied.targets[kept]
+                return own, applied.matrix[np.ix_(kept, asked)], applied.outputs[kept]
             found = np.unique(rows[kept], return_inverse=True)[1]
             means = _means(applied.features[kept], found)
             across = applied.between(means, applied.features[asked])
-            return applied.between(means), across, _means(applied.targets[kept], found)
+            return applied.between(means), across, _means(applied.outputs[kept], found)
 
         return held_out(
             applied,
@@ -106,7 +106,7 @@ class Defence:
 
 
 def touched(
-    defence: Defence, model: AuditedModel, names: Sequence[RecordId]
+    defence: Defence, model: Process, names: Sequence[RecordId]
 ) -> tuple[list[RecordId], list[list[RecordId]]]:
     """Ids of the units that a defence drops, and of the records that share a row."""
     rows = defence.rows
@@ -120,7 +120,7 @@ def touched(
 
 
 def defence_of(
-    option: AdviceOption, model: AuditedModel, names: Sequence[RecordId] | None = None
+    option: AdviceOption, model: Process, names: Sequence[RecordId] | None = None
 ) -> Defence:
     """What to apply for an option of advice, also for one that was read from a file.
 
@@ -141,9 +141,9 @@ def defence_of(
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope import advising, kernels
+    >>> from leakscope import advising, kernels, lood
     >>> X = np.linspace(0.0, 3.0, 40)[:, None]
-    >>> model = advising.AuditedModel(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
+    >>> model = lood.Process(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
     >>> advice = advising.advise(model, advising.AuditTarget("advantage", 0.1))
     >>> noise = next(option for option in advice.options if option.name == "kernel noise")
     >>> defence = advising.defence_of(noise, model)

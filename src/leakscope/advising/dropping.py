@@ -1,13 +1,10 @@
 """Dropping the most exposed units, with the others audited again after each batch.
 
-To leave out the records B changes the inverse of M = K + s2 I on the others by a downdate,
-
-    [M_RR]^{-1} = A_RR - A_RB [A_BB]^{-1} A_BR,    a_R -> a_R - A_RB [A_BB]^{-1} a_B,    A = M^{-1},
-
-O(n^2 b) for b records instead of a factorisation.  What was hidden by a neighbour is exposed when
-the neighbour goes, so that the list of the first audit is not the list to drop: each batch is taken
-from the laws of what is left.  A dropped unit is not in the model, and its answers do not depend on
-it; the choice to drop it does, and that is not counted here.
+To leave records out changes the inverse on the others by a downdate
+(:meth:`leakscope.lood.WholeInverse.without`) instead of a factorisation.  What was hidden by a
+neighbour is exposed when the neighbour goes, so that the list of the first audit is not the list to
+drop: each batch is taken from the laws of what is left.  A dropped unit is not in the model, and
+its answers do not depend on it; the choice to drop it does, and that is not counted here.
 """
 
 from __future__ import annotations
@@ -16,15 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
-from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.advising.audit_target import AuditTarget
-from leakscope.advising.audited_model import AuditedModel
-from leakscope.advising.unit_laws import UnitLaws
 from leakscope.errors import InputError
-from leakscope.lood.all_records import factorise
+from leakscope.lood import Process, Separation, WholeInverse, separation_of_blocks
 
 Rows = NDArray[np.intp]
 
@@ -43,7 +36,7 @@ class DropStep:
     dropped: int
     worst: float
     median: float
-    laws: UnitLaws
+    laws: Separation
     more_exposed: int
     newly_exposed: int
 
@@ -68,10 +61,10 @@ class DropPath:
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope import kernels
-    >>> from leakscope.advising import AuditedModel, AuditTarget, drop_exposed
+    >>> from leakscope import kernels, lood
+    >>> from leakscope.advising import AuditTarget, drop_exposed
     >>> X, y = np.array([[0.0], [0.1], [0.2], [4.0]]), np.array([1.0, 1.0, 1.0, -1.0])
-    >>> model = AuditedModel(X, y, kernels.rbf(1.0), noise_variance=0.5)
+    >>> model = lood.Process(X, y, kernels.rbf(1.0), noise_variance=0.5)
     >>> path = drop_exposed(model, AuditTarget("advantage", 0.3))
     >>> path.met, path.rows(model, dropped=1).tolist()
     (True, [0, 1, 2, -1])
@@ -96,14 +89,14 @@ class DropPath:
         """Of the units dropped, how many met the target as long as all were there."""
         return self.steps[-1].newly_exposed
 
-    def rows(self, model: AuditedModel, dropped: int) -> Rows:
+    def rows(self, model: Process, dropped: int) -> Rows:
         """(n,) the training row of each record with the first ``dropped`` units gone, or -1."""
         kept = ~np.isin(model.labels, self.order[:dropped])
         return np.where(kept, np.cumsum(kept) - 1, -1)
 
 
 def drop_exposed(
-    model: AuditedModel,
+    model: Process,
     target: AuditTarget,
     *,
     most: float = 0.5,
@@ -123,26 +116,26 @@ def drop_exposed(
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope import kernels
-    >>> from leakscope.advising import AuditedModel, AuditTarget, drop_exposed
+    >>> from leakscope import kernels, lood
+    >>> from leakscope.advising import AuditTarget, drop_exposed
     >>> X = np.append(np.linspace(0.0, 1.0, 30), 9.0)[:, None]
-    >>> model = AuditedModel(X, np.cos(X[:, 0]), kernels.rbf(1.0), noise_variance=0.1)
+    >>> model = lood.Process(X, np.cos(X[:, 0]), kernels.rbf(1.0), noise_variance=0.1)
     >>> path = drop_exposed(model, AuditTarget("advantage", 0.3))
     >>> path.order.tolist(), path.met, path.more_exposed
     ([30], True, 0)
     """
     if not 0.0 < most < 1.0:
         raise InputError(f"the largest share to drop must lie between 0 and 1, but it is {most:g}.")
-    share = SHARE if model.targets.shape[1] == 1 else SHARE_SEVERAL_OUTPUTS
+    share = SHARE if model.outputs.shape[1] == 1 else SHARE_SEVERAL_OUTPUTS
     batch = max(1, model.units // share) if batch is None else batch
     if batch < 1:
         raise InputError(f"a batch must hold at least one, but it is {batch}.")
-    inverse, a = _inverse(model)
+    own, blocks = model.separation(), model.inverse()
     alive = np.ones(model.units, dtype=bool)
     order: list[int] = []
-    first = model.laws().measured(target)
+    first = own.measured(target.measured)
 
-    def step(values: FloatArray, laws: UnitLaws) -> DropStep:
+    def step(values: FloatArray, laws: Separation) -> DropStep:
         more = values > first[alive] * (1.0 + 1e-9)
         return DropStep(
             dropped=len(order),
@@ -153,18 +146,18 @@ def drop_exposed(
             newly_exposed=int(np.count_nonzero(first[order] <= target.value)) if order else 0,
         )
 
-    values, steps = first, [step(first, model.laws())]
+    values, steps = first, [step(first, own)]
     limit = int(most * model.units)
     while not target.met(steps[-1].worst) and len(order) < limit:
         left = np.flatnonzero(alive)
         above = np.argsort(-values, kind="stable")
         above = above[values[above] > target.value][: min(batch, limit - len(order))]
         gone = left[above]
-        _downdate(inverse, a, np.flatnonzero(np.isin(model.labels, gone)))
+        blocks = blocks.without(np.flatnonzero(np.isin(model.labels, gone)))
         alive[gone] = False
         order += gone.tolist()
-        laws = _laws(model, inverse, a, alive)
-        values = laws.measured(target)
+        laws = _laws(model, blocks, alive)
+        values = laws.measured(target.measured)
         steps.append(step(values, laws))
     return DropPath(
         order=np.array(order, dtype=np.intp),
@@ -173,33 +166,9 @@ def drop_exposed(
     )
 
 
-def _inverse(model: AuditedModel) -> tuple[FloatArray, FloatArray]:
-    """A = M^{-1}, whole, and a = M^{-1} y."""
-    matrix = model.matrix.copy()
-    matrix[np.diag_indices_from(matrix)] += model.noise_variance
-    factor = factorise(matrix, model.noise_variance, overwrite=True)
-    a = cholesky.solve(factor, model.targets)
-    packed = cholesky.inverse(factor, overwrite=True).packed
-    lower = np.tril(packed)
-    return lower + np.tril(lower, -1).T, np.array(a)
-
-
-def _downdate(inverse: FloatArray, a: FloatArray, gone: Rows) -> None:
-    """Take the records out, in place; their rows and columns become zero, or nearly."""
-    columns = inverse[:, gone]
-    solved = linalg.solve(columns[gone], columns.T, assume_a="pos", check_finite=False)
-    own = a[gone].copy()
-    inverse -= columns @ solved
-    a -= solved.T @ own
-
-
-def _laws(
-    model: AuditedModel, inverse: FloatArray, a: FloatArray, alive: NDArray[np.bool_]
-) -> UnitLaws:
-    entries = []
-    for units, rows in model.blocks():
-        left = alive[units]
-        if left.any():
-            own = rows[left]
-            entries.append((units[left], own, inverse[own[:, :, None], own[:, None, :]]))
-    return UnitLaws.from_inverse(entries, a, model.noise_variance)
+def _laws(model: Process, blocks: WholeInverse, alive: NDArray[np.bool_]) -> Separation:
+    rows = np.flatnonzero(alive[model.labels])
+    groups = None
+    if model.groups is not None:
+        groups = np.unique(model.labels[rows], return_inverse=True)[1].astype(np.intp)
+    return separation_of_blocks(blocks, model.targets[rows], groups, rows=rows)

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.advising.audit_target import AuditTarget
-from leakscope.advising.audited_model import AuditedModel
-from leakscope.advising.unit_laws import UnitLaws
 from leakscope.errors import InputError
+from leakscope.lood import Process, Separation
 
 # At most this many numbers of components are tried at first; then those between are halved.
 TRIED = 16
@@ -32,11 +31,11 @@ class ComponentScan:
 
     counts: NDArray[np.intp]
     worst: FloatArray
-    laws: tuple[UnitLaws, ...]
+    laws: tuple[Separation, ...]
     directions: FloatArray
     largest: int | None
 
-    def at(self, count: int) -> UnitLaws:
+    def at(self, count: int) -> Separation:
         """The laws at a number that was tried."""
         return self.laws[int(np.flatnonzero(self.counts == count)[0])]
 
@@ -60,7 +59,7 @@ def principal_directions(features: FloatArray) -> FloatArray:
     return np.asarray(vectors[:, kept][:, ::-1])
 
 
-def largest_components(model: AuditedModel, target: AuditTarget) -> ComponentScan:
+def largest_components(model: Process, target: AuditTarget) -> ComponentScan:
     """Audit again with the first k components, for a range of k.
 
     With more than 16 directions k is taken on a geometric grid, and the gap above the largest k
@@ -69,25 +68,26 @@ def largest_components(model: AuditedModel, target: AuditTarget) -> ComponentSca
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope import kernels
-    >>> from leakscope.advising import AuditedModel, AuditTarget, largest_components
+    >>> from leakscope import kernels, lood
+    >>> from leakscope.advising import AuditTarget, largest_components
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(60, 4)) * [2.0, 1.0, 0.5, 0.5]
-    >>> model = AuditedModel(X, np.tanh(X[:, 0]), kernels.rbf(2.0), noise_variance=0.5)
+    >>> model = lood.Process(X, np.tanh(X[:, 0]), kernels.rbf(2.0), noise_variance=0.5)
     >>> scan = largest_components(model, AuditTarget("advantage", 0.15))
     >>> scan.counts.tolist(), scan.largest
     ([1, 2, 3, 4], 2)
     """
     directions = principal_directions(model.features)
     rank = directions.shape[1]
-    seen: dict[int, tuple[float, UnitLaws | None]] = {}
+    seen: dict[int, tuple[float, Separation | None]] = {}
 
     def met(count: int) -> bool:
         if count not in seen:
             try:
                 applied = model.with_features(model.features @ directions[:, :count])
-                laws = applied.laws()
-                seen[count] = (float(np.max(laws.measured(target))), laws)
+                laws = applied.separation()
+                worst = float(np.max(laws.measured(target.measured)))
+                seen[count] = (worst if laws.trusted.all() else float("inf"), laws)
             except InputError:
                 # A record that these components do not reach, or a matrix float64 cannot factorise.
                 seen[count] = (float("inf"), None)

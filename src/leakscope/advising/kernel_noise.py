@@ -1,13 +1,9 @@
 """The least training noise (the ridge of kernel regression) that meets a target.
 
-One eigendecomposition K = V diag(l) V^T gives every level s2 of the noise in O(n^2):
-
-    m_i = sum_j V_ij^2/(l_j + s2),   h_i = sum_j V_ij^2 l_j/(l_j + s2),   a = V (l + s2)^{-1} V^T y,
-
-and for groups the blocks V_G diag(1/(l + s2)) V_G^T.  All terms are positive, so that nothing
-cancels.  More noise need not expose less: a record's mean shifts less, but the answers of the
-others change too.  The levels are scanned, the first crossing is refined, and what the scan saw
-beyond it is told.  The scan ends at a level that is enough in closed form.
+One eigendecomposition gives every level of the noise (:mod:`leakscope.lood.spectrum`).  More noise
+need not expose less: a record's mean shifts less, but the answers of the others change too.  The
+levels are scanned, the first crossing is refined, and what the scan saw beyond it is told.  The
+scan ends at a level that is enough in closed form.
 """
 
 from __future__ import annotations
@@ -16,13 +12,11 @@ from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
-from scipy import linalg
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.advising.audit_target import AuditTarget
-from leakscope.advising.audited_model import AuditedModel
 from leakscope.advising.output_noise import LARGEST
-from leakscope.advising.unit_laws import UnitLaws
+from leakscope.lood import Process
 
 PER_DECADE = 6
 
@@ -30,59 +24,32 @@ PER_DECADE = 6
 WIDTH = 1e-5
 
 
-class NoiseLevels:
-    """The laws of every unit at any training noise, from one eigendecomposition.
+def enough_noise(model: Process, advantage: float) -> float:
+    """A level above which no unit's advantage is above this one, in closed form.
+
+    With l the largest eigenvalue and g the records of the largest unit, x <= l/s2 and
+    |a| <= |y|/s2.  Where s2 >= l the divergence KL(with || without) of a unit is then at most
+    (l/s2^2)(g C l/4 + |y|^2), and the advantage at most sqrt(KL/2) (Pinsker).  What float64
+    does not hold is infinite.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope import kernels
-    >>> from leakscope.advising import AuditedModel, NoiseLevels
-    >>> model = AuditedModel(np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0]),
+    >>> from leakscope import kernels, lood
+    >>> from leakscope.advising import AuditTarget
+    >>> from leakscope.advising.kernel_noise import enough_noise
+    >>> model = lood.Process(np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0]),
     ...                      kernels.rbf(1.0), noise_variance=0.1)
-    >>> levels = NoiseLevels(model)
-    >>> bool(np.allclose(levels.laws(0.1).excess, model.laws().excess))
+    >>> laws = model.at_noise(enough_noise(model, 0.01))
+    >>> bool(laws.measured(AuditTarget("advantage", 0.01).measured).max() <= 0.01)
     True
     """
-
-    def __init__(self, model: AuditedModel) -> None:
-        self._blocks = model.blocks()
-        self._single = model.groups is None
-        values, self._vectors = linalg.eigh(model.matrix, driver="evd", check_finite=False)
-        self._values = np.maximum(values, 0.0)
-        self._turned = self._vectors.T @ model.targets
-        self._squares = self._vectors**2 if self._single else None
-        self._largest_unit = max(rows.shape[1] for _, rows in self._blocks)
-
-    def laws(self, noise_variance: float) -> UnitLaws:
-        """The laws at one level."""
-        shrunk = 1.0 / (self._values + noise_variance)
-        a = self._vectors @ (self._turned * shrunk[:, None])
-        if self._squares is not None:
-            m, h = (self._squares @ np.column_stack([shrunk, self._values * shrunk])).T
-            sizes = np.ones(len(m), dtype=np.intp)
-            return UnitLaws(
-                h / (noise_variance * m), a / np.sqrt(m)[:, None], sizes, noise_variance
-            )
-        entries = []
-        for units, rows in self._blocks:
-            own = self._vectors[rows]
-            entries.append((units, rows, (own * shrunk) @ np.swapaxes(own, 1, 2)))
-        return UnitLaws.from_inverse(entries, a, noise_variance)
-
-    def enough(self, advantage: float) -> float:
-        """A level above which no unit's advantage is above this one, in closed form.
-
-        With l the largest eigenvalue and g the records of the largest unit, x <= l/s2 and
-        |a| <= |y|/s2.  Where s2 >= l the divergence KL(with || without) of a unit is then at most
-        (l/s2^2)(g C l/4 + |y|^2), and the advantage at most sqrt(KL/2) (Pinsker).  What float64
-        does not hold is infinite.
-        """
-        top, outputs = float(self._values[-1]), self._turned.shape[1]
-        with np.errstate(over="ignore", divide="ignore"):
-            share = 0.25 * self._largest_unit * outputs * top + np.sum(self._turned**2)
-            found = max(top, float(np.sqrt(0.5 * top * share) / np.float64(advantage)))
-        return found if np.isfinite(found) else float("inf")
+    top = float(model.spectrum.values[-1])
+    largest_unit = 1 if model.groups is None else int(np.bincount(model.labels).max())
+    with np.errstate(over="ignore", divide="ignore"):
+        share = 0.25 * largest_unit * model.outputs.shape[1] * top + np.sum(model.outputs**2)
+        found = max(top, float(np.sqrt(0.5 * top * share) / np.float64(advantage)))
+    return found if np.isfinite(found) else float("inf")
 
 
 @dataclass(frozen=True)
@@ -109,31 +76,34 @@ class NoiseScan:
     rises_again: bool
 
 
-def least_kernel_noise(
-    levels: NoiseLevels, target: AuditTarget, noise_variance: float
-) -> NoiseScan:
+def least_kernel_noise(model: Process, target: AuditTarget) -> NoiseScan:
     """Scan upwards from the audit's noise, refine the first crossing, and look a decade beyond.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope import kernels
-    >>> from leakscope.advising import AuditedModel, AuditTarget, NoiseLevels, least_kernel_noise
-    >>> model = AuditedModel(np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0]),
+    >>> from leakscope import kernels, lood
+    >>> from leakscope.advising import AuditTarget, least_kernel_noise
+    >>> model = lood.Process(np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0]),
     ...                      kernels.rbf(1.0), noise_variance=0.1)
-    >>> target, levels = AuditTarget("advantage", 0.2), NoiseLevels(model)
-    >>> scan = least_kernel_noise(levels, target, 0.1)
-    >>> round(scan.least, 2), round(float(levels.laws(scan.least).measured(target).max()), 4)
+    >>> target = AuditTarget("advantage", 0.2)
+    >>> scan = least_kernel_noise(model, target)
+    >>> laws = model.at_noise(scan.least)
+    >>> round(scan.least, 2), round(float(laws.measured(target.measured).max()), 4)
     (1.62, 0.2)
     """
 
+    noise_variance = model.noise_variance
+
     def worst_at(level: float) -> float:
-        return float(np.max(levels.laws(level).measured(target)))
+        laws = model.at_noise(level)
+        # What float64 does not resolve is not shown to meet anything.
+        return float(np.max(laws.measured(target.measured))) if laws.trusted.all() else np.inf
 
     tried, worst, first = [float(noise_variance)], [worst_at(noise_variance)], -1
     if target.met(worst[0]):
         first = 0
-    enough = min(levels.enough(target.enough_advantage), LARGEST)
+    enough = min(enough_noise(model, target.enough_advantage), LARGEST)
     for step in count(1):
         if tried[-1] >= enough if first < 0 else step > first + PER_DECADE:
             break
@@ -142,7 +112,8 @@ def least_kernel_noise(
         if first < 0 and target.met(worst[-1]):
             first = step
     found, seen = np.array(tried), np.array(worst)
-    monotone = bool(np.all(np.diff(seen) <= 1e-9 * np.maximum(seen[:-1], 1e-300)))
+    shown = seen[np.isfinite(seen)]
+    monotone = bool(np.all(np.diff(shown) <= 1e-9 * np.maximum(shown[:-1], 1e-300)))
     if first < 0:
         return NoiseScan(found, seen, None, monotone, False)
     high = found[first]

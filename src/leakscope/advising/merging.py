@@ -18,20 +18,17 @@ P0 and mu0 come from the inverse over all rows by taking the row's observation b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.advising.applied_defence import Defence
 from leakscope.advising.audit_target import AuditTarget
-from leakscope.advising.audited_model import AuditedModel
-from leakscope.advising.unit_laws import NUMBERS_AT_ONCE, UnitLaws
 from leakscope.errors import InputError
-from leakscope.laws import LawPair, MultivariateNormal
-from leakscope.lood.all_records import factorise
+from leakscope.laws import Assumption, LawPair, MultivariateNormal, Provenance
+from leakscope.lood import Process, Separation, WholeInverse, separation_of_blocks
 
 Rows = NDArray[np.intp]
 
@@ -40,19 +37,26 @@ SIZES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50)
 FEWER_SIZES = (2, 4, 8, 16, 32)
 MANY_RECORDS = 1500
 
+# Numbers in the covariances of the pairs that are measured at once.
+NUMBERS_AT_ONCE = 2_000_000
+
 # Rounds of merging what the last round exposed.
 ROUNDS = 25
 
 
 @dataclass(frozen=True)
 class MergeTry:
-    """Groups of one size: each record's row, and how exposed it leaves the worst and the median."""
+    """Groups of one size: each record's row, and how exposed it leaves the worst and the median.
+
+    ``trusted`` is whether float64 resolves the laws of every row.
+    """
 
     size: int
     rows: Rows
     merged: int
     worst: float
     median: float
+    trusted: bool
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class MergeScan:
     found: MergeTry | None
 
 
-def least_merging(model: AuditedModel, target: AuditTarget) -> MergeScan:
+def least_merging(model: Process, target: AuditTarget) -> MergeScan:
     """The smallest size of merged groups with which every record meets the target.
 
     For each size: merge the exposed records with their neighbours, audit again, merge those that
@@ -72,10 +76,10 @@ def least_merging(model: AuditedModel, target: AuditTarget) -> MergeScan:
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope import kernels
-    >>> from leakscope.advising import AuditedModel, AuditTarget, least_merging
+    >>> from leakscope import kernels, lood
+    >>> from leakscope.advising import AuditTarget, least_merging
     >>> X = np.append(np.linspace(0.0, 1.0, 30), 2.0)[:, None]
-    >>> model = AuditedModel(X, np.cos(X[:, 0]), kernels.rbf(1.0), noise_variance=0.1)
+    >>> model = lood.Process(X, np.cos(X[:, 0]), kernels.rbf(1.0), noise_variance=0.1)
     >>> found = least_merging(model, AuditTarget("advantage", 0.2)).found
     >>> found.size, found.merged
     (3, 3)
@@ -83,26 +87,26 @@ def least_merging(model: AuditedModel, target: AuditTarget) -> MergeScan:
     if model.groups is not None:
         raise InputError("merging is of records; where groups leave, drop them or add noise.")
     sizes = FEWER_SIZES if len(model.features) > MANY_RECORDS else SIZES
-    first = model.laws().measured(target)
+    first = model.separation().measured(target.measured)
     tries: list[MergeTry] = []
     for size in sizes:
         if 2 * size > len(model.features):
             break
         tries.append(_merged(model, target, size, first))
-        if target.met(tries[-1].worst):
+        if target.met(tries[-1].worst) and tries[-1].trusted:
             return MergeScan(tuple(tries), tries[-1])
     return MergeScan(tuple(tries), None)
 
 
-def _merged(model: AuditedModel, target: AuditTarget, size: int, first: FloatArray) -> MergeTry:
+def _merged(model: Process, target: AuditTarget, size: int, first: FloatArray) -> MergeTry:
     group = np.full(len(first), -1, dtype=np.intp)
-    values = first
+    values, trusted = first, True
     for _ in range(ROUNDS):
         exposed = np.flatnonzero((values > target.value) & (group < 0))
         if not len(exposed):
             break
         _gather(model, group, exposed[np.argsort(-values[exposed], kind="stable")], size)
-        values = merged_measures(model, _rows(group), target)
+        values, trusted = _measured(model, _rows(group), target)
     rows = _rows(group)
     return MergeTry(
         size=size,
@@ -110,10 +114,11 @@ def _merged(model: AuditedModel, target: AuditTarget, size: int, first: FloatArr
         merged=int(np.count_nonzero(group >= 0)),
         worst=float(np.max(values)),
         median=float(np.median(values)),
+        trusted=trusted,
     )
 
 
-def _gather(model: AuditedModel, group: Rows, exposed: Rows, size: int) -> None:
+def _gather(model: Process, group: Rows, exposed: Rows, size: int) -> None:
     """Give each exposed record, most exposed first, and its nearest free records a group."""
     prior, matrix = np.diagonal(model.matrix), model.matrix
     following = int(group.max()) + 1
@@ -139,7 +144,7 @@ def _rows(group: Rows) -> Rows:
     return np.unique(named, return_inverse=True)[1].astype(np.intp)
 
 
-def merged_measures(model: AuditedModel, rows: Rows, target: AuditTarget) -> FloatArray:
+def merged_measures(model: Process, rows: Rows, target: AuditTarget) -> FloatArray:
     """The target's measure of every record, (n,), when the records of one row are merged.
 
     Parameters
@@ -154,62 +159,76 @@ def merged_measures(model: AuditedModel, rows: Rows, target: AuditTarget) -> Flo
     Two copies merged are one record, and to lose one of them changes nothing.
 
     >>> import numpy as np
-    >>> from leakscope import kernels
-    >>> from leakscope.advising import AuditedModel, AuditTarget, merged_measures
+    >>> from leakscope import kernels, lood
+    >>> from leakscope.advising import AuditTarget, merged_measures
     >>> X, y = np.array([[0.0], [2.0], [2.0]]), np.array([1.0, -1.0, -1.0])
-    >>> model = AuditedModel(X, y, kernels.rbf(1.0), noise_variance=0.1)
+    >>> model = lood.Process(X, y, kernels.rbf(1.0), noise_variance=0.1)
     >>> found = merged_measures(model, np.array([0, 1, 1]), AuditTarget("advantage", 0.2))
     >>> found.round(6).tolist()
     [0.682735, 0.0, 0.0]
     """
-    s2 = model.noise_variance
+    return _measured(model, rows, target)[0]
+
+
+def _measured(model: Process, rows: Rows, target: AuditTarget) -> tuple[FloatArray, bool]:
+    """The measures, and whether float64 resolves the laws of every row."""
     sizes = np.bincount(rows)
-    means, mean_targets = Defence(s2, rows=rows).training_set(model.features, model.targets)
-    matrix = model.between(means)
-    matrix[np.diag_indices_from(matrix)] += s2
-    factor = factorise(matrix, s2, overwrite=True)
-    a = np.asarray(cholesky.solve(factor, mean_targets))
-    lower = np.tril(cholesky.inverse(factor, overwrite=True).packed)
-    inverse = lower + np.tril(lower, -1).T
+    defence = Defence(model.noise_variance, rows=rows)
+    means, mean_targets = defence.training_set(model.features, model.outputs)
+    merged = replace(model, features=means, targets=mean_targets, given=model.kernel)
+    blocks = merged.inverse()
+    laws = separation_of_blocks(blocks, mean_targets, None)
     found = np.empty(len(rows))
     alone = np.flatnonzero(sizes[rows] == 1)
     if len(alone):
-        own = rows[alone]
-        block = inverse[own, own][:, None, None]
-        entry = [(np.arange(len(own)), own[:, None], block)]
-        found[alone] = UnitLaws.from_inverse(entry, a, s2).measured(target)
+        found[alone] = laws.some(rows[alone]).measured(target.measured)
     members = np.flatnonzero(sizes[rows] > 1)
-    outputs = a.shape[1]
+    outputs, provenance = mean_targets.shape[1], _provenance(laws)
     step = max(1, NUMBERS_AT_ONCE // max((2 * outputs) ** 2, len(means)))
     for start in range(0, len(members), step):
         some = members[start : start + step]
         own = rows[some]
         others = (sizes[own] - 1)[:, None]
         points = (means[own] * (others + 1) - model.features[some]) / others
-        answers = (mean_targets[own] * (others + 1) - model.targets[some]) / others
-        pair = _member_pair(model, means, inverse, a, own, points, answers)
+        answers = (mean_targets[own] * (others + 1) - model.outputs[some]) / others
+        pair = _member_pair(merged, blocks, own, points, answers, provenance)
         found[some] = target.measured(pair)
-    return found
+    return found, bool(laws.trusted.all())
+
+
+def _provenance(laws: Separation) -> Provenance:
+    """That of the rows' own laws, where a record leaves its row and the row stays."""
+    return replace(
+        laws.provenance(),
+        source="lood Def. C.3 at the mean of a group of records and at the mean without one",
+        assumptions=(
+            *laws.provenance().assumptions,
+            Assumption(
+                statement="which records share a row stays as it is when one of them leaves",
+                holds=None,
+                evidence="the groups were chosen once, on all records",
+            ),
+        ),
+    )
 
 
 def _member_pair(
-    model: AuditedModel,
-    means: FloatArray,
-    inverse: FloatArray,
-    a: FloatArray,
+    merged: Process,
+    blocks: WholeInverse,
     own: Rows,
     points: FloatArray,
     answers: FloatArray,
+    provenance: Provenance,
 ) -> LawPair:
     """The pairs of members of rows ``own``; (b, d) and (b, C) are the rows without them."""
-    s2 = model.noise_variance
-    across = model.between(points, means)
+    s2, inverse, a = merged.noise_variance, blocks.inverse, blocks.a
+    across = merged.between(points, merged.features)
     solved = across @ inverse
     m = inverse[own, own]
     # The covariance of (f(x), f(x')) and the mean of f(x'), given all rows.
     p11 = s2 - s2**2 * m
     p12 = s2 * solved[np.arange(len(own)), own]
-    p22 = model.diagonal(points) - np.einsum("ij,ij->i", solved, across)
+    p22 = merged.diagonal(points) - np.einsum("ij,ij->i", solved, across)
     # The row's observation taken back: s2 - p11 = s2^2 m.
     q11 = p11 + p11 * p11 / (s2**2 * m)
     q12 = p12 + p11 * p12 / (s2**2 * m)
@@ -223,6 +242,7 @@ def _member_pair(
     return LawPair(
         member=_observed(np.column_stack([alpha, zero]), r1, s2),
         nonmember=_observed(np.column_stack([beta, gamma]), r2, s2),
+        provenance=provenance,
     )
 
 

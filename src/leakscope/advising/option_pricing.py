@@ -9,22 +9,25 @@ import numpy as np
 
 from leakscope.advising.applied_defence import Defence, touched
 from leakscope.advising.audit_target import AuditTarget
-from leakscope.advising.audited_model import AuditedModel
 from leakscope.advising.released_error import Folds, HeldOut, ReleasedError
-from leakscope.advising.unit_laws import UnitLaws
 from leakscope.data import RecordId
+from leakscope.lood import Process, Separation
 from leakscope.results import AdviceOption, AdvicePoint
 
 
 @dataclass(frozen=True)
 class Priced:
-    """A setting with its leakage, its defence and what that costs."""
+    """A setting with its leakage, its defence and what that costs.
+
+    ``trusted`` is whether float64 resolves the laws of every unit there.
+    """
 
     setting: Mapping[str, float]
     worst: float
     median: float
     defence: Defence
     released: ReleasedError
+    trusted: bool = True
 
     def point(self) -> AdvicePoint:
         """As a point of a curve."""
@@ -44,19 +47,19 @@ class Pricing:
     ``reach`` is given where noise on the answers must do for one question anywhere.
     """
 
-    model: AuditedModel
+    model: Process
     names: Sequence[RecordId]
     target: AuditTarget
     folds: Folds
     points: int
     reach: float | None = None
-    laws: UnitLaws = field(init=False)
+    laws: Separation = field(init=False)
     own_held_out: HeldOut = field(init=False)
     own: Priced = field(init=False)
 
     def __post_init__(self) -> None:
         defence = Defence(self.model.noise_variance)
-        object.__setattr__(self, "laws", self.model.laws())
+        object.__setattr__(self, "laws", self.model.separation())
         object.__setattr__(self, "own_held_out", defence.held_out(self.model, self.folds))
         priced = self.of_laws({}, self.laws, defence, self.own_held_out)
         object.__setattr__(self, "own", priced)
@@ -68,14 +71,20 @@ class Pricing:
     def of_laws(
         self,
         setting: Mapping[str, float],
-        laws: UnitLaws,
+        laws: Separation,
         defence: Defence,
         held: HeldOut | None = None,
     ) -> Priced:
         """A setting whose laws, before any output noise, are these."""
-        values = laws.noised(defence.output_variance, self.reach).measured(self.target)
+        seen = laws.noised(defence.output_variance, self.reach)
+        values = seen.measured(self.target.measured)
         return self.of_measures(
-            setting, float(np.max(values)), float(np.median(values)), defence, held
+            setting,
+            float(np.max(values)),
+            float(np.median(values)),
+            defence,
+            held,
+            trusted=bool(seen.trusted.all()),
         )
 
     def of_measures(
@@ -85,10 +94,13 @@ class Pricing:
         median: float,
         defence: Defence,
         held: HeldOut | None = None,
+        *,
+        trusted: bool,
     ) -> Priced:
         """A setting whose worst and median unit are known."""
         held = self.held_out(defence) if held is None else held
-        return Priced(setting, worst, median, defence, held.released(defence.output_variance))
+        released = held.released(defence.output_variance)
+        return Priced(setting, worst, median, defence, released, trusted)
 
     def option(
         self,
@@ -101,16 +113,22 @@ class Pricing:
     ) -> AdviceOption:
         """The option, with its sentence: ``words`` say what to do, ``verdict`` that it fails."""
         cost, stderr, split = found.released.cost(self.own.released)
-        meets = self.target.met(found.worst)
+        meets = found.trusted and self.target.met(found.worst)
         variance = self.model.total_variance
         r_squared = None if variance == 0.0 else 1.0 - found.released.error / variance
         own, shown = self.own.released, self.target.shown(found.worst)
-        result = (
-            f"the worst {self.model.unit} then has {self.target.label} {shown}"
-            if meets
-            else f"This {verdict} {self.target.words}: the best that was tried leaves the worst "
-            f"{self.model.unit} at {shown}"
-        )
+        if meets:
+            result = f"the worst {self.model.unit} then has {self.target.label} {shown}"
+        elif not found.trusted:
+            result = (
+                f"This cannot be shown to meet {self.target.words}: float64 does not resolve every "
+                f"{self.model.unit} there"
+            )
+        else:
+            result = (
+                f"This {verdict} {self.target.words}: the best that was tried leaves the worst "
+                f"{self.model.unit} at {shown}"
+            )
         price = f"the released answers' squared error goes from {own.error:.4g} to "
         price += f"{found.released.error:.4g} ({cost:+.2g}, standard error {stderr:.1g})"
         if found.released.accuracy is not None and own.accuracy is not None:
@@ -135,6 +153,7 @@ class Pricing:
             questions=(
                 "own" if found.defence.output_variance > 0.0 and self.reach is None else "any"
             ),
+            trusted=found.trusted,
             notes=list(notes),
             dropped=dropped,
             merged=merged,

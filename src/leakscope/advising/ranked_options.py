@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from leakscope._numerics.keys import Key
+from leakscope._numerics.memory import require_memory
 from leakscope.advising.audit_target import AuditTarget
-from leakscope.advising.audited_model import AuditedModel
 from leakscope.advising.option_pricing import Pricing
 from leakscope.advising.released_error import Folds
 from leakscope.advising.searched_options import (
@@ -22,11 +22,21 @@ from leakscope.advising.searched_options import (
 )
 from leakscope.data import RecordId
 from leakscope.errors import InputError
+from leakscope.lood import Process, Separation
 from leakscope.results import AdviceOption, AssumptionEntry
 
 OnStage = Callable[[str], None]
 
 FOLDS = 5
+
+# Kernel matrices held at once by the widest stage: the matrix, its eigenvectors and their
+# squares, the work of the decomposition and the blocks of a fold.
+MATRICES = 6
+
+NOT_BY_UNRESOLVED = (
+    "Only more training noise was searched: noise on the answers, dropping, merging and fewer "
+    "features would be chosen by numbers that float64 does not resolve."
+)
 
 # Two merged pairs, or two dropped and two left.
 LEAST_UNITS = 4
@@ -45,17 +55,21 @@ POINTS = ((1000, 9), (2500, 6))
 
 @dataclass(frozen=True)
 class Ranked:
-    """The audit's own setting and the options, ranked; how they were priced, and on what terms."""
+    """The audit's own setting and the options, ranked; how they were priced, and on what terms.
+
+    ``doubt`` says what float64 does not resolve of the audit's own setting; None where nothing.
+    """
 
     own: AdviceOption
     options: list[AdviceOption]
     folds: Folds
     notes: list[str]
     assumptions: list[AssumptionEntry]
+    doubt: str | None
 
 
 def ranked_options(
-    model: AuditedModel,
+    model: Process,
     names: Sequence[RecordId],
     target: AuditTarget,
     *,
@@ -77,6 +91,11 @@ def ranked_options(
             f"advice needs at least {LEAST_UNITS} {model.unit}s, but there are {model.units}."
         )
     reach = _reach(model, questions)
+    require_memory(
+        8 * MATRICES * model.records**2,
+        f"advice on {model.records} records, which holds {MATRICES} kernel matrices,",
+        "audit a subsample of the records and ask for advice on that",
+    )
     begin("audit")
     count = len(model.features)
     chosen = Folds.of(
@@ -89,7 +108,12 @@ def ranked_options(
     own = pricing.option("as audited", pricing.own, "Change nothing", [pricing.own])
     notes = [CONSTANT_TARGET] if model.total_variance == 0.0 else []
     options: list[AdviceOption] = []
-    if not own.meets:
+    doubt = doubt_of(pricing.laws, target)
+    if doubt is not None:
+        begin("kernel noise")
+        options = [option for option in kernel_noise_options(pricing) if option.trusted]
+        notes.append(NOT_BY_UNRESOLVED)
+    elif not own.meets:
         begin("output noise")
         options.append(output_noise_option(pricing))
         begin("kernel noise")
@@ -105,7 +129,7 @@ def ranked_options(
             notes.append("Merging is of records and was not searched: here groups leave.")
     # What cannot meet the target comes last, the nearest first.
     options.sort(key=lambda option: (not option.meets, _rank(option)))
-    return Ranked(own, options, chosen, notes, _assumptions(chosen, questions))
+    return Ranked(own, options, chosen, notes, _assumptions(chosen, questions), doubt)
 
 
 def _rank(option: AdviceOption) -> float:
@@ -114,7 +138,19 @@ def _rank(option: AdviceOption) -> float:
     return np.inf if value is None else value
 
 
-def _reach(model: AuditedModel, questions: str) -> float | None:
+def doubt_of(laws: Separation, target: AuditTarget) -> str | None:
+    """What is to be said where float64 does not resolve some unit; None where it resolves all."""
+    untrusted = int(np.count_nonzero(~laws.trusted))
+    if not untrusted:
+        return None
+    return (
+        f"Cannot tell whether the audit's own setting meets {target.words}: float64 does not "
+        f"resolve {untrusted} of {laws.units} {laws.unit}s at noise_variance "
+        f"{laws.noise_variance:g}; audit with a larger one."
+    )
+
+
+def _reach(model: Process, questions: str) -> float | None:
     if questions not in ("own", "any"):
         raise InputError(f"questions must be own or any, but it is {questions!r}.")
     if questions == "own":

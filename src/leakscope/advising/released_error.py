@@ -10,13 +10,14 @@ the chance that the sign, or the largest output, of the released answer is the r
 computed the same way.
 
 Folds hold whole units: a person's records never stand on both sides.  Records that a defence drops
-or merges are so treated in the training part only; every record is predicted once a repetition.
+or merges are so treated in the training part only; every record is predicted once per repetition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +25,11 @@ from scipy import linalg, special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
-from leakscope.advising.audited_model import AuditedModel, Task
 from leakscope.errors import InputError
+from leakscope.lood import Process
 
 Rows = NDArray[np.intp]
+Task = Literal["regression", "classification"]
 
 # Of the integral over the right class's own draw; products of a few normal tails are smooth.
 NODES = 48
@@ -177,7 +179,7 @@ them, the kernel from them to the records in the fold, and their targets."""
 
 
 def held_out(
-    model: AuditedModel,
+    model: Process,
     folds: Folds,
     *,
     noise_variance: float,
@@ -189,7 +191,7 @@ def held_out(
     ``prior`` is (n,) k(x, x) at all records.
     """
     repeats, count = folds.number.shape
-    mean = np.zeros((repeats, count, model.targets.shape[1]))
+    mean = np.zeros((repeats, count, model.outputs.shape[1]))
     variance = np.empty((repeats, count))
     for repeat, number in enumerate(folds.number):
         for fold in range(folds.count):
@@ -211,7 +213,7 @@ def held_out(
             mean[repeat, asked] = root.T @ white
             left = prior[asked] - np.einsum("ij,ij->j", root, root)
             variance[repeat, asked] = np.maximum(left, 0.0)
-    return HeldOut(mean, variance, model.targets, folds, model.task)
+    return HeldOut(mean, variance, model.outputs, folds, model.task)
 
 
 def _factor(matrix: FloatArray, noise_variance: float) -> FloatArray:

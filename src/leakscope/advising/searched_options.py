@@ -10,7 +10,7 @@ import numpy as np
 from leakscope.advising.applied_defence import Defence
 from leakscope.advising.dropping import DropPath, DropStep, drop_exposed
 from leakscope.advising.fewer_features import largest_components
-from leakscope.advising.kernel_noise import NoiseLevels, NoiseScan, least_kernel_noise
+from leakscope.advising.kernel_noise import NoiseScan, least_kernel_noise
 from leakscope.advising.merging import least_merging
 from leakscope.advising.option_pricing import Priced, Pricing
 from leakscope.advising.output_noise import (
@@ -20,7 +20,7 @@ from leakscope.advising.output_noise import (
     unresolved,
 )
 from leakscope.advising.released_error import HeldOut
-from leakscope.advising.unit_laws import UnitLaws
+from leakscope.lood import Separation
 from leakscope.results import AdviceOption
 
 # Output noise along its curve, in shares of the standard deviation that is needed.
@@ -66,7 +66,7 @@ def _unresolved(pricing: Pricing) -> tuple[str, ...]:
 def _with_output_noise(
     pricing: Pricing,
     setting: Mapping[str, float],
-    laws: UnitLaws,
+    laws: Separation,
     defence: Defence,
     held: HeldOut,
 ) -> list[Priced]:
@@ -102,15 +102,15 @@ def _elsewhere(pricing: Pricing) -> tuple[str, ...]:
 
 def kernel_noise_options(pricing: Pricing) -> list[AdviceOption]:
     """The least training noise, and the cheapest pair of training and output noise."""
-    levels, s2 = NoiseLevels(pricing.model), pricing.model.noise_variance
-    scan = least_kernel_noise(levels, pricing.target, s2)
+    s2 = pricing.model.noise_variance
+    scan = least_kernel_noise(pricing.model, pricing.target)
     top = float(scan.levels[-1]) if scan.least is None else scan.least
     beyond = [] if scan.least is None else [2.0 * top]
     grid = [*np.geomspace(s2, top, pricing.points).tolist(), *beyond]
     alone: list[Priced] = []
     together: list[Priced] = []
     for level in grid:
-        laws, defence = levels.laws(level), Defence(level)
+        laws, defence = pricing.model.at_noise(level), Defence(level)
         held = pricing.own_held_out if level == s2 else pricing.held_out(defence)
         setting = {"noise_variance": level}
         alone.append(pricing.of_laws(setting, laws, defence, held))
@@ -226,7 +226,10 @@ def dropping_options(pricing: Pricing, most: float) -> list[AdviceOption]:
         else:
             defence, held = Defence(model.noise_variance), pricing.own_held_out
         setting = {"dropped": float(step.dropped)}
-        alone.append(pricing.of_measures(setting, step.worst, step.median, defence, held))
+        trusted = bool(step.laws.trusted.all())
+        alone.append(
+            pricing.of_measures(setting, step.worst, step.median, defence, held, trusted=trusted)
+        )
         together += _with_output_noise(pricing, setting, step.laws, defence, held)
     best = next(priced for priced in alone if priced.setting["dropped"] == path.best.dropped)
     best = _confirmed(pricing, best, path.best)
@@ -262,8 +265,14 @@ def _confirmed(pricing: Pricing, found: Priced, step: DropStep) -> Priced:
     if not step.dropped:
         return found
     left = found.defence.kept(len(pricing.model.features))
-    values = pricing.model.only(left).laws().measured(pricing.target)
-    return replace(found, worst=float(np.max(values)), median=float(np.median(values)))
+    laws = pricing.model.only(left).separation()
+    values = laws.measured(pricing.target.measured)
+    return replace(
+        found,
+        worst=float(np.max(values)),
+        median=float(np.median(values)),
+        trusted=bool(laws.trusted.all()),
+    )
 
 
 def _drop_notes(pricing: Pricing, path: DropPath, most: float) -> tuple[str, ...]:
@@ -292,7 +301,9 @@ def merging_option(pricing: Pricing) -> AdviceOption:
     for entry in scan.tries:
         defence = Defence(model.noise_variance, rows=entry.rows)
         setting = {"group_size": float(entry.size), "merged": float(entry.merged)}
-        curve.append(pricing.of_measures(setting, entry.worst, entry.median, defence))
+        curve.append(
+            pricing.of_measures(setting, entry.worst, entry.median, defence, trusted=entry.trusted)
+        )
     found = curve[-1] if scan.found is not None else min(curve, key=lambda priced: priced.worst)
     size, merged = int(found.setting["group_size"]), int(found.setting["merged"])
     return pricing.option(

@@ -10,6 +10,7 @@ from leakscope.auditing.audit import (
 from leakscope.auditing.checks import record_name
 from leakscope.auditing.kernel_choice import kernel_from_settings
 from leakscope.auditing.out_of_core import OutOfCoreAudit, audit_out_of_core
+from leakscope.auditing.process_of_run import process_of_run
 from leakscope.auditing.reopened import (
     Audited,
     audit_document,
@@ -33,6 +34,7 @@ __all__ = [
     "audit_out_of_core",
     "data_of",
     "kernel_from_settings",
+    "process_of_run",
     "record_name",
     "settings_of",
     "taken_from_result",

@@ -19,7 +19,6 @@ from leakscope.auditing.checks import (
     checked_ids,
     checked_targets,
     oddities,
-    record_name,
     without_intercept,
 )
 from leakscope.auditing.choice_reasons import choices, why_not_compared
@@ -28,13 +27,13 @@ from leakscope.auditing.explanation import explain as explain_records
 from leakscope.auditing.kernel_choice import kernel_from_settings
 from leakscope.auditing.measured import measured
 from leakscope.auditing.result import AuditResult
-from leakscope.auditing.routes import Computed, Request, Wanted, compute
+from leakscope.auditing.routes import Computed, RoutePlan, Wanted, compute
 from leakscope.auditing.subgroups import exposure_by, of_groups
+from leakscope.auditing.units import leaving_units
 from leakscope.data.dataset_reader import from_frame
 from leakscope.data.datasets import Dataset, RecordId, Task
 from leakscope.data.pictures import pictured
 from leakscope.data.preparation import prepare
-from leakscope.errors import InputError
 from leakscope.results.document import DatasetEntry
 from leakscope.settings import DATA_DEFAULTS, AuditSettings, Missing
 
@@ -86,7 +85,7 @@ def audit(
     X
         Records by features, numbers.
     y
-        One target a record, or a table of C outputs.
+        One target per record, or a table of C outputs.
     kernel
         From :mod:`leakscope.kernels`; an RBF whose length scale is the median distance between
         records where left out.
@@ -105,10 +104,10 @@ def audit(
     inducing
         How many records stand for all in the approximate route, fitc.
     record_ids
-        Distinct ids, one a record; row numbers from 0 where left out.
+        Distinct ids, one per record; row numbers from 0 where left out.
     groups
         Who each record belongs to, such as a person: all records with the same value leave
-        together, and the result has one entry a group, under that value.
+        together, and the result has one entry per group, under that value.
     explain
         How many of the most exposed records to explain (``AuditResult.explanations``).
     on_stage
@@ -139,17 +138,21 @@ def audit(
     """
     features = checked_features(X)
     targets = checked_targets(y, len(features))
-    request = Request(
-        features=features,
-        targets=targets,
-        kernel=kernel if kernel is not None else kernels.by_name(DEFAULTS.kernel),
-        noise_variance=noise_variance,
+    ids, labels = leaving_units(checked_ids(record_ids, len(features)), groups)
+    level, plan = RoutePlan.of(
+        noise_variance,
         fit_kernel_scale=fit_kernel_scale,
         route=route,
         inducing=inducing,
         sensitivity=sensitivity,
     )
-    ids, request = leaving_units(request, checked_ids(record_ids, len(features)), groups)
+    process = lood.Process(
+        features,
+        targets,
+        kernel if kernel is not None else kernels.by_name(DEFAULTS.kernel),
+        level,
+        groups=labels,
+    )
     settings = {
         "noise_variance": noise_variance,
         "fit_kernel_scale": fit_kernel_scale,
@@ -158,8 +161,9 @@ def audit(
         "inducing": inducing,
         "scaling": "none",
     }
-    result = audit_request(
-        request,
+    result = audit_process(
+        process,
+        plan,
         ids=ids,
         dataset=DatasetEntry(
             name="arrays",
@@ -198,19 +202,25 @@ def audit_dataset(
         on_stage("check")
     prepared = prepare(dataset, scaling=settings.scaling)
     found = oddities(dataset.features, prepared.target, dataset.record_ids, dataset.feature_names)
-    request = Request(
-        features=prepared.features,
-        targets=prepared.target,
-        kernel=kernel_from_settings(settings),
-        noise_variance=settings.noise_variance,
+    ids, labels = leaving_units(prepared.record_ids, prepared.group)
+    level, plan = RoutePlan.of(
+        settings.noise_variance,
         fit_kernel_scale=settings.fit_kernel_scale,
         route=settings.route,
         inducing=settings.inducing,
         sensitivity=settings.sensitivity,
     )
-    ids, request = leaving_units(request, prepared.record_ids, prepared.group)
-    result = audit_request(
-        request,
+    process = lood.Process(
+        prepared.features,
+        prepared.target,
+        kernel_from_settings(settings),
+        level,
+        groups=labels,
+        task=prepared.task,
+    )
+    result = audit_process(
+        process,
+        plan,
         ids=ids,
         dataset=DatasetEntry.of(prepared),
         settings=settings.model_dump(),
@@ -222,8 +232,8 @@ def audit_dataset(
     if prepared.by is None or prepared.by_name is None:
         return result
     values = prepared.by
-    if request.groups is not None:
-        values = of_groups(values, request.groups, len(ids))
+    if labels is not None:
+        values = of_groups(values, labels, len(ids))
     found_by = exposure_by(values, result.advantage, prepared.by_name)
     return replace(result, by=prepared.by_name, subgroups=found_by)
 
@@ -280,25 +290,9 @@ def audit_frame(
     return result
 
 
-def leaving_units(
-    request: Request, ids: tuple[RecordId, ...], groups: Sequence[Any] | None
-) -> tuple[tuple[RecordId, ...], Request]:
-    """The ids of what leaves, a record or a group, and the request that says so."""
-    if groups is None:
-        return ids, request
-    if len(groups) != len(ids):
-        raise InputError(f"there are {len(ids)} records and {len(groups)} groups.")
-    place: dict[RecordId, int] = {}
-    numbers = []
-    for value in groups:
-        numbers.append(place.setdefault(record_name(value), len(place)))
-    if len(place) < 2:
-        raise InputError("all records belong to one group; an audit needs at least two.")
-    return tuple(place), replace(request, groups=np.array(numbers, dtype=np.intp))
-
-
-def audit_request(
-    request: Request,
+def audit_process(
+    process: lood.Process,
+    plan: RoutePlan,
     *,
     ids: tuple[RecordId, ...],
     dataset: DatasetEntry,
@@ -309,38 +303,30 @@ def audit_request(
     picture: tuple[int, ...] | None = None,
 ) -> AuditResult:
     """Compute what is asked for; warnings are in the result, for the caller to show."""
-    if not isinstance(request.kernel, kernels.Kernel):
-        raise InputError(
-            f"kernel must be one from leakscope.kernels, but it is a "
-            f"{type(request.kernel).__name__}."
-        )
     timing: dict[str, float] = {}
-    given = request.kernel
     with _stage("check", timing, on_stage):
-        named = ids if request.groups is None else tuple(range(len(request.features)))
-        found = oddities(request.features, request.targets, named) if warnings is None else warnings
-        request = replace(request, kernel=request.kernel.resolved(request.features))
-        found = (*found, *without_intercept(request.features, request.kernel.describe()))
-    computed = compute(request, lambda name: _stage(name, timing, on_stage))
+        named = ids if process.groups is None else tuple(range(process.records))
+        found = oddities(process.features, process.targets, named) if warnings is None else warnings
+        found = (*found, *without_intercept(process.features, process.kernel.describe()))
+    computed = compute(process, plan, lambda name: _stage(name, timing, on_stage))
+    process = computed.process
     with _stage("measure", timing, on_stage):
         found_by_rows = measured(computed.laws)
     # Without a comparison the reasons are words only, and no stage of their own.
-    quick = why_not_compared(request, computed.laws) is not None
+    quick = why_not_compared(computed, plan) is not None
     with nullcontext() if quick else _stage("compare", timing, on_stage):
-        chosen = choices(request, given, computed, found_by_rows.advantage, picture=picture)
-    described = request.kernel.describe()
-    if computed.noise_choice is not None and request.fit_kernel_scale:
-        described["fitted_scale"] = computed.noise_choice.kernel_scale
+        chosen = choices(computed, plan, found_by_rows.advantage, picture=picture)
+    described = process.kernel.describe()
+    if computed.noise_choice is not None and plan.fit_kernel_scale:
+        described["fitted_scale"] = process.kernel_scale
     explanations: tuple[Explanation, ...] = ()
-    if explained and isinstance(computed.laws, lood.LeaveOneOut):
+    if explained and process.groups is None:
         with _stage("explain", timing, on_stage):
             explanations = explain_records(
-                request.features,
-                request.kernel,
+                process,
                 computed.laws,
                 rows=np.argsort(-found_by_rows.kl, kind="stable")[:explained].tolist(),
                 record_ids=ids,
-                kernel_scale=float(described.get("fitted_scale", 1.0)),
             )
     return AuditResult(
         record_ids=ids,
@@ -349,6 +335,7 @@ def audit_request(
         advantage=found_by_rows.advantage,
         auc=found_by_rows.auc,
         laws=computed.laws,
+        process=process,
         sweep=computed.sweep,
         route_reason=computed.route_reason,
         noise_choice=computed.noise_choice,

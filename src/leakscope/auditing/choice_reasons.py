@@ -24,8 +24,8 @@ from leakscope.auditing.kernel_sensitivity import (
     kept,
     laws_under,
 )
-from leakscope.auditing.measured import Laws, advantages, prediction_error
-from leakscope.auditing.routes import Computed, Request
+from leakscope.auditing.measured import advantages
+from leakscope.auditing.routes import Computed, RoutePlan
 from leakscope.errors import InputError
 
 # The data are asked for their noise on at most this many records: an eigendecomposition.
@@ -91,16 +91,16 @@ class Choices:
     not_compared: str | None = None
 
 
-def why_not_compared(request: Request, laws: Laws) -> str | None:
+def why_not_compared(computed: Computed, plan: RoutePlan) -> str | None:
     """The reason why other kernels and the data's own noise are not tried; None where they are."""
-    if not request.sensitivity:
+    if not plan.sensitivity:
         return "Other kernels, and the noise that the data would choose, were not tried, as asked."
-    if len(request.features) > COMPARED_UP_TO:
+    if computed.process.records > COMPARED_UP_TO:
         return (
             f"Other kernels, and the noise that the data would choose, were not tried: with more "
             f"than {COMPARED_UP_TO} records they cost too much; audit a sample to see them."
         )
-    if laws.route == "fitc":
+    if computed.laws.route == "fitc":
         return (
             "Other kernels, and the noise that the data would choose, were not tried: this audit "
             "is approximate, and approximations of different kernels are not compared."
@@ -109,56 +109,54 @@ def why_not_compared(request: Request, laws: Laws) -> str | None:
 
 
 def choices(
-    request: Request,
-    given: kernels.Kernel,
     computed: Computed,
+    plan: RoutePlan,
     advantage: FloatArray,
     *,
     picture: tuple[int, ...] | None = None,
 ) -> Choices:
-    """Explain the kernel and the noise of an audit, and try others where that is not too dear.
+    """Explain the kernel and the noise of an audit, and try others where the cost is small.
 
     Parameters
     ----------
-    request
-        With its kernel resolved.
-    given
-        The kernel before its open parameters were chosen from the data.
     computed, advantage
-        What the audit found.
+        What was audited, and what was found.
+    plan
+        How it was computed.
     picture
         The shape of the pictures that records are, where they are.
     """
-    kernel_reason = _kernel_reason(request.kernel, given, request.features, picture)
-    reason = why_not_compared(request, computed.laws)
-    scale = 1.0 if computed.noise_choice is None else computed.noise_choice.kernel_scale
+    process = computed.process
+    given = process.kernel if process.given is None else process.given
+    kernel_reason = _kernel_reason(process.kernel, given, process.features, picture)
+    reason = why_not_compared(computed, plan)
     compared = own_noise = None
     if reason is None:
-        compared = compare_kernels(request, computed.laws, advantage, kernel_scale=scale)
+        compared = compare_kernels(process, computed.laws, advantage)
         if computed.noise_choice is None:
-            own_noise = _noise_of_data(request, computed.laws)
+            own_noise = _noise_of_data(process, computed.laws)
     return Choices(
         kernel_reason=kernel_reason,
-        noise_reason=_noise_reason(request, computed, own_noise),
+        noise_reason=_noise_reason(computed, own_noise),
         noise_of_data=own_noise,
         kernels=compared,
         not_compared=reason,
     )
 
 
-def _noise_of_data(request: Request, laws: Laws) -> NoiseOfData | None:
+def _noise_of_data(process: lood.Process, laws: lood.Separation) -> NoiseOfData | None:
     """None where there are too few records to tell, or float64 fails at what they choose."""
-    count = len(request.features)
+    count = process.records
     if count < LEAST_ASKED:
         return None
     some = np.sort(np.random.default_rng(0).permutation(count)[:ASKED_RECORDS])
     try:
         choice = lood.choose_noise(
-            request.kernel(request.features[some]),
-            request.targets[some],
-            criterion="leave_one_out" if request.groups is None else "marginal_likelihood",
+            process.between(process.features[some]),
+            process.targets[some],
+            criterion="leave_one_out" if process.groups is None else "marginal_likelihood",
         )
-        found = laws_under(request, request.kernel, choice.noise_variance)
+        found = laws_under(process, process.kernel, choice.noise_variance)
     except InputError:
         return None
     advantage = advantages(found)
@@ -170,13 +168,13 @@ def _noise_of_data(request: Request, laws: Laws) -> NoiseOfData | None:
         largest_advantage=float(np.max(advantage)),
         median_advantage=float(np.median(advantage)),
         top_ten_kept=kept(laws.kl, found.kl, TOP),
-        prediction_error=prediction_error(found),
+        prediction_error=found.prediction_error,
     )
 
 
-def _noise_reason(request: Request, computed: Computed, own: NoiseOfData | None) -> str:
+def _noise_reason(computed: Computed, own: NoiseOfData | None) -> str:
     level = computed.laws.noise_variance
-    variance = float(np.mean(np.var(request.targets, axis=0)))
+    variance = float(np.mean(np.var(computed.process.targets, axis=0)))
     share = f", {level / variance:.2g} of the target's variance" if variance > 0.0 else ""
     if computed.noise_choice is not None:
         return (
@@ -204,7 +202,7 @@ def _noise_reason(request: Request, computed: Computed, own: NoiseOfData | None)
         )
     else:
         words = f"is about what the data themselves would choose ({asked})."
-    units = len(computed.laws.leverage)
+    units = computed.laws.units
     top = "ten" if units >= TOP else str(units)
     largest, median = _shown(own.largest_advantage), _shown(own.median_advantage)
     return (

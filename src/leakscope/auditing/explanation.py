@@ -20,7 +20,7 @@ from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import RecordId
 from leakscope.kernels import Kernel
-from leakscope.lood import LeaveOneOut
+from leakscope.lood import Process, Separation, device_columns
 
 NEIGHBOURS = 3
 MOVED = 3
@@ -91,45 +91,37 @@ class Explanation:
 
 
 def explain(
-    features: FloatArray,
-    kernel: Kernel,
-    laws: LeaveOneOut,
+    process: Process,
+    laws: Separation,
     *,
     rows: Sequence[int],
     record_ids: Sequence[RecordId],
-    kernel_scale: float = 1.0,
 ) -> tuple[Explanation, ...]:
     """Explain the records in these rows, which are given in the order of their rank.
 
     Parameters
     ----------
-    features
-        (n, d) as audited.
-    kernel
-        With every parameter a number.
-    laws
-        The audit's.
+    process, laws
+        What was audited, and what was found.
     rows, record_ids
         Row numbers, the most exposed first; all n ids.
-    kernel_scale
-        The factor of the kernel, where the audit fitted one.
     """
+    features, kernel = process.features, process.kernel
     chosen = np.asarray(rows, dtype=np.intp)
     if not chosen.size:
         return ()
     near, distances = _nearest(features, kernel, chosen, min(NEIGHBOURS, len(features) - 1))
     usual = _usual_distance(features, kernel)
-    shift = laws.mean_shift.reshape(len(features), -1)[chosen]
-    residual = shift / laws.leverage[chosen, None]
+    residual = laws.residual[chosen]
     disagreement = laws.disagreement[chosen]
-    moves = _moves(features, kernel, laws, chosen, residual, kernel_scale)
-    found = []
+    moves = _moves(process, laws, chosen, residual)
+    found, kls, leverage = [], laws.kl, laws.leverage
     for place, row in enumerate(chosen.tolist()):
         far: list[int] = []
         if moves is not None:
             most = min(MOVED, len(features) - 1)
             far = np.argsort(-np.abs(moves[place]), kind="stable")[:most].tolist()
-        kl = float(laws.kl[row])
+        kl = float(kls[row])
         values: dict[str, Any] = {
             "neighbours": tuple(record_ids[other] for other in near[place]),
             "isolation": float(distances[place, 0]) / usual if usual > 0.0 else None,
@@ -140,8 +132,8 @@ def explain(
             Explanation(
                 record_id=record_ids[row],
                 rank=place + 1,
-                distances=tuple((distances[place] * np.sqrt(kernel_scale)).tolist()),
-                leverage=float(laws.leverage[row]),
+                distances=tuple((distances[place] * np.sqrt(process.kernel_scale)).tolist()),
+                leverage=float(leverage[row]),
                 moved=tuple(record_ids[other] for other in far),
                 shifts=() if moves is None else tuple(float(moves[place, other]) for other in far),
                 sentence=_sentence(record_ids[row], **values),
@@ -188,24 +180,22 @@ def _usual_distance(features: FloatArray, kernel: Kernel) -> float:
 
 
 def _moves(
-    features: FloatArray,
-    kernel: Kernel,
-    laws: LeaveOneOut,
-    chosen: NDArray[np.intp],
-    residual: FloatArray,
-    kernel_scale: float,
+    process: Process, laws: Separation, chosen: NDArray[np.intp], residual: FloatArray
 ) -> FloatArray | None:
     """(t, n) the shift of every other record's prediction; of one output signed, else its length.
 
     None where there are too many records for another factorisation, or the route has none.
     """
-    if laws.route != "dense" or len(features) > MOVED_UP_TO:
+    if laws.route == "device":
+        columns = device_columns(
+            process.features, chosen, kernel=process.kernel, noise_variance=laws.noise_variance
+        ).T
+    elif laws.route == "dense" and process.records <= MOVED_UP_TO:
+        units = np.zeros((process.records, len(chosen)))
+        units[chosen, np.arange(len(chosen))] = 1.0
+        columns = cholesky.solve(process.factor(), units).T
+    else:
         return None
-    matrix = np.array(kernel(features), dtype=np.float64) * kernel_scale
-    matrix[np.diag_indices(len(matrix))] += laws.noise_variance
-    units = np.zeros((len(features), len(chosen)))
-    units[chosen, np.arange(len(chosen))] = 1.0
-    columns = cholesky.solve(cholesky.factorise(matrix, overwrite=True), units).T
     length = residual[:, 0] if residual.shape[1] == 1 else np.sqrt(np.sum(residual**2, axis=1))
     moves = -laws.noise_variance * columns * length[:, None]
     moves[np.arange(len(chosen)), chosen] = 0.0

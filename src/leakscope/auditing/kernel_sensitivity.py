@@ -6,7 +6,7 @@ function (Matérn 3/2), a straight line, an infinitely wide ReLU network.  The n
 and every kernel is multiplied so that its mean prior variance is that of the kernel in use: what
 differs is the shape and not the level.
 
-Cost: one audit a kernel, in the memory of one kernel matrix at a time; left out above
+Cost: one audit per kernel, in the memory of one kernel matrix at a time; left out above
 ``COMPARED_UP_TO`` records.
 """
 
@@ -24,8 +24,8 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.auditing.checks import require_varied_kernel
 from leakscope.auditing.kernel_choice import in_words
-from leakscope.auditing.measured import Laws, advantages, prediction_error, ranks_of
-from leakscope.auditing.routes import Request, dense_bytes
+from leakscope.auditing.measured import advantages
+from leakscope.auditing.routes import dense_bytes
 from leakscope.errors import InputError
 
 # At 5,000 records and one output the comparison costs about twice the noise sweep (docs/lood.md).
@@ -80,7 +80,7 @@ class KernelSensitivity:
     Attributes
     ----------
     in_use, others
-        One entry a kernel; ``in_use`` is compared with itself.
+        One entry per kernel; ``in_use`` is compared with itself.
     rank_low, rank_high
         (n,) each record's best and worst rank over all of them.
     top_ten, top_hundredth
@@ -112,37 +112,31 @@ class KernelSensitivity:
 
 
 def compare_kernels(
-    request: Request,
-    laws: Laws,
-    advantage: FloatArray,
-    *,
-    kernel_scale: float = 1.0,
+    process: lood.Process, laws: lood.Separation, advantage: FloatArray
 ) -> KernelSensitivity:
-    """Audit the data of a request under other kernels than its own.
+    """Audit a process's records under other kernels than its own.
 
     Parameters
     ----------
-    request
-        With its kernel resolved.
+    process
+        What was audited.
     laws, advantage
         What the audit found under the kernel in use.
-    kernel_scale
-        The factor of the kernel in use, where one was fitted.
     """
-    kernel, features = request.kernel, request.features
-    own = ranks_of(laws.kl)
-    prior = kernel_scale * float(np.mean(kernel.diagonal(features)))
+    kernel, features, kernel_scale = process.kernel, process.features, process.kernel_scale
+    own = lood.ranks_of(laws.kl)
+    prior = float(np.mean(process.diagonal()))
     described = {**kernel.describe(), **({} if kernel_scale == 1.0 else {"factor": kernel_scale})}
     in_use = _compared(described, laws, advantage, laws.kl, own)
     others, ranks, refused = [], [own], []
     for other in alternatives(kernel, features):
         try:
-            found = laws_under(request, other, laws.noise_variance, prior=prior)
+            found = laws_under(process, other, laws.noise_variance, prior=prior)
         except InputError as error:
             refused.append(f"{in_words(other.describe())}: {error}")
             continue
         others.append(_compared(other.describe(), found, advantages(found), laws.kl, own))
-        ranks.append(ranks_of(found.kl))
+        ranks.append(lood.ranks_of(found.kl))
     return KernelSensitivity(
         in_use=in_use,
         others=tuple(others),
@@ -176,32 +170,28 @@ def alternatives(kernel: kernels.Kernel, features: FloatArray) -> tuple[kernels.
 
 
 def laws_under(
-    request: Request,
+    process: lood.Process,
     kernel: kernels.Kernel,
     noise_variance: float,
     *,
     prior: float | None = None,
-    kernel_scale: float = 1.0,
-) -> Laws:
-    """The laws of a request's data under a kernel, by the dense route.
+) -> lood.Separation:
+    """What leaving changes under another kernel and noise, by the dense route.
 
-    The kernel is multiplied by ``kernel_scale``, or, where ``prior`` is given, so that its mean
-    over the records, k(x, x), is that.
+    Where ``prior`` is given, the kernel is multiplied so that its mean over the records, k(x, x),
+    is that.
     """
-    grouped = request.groups is not None
+    grouped = process.groups is not None
     require_memory(
-        (2 if grouped or hasattr(kernel, "jax") else 1) * dense_bytes(request.features),
-        f"another kernel matrix of {len(request.features)} records",
+        (2 if grouped or hasattr(kernel, "jax") else 1) * dense_bytes(process.features),
+        f"another kernel matrix of {process.records} records",
         "skip the sensitivity",
     )
-    matrix = np.require(_matrix(kernel, request.features), dtype=np.float64, requirements=["W"])
+    matrix = np.require(_matrix(kernel, process.features), dtype=np.float64, requirements=["W"])
     require_varied_kernel(matrix)
-    matrix *= kernel_scale if prior is None else prior / float(np.mean(np.diagonal(matrix)))
-    if request.groups is not None:
-        return lood.all_groups(
-            matrix, request.targets, request.groups, noise_variance=noise_variance, overwrite=True
-        )
-    return lood.all_records(matrix, request.targets, noise_variance=noise_variance, overwrite=True)
+    if prior is not None:
+        matrix *= prior / float(np.mean(np.diagonal(matrix)))
+    return process.separation_of(matrix, noise_variance, overwrite=True)
 
 
 def _matrix(kernel: kernels.Kernel, features: FloatArray) -> FloatArray:
@@ -215,7 +205,7 @@ def _matrix(kernel: kernels.Kernel, features: FloatArray) -> FloatArray:
 
 def kept(kl: FloatArray, other: FloatArray, count: int) -> int:
     """How many of the ``count`` most exposed by one are so by the other too."""
-    return int(np.count_nonzero((ranks_of(kl) <= count) & (ranks_of(other) <= count)))
+    return int(np.count_nonzero((lood.ranks_of(kl) <= count) & (lood.ranks_of(other) <= count)))
 
 
 def rank_correlation(kl: FloatArray, other: FloatArray) -> float:
@@ -228,7 +218,7 @@ def rank_correlation(kl: FloatArray, other: FloatArray) -> float:
 
 def _compared(
     described: dict[str, Any],
-    found: Laws,
+    found: lood.Separation,
     advantage: FloatArray,
     kl: FloatArray,
     ranks: NDArray[np.intp],
@@ -240,10 +230,10 @@ def _compared(
         rank_correlation=rank_correlation(kl, found.kl),
         top_ten_kept=kept(kl, found.kl, TOP),
         top_hundredth_kept=kept(kl, found.kl, _hundredth(len(kl))),
-        rank_of_first=int(ranks_of(found.kl)[first]),
+        rank_of_first=int(lood.ranks_of(found.kl)[first]),
         largest_advantage=float(np.max(advantage)),
         median_advantage=float(np.median(advantage)),
-        prediction_error=prediction_error(found),
+        prediction_error=found.prediction_error,
     )
 
 

@@ -18,14 +18,11 @@ from scipy.special import ndtr, roots_hermitenorm
 
 from leakscope import lood
 from leakscope._numerics.arrays import FloatArray
-from leakscope.auditing.kernel_choice import kernel_from_settings
 from leakscope.auditing.measured import advantages
 from leakscope.auditing.result import AuditResult
 from leakscope.auditing.verdict import EXPOSED_ABOVE
 from leakscope.data.datasets import Dataset, RecordId, Task
-from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
-from leakscope.settings import AuditSettings
 
 # A tenth of a decade apart, from a hundredth to a thousand times the audit's own level.
 FACTORS: tuple[float, ...] = tuple(10.0 ** (step / 10.0) for step in range(-20, 31))
@@ -132,7 +129,6 @@ def unavailable(result: AuditResult) -> str | None:
 def noise_path(
     result: AuditResult,
     dataset: Dataset,
-    settings: AuditSettings,
     *,
     factors: tuple[float, ...] = FACTORS,
     on_level: Callable[[int], None] | None = None,
@@ -141,8 +137,10 @@ def noise_path(
 
     Parameters
     ----------
-    result, dataset, settings
-        An audit, and what it was made of: the dataset as read.
+    result
+        An audit.
+    dataset
+        What it was made of, as read: it says what a unit of the target is.
     factors
         Of the audit's own noise variance, rising; 1 is among them.
     on_level
@@ -159,41 +157,37 @@ def noise_path(
     >>> from leakscope.auditing import audit_dataset
     >>> from leakscope.auditing.noise_path import noise_path
     >>> wine, settings = data.read_example("wine"), settings.AuditSettings()
-    >>> path = noise_path(audit_dataset(wine, settings), wine, settings, factors=(1.0, 100.0))
+    >>> path = noise_path(audit_dataset(wine, settings), wine, factors=(1.0, 100.0))
     >>> [level.exposed for level in path.levels]
     [178, 17]
     """
     reason = unavailable(result)
     if reason is not None:
         raise InputError(reason)
-    prepared = prepare(dataset, scaling=settings.scaling)
-    if prepared.record_ids != result.record_ids:
+    if dataset.record_ids != result.record_ids:
         raise InputError("the dataset's records are not those of the audit.")
-    kernel = kernel_from_settings(settings).resolved(prepared.features)
-    matrix = kernel(prepared.features)
-    scale = float(result.kernel.get("fitted_scale", 1.0))
-    if scale != 1.0:
-        matrix = matrix * scale
-    targets = np.asarray(prepared.target, dtype=np.float64)
+    process = result.process
+    targets = process.targets
     own = result.laws.noise_variance
     found: list[NoiseLevel] = []
-    path = lood.noise_path(matrix, targets, noise_variances=[own * factor for factor in factors])
+    levels = [own * factor for factor in factors]
+    path = lood.noise_path(process.fresh_matrix(), targets, noise_variances=levels)
     for place in range(len(factors)):
         if on_level is not None:
             on_level(place)
-        found.append(_level(next(path), targets, dataset.task, result.record_ids))
+        found.append(_level(next(path), targets, process.task, result.record_ids))
     return NoisePath(
         levels=tuple(found),
         audited=factors.index(1.0),
-        task=dataset.task,
-        target_scale=_target_scale(dataset, settings),
-        error_of_guessing=_error_of_guessing(dataset.task, targets),
+        task=process.task,
+        target_scale=_target_scale(dataset, result),
+        error_of_guessing=_error_of_guessing(process.task, targets),
         records=len(targets),
     )
 
 
 def _level(
-    laws: lood.LeaveOneOut, targets: FloatArray, task: Task, ids: tuple[RecordId, ...]
+    laws: lood.Separation, targets: FloatArray, task: Task, ids: tuple[RecordId, ...]
 ) -> NoiseLevel:
     advantage, kl = advantages(laws), laws.kl
     residual = (targets - laws.mean_without).reshape(len(targets), -1)
@@ -246,9 +240,9 @@ def wrong_class(mean: FloatArray, variance: FloatArray, targets: FloatArray) -> 
     return np.asarray(np.clip(1.0 - chance, 0.0, 1.0))
 
 
-def _target_scale(dataset: Dataset, settings: AuditSettings) -> float:
+def _target_scale(dataset: Dataset, result: AuditResult) -> float:
     """What one unit of the target as used is in units of the target as read."""
-    if dataset.task != "regression" or settings.scaling == "none":
+    if dataset.task != "regression" or result.settings.get("scaling") == "none":
         return 1.0
     return float(np.std(dataset.target.astype(np.float64))) or 1.0
 

@@ -29,7 +29,7 @@ from leakscope.errors import InputError
 from leakscope.kernels import Kernel
 from leakscope.laws import Provenance
 from leakscope.lood.features import FeatureRegression, FeatureSums, feature_sums, finite_features
-from leakscope.lood.leave_one_out import LeaveOneOut
+from leakscope.lood.separation import Separation
 from leakscope.results.run_directory import versions
 from leakscope.running.cells import OnProgress
 
@@ -299,7 +299,7 @@ def _target_shape(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
     return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
 
-def _columns(laws: LeaveOneOut) -> dict[str, NDArray[Any]]:
+def _columns(laws: Separation) -> dict[str, NDArray[Any]]:
     pair = laws.law_pair()
     return {
         "kl": laws.kl,

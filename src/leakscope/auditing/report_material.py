@@ -12,14 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope import measures
-from leakscope.auditing.kernel_choice import kernel_from_settings
-from leakscope.auditing.measured import ranks_of
 from leakscope.auditing.result import AuditResult
 from leakscope.data.datasets import Dataset
 from leakscope.data.pictures import pictured, png
-from leakscope.data.preparation import prepare
+from leakscope.lood import ranks_of
 from leakscope.results.run_pictures import GALLERY_FILE, ExposedPicture, Gallery, Neighbour
-from leakscope.settings import AuditSettings
 
 BINS = 40
 
@@ -68,10 +65,8 @@ def _roc(result: AuditResult, row: int) -> measures.RocCurve:
     return measures.RocCurve(curve.fpr, curve.tpr.reshape(-1), curve.provenance)
 
 
-def report_pictures(
-    result: AuditResult, dataset: Dataset, settings: AuditSettings
-) -> dict[str, bytes]:
-    """Files by name: ``gallery.json`` and its PNGs; none where the records are no pictures.
+def report_pictures(result: AuditResult, dataset: Dataset) -> dict[str, bytes]:
+    """Files by name: ``gallery.json`` and its PNGs; none where the records are not pictures.
 
     ``dataset`` is as read, before scaling: its features are the pixels.  Which records are most
     similar is asked of the kernel's own distance, on the features as audited.
@@ -79,11 +74,9 @@ def report_pictures(
     shape = dataset.picture or pictured(dataset.features)
     if shape is None or result.unit != "record":
         return {}
-    used = prepare(dataset, scaling=settings.scaling)
-    if used.record_ids != result.record_ids or len(used.features) != len(dataset.features):
+    if dataset.record_ids != result.record_ids:
         return {}
-    features = used.features
-    kernel = kernel_from_settings(settings).resolved(features)
+    features, kernel = result.process.features, result.process.kernel
     row_of = {name: row for row, name in enumerate(result.record_ids)}
     ranks = ranks_of(result.kl)
     odd = [row_of[entry.record_id] for entry in result.disagreements()]

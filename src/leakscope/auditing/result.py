@@ -15,17 +15,17 @@ from leakscope.auditing.choice_reasons import Choices
 from leakscope.auditing.explanation import SURPRISING_FROM, Explanation
 from leakscope.auditing.kernel_choice import in_words
 from leakscope.auditing.kernel_sensitivity import KernelSensitivity
-from leakscope.auditing.measured import ranks_of
 from leakscope.auditing.subgroups import Subgroup
 from leakscope.auditing.verdict import verdict
 from leakscope.data.datasets import Dataset, RecordId
 from leakscope.laws import LawPair
 from leakscope.lood import (
     ApproximationError,
-    LeaveGroupsOut,
-    LeaveOneOut,
     NoiseChoice,
     NoiseSweep,
+    Process,
+    Separation,
+    ranks_of,
 )
 from leakscope.results.audit import (
     AuditDocument,
@@ -90,6 +90,8 @@ class AuditResult:
     laws
         The posteriors behind these numbers, the two parts of the KL and the trust flags; of
         records, or of groups where those leave as a whole.
+    process
+        What was audited: the records as used, the kernel, the noise and who leaves together.
     sweep
         Ranks over two decades of noise variance; None where it was skipped.
     route_reason
@@ -127,7 +129,8 @@ class AuditResult:
     kl_reverse: FloatArray
     advantage: FloatArray
     auc: FloatArray
-    laws: LeaveOneOut | LeaveGroupsOut
+    laws: Separation
+    process: Process
     sweep: NoiseSweep | None
     route_reason: str
     noise_choice: NoiseChoice | None
@@ -170,7 +173,7 @@ class AuditResult:
     @property
     def unit(self) -> Literal["record", "group"]:
         """What leaves: ``record``, or ``group`` where groups leave as a whole."""
-        return "group" if isinstance(self.laws, LeaveGroupsOut) else "record"
+        return self.laws.unit
 
     @property
     def kernel_sensitivity(self) -> KernelSensitivity | None:
@@ -179,10 +182,8 @@ class AuditResult:
 
     @property
     def sizes(self) -> NDArray[np.intp]:
-        """How many records leave together, one number an entry."""
-        if isinstance(self.laws, LeaveGroupsOut):
-            return self.laws.sizes
-        return np.ones(len(self.kl), dtype=np.intp)
+        """How many records leave together, one number per entry."""
+        return self.laws.sizes
 
     def disagreements(self) -> tuple[DisagreementEntry, ...]:
         """The few records whose label the others contradict most, the worst first.
@@ -190,7 +191,7 @@ class AuditResult:
         At most five, each at least two predictive standard deviations off; none of groups.  A
         wrong label among records that are alike is found here, and not always by its KL.
         """
-        if isinstance(self.laws, LeaveGroupsOut):
+        if self.unit == "group":
             return ()
         found, ranks = self.laws.disagreement, ranks_of(self.kl)
         worst = np.argsort(-found, kind="stable")[:DISAGREEING].tolist()
@@ -210,7 +211,7 @@ class AuditResult:
         return tuple(self.record_ids[row] for row in self.order)
 
     def law_pair(self) -> LawPair:
-        """The pairs of laws, one a record, for any other measure."""
+        """The pairs of laws, one per record, for any other measure."""
         return self.laws.law_pair()
 
     def to_frame(self) -> pd.DataFrame:
@@ -239,7 +240,7 @@ class AuditResult:
             "error_estimate": laws.error_estimate,
             "trusted": laws.trusted,
         }
-        if isinstance(laws, LeaveGroupsOut):
+        if laws.unit == "group":
             names = ("groups", "members", "sizes", "excess", "score")
         else:
             names = (
@@ -358,19 +359,19 @@ class AuditResult:
             *self._rank_range(self.kernel_sensitivity),
         )
         columns = dict(zip(COLUMNS, values, strict=True))
-        if isinstance(laws, LeaveGroupsOut):
+        if laws.unit == "group":
             columns = {"record_id": ids, "size": laws.sizes, **columns}
         return columns
 
     def _disagreement(self) -> NDArray[Any]:
-        if isinstance(self.laws, LeaveGroupsOut):
+        if self.unit == "group":
             return np.full(len(self.kl), None, dtype=object)
         return self.laws.disagreement
 
     def _means_and_variances(self) -> tuple[NDArray[Any], ...]:
         """Without and with the record; of a group there is no single number."""
         laws = self.laws
-        if isinstance(laws, LeaveGroupsOut):
+        if laws.unit == "group":
             return (np.full(len(self.kl), None, dtype=object),) * 4
         return laws.mean_without, laws.variance_without, laws.mean_with, laws.variance_with
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from leakscope import kernels, lood
+from leakscope import lood
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, require_memory
 from leakscope.auditing.checks import require_varied_kernel
@@ -26,7 +25,6 @@ from leakscope.lood.features import finite_features
 from leakscope.lood.fitc import induce
 from leakscope.lood.noise_choice import CRITERIA, Criterion
 from leakscope.lood.noise_sweep import sweep_levels
-from leakscope.settings import AUDIT_DEFAULTS
 
 Stage = Callable[[str], AbstractContextManager[None]]
 Wanted = Literal["auto", "dense", "features", "fitc", "device"]
@@ -38,43 +36,59 @@ CHOICE_RECORDS = 2000
 
 
 @dataclass(frozen=True)
-class Computed:
-    """What a route comes back with."""
+class RoutePlan:
+    """How to compute, beside what: the process itself says what.
 
-    laws: lood.LeaveOneOut | lood.LeaveGroupsOut
+    Attributes
+    ----------
+    route, inducing
+        Which way, and how many records stand for all in the approximate one.
+    sensitivity
+        Whether to repeat the audit at other noise variances and under other kernels.
+    criterion
+        What chooses the noise variance; None where the process has the one that was given.
+    fit_kernel_scale
+        Whether the criterion also chooses a factor of the kernel.
+    """
+
+    route: Wanted
+    inducing: int
+    sensitivity: bool
+    criterion: str | None
+    fit_kernel_scale: bool
+
+    @classmethod
+    def of(
+        cls,
+        noise_variance: float | str,
+        *,
+        fit_kernel_scale: bool,
+        route: Wanted,
+        inducing: int,
+        sensitivity: bool,
+    ) -> tuple[float, RoutePlan]:
+        """The noise variance to start from, and the plan; 1 where a criterion will choose it."""
+        by_criterion = isinstance(noise_variance, str)
+        plan = cls(
+            route=route,
+            inducing=inducing,
+            sensitivity=sensitivity,
+            criterion=str(noise_variance) if by_criterion else None,
+            fit_kernel_scale=fit_kernel_scale,
+        )
+        return (1.0 if isinstance(noise_variance, str) else noise_variance), plan
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What a route comes back with: the process with its noise chosen, and what it found."""
+
+    process: lood.Process
+    laws: lood.Separation
     sweep: lood.NoiseSweep | None
     route_reason: str
     noise_choice: lood.NoiseChoice | None
     approximation: lood.ApproximationError | None
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is to be computed.
-
-    Attributes
-    ----------
-    kernel
-        With every parameter a number.
-    noise_variance
-        A number, or the criterion that chooses it.
-    fit_kernel_scale
-        Whether the criterion also chooses a factor of the kernel.
-    route, inducing, sensitivity
-        As given to ``audit``.
-    groups
-        (n,) numbers 0 to G - 1 where groups leave together; None where records leave singly.
-    """
-
-    features: FloatArray
-    targets: FloatArray
-    kernel: kernels.Kernel
-    noise_variance: float | str
-    fit_kernel_scale: bool = False
-    route: Wanted = AUDIT_DEFAULTS.route
-    inducing: int = AUDIT_DEFAULTS.inducing
-    sensitivity: bool = AUDIT_DEFAULTS.sensitivity
-    groups: NDArray[np.intp] | None = None
 
 
 # What the laws, ranks, measures and ids of one record take, measured at a million records
@@ -87,58 +101,60 @@ def dense_bytes(features: FloatArray) -> int:
     return 8 * len(features) ** 2 + 8 * features.size
 
 
-def compute(request: Request, stage: Stage) -> Computed:
+def compute(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
     """Choose the route by kernel and size, and take it."""
-    if request.route not in ROUTES:
-        raise InputError(f"route must be one of {', '.join(ROUTES)}, but it is {request.route!r}.")
-    count = len(request.features)
-    if request.groups is not None:
-        return _groups(request, request.groups, stage)
+    if plan.route not in ROUTES:
+        raise InputError(f"route must be one of {', '.join(ROUTES)}, but it is {plan.route!r}.")
+    count = process.records
+    if process.groups is not None:
+        return _groups(process, plan, stage)
     phi = None
-    if request.route in ("auto", "features"):
-        phi = finite_features(request.kernel, request.features)
-        if phi is None and request.route == "features":
+    if plan.route in ("auto", "features"):
+        phi = finite_features(process.kernel, process.features)
+        if phi is None and plan.route == "features":
             raise InputError(
                 "the route features needs a kernel with finitely many features, such as linear."
             )
-    if phi is not None and (request.route == "features" or phi.shape[1] < count):
+    if phi is not None and (plan.route == "features" or phi.shape[1] < count):
         reason = f"exact, in feature space: {phi.shape[1]} features, {count} records"
-        return _features(request, phi, stage, reason)
-    if request.route == "device" or (request.route == "auto" and _has_accelerator(request)):
-        return _device(request, stage, f"exact, on the device: a {count} x {count} matrix")
-    if request.route == "fitc" or (request.route == "auto" and not _dense_fits(request)):
-        reason = f"approximate (FITC, {min(request.inducing, count)} inducing records of {count})"
-        return _fitc(request, stage, reason)
-    return _dense(request, stage, f"exact, by one factorisation of a {count} x {count} matrix")
+        return _features(process, plan, phi, stage, reason)
+    if plan.route == "device" or (plan.route == "auto" and _has_accelerator(process)):
+        return _device(process, plan, stage, f"exact, on the device: a {count} x {count} matrix")
+    if plan.route == "fitc" or (plan.route == "auto" and not _dense_fits(process, plan)):
+        reason = f"approximate (FITC, {min(plan.inducing, count)} inducing records of {count})"
+        return _fitc(process, plan, stage, reason)
+    return _dense(
+        process, plan, stage, f"exact, by one factorisation of a {count} x {count} matrix"
+    )
 
 
-def _dense_fits(request: Request) -> bool:
+def _dense_fits(process: lood.Process, plan: RoutePlan) -> bool:
     """Whether the dense route fits; a small dataset that does not is refused, not approximated."""
     available = available_memory()
-    if available is None or len(request.features) <= 2 * request.inducing:
+    if available is None or process.records <= 2 * plan.inducing:
         return True
-    return dense_bytes(request.features) <= max(available - HEADROOM_BYTES, 0)
+    return dense_bytes(process.features) <= max(available - HEADROOM_BYTES, 0)
 
 
-def _dense(request: Request, stage: Stage, reason: str) -> Computed:
-    targets = request.targets
+def _dense(process: lood.Process, plan: RoutePlan, stage: Stage, reason: str) -> Computed:
+    targets = process.targets
     require_memory(
-        dense_bytes(request.features),
-        f"the kernel matrix of {len(request.features)} records",
+        dense_bytes(process.features),
+        f"the kernel matrix of {process.records} records",
         "audit fewer records, take the approximate route fitc, or use a machine with more memory",
     )
     with stage("kernel"):
-        matrix = request.kernel(request.features)
+        matrix = process.fresh_matrix()
         require_varied_kernel(matrix)
     with stage("factorise"):
-        choice = _choice(request, matrix)
-        noise_variance = _noise(request, choice)
-        matrix = np.require(matrix, dtype=np.float64, requirements=["W"])
-        matrix *= _scale(choice)
+        process, choice = _chosen(process, plan, matrix)
+        if choice is not None:
+            matrix *= process.kernel_scale
+        noise_variance = process.noise_variance
         prior = np.diagonal(matrix).copy()
         laws = lood.all_records(matrix, targets, noise_variance=noise_variance, overwrite=True)
     sweep = None
-    if request.sensitivity:
+    if plan.sensitivity:
         with stage("sensitivity"):
             sweep = lood.sweep_noise(
                 matrix,
@@ -148,147 +164,148 @@ def _dense(request: Request, stage: Stage, reason: str) -> Computed:
                 prior=prior,
                 overwrite=True,
             )
-    return _computed(request, stage, laws, sweep, reason, choice)
+    return _computed(process, stage, laws, sweep, reason, choice)
 
 
-def _groups(request: Request, groups: NDArray[np.intp], stage: Stage) -> Computed:
-    if request.route not in ("auto", "dense"):
-        raise InputError(f"groups go by the route dense only, not by {request.route}.")
-    count, units = len(request.features), int(groups.max()) + 1
+def _groups(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
+    if plan.route not in ("auto", "dense"):
+        raise InputError(f"groups go by the route dense only, not by {plan.route}.")
+    count = process.records
     require_memory(
-        2 * dense_bytes(request.features),
+        2 * dense_bytes(process.features),
         f"the kernel matrix of {count} records and its inverse",
         "audit fewer records, or use a machine with more memory",
     )
     with stage("kernel"):
-        matrix = request.kernel(request.features)
+        matrix = process.fresh_matrix()
         require_varied_kernel(matrix)
     with stage("factorise"):
-        choice = _choice(request, matrix)
-        noise_variance = _noise(request, choice)
-        matrix = matrix * _scale(choice)
+        process, choice = _chosen(process, plan, matrix)
+        if choice is not None:
+            matrix *= process.kernel_scale
 
-        def at(level: float) -> lood.LeaveGroupsOut:
-            return lood.all_groups(matrix, request.targets, groups, noise_variance=level)
+        def at(level: float) -> lood.Separation:
+            return lood.all_groups(matrix, process.targets, process.labels, noise_variance=level)
 
-        laws = at(noise_variance)
+        laws = at(process.noise_variance)
     sweep = None
-    if request.sensitivity:
+    if plan.sensitivity:
         with stage("sensitivity"):
-            sweep = sweep_levels(at, noise_variance, laws)
-    reason = f"exact, {units} groups from one inverse of a {count} x {count} matrix"
-    return _computed(request, stage, laws, sweep, reason, choice)
+            sweep = sweep_levels(at, process.noise_variance, laws)
+    reason = f"exact, {process.units} groups from one inverse of a {count} x {count} matrix"
+    return _computed(process, stage, laws, sweep, reason, choice)
 
 
-def _has_accelerator(request: Request) -> bool:
+def _has_accelerator(process: lood.Process) -> bool:
     """Whether the kernel is JAX code and JAX computes on something quicker than this CPU."""
-    if not hasattr(request.kernel, "jax"):
+    if not hasattr(process.kernel, "jax"):
         return False
     import jax
 
     return bool(jax.default_backend() != "cpu")
 
 
-def _device(request: Request, stage: Stage, reason: str) -> Computed:
+def _device(process: lood.Process, plan: RoutePlan, stage: Stage, reason: str) -> Computed:
     with stage("kernel"):
-        choice = _choice(request)
-        noise_variance, scale = _noise(request, choice), _scale(choice)
+        process, choice = _chosen(process, plan)
 
-    def records(level: float) -> lood.LeaveOneOut:
+    def records(level: float) -> lood.Separation:
         return lood.device_records(
-            request.features, request.targets, kernel=request.kernel, noise_variance=level
+            process.features, process.targets, kernel=process.kernel, noise_variance=level
         )
 
-    if scale != 1.0:
+    if process.kernel_scale != 1.0:
         raise InputError("the device route does not fit the kernel's scale; give noise_variance.")
     with stage("factorise"):
-        laws = records(noise_variance)
+        laws = records(process.noise_variance)
     sweep = None
-    if request.sensitivity:
+    if plan.sensitivity:
         with stage("sensitivity"):
-            sweep = sweep_levels(records, noise_variance, laws)
-    return _computed(request, stage, laws, sweep, reason, choice)
+            sweep = sweep_levels(records, process.noise_variance, laws)
+    return _computed(process, stage, laws, sweep, reason, choice)
 
 
-def _features(request: Request, phi: FloatArray, stage: Stage, reason: str) -> Computed:
-    targets = request.targets
+def _features(
+    process: lood.Process, plan: RoutePlan, phi: FloatArray, stage: Stage, reason: str
+) -> Computed:
+    targets = process.targets
     require_memory(
         phi.nbytes + RESULT_BYTES * len(phi),
         f"the audit of {len(phi)} records in {phi.shape[1]} features",
         "use fewer features or records",
     )
     with stage("kernel"):
-        choice = _choice(request)
-        noise_variance = _noise(request, choice)
-        if _scale(choice) != 1.0:
-            phi = phi * np.sqrt(_scale(choice))
+        process, choice = _chosen(process, plan)
+        if process.kernel_scale != 1.0:
+            phi = phi * np.sqrt(process.kernel_scale)
         if np.ptp(phi, axis=0).max() == 0.0:
             raise InputError(
                 f"the kernel is constant over these {len(phi)} records: to this kernel they are "
                 "all the same (are all rows equal?)."
             )
     with stage("factorise"):
-        laws = lood.audit_features(phi, targets, noise_variance)
+        laws = lood.audit_features(phi, targets, process.noise_variance)
     sweep = None
-    if request.sensitivity:
+    if plan.sensitivity:
         with stage("sensitivity"):
             sweep = sweep_levels(
-                lambda level: lood.audit_features(phi, targets, level), noise_variance, laws
+                lambda level: lood.audit_features(phi, targets, level),
+                process.noise_variance,
+                laws,
             )
-    return _computed(request, stage, laws, sweep, reason, choice)
+    return _computed(process, stage, laws, sweep, reason, choice)
 
 
-def _fitc(request: Request, stage: Stage, reason: str) -> Computed:
-    rows, targets, kernel = request.features, request.targets, request.kernel
+def _fitc(process: lood.Process, plan: RoutePlan, stage: Stage, reason: str) -> Computed:
+    rows, targets, kernel = process.features, process.targets, process.kernel
     with stage("kernel"):
-        induced = induce(rows, kernel, request.inducing)
+        induced = induce(rows, kernel, plan.inducing)
         require_varied_kernel(kernel(rows[induced.inducing]))
     with stage("factorise"):
-        choice = _choice(request)
-        noise_variance = _noise(request, choice)
+        process, choice = _chosen(process, plan)
+        scale, noise_variance = process.kernel_scale, process.noise_variance
         # A kernel v k with noise s2 is k with noise s2/v and targets divided by sqrt(v).
         error = lood.approximation_error(
             rows,
-            targets / np.sqrt(_scale(choice)),
+            targets / np.sqrt(scale),
             kernel,
-            noise_variance / _scale(choice),
-            inducing=request.inducing,
+            noise_variance / scale,
+            inducing=plan.inducing,
         )
-        induced = induced.scaled(_scale(choice))
-        laws = lood.fitc_records(induced, targets, noise_variance)
+        induced = induced.scaled(scale)
+        laws = error.applied_to(lood.fitc_records(induced, targets, noise_variance))
     sweep = None
-    if request.sensitivity:
+    if plan.sensitivity:
         with stage("sensitivity"):
             sweep = sweep_levels(
                 lambda level: lood.fitc_records(induced, targets, level), noise_variance, laws
             )
-    compared = tuple(replace(entry, evidence=error.sentence()) for entry in laws.assumptions)
-    laws = replace(laws, assumptions=compared)
-    return _computed(request, stage, laws, sweep, reason, choice, error)
+    return _computed(process, stage, laws, sweep, reason, choice, error)
 
 
 def _computed(
-    request: Request,
+    process: lood.Process,
     stage: Stage,
-    laws: lood.LeaveOneOut | lood.LeaveGroupsOut,
+    laws: lood.Separation,
     sweep: lood.NoiseSweep | None,
     reason: str,
     choice: lood.NoiseChoice | None,
     error: lood.ApproximationError | None = None,
 ) -> Computed:
     with stage("conditions"):
-        found = lood.stationarity_conditions(request.kernel, request.features).assumptions()
+        found = lood.stationarity_conditions(process.kernel, process.features).assumptions()
     if choice is not None:
-        used = min(len(request.features), CHOICE_RECORDS)
+        used = min(process.records, CHOICE_RECORDS)
         found = (
             *found,
             Assumption(
                 statement=f"the noise of the labels, by {choice.criterion}, describes training",
                 holds=None,
-                evidence=f"{choice.sentence()}, over {used} of {len(request.features)} records",
+                evidence=f"{choice.sentence()}, over {used} of {process.records} records",
             ),
         )
     return Computed(
+        process=process,
         laws=replace(laws, assumptions=(*laws.assumptions, *found)),
         sweep=sweep,
         route_reason=reason,
@@ -297,35 +314,29 @@ def _computed(
     )
 
 
-def _choice(request: Request, matrix: FloatArray | None = None) -> lood.NoiseChoice | None:
-    """The noise variance by its criterion, on a subsample where there are many records."""
-    criterion = request.noise_variance
-    if not isinstance(criterion, str):
-        if request.fit_kernel_scale:
+def _chosen(
+    process: lood.Process, plan: RoutePlan, matrix: FloatArray | None = None
+) -> tuple[lood.Process, lood.NoiseChoice | None]:
+    """The process at the noise of the plan's criterion; on a subsample of many records."""
+    criterion = plan.criterion
+    if criterion is None:
+        if plan.fit_kernel_scale:
             raise InputError(
                 "the kernel's scale is fitted together with the noise: give noise_variance as one "
                 f"of {', '.join(CRITERIA)}."
             )
-        return None
+        return process, None
     if criterion not in CRITERIA:
         raise InputError(
             f"noise_variance must be a number or one of {', '.join(CRITERIA)}, but it is "
             f"{criterion!r}."
         )
-    count = len(request.features)
-    some = np.sort(np.random.default_rng(0).permutation(count)[:CHOICE_RECORDS])
+    some = np.sort(np.random.default_rng(0).permutation(process.records)[:CHOICE_RECORDS])
     square = (
-        request.kernel(request.features[some]) if matrix is None else matrix[np.ix_(some, some)]
+        process.kernel(process.features[some]) if matrix is None else matrix[np.ix_(some, some)]
     )
     named: Criterion = "leave_one_out" if criterion == "leave_one_out" else "marginal_likelihood"
-    return lood.choose_noise(
-        square, request.targets[some], criterion=named, fit_scale=request.fit_kernel_scale
+    choice = lood.choose_noise(
+        square, process.targets[some], criterion=named, fit_scale=plan.fit_kernel_scale
     )
-
-
-def _scale(choice: lood.NoiseChoice | None) -> float:
-    return 1.0 if choice is None else choice.kernel_scale
-
-
-def _noise(request: Request, choice: lood.NoiseChoice | None) -> float:
-    return choice.noise_variance if choice is not None else float(request.noise_variance)
+    return process.with_noise(choice.noise_variance, choice.kernel_scale), choice

@@ -10,7 +10,6 @@ from leakscope.auditing.report_material import report_arrays, report_pictures
 from leakscope.auditing.result import AuditResult
 from leakscope.data.datasets import Dataset
 from leakscope.errors import InputError
-from leakscope.settings import AuditSettings
 
 
 def write_run(
@@ -44,7 +43,7 @@ def write_run(
     if dataset is not None:
         if "kernel" not in result.settings:
             raise InputError("only the result of audit_dataset is written with its dataset.")
-        pictures = report_pictures(result, dataset, AuditSettings(**result.settings))
+        pictures = report_pictures(result, dataset)
     return write_audit_run(result, directory, pictures)
 
 

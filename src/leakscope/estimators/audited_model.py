@@ -19,10 +19,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from leakscope import lood
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.keys import Key, as_key
+from leakscope.auditing.measured import measured
 from leakscope.estimators.model_family import audited
-from leakscope.estimators.released import Release, noise_key
 from leakscope.kernels import Kernel
 from leakscope.laws import LawPair
+from leakscope.lood import Release
 from leakscope.settings import AuditSettings
 
 if TYPE_CHECKING:
@@ -82,21 +84,22 @@ class AuditedModel(BaseEstimator):  # type: ignore[misc]
         kernel = kernel.resolved(features)
         result = audited(self, features, targets, kernel=kernel, record_ids=record_ids)
         laws = result.laws
-        assert isinstance(laws, lood.LeaveOneOut)
+        process = result.process
         self.posterior_ = lood.posterior(
             features,
             targets,
             kernel=kernel,
-            noise_variance=laws.noise_variance,
-            kernel_scale=float(result.kernel.get("fitted_scale", 1.0)),
+            noise_variance=process.noise_variance,
+            kernel_scale=process.kernel_scale,
             route=laws.route,
             inducing=int(self.inducing),
         )
         self.result_ = result
-        if release == Release("draw", 0.0):
+        if release.plain:
             self.leakage_, self.kl_, self.auc_ = result.advantage, result.kl, result.auc
         else:
-            self.leakage_, self.kl_, self.auc_ = release.measured(laws)
+            seen = measured(laws.released(release))
+            self.leakage_, self.kl_, self.auc_ = seen.advantage, seen.kl, seen.auc
         self.trusted_ = laws.trusted
         self.record_ids_ = result.record_ids
         order = np.argsort(-self.kl_, kind="stable")
@@ -105,9 +108,8 @@ class AuditedModel(BaseEstimator):  # type: ignore[misc]
     def law_pair(self) -> LawPair:
         """The pairs of laws of one answer at each record, for any other measure."""
         check_is_fitted(self)
-        laws = self.result_.laws
-        assert isinstance(laws, lood.LeaveOneOut)
-        return self._release().law_pair(laws)
+        laws: lood.Separation = self.result_.laws
+        return laws.released(self._release()).law_pair()
 
     def to_frame(self) -> pd.DataFrame:
         """``record_id``, ``advantage``, ``kl``, ``auc`` and ``trusted``, most exposed first."""
@@ -132,7 +134,7 @@ class AuditedModel(BaseEstimator):  # type: ignore[misc]
 
     def _drawn(self, queries: FloatArray, random_state: Any) -> FloatArray:
         """One released answer at all queries together, in the target as used."""
-        generator = noise_key(random_state).generator()
+        generator = _noise_key(random_state).generator()
         release = self._release()
         mean = self.posterior_.mean(queries)
         noise = generator.standard_normal((2, *mean.shape))
@@ -148,3 +150,12 @@ class AuditedModel(BaseEstimator):  # type: ignore[misc]
         """Means and variances of the released answers, in the target as used."""
         mean, latent = self.posterior_.at(queries)
         return mean, self._release().variance(latent)
+
+
+def _noise_key(random_state: Any) -> Key:
+    """Fresh entropy for None: a fixed seed would let whoever knows it take the noise away."""
+    if random_state is None:
+        return Key(int(np.random.SeedSequence().entropy))  # type: ignore[arg-type]
+    if isinstance(random_state, np.random.RandomState):
+        return Key(int(random_state.randint(2**63 - 1, dtype=np.int64)))
+    return as_key(random_state)

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leakscope import kernels
+from leakscope import kernels, lood
 from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing import AuditResult
-from leakscope.auditing.audit import audit_request, leaving_units
+from leakscope.auditing.audit import audit_process
 from leakscope.auditing.checks import checked_ids
 from leakscope.auditing.kernel_choice import kernel_from_settings
-from leakscope.auditing.routes import Request
+from leakscope.auditing.routes import RoutePlan
+from leakscope.auditing.units import leaving_units
 from leakscope.errors import InputError
 from leakscope.results.document import DatasetEntry
 from leakscope.settings import AuditSettings, kernel_options, validated
@@ -66,19 +67,17 @@ def audited(
     settings = validated(
         AuditSettings, **{name: _plain(getattr(estimator, name)) for name in MODEL_OPTIONS}
     )
-    request = Request(
-        features=features,
-        targets=targets,
-        kernel=kernel,
-        noise_variance=settings.noise_variance,
+    ids, labels = leaving_units(checked_ids(record_ids, len(features)), groups)
+    level, plan = RoutePlan.of(
+        settings.noise_variance,
         fit_kernel_scale=settings.fit_kernel_scale,
         route=settings.route,
         inducing=settings.inducing,
         sensitivity=sensitivity,
     )
-    ids, request = leaving_units(request, checked_ids(record_ids, len(features)), groups)
-    return audit_request(
-        request,
+    return audit_process(
+        lood.Process(features, targets, kernel, level, groups=labels),
+        plan,
         ids=ids,
         dataset=DatasetEntry(
             name="arrays",

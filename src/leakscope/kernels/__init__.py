@@ -6,6 +6,7 @@ infinitely wide networks, described by their layers.
 """
 
 from leakscope.kernels.activations import Activation, as_activation
+from leakscope.kernels.described import described
 from leakscope.kernels.from_torch import from_torch
 from leakscope.kernels.kernel import Kernel
 from leakscope.kernels.layers import (
@@ -39,6 +40,7 @@ __all__ = [
     "by_name",
     "conv",
     "dense",
+    "described",
     "flatten",
     "from_torch",
     "global_average_pool",

@@ -40,8 +40,11 @@ def by_name(name: str, **options: Any) -> Kernel:
             f"{foreign[0]} is not an option of the kernel {name}, whose options are "
             f"{', '.join(entry.options)}."
         )
-    factory = (
-        pkgutil.resolve_name(entry.factory) if isinstance(entry.factory, str) else entry.factory
-    )
-    kernel: Kernel = factory(**entry.arguments(options))
+    kernel: Kernel = factory_of(name)(**entry.arguments(options))
     return kernel
+
+
+def factory_of(name: str) -> Any:
+    """The function that makes the kernel of that name."""
+    factory = KERNELS[name].factory
+    return pkgutil.resolve_name(factory) if isinstance(factory, str) else factory

@@ -24,9 +24,8 @@ from leakscope.lood.distinguish import distinguish
 from leakscope.lood.distinguishability import Distinguishability
 from leakscope.lood.features import audit_features
 from leakscope.lood.fitc import ApproximationError, approximation_error, fitc_records
-from leakscope.lood.groups_out import LeaveGroupsOut
 from leakscope.lood.influence import Influence, influence
-from leakscope.lood.leave_one_out import LeaveOneOut
+from leakscope.lood.inverse_blocks import WholeInverse, separation_of_blocks
 from leakscope.lood.mean_distance import (
     NonOptimalPoint,
     SelfInfluence,
@@ -35,12 +34,16 @@ from leakscope.lood.mean_distance import (
 )
 from leakscope.lood.noise_choice import NoiseChoice, choose_noise
 from leakscope.lood.noise_path import noise_path
-from leakscope.lood.noise_sweep import NoiseSweep, sweep_noise
-from leakscope.lood.on_device import device_records
+from leakscope.lood.noise_sweep import NoiseSweep, ranks_of, sweep_noise
+from leakscope.lood.on_device import device_columns, device_records
 from leakscope.lood.posterior import Posterior, posterior
+from leakscope.lood.process import Process
 from leakscope.lood.query_search import QuerySearch, search_query
 from leakscope.lood.recovery import twins
+from leakscope.lood.release import Release
 from leakscope.lood.search_each import search_each
+from leakscope.lood.separation import Separation
+from leakscope.lood.spectrum import Spectrum
 
 __all__ = [
     "ActivationLood",
@@ -50,15 +53,18 @@ __all__ = [
     "Distinguishability",
     "Influence",
     "Initialisation",
-    "LeaveGroupsOut",
-    "LeaveOneOut",
     "NoiseChoice",
     "NoiseSweep",
     "NonOptimalPoint",
     "Posterior",
+    "Process",
     "QuerySearch",
+    "Release",
     "SelfInfluence",
+    "Separation",
+    "Spectrum",
     "StationarityConditions",
+    "WholeInverse",
     "all_groups",
     "all_records",
     "approximation_error",
@@ -66,6 +72,7 @@ __all__ = [
     "choose_noise",
     "constant_approximation",
     "depth_decay",
+    "device_columns",
     "device_records",
     "distinguish",
     "edge_of_chaos",
@@ -75,9 +82,11 @@ __all__ = [
     "lood_by_activation",
     "noise_path",
     "posterior",
+    "ranks_of",
     "search_each",
     "search_query",
     "self_influence",
+    "separation_of_blocks",
     "stationarity_conditions",
     "sweep_noise",
     "twins",

@@ -18,15 +18,12 @@ from numpy.typing import ArrayLike
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
-from leakscope.lood.leave_one_out import LeaveOneOut
+from leakscope.lood.identities import EPS, SMALL_LEVERAGE, Leverages, laws_from_leverages
 from leakscope.lood.real_numbers import real_numbers
+from leakscope.lood.separation import Separation
 
 # The share of eps ||M|| that rounding really uses; benchmarks/lood_accuracy.py calibrates it.
 ERROR_SHARE = 0.02
-
-# Below this 1 - s2 m_i would show its rounding (some 1e-16) in the last five of sixteen digits.
-SMALL_LEVERAGE = 1e-4
 
 # Fixed random signs z give ||M^{-1} e_i||^2 as the average of (M^{-1} z)_i^2, to a third or so.
 PROBES = 16
@@ -38,7 +35,7 @@ def all_records(
     *,
     noise_variance: float,
     overwrite: bool = False,
-) -> LeaveOneOut:
+) -> Separation:
     """The laws with and without each record, at that record, for all records at once.
 
     Parameters

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from leakscope.laws import Assumption, Provenance
 from leakscope.laws.provenance import Method
+from leakscope.lood.release import Release
 
 
 def common_assumptions(noise_variance: float, *, group: bool = False) -> tuple[Assumption, ...]:
@@ -54,4 +57,25 @@ def leaving_out(
         method=method,
         source=source,
         assumptions=(*common_assumptions(noise_variance, group=group), *more),
+    )
+
+
+def released_answers(latent: Provenance, release: Release, unit: str) -> Provenance:
+    """The question where an answer is seen instead of the latent function itself."""
+    place = "anywhere, by a bound" if release.reach is not None else f"at the {unit}"
+    what = "a draw of the latent function" if release.what == "draw" else "the posterior mean"
+    added = Assumption(
+        statement=f"the attacker sees one answer {place}, {what} plus independent Gaussian noise "
+        f"of variance {release.noise_variance:g}",
+        holds=None,
+        evidence="as the release is set; further answers with fresh noise compose",
+    )
+    common = len(common_assumptions(1.0))
+    # Of a mean, training is not random: the first two assumptions are about that.
+    kept = latent.assumptions[0 if release.what == "draw" else 2 : common]
+    return replace(
+        latent,
+        observes="prediction",
+        random=("training", "output_noise") if release.what == "draw" else ("output_noise",),
+        assumptions=(*kept, added, *latent.assumptions[common:]),
     )

@@ -31,8 +31,8 @@ from leakscope.errors import InputError
 from leakscope.kernels import Kernel
 from leakscope.lood.all_records import checked_targets, require_positive
 from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
-from leakscope.lood.leave_one_out import LeaveOneOut
 from leakscope.lood.real_numbers import require_real
+from leakscope.lood.separation import Separation
 
 # Bytes of features worked on at once: what a cache holds, but enough rows for a matrix product to
 # be quick, as long as that is not too much memory.
@@ -48,7 +48,7 @@ ERROR_SHARE = 0.1
 PROBES = 16
 
 
-def audit_features(phi: ArrayLike, y: ArrayLike, noise_variance: float) -> LeaveOneOut:
+def audit_features(phi: ArrayLike, y: ArrayLike, noise_variance: float) -> Separation:
     """The laws with and without each record, at that record, under finite features.
 
     Parameters
@@ -232,7 +232,7 @@ class FeatureRegression:
             error_a=error_fit / self.noise_variance,
         )
 
-    def laws(self, found: Leverages, targets: FloatArray) -> LeaveOneOut:
+    def laws(self, found: Leverages, targets: FloatArray) -> Separation:
         """The laws of the records whose leverages these are; targets (b,) or (b, C)."""
         return laws_from_leverages(
             found,

@@ -27,13 +27,16 @@ import numpy as np
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.log_space import x_minus_log1p
 from leakscope.laws import Assumption
-from leakscope.lood.leave_one_out import LeaveOneOut, Route
+from leakscope.lood.separation import Route, Separation
 
 # A record is trusted when its KL is estimated to be right to this relative error.
 TRUSTED_BELOW = 1e-8
 
 # Below this a sum of squares has lost digits to the range of float64.
 TINY_SQUARES = 1e-280
+
+# Below this 1 - s2 m_i would show its rounding (some 1e-16) in the last five of sixteen digits.
+SMALL_LEVERAGE = 1e-4
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -72,31 +75,24 @@ def laws_from_leverages(
     condition_number: float,
     route: Route,
     assumptions: tuple[Assumption, ...] = (),
-) -> LeaveOneOut:
-    """The laws of every record, the parts of its KL, and whether float64 resolves them."""
+) -> Separation:
+    """What each record's leaving changes, the parts of its KL, and whether float64 resolves it."""
     h, m, outputs = found.leverage, found.m, found.a
-    shift = outputs * (h / m)[:, None]
-    mean_distance = 0.5 * np.sum(shift**2, axis=1)
-    variance_with = noise_variance * h
+    mean_distance = 0.5 * np.sum((outputs * (h / m)[:, None]) ** 2, axis=1)
     excess = h / (noise_variance * m)
     kl_label_free = outputs.shape[1] * 0.5 * x_minus_log1p(excess)
-    kl_label = mean_distance / variance_with
+    kl_label = mean_distance / (noise_variance * h)
     lost = mean_distance < TINY_SQUARES
     if lost.any():
         squares = np.sum(outputs[lost] ** 2, axis=1)
         kl_label[lost] = 0.5 * (excess[lost] / m[lost]) * squares
     error = _relative_error(found, excess, kl_label_free, kl_label)
-    shape = targets.shape
-    return LeaveOneOut(
-        mean_with=targets - noise_variance * outputs.reshape(shape),
-        mean_without=targets - (outputs / m[:, None]).reshape(shape),
-        variance_with=variance_with,
-        variance_without=h / m,
-        mean_shift=shift.reshape(shape),
-        leverage=h,
+    return Separation(
+        targets=targets,
+        excess=excess,
+        residual=outputs / m[:, None],
         kl_label_free=kl_label_free,
         kl_label=kl_label,
-        mean_distance=mean_distance,
         error_estimate=error,
         trusted=error < TRUSTED_BELOW,
         condition_number=condition_number,

@@ -30,8 +30,8 @@ from leakscope.lood.all_records import (
 from leakscope.lood.assumptions import leaving_out
 from leakscope.lood.distinguish import ESTIMATE_MARGIN
 from leakscope.lood.identities import EPS, TRUSTED_BELOW
-from leakscope.lood.leave_one_out import LeaveOneOut
 from leakscope.lood.real_numbers import real_numbers
+from leakscope.lood.separation import Separation
 from leakscope.lood.sufficient import kl_parts, kl_reverse_parts
 
 # Most records do nothing at most queries; what is below this share of the record's KL at its own
@@ -240,7 +240,7 @@ def _at_queries(
     rows: FloatArray,
     asked: FloatArray,
     noise_variance: float,
-    laws: LeaveOneOut,
+    laws: Separation,
 ) -> _Answers:
     factor = _factorised(matrix, noise_variance)
     cross = kernel(rows, asked)
@@ -271,7 +271,7 @@ def _at_records(
     rows: FloatArray,
     asked: FloatArray,
     noise_variance: float,
-    laws: LeaveOneOut,
+    laws: Separation,
 ) -> _Answers:
     """C = K M^{-1} = I - s2 M^{-1}, with the leverages, digits and all, on its diagonal."""
     factor = _factorised(matrix, noise_variance)

@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from scipy import linalg, optimize
+from scipy import optimize
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lood.all_records import checked_problem
+from leakscope.lood.spectrum import Spectrum
 
 Criterion = Literal["marginal_likelihood", "leave_one_out"]
 CRITERIA: tuple[str, ...] = get_args(Criterion)
@@ -101,10 +102,10 @@ def choose_noise(
     matrix, targets = checked_problem(kernel_matrix, y, 1.0)
     outputs = targets.reshape(len(targets), -1)
     unit = float(np.mean(np.diagonal(matrix)))
-    eigenvalues, vectors = linalg.eigh(matrix)
-    eigenvalues = np.maximum(eigenvalues, 0.0)
+    spectrum = Spectrum.of(matrix)
+    eigenvalues, vectors = spectrum.values, spectrum.vectors
     turned = vectors.T @ outputs
-    squared_vectors = vectors**2 if criterion == "leave_one_out" else None
+    squared_vectors = spectrum.squares if criterion == "leave_one_out" else None
 
     def score_and_scale(log_r: float) -> tuple[float, float]:
         r = unit * float(np.exp(log_r))

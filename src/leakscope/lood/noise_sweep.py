@@ -20,9 +20,8 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.cholesky import refill
 from leakscope.errors import InputError
 from leakscope.lood.all_records import all_records
-from leakscope.lood.groups_out import LeaveGroupsOut
-from leakscope.lood.leave_one_out import LeaveOneOut
 from leakscope.lood.real_numbers import real_numbers
+from leakscope.lood.separation import Separation
 
 # Half a decade apart, two decades in all, the audit's own level in the middle.
 FACTORS = (0.1, 10.0**-0.5, 1.0, 10.0**0.5, 10.0)
@@ -69,7 +68,7 @@ def sweep_noise(
     y: FloatArray,
     *,
     noise_variance: float,
-    known: LeaveOneOut | None = None,
+    known: Separation | None = None,
     prior: FloatArray | None = None,
     overwrite: bool = False,
 ) -> NoiseSweep:
@@ -103,7 +102,7 @@ def sweep_noise(
         matrix = np.array(matrix, order="F")
     packed = matrix if matrix.flags.f_contiguous else matrix.T
 
-    def at(level: float) -> LeaveOneOut:
+    def at(level: float) -> Separation:
         refill(packed, prior)
         return all_records(packed, y, noise_variance=level, overwrite=True)
 
@@ -111,9 +110,9 @@ def sweep_noise(
 
 
 def sweep_levels(
-    audit_at: Callable[[float], LeaveOneOut | LeaveGroupsOut],
+    audit_at: Callable[[float], Separation],
     noise_variance: float,
-    known: LeaveOneOut | LeaveGroupsOut | None,
+    known: Separation | None,
 ) -> NoiseSweep:
     """The sweep by any route: ``audit_at`` gives the laws at a noise variance."""
     levels: list[float] = []
@@ -136,7 +135,7 @@ def sweep_levels(
         levels.append(level)
         found.append(kl)
     kl = np.array(found)
-    ranks = np.array([_ranks(row) for row in kl])
+    ranks = np.array([ranks_of(row) for row in kl])
     return NoiseSweep(
         noise_variances=np.array(levels),
         kl=kl,
@@ -147,8 +146,16 @@ def sweep_levels(
     )
 
 
-def _ranks(kl: FloatArray) -> NDArray[np.intp]:
-    """1 for the largest; equal numbers keep their order, as in the audit's own ranking."""
+def ranks_of(kl: FloatArray) -> NDArray[np.intp]:
+    """1 for the largest; equal numbers keep their order, as in the audit's own ranking.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import lood
+    >>> lood.ranks_of(np.array([0.2, 3.0, 0.2])).tolist()
+    [2, 1, 3]
+    """
     ranks = np.empty(len(kl), dtype=np.intp)
     ranks[np.argsort(-kl, kind="stable")] = np.arange(1, len(kl) + 1)
     return ranks

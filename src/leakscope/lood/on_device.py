@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.x64 import double_precision
@@ -16,13 +17,13 @@ from leakscope.errors import InputError
 from leakscope.kernels import Kernel
 from leakscope.lood.all_records import ERROR_SHARE, checked_targets, probes, require_positive
 from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
-from leakscope.lood.leave_one_out import LeaveOneOut
 from leakscope.lood.real_numbers import real_numbers
+from leakscope.lood.separation import Separation
 
 
 def device_records(
     X: FloatArray, y: FloatArray, *, kernel: Kernel, noise_variance: float
-) -> LeaveOneOut:
+) -> Separation:
     """Every record's laws with and without it, computed where JAX computes.
 
     The answer of `all_records` for a network kernel, without ever holding its matrix on the
@@ -42,12 +43,7 @@ def device_records(
     >>> bool(np.allclose(there.kl, here.kl, rtol=1e-8))
     True
     """
-    function: Any = getattr(kernel, "jax", None)
-    if function is None:
-        raise InputError(
-            "the device route needs a kernel with JAX code, such as nngp or sequential; "
-            f"{type(kernel).__name__} has none."
-        )
+    function = _jax_code(kernel)
     features = real_numbers(X, "X")
     targets = checked_targets(y, len(features), "the dataset")
     require_positive(noise_variance, "noise_variance")
@@ -75,14 +71,51 @@ def device_records(
         targets,
         noise_variance=noise_variance,
         condition_number=norm * inverse_norm,
-        route="dense",
+        route="device",
     )
 
 
-def _linear_algebra(
-    features: FloatArray, right: FloatArray, function: Any, noise_variance: float
-) -> tuple[FloatArray, FloatArray, float, float]:
-    """M^{-1} times ``right``, the diagonal of M^{-1}, the 1-norm of M and the norm of M^{-1}."""
+def device_columns(
+    X: FloatArray, rows: ArrayLike, *, kernel: Kernel, noise_variance: float
+) -> FloatArray:
+    """(n, t) the columns of M^{-1} at some rows, without ever holding a matrix on the host.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels, lood
+    >>> X, k = np.random.default_rng(0).standard_normal((20, 3)), kernels.nngp(depth=2)
+    >>> found = lood.device_columns(X, [4, 0], kernel=k, noise_variance=0.1)
+    >>> inverse = np.linalg.inv(k(X) + 0.1 * np.eye(20))
+    >>> bool(np.allclose(found, inverse[:, [4, 0]]))
+    True
+    """
+    function, features = _jax_code(kernel), real_numbers(X, "X")
+    require_positive(noise_variance, "noise_variance")
+    places = np.asarray(rows, dtype=np.intp)
+    units = np.zeros((len(features), len(places)))
+    units[places, np.arange(len(places))] = 1.0
+    with double_precision():
+        import jax.numpy as jnp
+
+        from leakscope._numerics import device_cholesky as device
+
+        factor, _ = _factorised(features, function, noise_variance)
+        return np.asarray(device.solve(factor, jnp.asarray(units)))
+
+
+def _jax_code(kernel: Kernel) -> Any:
+    function: Any = getattr(kernel, "jax", None)
+    if function is None:
+        raise InputError(
+            "the device route needs a kernel with JAX code, such as nngp or sequential; "
+            f"{type(kernel).__name__} has none."
+        )
+    return function
+
+
+def _factorised(features: FloatArray, function: Any, noise_variance: float) -> tuple[Any, float]:
+    """The factor of M, on the device, and the 1-norm of M."""
     import jax.numpy as jnp
 
     from leakscope._numerics import device_cholesky as device
@@ -95,6 +128,18 @@ def _linear_algebra(
             f"the kernel matrix with noise_variance {noise_variance:g} on its diagonal is not "
             "positive definite in float64: raise noise_variance, or check for repeated records."
         )
+    return factor, float(norm)
+
+
+def _linear_algebra(
+    features: FloatArray, right: FloatArray, function: Any, noise_variance: float
+) -> tuple[FloatArray, FloatArray, float, float]:
+    """M^{-1} times ``right``, the diagonal of M^{-1}, the 1-norm of M and the norm of M^{-1}."""
+    import jax.numpy as jnp
+
+    from leakscope._numerics import device_cholesky as device
+
+    factor, norm = _factorised(features, function, noise_variance)
     solved = np.asarray(device.solve(factor, jnp.asarray(right)))
     inverse_norm = device.largest_of_inverse(factor)
     return solved, np.asarray(device.inverse_diagonal(factor)), norm, inverse_norm

@@ -30,8 +30,8 @@ from leakscope.lood.all_records import checked_problem, checked_targets, factori
 from leakscope.lood.features import FeatureRegression, FeatureSums, feature_sums, finite_features
 from leakscope.lood.features import blocks as feature_blocks
 from leakscope.lood.fitc import INDUCING, JITTER, induce
-from leakscope.lood.leave_one_out import Route
 from leakscope.lood.real_numbers import real_numbers
+from leakscope.lood.separation import Route
 
 # Bytes of kernel values between records and queries that are worked on at once.
 BLOCK_BYTES = 2**26

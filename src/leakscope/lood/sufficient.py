@@ -60,12 +60,43 @@ def sufficient_pair(excess: FloatArray, score: FloatArray, provenance: Provenanc
     provenance
         Of the laws these coordinates were taken from.
     """
-    shift = (np.sqrt(excess)[:, None] * score).ravel()
-    spread = np.repeat(1.0 + excess, score.shape[1])
-    if shift.size == 1:
-        return LawPair(Normal(shift[0], 1.0), Normal(0.0, np.sqrt(spread[0])), provenance)
+    shift = np.sqrt(excess)[:, None] * score
+    return coordinate_pair(shift, np.ones_like(excess), 1.0 + excess, provenance)
+
+
+def coordinate_pair(
+    shift: FloatArray,
+    variance_with: FloatArray,
+    variance_without: FloatArray,
+    provenance: Provenance,
+) -> LawPair:
+    """The room's one builder of pairs: independent coordinates, centred at the mean without.
+
+    Parameters
+    ----------
+    shift
+        (..., r, C) the mean with, output by output.
+    variance_with, variance_without
+        (..., r), the same for every output.
+    provenance
+        Of the laws these coordinates were taken from.
+    """
+    width = shift.shape[-2] * shift.shape[-1]
+    if width == 1:
+        centred = shift[..., 0, 0]
+        return LawPair(
+            Normal(centred, np.sqrt(variance_with[..., 0])),
+            Normal(np.zeros_like(centred), np.sqrt(variance_without[..., 0])),
+            provenance,
+        )
+    mean = shift.reshape(*shift.shape[:-2], width)
+    identity = np.eye(width)
+    spread = (
+        np.repeat(variance, shift.shape[-1], axis=-1)[..., None] * identity
+        for variance in (variance_with, variance_without)
+    )
     return LawPair(
-        MultivariateNormal(shift, np.eye(shift.size)),
-        MultivariateNormal(np.zeros_like(shift), np.diag(spread)),
+        MultivariateNormal(mean, next(spread)),
+        MultivariateNormal(np.zeros_like(mean), next(spread)),
         provenance,
     )

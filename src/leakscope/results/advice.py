@@ -55,7 +55,9 @@ class AdviceOption(BaseModel):
     name, setting
         Which way, and its numbers by name.
     meets
-        Whether the worst unit meets the target.
+        Whether the worst unit meets the target; False where its measure is not trusted.
+    trusted
+        Whether float64 resolves the laws of every unit there.
     worst, median
         The target's measure of the worst and the median unit.
     error, stderr
@@ -82,9 +84,9 @@ class AdviceOption(BaseModel):
     --------
     >>> import numpy as np
     >>> import leakscope
-    >>> from leakscope import advising, kernels
+    >>> from leakscope import kernels, lood
     >>> X = np.linspace(0.0, 3.0, 40)[:, None]
-    >>> result = advising.AuditedModel(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
+    >>> result = lood.Process(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
     >>> best = leakscope.advise(result, leakscope.AuditTarget("advantage", 0.1)).best
     >>> best.meets, best.worst <= 0.1
     (True, True)
@@ -95,6 +97,7 @@ class AdviceOption(BaseModel):
     name: str
     setting: dict[str, Number]
     meets: bool
+    trusted: bool = True
     worst: Number
     median: Number
     error: Number
@@ -139,9 +142,9 @@ class Advice(ResultDocument):
     --------
     >>> import numpy as np
     >>> import leakscope
-    >>> from leakscope import advising, kernels
+    >>> from leakscope import kernels, lood
     >>> X = np.linspace(0.0, 3.0, 40)[:, None]
-    >>> result = advising.AuditedModel(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
+    >>> result = lood.Process(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
     >>> advice = leakscope.advise(result, leakscope.AuditTarget("advantage", 0.1))
     >>> sorted(advice.to_frame()["option"])[:3]
     ['as audited', 'dropping', 'fewer features']
@@ -169,7 +172,7 @@ class Advice(ResultDocument):
         """A table, the audit's own setting first, then the options as ranked."""
         import pandas as pd
 
-        names = ("meets", "questions", "worst", "median", "error", "cost", "cost_stderr")
+        names = ("meets", "trusted", "questions", "worst", "median", "error", "cost", "cost_stderr")
         rows = [
             {
                 "option": option.name,

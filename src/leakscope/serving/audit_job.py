@@ -97,7 +97,7 @@ def run_audit(
     noise, why_not = None, unavailable(result)
     if why_not is None:
         try:
-            path = noise_path(result, dataset, settings, on_level=lambda level: on_stage("noise"))
+            path = noise_path(result, dataset, on_level=lambda level: on_stage("noise"))
             noise = _plain(path.to_dict())
         except InputError as error:
             why_not = in_page_words(str(error))

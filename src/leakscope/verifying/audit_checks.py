@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope.auditing import (
-    kernel_from_settings,
-    record_name,
-    settings_of,
-    taken_from_result,
-)
+from leakscope.auditing import process_of_run, record_name, settings_of
 from leakscope.data import Dataset, RecordId
 from leakscope.errors import InputError
 from leakscope.results import AuditDocument, QueryAttack
@@ -25,13 +20,8 @@ from leakscope.verifying.record_choice import choose_records
 
 
 def _kernel_matrix(document: AuditDocument | QueryAttack, prepared: Dataset) -> NDArray[np.float64]:
-    with taken_from_result():
-        scale = float(document.kernel.get("fitted_scale", 1.0))
-        if not (np.isfinite(scale) and scale > 0.0):
-            raise ValueError(f"fitted_scale is {scale:g}")
-    kernel = kernel_from_settings(settings_of(document)).resolved(prepared.features)
-    matrix = np.asarray(kernel(prepared.features, prepared.features))
-    return np.asarray(scale * matrix)
+    settings_of(document)
+    return process_of_run(document, prepared)[0].fresh_matrix()
 
 
 def require_same_records(document: AuditDocument, prepared: Dataset) -> None:

@@ -18,7 +18,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.lood import LeaveOneOut
+from leakscope.lood import Separation
 from leakscope.verifying.checks import Check
 
 
@@ -110,7 +110,7 @@ class RecordLaws:
     variance_without: FloatArray
 
     @classmethod
-    def of(cls, laws: LeaveOneOut, rows: Sequence[int]) -> RecordLaws:
+    def of(cls, laws: Separation, rows: Sequence[int]) -> RecordLaws:
         """Those of an audit's laws that belong to some rows."""
         places = np.asarray(rows, dtype=np.intp)
         return cls(
