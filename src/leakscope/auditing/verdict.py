@@ -37,11 +37,19 @@ def verdict(
         f"For a Gaussian process with this kernel ({kernel}){how} and squared loss; your model was "
         "not examined."
     )
-    if not trusted.any() or not trusted[top]:
+    untrusted = int(np.count_nonzero(~trusted))
+    first = ", the first in rank among them," if not trusted[top] else ""
+    unseen = untrusted and float(np.max(advantage)) < EXPOSED_ABOVE
+    if (not trusted[top] or unseen) and approximation is not None:
         finding = (
-            f"Cannot tell: float64 does not resolve {np.count_nonzero(~trusted)} of {count} "
-            f"{unit}s, the first in rank among them, at noise_variance {noise_variance:g}: raise "
-            "it."
+            f"Cannot tell: compared with exact answers the approximation is off by more than a "
+            f"tenth, so that {untrusted} of {count} {unit}s{first} are not trusted: use more "
+            "inducing records or another route."
+        )
+    elif not trusted[top] or unseen:
+        finding = (
+            f"Cannot tell: float64 does not resolve {untrusted} of {count} "
+            f"{unit}s{first or ','} at noise_variance {noise_variance:g}: raise it."
         )
     elif float(np.max(advantage)) < EXPOSED_ABOVE:
         finding = (

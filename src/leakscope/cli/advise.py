@@ -118,11 +118,12 @@ def _page(found: Advice) -> str:
     """What a person sees."""
     own, unit = found.own, found.unit
     measured = _number if found.target.measure == "epsilon" else _fraction
-    heading = (
-        f"{found.dataset.name}: no {unit} may have {found.target_label} above "
-        f"{found.target.value:g}; as audited the worst has {measured(own.worst)}, the median "
-        f"{measured(own.median)}."
-    )
+    heading = f"{found.dataset.name}: no {unit} may have {found.target_label} above "
+    heading += f"{found.target.value:g}; as audited "
+    if own.trusted:
+        heading += f"the worst has {measured(own.worst)}, the median {measured(own.median)}."
+    else:
+        heading += "float64 does not resolve what they have."
     classes = own.accuracy is not None
     headings = [
         "option",
@@ -153,7 +154,7 @@ def _row(option: AdviceOption, classes: bool, measured: Callable[[float | None],
     row = [
         option.name,
         option.setting_words,
-        "yes" if option.meets else "no",
+        _met(option),
         "own" if option.questions == "own" else "any",
         measured(option.worst),
         measured(option.median),
@@ -163,6 +164,12 @@ def _row(option: AdviceOption, classes: bool, measured: Callable[[float | None],
         "-" if option.r_squared is None else _r_squared(option.r_squared),
     ]
     return [*row, "-" if option.accuracy is None else f"{option.accuracy:.1%}"] if classes else row
+
+
+def _met(option: AdviceOption) -> str:
+    if not option.trusted:
+        return "unknown"
+    return "yes" if option.meets else "no"
 
 
 def _r_squared(value: float) -> str:

@@ -49,8 +49,8 @@ def _limit(name: str, text: str) -> float:
 def failures(result: AuditResult, above: dict[str, float]) -> list[str]:
     """A sentence for each limit that is exceeded; none where the audit passes.
 
-    A number that float64 does not resolve cannot be told to be within a limit, so it does not
-    pass either.
+    A number that is not trusted, because float64 does not resolve it or because the approximation
+    is too coarse, is not known to be within a limit, so it does not pass either.
     """
     sentences = []
     order = result.order
@@ -66,8 +66,12 @@ def failures(result: AuditResult, above: dict[str, float]) -> list[str]:
             )
     doubtful = int((~result.laws.trusted).sum())
     if above and doubtful:
+        why, remedy = "not resolved by float64", "raise --noise-variance"
+        if result.laws.route == "fitc":
+            why = "approximate, and off by more than a tenth where that was measured"
+            remedy = "raise --inducing or take --route dense"
         sentences.append(
-            f"{doubtful} of {len(order)} {result.unit}s are not resolved by float64, so that it "
-            "cannot be told whether they are within the limit: raise --noise-variance."
+            f"{doubtful} of {len(order)} {result.unit}s are {why}, so that nobody knows whether "
+            f"they are within the limit: {remedy}."
         )
     return sentences

@@ -14,6 +14,7 @@ from leakscope.cli.output import (
     cells_bar,
     emit_json,
     require_writable,
+    say,
     show,
     table,
     wrapped,
@@ -67,6 +68,8 @@ def verify(
             retraining=again,
             on_progress=on_progress,
         )
+    for sentence in found.warnings:
+        say(f"warning: {sentence}")
     if json_path is not None:
         emit_json(found, json_path)
     if json_path != STDOUT:

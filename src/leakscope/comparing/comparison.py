@@ -345,6 +345,9 @@ def _warnings(
             f"one run has {one.dataset.outputs} outputs and the other {two.dataset.outputs}: KL "
             "sums over outputs and is not compared across them; advantages are."
         )
+    for side, document in (("first", one), ("second", two)):
+        if document.doubt is not None:
+            found.append(f"in the {side} run, {document.doubt}")
     if aligned and same_data is None and any(_row_numbers(side) for side in (one, two)):
         found.append("both runs are of arrays in memory; equal rows are taken for the same record.")
     return found

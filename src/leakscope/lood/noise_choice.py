@@ -102,7 +102,7 @@ def choose_noise(
     matrix, targets = checked_problem(kernel_matrix, y, 1.0)
     outputs = targets.reshape(len(targets), -1)
     unit = float(np.mean(np.diagonal(matrix)))
-    spectrum = Spectrum.of(matrix)
+    spectrum = Spectrum.of(matrix, "evr")
     eigenvalues, vectors = spectrum.values, spectrum.vectors
     turned = vectors.T @ outputs
     squared_vectors = spectrum.squares if criterion == "leave_one_out" else None

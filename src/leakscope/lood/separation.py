@@ -92,7 +92,7 @@ class Separation:
     >>> lood.all_groups(K, y, [0, 1, 1], noise_variance=0.1).kl.round(2).tolist()
     [8.44, 18.19]
     >>> singly.noised(1.0).kl.round(2).tolist()
-    [0.89, 0.0, 0.0]
+    [0.5, 0.0, 0.0]
     """
 
     targets: FloatArray

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import scipy.linalg
@@ -68,9 +69,9 @@ class Spectrum:
     prior: FloatArray
 
     @classmethod
-    def of(cls, matrix: FloatArray) -> Spectrum:
-        """Decompose a symmetric matrix."""
-        found, vectors = scipy.linalg.eigh(matrix, driver="evd", check_finite=True)
+    def of(cls, matrix: FloatArray, driver: Literal["evd", "evr"] = "evd") -> Spectrum:
+        """Decompose a symmetric matrix, by LAPACK's quickest driver or, evr, in less memory."""
+        found, vectors = scipy.linalg.eigh(matrix, driver=driver, check_finite=True)
         return cls(np.maximum(found, 0.0), vectors, np.diagonal(matrix).copy())
 
     @cached_property

@@ -12,6 +12,7 @@ from leakscope.results.audit import (
     NoiseOfDataEntry,
     SensitivityEntry,
     SubgroupEntry,
+    doubt_words,
 )
 from leakscope.results.comparison import (
     STEPS,
@@ -102,6 +103,7 @@ __all__ = [
     "Verification",
     "VerifiedNumber",
     "default_run_directory",
+    "doubt_words",
     "read_result",
     "read_run",
     "require_free",

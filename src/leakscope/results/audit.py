@@ -268,3 +268,44 @@ class AuditDocument(ResultDocument):
     explanations: list[ExplanationEntry] = Field(default_factory=list)
     choices: ChoicesEntry | None = None
     disagreeing: list[DisagreementEntry] = Field(default_factory=list)
+
+    @property
+    def untrusted(self) -> int:
+        """How many records, or groups, have numbers that are not trusted."""
+        return sum(not record.trusted for record in self.records)
+
+    @property
+    def doubt(self) -> str | None:
+        """What every verb says where some numbers are not trusted; None where all are."""
+        return doubt_words(
+            self.untrusted,
+            len(self.records),
+            self.unit,
+            approximate=self.route == "fitc",
+            noise_variance=self.noise_variance,
+        )
+
+
+def doubt_words(
+    untrusted: int, count: int, unit: str, *, approximate: bool, noise_variance: float
+) -> str | None:
+    """One sentence on how many of an audit's numbers are not trusted, and why; None for none.
+
+    Examples
+    --------
+    >>> from leakscope.results import doubt_words
+    >>> print(doubt_words(3, 40, "record", approximate=False, noise_variance=1e-10))
+    float64 does not resolve 3 of 40 records at noise_variance 1e-10, and their numbers are not to
+    be read: raise it.
+    """
+    if not untrusted:
+        return None
+    if approximate:
+        return (
+            f"the approximation (FITC) is too coarse for {untrusted} of {count} {unit}s, and their "
+            "numbers are not to be read: use more inducing records or another route."
+        )
+    return (
+        f"float64 does not resolve {untrusted} of {count} {unit}s at noise_variance "
+        f"{noise_variance:g}, and their numbers are not to be read: raise it."
+    )

@@ -163,7 +163,7 @@ def _verification(
         provenance=document.provenance,
         assumptions=document.assumptions,
         timing={"verify": seconds},
-        warnings=[],
+        warnings=_doubts(document),
         verified_kind=document.kind,
         how=outcome.how,
         threshold=threshold,
@@ -185,6 +185,12 @@ def _verification(
         agreement=outcome.agreement,
         verdict=_verdict(counts, threshold, outcome),
     )
+
+
+def _doubts(document: ResultDocument) -> list[str]:
+    """Draws check the laws as they are stored; they do not bring back what float64 lost before."""
+    doubt = document.doubt if isinstance(document, AuditDocument) else None
+    return [] if doubt is None else [f"in the audit that was verified, {doubt}"]
 
 
 def _verdict(counts: dict[Verdict, int], threshold: float, outcome: Outcome) -> str:
