@@ -3,7 +3,7 @@
 Symbols as in :mod:`leakscope.lood.identities`: M = K + s2 I, a = M^{-1} y, and for a unit G the
 block [M^{-1}]_GG.  In the eigenvectors of that block (eigenvalues m_i) the unit's own points fall
 apart into as many independent coordinates as it has records; a single record is its own
-coordinate.  Two numbers a coordinate (and output) hold everything:
+coordinate.  Two numbers per coordinate (and output) hold everything:
 
     the excess    x_i = h_i/(s2 m_i)        the residual   r_i = a_i/m_i,
 
@@ -55,8 +55,8 @@ class Separation:
     targets
         (n,) or (n, C) labels, as used.
     excess, residual
-        (n,) and (n, C) the two numbers a coordinate, unit after unit (``members``); within a group
-        a coordinate is no single record.
+        (n,) and (n, C) the two numbers per coordinate, unit after unit (``members``); a group's
+        coordinates are not its single records.
     kl_label_free
         (U,) the part of KL(without || with) from the drop in variance; no label enters it.
     kl_label
@@ -254,7 +254,7 @@ class Separation:
         )
 
     def law_pair(self, units: Chosen = slice(None)) -> LawPair:
-        """The batch of pairs of some units, one a unit; groups must be of one size.
+        """The batch of pairs of some units, one per unit; groups must be of one size.
 
         ``units`` takes them by a slice or an array of numbers or of truth values: with many
         outputs, all laws at once are large.  One number gives that unit's pair alone, with an empty
