@@ -65,7 +65,7 @@ def test_the_run_directory_holds_the_search_and_its_pictures(pictures):
     folder, X = pictures
     run = folder / "run"
     assert {file.name for file in run.iterdir()} == {
-        "settings.json", "result.json", "records.csv", "arrays.npz",
+        "settings.json", "result.json", "records.csv", "arrays.npz", "digests.json",
         "record_0.png", "query_0.png", "difference_0.png",
     }  # fmt: skip
     assert stat.S_IMODE(run.stat().st_mode) == 0o700

@@ -76,6 +76,7 @@ def test_a_damaged_run_is_refused_whole(run, tmp_path, capsys, name, content, se
 
     damaged = tmp_path / "run"
     shutil.copytree(run, damaged, ignore=shutil.ignore_patterns("*.html"))
+    (damaged / "digests.json").unlink()
     (damaged / name).write_bytes(content)
     assert main(["report", str(damaged)]) == 2
     err = capsys.readouterr().err
@@ -108,6 +109,7 @@ def test_pickled_arrays_are_refused(run, tmp_path, capsys):
 
     damaged = tmp_path / "run"
     shutil.copytree(run, damaged)
+    (damaged / "digests.json").unlink()
     np.savez(damaged / "arrays.npz", roc_fpr=np.array([{}], dtype=object))
     assert main(["report", str(damaged)]) == 2
     assert "not an .npz archive of numbers" in capsys.readouterr().err

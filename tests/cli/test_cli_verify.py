@@ -44,7 +44,9 @@ def test_an_audit_by_draws(audited, capsys):
 def test_a_wrong_audit_differs_with_status_three(audited, capsys):
     content = json.loads((audited / "audit.json").read_text())
     for record in content["records"]:
+        # Both: of their difference alone the file's own numbers would tell.
         record["mean_with"] += 1.0
+        record["mean_without"] += 1.0
     (audited / "wrong.json").write_text(json.dumps(content))
     assert main(["verify", "wrong.json", "--records", "2"]) == 3
     assert "differs" in capsys.readouterr().out

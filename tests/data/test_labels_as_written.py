@@ -90,3 +90,126 @@ def test_a_result_is_not_written_over_what_is_read(tmp_path, monkeypatch, capsys
     before = (tmp_path / "run" / "result.json").read_text()
     assert main(["verify", "run", "--draws", "100", "--json", "run/result.json"]) == 2
     assert (tmp_path / "run" / "result.json").read_text() == before
+
+
+DECIMALS = ("1.1", "1.10", "1.2", "1.1", "1.10", "1.2")
+LONG = tuple(f"123456789012345678{i}" for i in range(6))
+
+
+def labelled(folder, labels, suffix=".csv"):
+    lines = [f"{label},{i % 4},{i * 1.5}" for i, label in enumerate(labels)]
+    return written(folder, "g,x,y\n" + "\n".join(lines) + "\n", f"data{suffix}")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_groups_and_classes_are_what_was_written(tmp_path, suffix):
+    file = labelled(tmp_path, DECIMALS)
+    if suffix == ".tsv":
+        file = written(tmp_path, file.read_text().replace(",", "\t"), "data.tsv")
+    grouped = data.read_dataset(file, target="y", group_column="g")
+    assert grouped.group == DECIMALS
+    classes = data.read_dataset(file, target="g", task="classification")
+    assert classes.target.tolist() == list(DECIMALS)
+    assert data.read_dataset(file, target="y", by="g").by == DECIMALS
+
+
+def test_long_ids_with_a_gap_are_what_was_written(tmp_path):
+    """One empty row has pandas read the column as floating-point numbers: six become two."""
+    file = written(
+        tmp_path,
+        "id,x,y\n" + "".join(f"{name},{i},{i % 3}\n" for i, name in enumerate(LONG)) + ",7,\n",
+    )
+    found = data.read_dataset(file, target="y", id_column="id", missing="drop")
+    assert found.record_ids == LONG
+    by = data.read_dataset(file, target="y", ignore=["id"], by="id", missing="drop")
+    assert by.by == LONG
+
+
+def test_a_feature_that_is_also_a_subgroup_stays_a_number(tmp_path):
+    found = data.read_dataset(labelled(tmp_path, DECIMALS), target="y", by="g")
+    assert found.feature_names == ("g", "x")
+    assert found.features[:, 0].tolist() == [1.1, 1.1, 1.2, 1.1, 1.1, 1.2]
+
+
+def test_numbers_of_a_frame_are_told_apart_by_all_their_digits():
+    frame = pd.DataFrame({"g": [0.1, 0.1 + 1e-12, 3.0], "x": [1, 2, 3], "y": [1.0, 2.0, 4.0]})
+    assert len(set(data.from_frame(frame, target="y", by="g").by)) == 3
+
+
+def test_reversed_ids_and_shuffled_groups_are_other_data(tmp_path):
+    rows = [f"p{i},{i % 4},{i * 1.5},{i % 3}" for i in range(12)]
+    turned = [f"p{11 - i},{i % 4},{i * 1.5},{i % 3}" for i in range(12)]
+    groups = [f"p{i},{i % 4},{i * 1.5},{(i + 1) % 3}" for i in range(12)]
+    heading = "id,x,y,g\n"
+    first = written(tmp_path, heading + "\n".join(rows))
+    source = data.read_dataset(first, target="y", id_column="id", group_column="g").source
+    for name, lines in (("ids.csv", turned), ("groups.csv", groups)):
+        other = written(tmp_path, heading + "\n".join(lines), name)
+        with pytest.raises(InputError, match="does not hold the data that the result is about"):
+            data.read_again(source, other)
+    # The same rows with other line ends are the same values in another file.
+    same = written(tmp_path, heading.strip() + "\r\n" + "\r\n".join(rows) + "\r\n", "same.csv")
+    assert data.read_again(source, same).record_ids[0] == "p0"
+
+
+def test_the_file_s_bytes_tell_where_a_parser_s_last_digit_differs(tmp_path, monkeypatch):
+    from leakscope.data import dataset_reader
+
+    file = written(tmp_path, "x,y\n" + "\n".join(f"{i / 7},{i % 3}" for i in range(12)) + "\n")
+    source = data.read_dataset(file, target="y").source
+    read = dataset_reader.read_table
+
+    def another_pandas(path):
+        table = read(path)
+        return table.assign(x=np.nextafter(table["x"].to_numpy(), np.inf))
+
+    monkeypatch.setattr(dataset_reader, "read_table", another_pandas)
+    assert data.read_again(source).features.shape == (12, 1)
+    file.write_text(file.read_text().replace("0.0,0", "0.5,0"))
+    with pytest.raises(InputError, match="they have changed since"):
+        data.read_again(source)
+
+
+def test_a_digest_of_the_former_kind_is_still_understood(tmp_path):
+    import hashlib
+    from dataclasses import replace
+
+    for file, options in (
+        (labelled(tmp_path, DECIMALS), {"target": "y"}),
+        (labelled(tmp_path, ("a", "b", "a", "b")), {"target": "g", "task": "classification"}),
+    ):
+        found = data.read_dataset(file, **options)
+        former = hashlib.sha256(np.ascontiguousarray(found.features).tobytes())
+        former.update("\0".join(str(value) for value in found.target.tolist()).encode())
+        again = data.read_again(replace(found.source, digest=former.hexdigest()))
+        assert again.record_ids == found.record_ids
+        with pytest.raises(InputError, match="they have changed since"):
+            data.read_again(replace(found.source, digest="0" * 64))
+
+
+@pytest.mark.parametrize("name", [None, "person"])
+def test_a_pandas_index_in_parquet_names_the_records(tmp_path, name):
+    frame = pd.DataFrame(
+        {"x": [1.0, 2.0, 4.0], "y": [0.0, 1.0, 3.0]},
+        index=pd.Index(["ann", "bob", "cid"], name=name),
+    )
+    frame.to_parquet(tmp_path / "data.parquet")
+    found = data.read_dataset(tmp_path / "data.parquet", target="y")
+    assert found.record_ids == ("ann", "bob", "cid")
+    assert found.feature_names == ("x",)
+    assert data.read_again(found.source).record_ids == found.record_ids
+
+
+def test_an_index_that_names_nobody_is_no_feature(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0, 4.0], "y": [0.0, 1.0, 3.0]}, index=[7, 7, 9])
+    frame.to_parquet(tmp_path / "data.parquet")
+    found = data.read_dataset(tmp_path / "data.parquet", target="y")
+    assert found.record_ids == (0, 1, 2)
+    assert found.feature_names == ("x",)
+    assert "ignored: __index_level_0__" in found.steps
+
+
+def test_subgroups_of_infinite_numbers_are_refused(tmp_path):
+    text = "z,x,y\n" + "".join(f"{i % 7},{i},{i % 3}\n" for i in range(30)) + "1,inf,1\n"
+    with pytest.raises(InputError, match="column 'x' holds an infinite number in row 30"):
+        data.read_dataset(written(tmp_path, text), target="y", by="x", ignore=["x"])

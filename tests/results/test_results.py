@@ -81,14 +81,15 @@ def strict_loads(text):
 
 @given(
     numbers=st.lists(ANY_NUMBER, min_size=8, max_size=8),
+    fractions=st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0)),
     record_id=st.one_of(st.integers(-(2**53), 2**53), st.text(max_size=20)),
     means=st.one_of(
         st.tuples(ANY_NUMBER, ANY_NUMBER),
         st.tuples(st.lists(ANY_NUMBER, min_size=2, max_size=4), st.lists(ANY_NUMBER, min_size=2)),
     ),
 )
-def test_round_trip_of_any_numbers(tmp_path_factory, numbers, record_id, means):
-    document = audit_document(numbers, record_id, means)
+def test_round_trip_of_any_numbers(tmp_path_factory, numbers, fractions, record_id, means):
+    document = audit_document([*numbers[:2], *fractions, *numbers[4:]], record_id, means)
     path = tmp_path_factory.mktemp("result") / "result.json"
     results.write_result(document, path)
     strict_loads(path.read_text(encoding="utf-8"))

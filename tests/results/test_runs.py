@@ -49,7 +49,7 @@ def test_an_existing_run_is_never_overwritten(tmp_path):
 def test_an_empty_directory_is_taken(tmp_path):
     (tmp_path / "run").mkdir()
     run = write(tmp_path / "run")
-    assert len(list(run.iterdir())) == 4
+    assert len(list(run.iterdir())) == 5
     assert stat.S_IMODE(run.stat().st_mode) == 0o700
 
 

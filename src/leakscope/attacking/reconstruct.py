@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
+from pathlib import Path
 from typing import get_args
 
 from leakscope import __version__, relu
@@ -98,7 +99,8 @@ def attack_reconstruct(
     begin = time.perf_counter()
     arrays = network_arrays(network)
     if not (arrays.v[:, None] * arrays.w).any():
-        raise InputError(f"{arrays.name}: the network's answer is the same everywhere.")
+        named = network if isinstance(network, (str, Path)) else arrays.name
+        raise InputError(f"{named}: the network's answer is the same everywhere.")
     several = arrays.w.shape[1] > 1
     _require_options(several, form, black_box, tolerance, points)
     if several:

@@ -32,6 +32,7 @@ from leakscope.auditing.subgroups import exposure_by, of_groups
 from leakscope.auditing.units import leaving_units
 from leakscope.data.dataset_reader import from_frame
 from leakscope.data.datasets import Dataset, RecordId, Task
+from leakscope.data.doubts import doubts
 from leakscope.data.pictures import pictured
 from leakscope.data.preparation import prepare
 from leakscope.results.document import DatasetEntry
@@ -201,7 +202,10 @@ def audit_dataset(
     if on_stage is not None:
         on_stage("check")
     prepared = prepare(dataset, scaling=settings.scaling)
-    found = oddities(dataset.features, prepared.target, dataset.record_ids, dataset.feature_names)
+    found = (
+        *oddities(dataset.features, prepared.target, dataset.record_ids, dataset.feature_names),
+        *doubts(dataset),
+    )
     ids, labels = leaving_units(prepared.record_ids, prepared.group)
     level, plan = RoutePlan.of(
         settings.noise_variance,

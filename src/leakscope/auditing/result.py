@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing.choice_reasons import Choices
-from leakscope.auditing.explanation import SURPRISING_FROM, Explanation
+from leakscope.auditing.explanation import Explanation
 from leakscope.auditing.kernel_choice import in_words
 from leakscope.auditing.kernel_sensitivity import KernelSensitivity
 from leakscope.auditing.subgroups import Subgroup
+from leakscope.auditing.surprising_labels import calibrated, surprising_from
 from leakscope.auditing.verdict import verdict
 from leakscope.data.datasets import Dataset, RecordId
 from leakscope.laws import LawPair
@@ -188,12 +189,16 @@ class AuditResult:
     def disagreements(self) -> tuple[DisagreementEntry, ...]:
         """The few records whose label the others contradict most, the worst first.
 
-        At most five, each at least two predictive standard deviations off; none of groups.  A
-        wrong label among records that are alike is found here, and not always by its KL.
+        At most five, in standard deviations of how far labels lie off among these records, and
+        none that chance would explain; none of groups.  A wrong label among records that are
+        alike is found here, and not always by its KL.
         """
         if self.unit == "group":
             return ()
-        found, ranks = self.laws.disagreement, ranks_of(self.kl)
+        shift, ranks = self.laws.mean_shift, ranks_of(self.kl)
+        outputs = 1 if shift.ndim == 1 else shift.shape[1]
+        found = calibrated(self.laws.disagreement, outputs)
+        least = surprising_from(len(found), outputs)
         worst = np.argsort(-found, kind="stable")[:DISAGREEING].tolist()
         return tuple(
             DisagreementEntry(
@@ -203,7 +208,7 @@ class AuditResult:
                 advantage=float(self.advantage[row]),
             )
             for row in worst
-            if found[row] >= SURPRISING_FROM
+            if found[row] >= least
         )
 
     def ranking(self) -> tuple[RecordId, ...]:

@@ -89,8 +89,8 @@ def _disagreeing(result: AuditResult) -> str:
         for entry in result.disagreements()
     ]
     return _wrapped(
-        "Labels that disagree most with what the other records say, in standard deviations: "
-        f"{', '.join(told)}."
+        "Labels that disagree more with what the other records say than chance explains, in "
+        f"standard deviations of these labels: {', '.join(told)}."
     )
 
 

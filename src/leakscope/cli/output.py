@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 STDOUT = "-"
 
+WITHOUT_DIGEST = "note: this run carries no digest of itself, so that changes to it cannot be seen."
+
 
 def require_writable(json_path: str | None, *inputs: Path | str | None) -> None:
     """Refuse, before any work is done, a JSON path that cannot be written, or is read from."""

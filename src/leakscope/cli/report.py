@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from leakscope.cli.output import show
+from leakscope.cli.output import WITHOUT_DIGEST, say, show
 
 SUMMARY = "A finished run as one HTML file."
 EPILOG = "Example: leakscope report diabetes-run --output diabetes.html"
@@ -37,8 +37,11 @@ def report(
     It is as sensitive as the data, and only its owner may read it (mode 0600).
     """
     from leakscope.reporting import report as write_report
+    from leakscope.results import has_digest
 
     path = write_report(run, output, redact=redact)
+    if not has_digest(run):
+        say(WITHOUT_DIGEST)
     size = path.stat().st_size / 1e6
     kind = "aggregates only" if redact else "as sensitive as the data"
     show(f"Report: {path} ({size:.1f} MB, {kind})\n")

@@ -11,6 +11,7 @@ from leakscope.cli.derived_options import Options, with_options
 from leakscope.cli.options import DataNow, JsonPath, RunDirectory
 from leakscope.cli.output import (
     STDOUT,
+    WITHOUT_DIGEST,
     cells_bar,
     emit_json,
     require_writable,
@@ -54,6 +55,7 @@ def verify(
     if retraining.train is not None and retraining.widths is not None:
         raise InputError("Give --train or --network, not both.")
     require_writable(json_path, result, data)
+    from leakscope.results import has_digest
     from leakscope.verifying import Retraining
     from leakscope.verifying import verify as verify_result
 
@@ -70,6 +72,8 @@ def verify(
         )
     for sentence in found.warnings:
         say(f"warning: {sentence}")
+    if result.is_dir() and not has_digest(result):
+        say(WITHOUT_DIGEST)
     if json_path is not None:
         emit_json(found, json_path)
     if json_path != STDOUT:

@@ -20,7 +20,7 @@ from leakscope.auditing.kernel_choice import in_words
 from leakscope.auditing.kernel_sensitivity import TOP, kept, rank_correlation
 from leakscope.auditing.verdict import EXPOSED_ABOVE
 from leakscope.comparing.run_differences import run_differences
-from leakscope.data import RecordId, is_folder
+from leakscope.data import RecordId, is_folder, same_data
 from leakscope.errors import InputError
 from leakscope.results import (
     AuditDocument,
@@ -212,11 +212,17 @@ def _logarithms(document: AuditDocument) -> FloatArray:
     return np.log10(kl[np.isfinite(kl) & (kl > 0.0)])
 
 
+def _read_alike(one: Any, two: Any) -> bool:
+    """Whether the same columns of both files were asked for."""
+    kept = ("target", "id_column", "task", "group_column", "ignore", "missing", "split")
+    return all(getattr(one, name) == getattr(two, name) for name in kept)
+
+
 def _alignment(one: AuditDocument, two: AuditDocument) -> tuple[bool | None, bool, str | None]:
     """Whether the data are the same (None: cannot be told), whether ids may be matched, why not."""
     first, second = one.dataset.source, two.dataset.source
     if first is not None and second is not None:
-        if first.digest == second.digest:
+        if same_data(first.digest, second.digest, read_alike=_read_alike(first, second)):
             return True, True, None
         if one.unit == "group" and first.group_column == second.group_column:
             return False, True, None

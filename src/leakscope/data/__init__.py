@@ -3,7 +3,14 @@
 from leakscope.data.arrays import read_arrays
 from leakscope.data.columns import kind_of
 from leakscope.data.dataset_reader import from_frame, read_dataset
-from leakscope.data.datasets import Dataset, RecordId, Source, Task, require_distinct_ids
+from leakscope.data.datasets import (
+    Dataset,
+    RecordId,
+    Source,
+    Task,
+    require_distinct_ids,
+    same_data,
+)
 from leakscope.data.examples import EXAMPLES, read_example
 from leakscope.data.image_folder import read_image_folder
 from leakscope.data.json_files import read_json
@@ -61,5 +68,6 @@ __all__ = [
     "require_new_file",
     "require_plain_output",
     "require_usable_name",
+    "same_data",
     "write_file",
 ]

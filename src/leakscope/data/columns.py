@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from leakscope.data.written_numbers import written_numbers
 from leakscope.errors import InputError
 
 Kind = Literal["number", "boolean", "category"]
@@ -111,7 +112,26 @@ def kind_of(column: pd.Series[Any], name: str, where: str) -> Kind:
     if all(isinstance(value, (bool, np.bool_)) for value in present):
         return "boolean"
     share = float(np.mean(~np.isnan(_parsed(present))))
-    return "number" if share >= NUMBERS_FROM else _category(column, name, where)
+    if share >= NUMBERS_FROM:
+        return "number"
+    refuse_written_numbers(column, name, where)
+    return _category(column, name, where)
+
+
+def refuse_written_numbers(column: pd.Series[Any], name: str, where: str) -> None:
+    """Refuse a column of text that holds quantities or dates, and say how to write them."""
+    # Each text once, at its first row: a column may hold one text a million times.
+    first = column.dropna().drop_duplicates()
+    texts = [str(value) for value in first]
+    found = written_numbers(texts) if texts else None
+    if found is None:
+        return
+    what, remedy, place = found
+    raise InputError(
+        f"{where}: column {name!r} holds {what} ({shown(texts[place])} in row "
+        f"{first.index[place]}, rows count from 0); {remedy}, or leave the column out with "
+        "--ignore."
+    )
 
 
 def _is_dates(column: pd.Series[Any]) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +13,28 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from leakscope.data.columns import Roles, column_name, listed, numbers, require_present
+from leakscope.data.arrow_tables import INDEX
+from leakscope.data.columns import (
+    Roles,
+    column_name,
+    listed,
+    numbers,
+    refuse_written_numbers,
+    require_present,
+)
 from leakscope.data.datasets import (
     Dataset,
     RecordId,
     Source,
     Task,
     digest,
+    many_numbers,
     require_distinct_ids,
     subgroups,
 )
 from leakscope.data.hugging_face import is_hugging_face, open_hugging_face, read_columns
 from leakscope.data.image_folder import read_image_folder
-from leakscope.data.preparation import encode
+from leakscope.data.preparation import encode, without_empty
 from leakscope.data.regular_files import is_folder
 from leakscope.data.tables import (
     PICTURE,
@@ -33,7 +42,7 @@ from leakscope.data.tables import (
     UNNAMED_TARGET,
     read_table,
     table_from_frame,
-    with_written_labels,
+    written_labels,
 )
 from leakscope.errors import InputError
 from leakscope.settings import DATA_DEFAULTS, Missing
@@ -131,12 +140,22 @@ def read_dataset(
     else:
         target_given = _required(target, columns, str(path))
     id_given = UNNAMED_ID if id_column is None and is_archive and UNNAMED_ID in columns else None
+    # What pandas wrote as an index names the records, and is never a feature.
+    index = [name for name in table.attrs.get(INDEX, ()) if name not in (target_given, by)]
+    if id_column is None and len(index) == 1 and bool(table[index[0]].is_unique):
+        id_given = index[0]
     roles = _roles(
-        columns, str(path), target_given, id_column or id_given, group_column, by, ignore
+        columns,
+        str(path),
+        target_given,
+        id_column or id_given,
+        group_column,
+        by,
+        [*ignore, *(name for name in index if name not in (id_given, id_column, group_column))],
     )
-    labels = {roles.id, roles.group, roles.by}
+    labels = {roles.id, roles.group}
     labels |= {roles.target} if source.task == "classification" else set()
-    table = with_written_labels(table, path, sorted(name for name in labels if name is not None))
+    labels |= {roles.by} if roles.by is not None and not many_numbers(table[roles.by]) else set()
     return _dataset(
         table,
         roles,
@@ -148,6 +167,9 @@ def read_dataset(
             missing=missing,
             source=source,
             picture=table.attrs.get(PICTURE),
+            written=written_labels(
+                table, path, sorted(name for name in labels if name is not None)
+            ),
         ),
     )
 
@@ -264,7 +286,7 @@ def _roles(
 
 @dataclass(frozen=True)
 class _Reading:
-    """Where a table came from, and how it is to be read."""
+    """Where a table came from, and how it is to be read; labels as a text file has them."""
 
     where: str
     name: str
@@ -275,6 +297,7 @@ class _Reading:
     index: pd.Index[Any] | None = None
     picture: tuple[int, ...] | None = None
     steps: Sequence[str] = ()
+    written: Mapping[str, pd.Series[Any]] = field(default_factory=dict)
 
 
 def _dataset(table: pd.DataFrame, roles: Roles, reading: _Reading) -> Dataset:
@@ -286,29 +309,35 @@ def _dataset(table: pd.DataFrame, roles: Roles, reading: _Reading) -> Dataset:
     if roles.ignored:
         steps.append(f"ignored: {listed(roles.ignored)}")
     if missing == "drop":
-        table, step = _without_empty(table, [*names, roles.target], where)
+        table, step = without_empty(table, [*names, roles.target], where)
         steps.extend([step] if step else [])
+
+    def labelled(name: str) -> pd.Series[Any]:
+        own = reading.written.get(name)
+        return table[name] if own is None else own.loc[table.index]
+
     steps.append(f"target: column {roles.target}")
     if roles.id is not None:
-        ids = _ids(table[roles.id], roles.id, where)
+        ids = _ids(labelled(roles.id), roles.id, where)
         steps.append(f"record_id: column {roles.id}")
     elif index is not None:
-        own = pd.Series(index.to_numpy())[table.index]
-        ids = _ids(own, str(index.name or "index"), where)
+        ids = _ids(pd.Series(index.to_numpy())[table.index], str(index.name or "index"), where)
         steps.append("record_id: the frame's index")
     else:
         ids = tuple(int(row) for row in table.index)
         steps.append("record_id: row numbers, starting at 0")
-    target = _target(table[roles.target], roles.target, reading.task, where)
+    target = _target(labelled(roles.target), roles.target, reading.task, where)
     encoded = encode(table, names, where, missing=missing)
     steps.extend(encoded.steps)
     group = None
     if roles.group is not None:
         require_present(table[roles.group], roles.group, where, "every record needs its group")
-        group = _labels(table[roles.group])
+        group = _labels(labelled(roles.group), roles.group, where)
         steps.append(f"group: column {roles.group}, {len(set(group))} of them; not a feature")
     if source is not None:
-        source = replace(source, digest=digest(encoded.features, target))
+        # The values of a folder's Arrow files are exact, and other splits lie beside them.
+        file = None if source.file is None or is_folder(Path(source.file)) else source.file
+        source = replace(source, digest=digest(encoded.features, target, ids, group, file))
     return Dataset(
         name=reading.name,
         features=encoded.features,
@@ -322,27 +351,9 @@ def _dataset(table: pd.DataFrame, roles: Roles, reading: _Reading) -> Dataset:
         indicators=encoded.indicators,
         group=group,
         group_name=roles.group,
-        by=None if roles.by is None else subgroups(table[roles.by]),
+        by=None if roles.by is None else subgroups(labelled(roles.by)),
         by_name=roles.by,
         picture=picture if picture and math.prod(picture) == encoded.features.shape[1] else None,
-    )
-
-
-def _without_empty(
-    table: pd.DataFrame, names: Sequence[str], where: str
-) -> tuple[pd.DataFrame, str | None]:
-    """The records without an empty value, under their own row numbers, and the step in words."""
-    empty = table[list(names)].isna()
-    dropped = empty.any(axis=1).to_numpy()
-    count = int(np.count_nonzero(dropped))
-    if not count:
-        return table, None
-    if count == len(table):
-        raise InputError(f"{where}: every record has an empty value; give --missing impute.")
-    columns = [name for name in names if bool(empty[name].any())]
-    return table[~dropped], (
-        f"dropped {count} record{'s' if count > 1 else ''} with an empty value "
-        f"({listed(columns)}); {len(table) - count} are left"
     )
 
 
@@ -365,6 +376,7 @@ def _target(column: pd.Series[Any], name: str, task: Task, where: str) -> NDArra
     except InputError as error:
         if not is_text or ", which" not in str(error):
             raise
+        refuse_written_numbers(column, name, where)
         raise InputError(
             f"{str(error).split(', which')[0]}, which is not a number; for a target of "
             "classes give --task classification."
@@ -374,12 +386,14 @@ def _target(column: pd.Series[Any], name: str, task: Task, where: str) -> NDArra
 def _ids(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:
     require_present(column, name, where, "every record needs its id")
     return require_distinct_ids(
-        list(_labels(column)),
+        list(_labels(column, name, where)),
         f"{where}: the id column {name!r}",
         [int(row) for row in column.index],
     )
 
 
-def _labels(column: pd.Series[Any]) -> tuple[RecordId, ...]:
+def _labels(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:
+    if any(isinstance(value, (list, dict)) for value in column):
+        raise InputError(f"{where}: column {name!r} holds lists or tables, which name nothing.")
     integral = pd.api.types.is_integer_dtype(column) and column.max() < 2**63
     return tuple(int(value) if integral else str(value) for value in column)

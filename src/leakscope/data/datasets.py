@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,8 @@ class Source:
     target, id_column, task, group_column, ignore, missing, split
         As they were given.
     digest
-        SHA-256 of the features and the target as read: the same data, or not.
+        Of the features, the target, the ids and the groups, and of the file: the same data, or
+        not; see :func:`leakscope.data.datasets.same_data`.
 
     Examples
     --------
@@ -113,19 +115,107 @@ class Dataset:
 
 def subgroups(column: pd.Series[Any]) -> tuple[str, ...]:
     """Each record's subgroup: its value, or its quarter where there are many numbers."""
-    if pd.api.types.is_numeric_dtype(column) and column.nunique() > MOST_SUBGROUPS:
-        quarters = pd.qcut(column, 4, duplicates="drop")
-        column = pd.Series(quarters.astype(object), index=column.index)
     empty = column.isna().to_numpy()
-    values = [f"{value:g}" if isinstance(value, float) else str(value) for value in column]
+    if many_numbers(column):
+        numbers = column.astype(float)
+        if np.isinf(numbers).any():
+            row = column.index[int(np.argmax(np.isinf(numbers)))]
+            raise InputError(
+                f"column {column.name!r} holds an infinite number in row {row} (rows count from "
+                "0) and cannot be cut into subgroups; correct it."
+            )
+        quarters = pd.qcut(numbers, 4, duplicates="drop")
+        column = pd.Series(quarters.astype(object), index=column.index)
+    values = [_label(value) for value in column]
     return tuple("(empty)" if gone else value for value, gone in zip(values, empty, strict=True))
 
 
-def digest(features: NDArray[np.float64], target: NDArray[Any]) -> str:
-    """SHA-256 of the numbers and of the target's values as text."""
-    found = hashlib.sha256(np.ascontiguousarray(features).tobytes())
-    found.update("\0".join(str(value) for value in target.tolist()).encode())
+def many_numbers(column: pd.Series[Any]) -> bool:
+    """Whether a column of subgroups is of numbers, too many to be a subgroup each."""
+    return pd.api.types.is_numeric_dtype(column) and column.nunique() > MOST_SUBGROUPS
+
+
+def _label(value: object) -> str:
+    """A number in the fewest digits that are this number's alone."""
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(float(value))
+    return str(value)
+
+
+# Before every digest of this form; one without it is of the features and the target only.
+DIGEST_FORM = "2"
+
+
+def digest(
+    features: NDArray[np.float64],
+    target: NDArray[Any],
+    ids: Sequence[RecordId],
+    group: Sequence[RecordId] | None = None,
+    file: str | None = None,
+) -> str:
+    """Three digests in one text: of the values with ids and groups, of values only, of the file.
+
+    Parsers of decimal numbers differ in the last digit from one version to the next, so that
+    the same file need not give the same values everywhere; its bytes are the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.data.datasets import digest, same_data
+    >>> X, y = np.eye(2), np.array([0.0, 1.0])
+    >>> one, other = digest(X, y, ("ann", "bob")), digest(X, y, ("bob", "ann"))
+    >>> same_data(one, one), same_data(one, other)
+    (True, False)
+    """
+    numbers = hashlib.sha256(np.ascontiguousarray(features).reshape(-1).view(np.uint8).data)
+    values = numbers.copy()
+    for part in (target.tolist(), ids, group or ()):
+        values.update(f"{len(part)};".encode())
+        for entry in part:
+            text = str(entry).encode(errors="surrogatepass")
+            values.update(f"{len(text)};".encode())
+            values.update(text)
+    for place, entry in enumerate(target.tolist()):
+        numbers.update(f"{chr(0) if place else ''}{entry}".encode(errors="surrogatepass"))
+    held = "" if file is None else file_digest(file)
+    return "-".join((DIGEST_FORM, values.hexdigest(), numbers.hexdigest(), held))
+
+
+def file_digest(file: str) -> str:
+    """SHA-256 of a file's bytes, or of the names and bytes of all files in a folder."""
+    place = Path(file)
+    if not place.is_dir():
+        with place.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    found = hashlib.sha256()
+    for path in sorted(path for path in place.rglob("*") if path.is_file()):
+        name = path.relative_to(place).as_posix().encode(errors="surrogateescape")
+        found.update(f"{len(name)};{path.stat().st_size};".encode())
+        found.update(name)
+        found.update(bytes.fromhex(file_digest(str(path))))
     return found.hexdigest()
+
+
+def same_data(one: str, other: str, *, read_alike: bool = True) -> bool:
+    """Whether two digests are of the same data.
+
+    ``read_alike`` says that the same columns were asked of both: the same file is then the same
+    data, and other ids make other data.  Otherwise features and targets are compared alone; a
+    digest of the former kind knows nothing else.
+
+    Examples
+    --------
+    >>> from leakscope.data.datasets import same_data
+    >>> same_data("2-a-b-c", "2-x-y-c"), same_data("2-a-b-c", "2-x-b-z")
+    (True, False)
+    >>> same_data("2-a-b-c", "2-x-b-z", read_alike=False), same_data("2-a-b-c", "b")
+    (True, True)
+    """
+    first, second = (text.split("-") for text in (one, other))
+    if read_alike and len(first) == len(second) == 4:
+        return first[1] == second[1] or (bool(first[3]) and first[3] == second[3])
+    known = [parts[2] if len(parts) == 4 else parts[0] for parts in (first, second)]
+    return known[0] == known[1]
 
 
 def require_distinct_ids(

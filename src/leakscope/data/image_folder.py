@@ -55,11 +55,12 @@ def read_image_folder(path: str | Path) -> Dataset:
     found = decode_pictures([EncodedPicture(str(file), file) for file in files], str(folder))
     features = found.pixels
     target = np.array([file.parent.name for file in files])
+    ids = tuple(file.relative_to(folder).as_posix() for file in files)
     return Dataset(
         name=folder.resolve().name,
         features=features,
         target=target,
-        record_ids=tuple(file.relative_to(folder).as_posix() for file in files),
+        record_ids=ids,
         feature_names=tuple(f"pixel{position}" for position in range(features.shape[1])),
         target_name="class",
         task="classification",
@@ -75,7 +76,7 @@ def read_image_folder(path: str | Path) -> Dataset:
             target=None,
             id_column=None,
             task="classification",
-            digest=digest(features, target),
+            digest=digest(features, target, ids, file=str(folder)),
         ),
         picture=found.shape,
     )

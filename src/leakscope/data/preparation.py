@@ -99,6 +99,24 @@ def encode(
     return Encoded(np.hstack(parts), tuple(found), tuple(indicators), tuple(steps))
 
 
+def without_empty(
+    table: pd.DataFrame, names: Sequence[str], where: str
+) -> tuple[pd.DataFrame, str | None]:
+    """The records without an empty value, under their own row numbers, and the step in words."""
+    empty = table[list(names)].isna()
+    dropped = empty.any(axis=1).to_numpy()
+    count = int(np.count_nonzero(dropped))
+    if not count:
+        return table, None
+    if count == len(table):
+        raise InputError(f"{where}: every record has an empty value; give --missing impute.")
+    columns = [name for name in names if bool(empty[name].any())]
+    return table[~dropped], (
+        f"dropped {count} record{'s' if count > 1 else ''} with an empty value "
+        f"({listed(columns)}); {len(table) - count} are left"
+    )
+
+
 def _filled(values: NDArray[Any], name: str, strategy: str) -> tuple[NDArray[Any], str | None]:
     """The column, (n, 1), with its empty values filled in, and the step in words."""
     from sklearn.impute import SimpleImputer

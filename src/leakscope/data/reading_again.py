@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from leakscope.data.dataset_reader import read_dataset
-from leakscope.data.datasets import Dataset, Source
+from leakscope.data.datasets import Dataset, Source, same_data
 from leakscope.data.examples import read_example
 from leakscope.errors import InputError
 
@@ -37,7 +37,7 @@ def read_again(source: Source, file: str | Path | None = None) -> Dataset:
             split=source.split,
         )
     assert found.source is not None
-    if found.source.digest != source.digest:
+    if not same_data(found.source.digest, source.digest):
         raise InputError(
             f"{file or source.file or source.example} does not hold the data that the result is "
             "about; they have changed since."

@@ -115,20 +115,31 @@ def _read_delimited(path: Path, separator: str) -> pd.DataFrame:
         raise InputError(f"{path} is not a table ({reason(error)}).") from error
 
 
-def with_written_labels(table: pd.DataFrame, path: Path, names: Iterable[str]) -> pd.DataFrame:
-    """The table, with labels as the file has them where a zero leads: 01 is not 1.
+def written_labels(
+    table: pd.DataFrame, path: Path, names: Iterable[str]
+) -> dict[str, pd.Series[Any]]:
+    """Labels as a text file has them, where they are not plain whole numbers.
 
-    ``names`` are the columns of ids, groups and classes; a file that is no text has them already.
+    As numbers 01 and 1 would be one label, and so would 1.1 and 1.10, and two ids of nineteen
+    digits.  ``names`` are the columns of ids, groups and classes; a file that is no text has them
+    as they were written.
     """
     separator = {".csv": ",", ".tsv": "\t"}.get(path.suffix.lower())
     asked = [name for name in names if pd.api.types.is_numeric_dtype(table[name])]
     if separator is None or not asked:
-        return table
-    written = pd.read_csv(
+        return {}
+    held = pd.read_csv(
         path, sep=separator, encoding="utf-8-sig", index_col=False, usecols=asked, dtype=str
     )
-    led = [name for name in asked if written[name].str.match(r"\s*[+-]?0\d", na=False).any()]
-    return table.assign(**{name: written[name].str.strip() for name in led})
+    texts = {name: held[name].str.strip() for name in asked}
+    return {name: text for name, text in texts.items() if not _is_plain(table[name], text)}
+
+
+def _is_plain(column: pd.Series[Any], text: pd.Series[Any]) -> bool:
+    """Whether every label is a whole number in the one way that a number is written."""
+    if not pd.api.types.is_integer_dtype(column):
+        return False
+    return bool((text.to_numpy() == column.astype(str).to_numpy()).all())
 
 
 def _require_names(header: Sequence[str], path: Path) -> None:

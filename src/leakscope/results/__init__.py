@@ -33,7 +33,7 @@ from leakscope.results.document import (
 )
 from leakscope.results.measurement import MeasureInterval, Measurement
 from leakscope.results.membership import Applicability, MembershipAttack
-from leakscope.results.opening import result_of
+from leakscope.results.opening import digest_of_result, has_digest, result_of
 from leakscope.results.plan import (
     LassoChoice,
     LassoPlan,
@@ -103,7 +103,9 @@ __all__ = [
     "Verification",
     "VerifiedNumber",
     "default_run_directory",
+    "digest_of_result",
     "doubt_words",
+    "has_digest",
     "read_result",
     "read_run",
     "require_free",

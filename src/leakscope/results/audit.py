@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from leakscope.results.document import DatasetEntry, Number, ResultDocument
+from leakscope.results.document import DatasetEntry, Fraction, Number, ResultDocument
 
 
 class AuditRecord(BaseModel):
@@ -27,8 +27,8 @@ class AuditRecord(BaseModel):
     size: int = 1
     kl: Number
     kl_reverse: Number
-    advantage: Number
-    auc: Number
+    advantage: Fraction
+    auc: Fraction
     mean_distance: Number
     kl_label_free: Number
     kl_label: Number
@@ -260,7 +260,7 @@ class AuditDocument(ResultDocument):
     condition_number: Number
     verdict: str
     verdict_without_ids: str | None = None
-    median_advantage: Number
+    median_advantage: Fraction
     records: Annotated[list[AuditRecord], Field(min_length=1)]
     unit: Literal["record", "group"] = "record"
     by: str | None = None

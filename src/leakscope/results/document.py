@@ -30,6 +30,11 @@ def _finite_or_none(value: Any) -> Any:
 # A measured number; null where it is infinite or could not be had.
 Number = Annotated[float | None, BeforeValidator(_finite_or_none)]
 
+# The same of what is from 0 to 1 by its meaning: an advantage, an AUC.
+Fraction = Annotated[
+    Annotated[float, Field(ge=0.0, le=1.0)] | None, BeforeValidator(_finite_or_none)
+]
+
 
 class AssumptionEntry(BaseModel):
     """One assumption behind a number, and whether it holds here (null: cannot be told).

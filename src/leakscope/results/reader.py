@@ -19,6 +19,7 @@ from leakscope.results.membership import MembershipAttack
 from leakscope.results.plan import LassoPlan, LinearPlan
 from leakscope.results.query import QueryAttack
 from leakscope.results.reconstruction import ReconstructAttack
+from leakscope.results.run_digests import require_unchanged
 from leakscope.results.verification import Verification
 from leakscope.settings import first_problem
 
@@ -67,6 +68,7 @@ one reads up to 1): update leakscope to read it.
     """
     path = Path(path)
     content = read_json(path)
+    require_unchanged(path.parent, (path.name,))
     version = str(content.get("schema_version", "")) if isinstance(content, dict) else ""
     kind = kinds.get(str(content.get("kind"))) if isinstance(content, dict) else None
     if not (version.isdecimal() and len(version) <= LONGEST_VERSION):

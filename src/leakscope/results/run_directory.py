@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from leakscope.data import require_usable_name
 from leakscope.errors import InputError
 from leakscope.results.document import ResultDocument, to_json
+from leakscope.results.run_digests import DIGESTS_FILE, run_digests
 
 RUNS_FOLDER = "leakscope-runs"
 
@@ -75,6 +76,8 @@ def write_run(
 ) -> Path:
     """Write ``settings.json``, ``result.json``, ``records.csv``, ``arrays.npz`` and other files.
 
+    ``digests.json`` holds the SHA-256 of each, by which a change is seen.
+
     Parameters
     ----------
     directory
@@ -98,7 +101,7 @@ def write_run(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run = results.write_run(pathlib.Path(folder, "run"), result.to_document())
     ...     sorted(file.name for file in run.iterdir())
-    ['arrays.npz', 'records.csv', 'result.json', 'settings.json']
+    ['arrays.npz', 'digests.json', 'records.csv', 'result.json', 'settings.json']
     """
     directory = Path(directory)
     require_free(directory)
@@ -118,11 +121,13 @@ def write_run(
             with (partial / "records.csv").open("w", encoding="utf-8", newline="") as stream:
                 writer = csv.writer(stream)
                 writer.writerow(columns)
-                writer.writerows(rows)
+                writer.writerows([_no_formula(cell) for cell in row] for row in rows)
             with (partial / "arrays.npz").open("wb") as binary:
                 np.savez_compressed(binary, **(arrays or {}))  # type: ignore[arg-type]
             for name, content in (files or {}).items():
                 (partial / name).write_bytes(content)
+            digests = to_json(dict(run_digests(partial)))
+            (partial / DIGESTS_FILE).write_text(digests + "\n", encoding="utf-8")
             for file in partial.iterdir():
                 file.chmod(0o600)
             partial.rename(directory)
@@ -134,6 +139,13 @@ def write_run(
             f"the run directory {directory} cannot be written: {error.strerror or error}."
         ) from error
     return directory
+
+
+def _no_formula(cell: Any) -> Any:
+    """A text that a spreadsheet would run as a formula, with an apostrophe before it."""
+    if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return f"'{cell}"
+    return cell
 
 
 def versions() -> dict[str, str]:

@@ -13,6 +13,7 @@ from leakscope.data import is_folder, is_there, read_arrays, read_json
 from leakscope.errors import InputError
 from leakscope.results.document import ResultDocument
 from leakscope.results.reader import read_result
+from leakscope.results.run_digests import digest_of, require_unchanged
 from leakscope.results.run_pictures import Gallery, read_gallery
 from leakscope.results.verification import Verification
 
@@ -36,6 +37,9 @@ class Run:
         What ``leakscope verify RUN --json RUN/verify.json`` left there; None where it did not.
     gallery, pictures
         Pictured records, and the contents of their PNG files by name.
+    has_digest
+        Whether the run carries a digest of itself, with which it then agrees; runs of earlier
+        versions do not.
 
     Examples
     --------
@@ -57,6 +61,7 @@ class Run:
     verification: Verification | None
     gallery: Gallery
     pictures: dict[str, bytes]
+    has_digest: bool = False
 
     def arrays(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Those of the named arrays that ``arrays.npz`` has."""
@@ -89,6 +94,7 @@ def read_run(directory: str | Path) -> Run:
         raise InputError(f"{directory} is a file; name the run directory that holds it.")
     if not is_there(directory / "result.json"):
         raise InputError(f"{directory} is not a run directory: it holds no result.json.")
+    has_digest = require_unchanged(directory)
     document = read_result(directory / "result.json")
     gallery, pictures = read_gallery(directory)
     return Run(
@@ -98,6 +104,7 @@ def read_run(directory: str | Path) -> Run:
         verification=_verification(directory / VERIFY_FILE, document),
         gallery=gallery,
         pictures=pictures,
+        has_digest=has_digest,
     )
 
 
@@ -117,4 +124,9 @@ def _verification(path: Path, document: ResultDocument) -> Verification | None:
     found = read_result(path)
     if not isinstance(found, Verification) or found.verified_kind != document.kind:
         raise InputError(f"{path} does not verify a result of kind {document.kind}.")
+    own = digest_of(path.with_name("result.json"))
+    if found.verified_digest is not None and found.verified_digest != own:
+        raise InputError(
+            f"{path} verifies another run's result; verify this one, or remove the file."
+        )
     return found

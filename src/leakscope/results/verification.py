@@ -43,6 +43,7 @@ class Verification(ResultDocument):
 
     kind: Literal["verify"] = "verify"
     verified_kind: str
+    verified_digest: str | None = None
     how: str
     threshold: float
     agrees: int

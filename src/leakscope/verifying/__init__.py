@@ -32,6 +32,7 @@ from leakscope.verifying.record_choice import choose_records
 from leakscope.verifying.retrained_checks import Retraining
 from leakscope.verifying.retraining import Retrained, RetrainedRecord, RetrainingPlan, retrain
 from leakscope.verifying.simulation import Simulated, SimulationPlan, simulate
+from leakscope.verifying.stored_numbers import require_group_numbers, require_stored_numbers
 from leakscope.verifying.tangents import tangent_products
 from leakscope.verifying.trac_in import TracIn, trac_in
 from leakscope.verifying.verify import verify
@@ -77,6 +78,8 @@ __all__ = [
     "parameters_at",
     "posterior_draws",
     "prediction_difference",
+    "require_group_numbers",
+    "require_stored_numbers",
     "retrain",
     "simulate",
     "tangent_products",

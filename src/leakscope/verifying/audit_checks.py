@@ -17,6 +17,7 @@ from leakscope.verifying.group_draws import check_groups
 from leakscope.verifying.plan_checks import Outcome
 from leakscope.verifying.posterior_draws import RecordLaws, check_records, kl_from_draws
 from leakscope.verifying.record_choice import choose_records
+from leakscope.verifying.stored_numbers import require_group_numbers
 
 
 def _kernel_matrix(document: AuditDocument | QueryAttack, prepared: Dataset) -> NDArray[np.float64]:
@@ -118,12 +119,14 @@ def by_draws_of_groups(
             "same."
         )
     _require_positive(document.noise_variance, "the result's noise_variance")
+    matrix = _kernel_matrix(document, prepared)
+    require_group_numbers(document, matrix, prepared.target, members)
     names = list(told)
     finite = np.array([np.nan if told[n].kl is None else told[n].kl for n in names], dtype=float)
     finite = np.where(np.isfinite(finite), finite, np.nanmax(finite, initial=0.0))
     chosen = [names[i] for i in choose_records(finite, count, random_state=seed)]
     checks = check_groups(
-        _kernel_matrix(document, prepared),
+        matrix,
         prepared.target,
         [members[name] for name in chosen],
         _matrix([told[name].kl for name in chosen])[:, 0],

@@ -6,7 +6,8 @@ import hashlib
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
+from leakscope.data.reasons import reason
 from leakscope.errors import InputError
 from leakscope.verifying.network_training import TrainedAnswers
 
@@ -74,9 +76,10 @@ class FunctionTrainer:
         answers, losses = [], []
         for rows, seed in zip(included, seeds, strict=True):
             targets = y[rows]
-            model = self.train_function(
-                X[rows].copy(), targets[:, 0].copy() if y.shape[1] == 1 else targets, int(seed)
-            )
+            with _staying(self.describe()["name"]):
+                model = self.train_function(
+                    X[rows].copy(), targets[:, 0].copy() if y.shape[1] == 1 else targets, int(seed)
+                )
             answers.append(self._answers(model, queries, y.shape[1]))
             residual = self._answers(model, X[rows], y.shape[1]) - targets
             losses.append(0.5 * float(np.mean(np.sum(residual**2, axis=1))))
@@ -90,7 +93,8 @@ class FunctionTrainer:
                 f"{name} returned {type(model).__name__}, which is no function of records and has "
                 "no predict."
             )
-        found = np.asarray(predict(queries.copy()), dtype=np.float64)
+        with _staying(name):
+            found = np.asarray(predict(queries.copy()), dtype=np.float64)
         if found.size != len(queries) * outputs:
             raise InputError(
                 f"the model of {name} answered {len(queries)} records with an array of shape "
@@ -99,6 +103,17 @@ class FunctionTrainer:
         if not np.isfinite(found).all():
             raise InputError(f"the model of {name} gave an answer that is not finite.")
         return found.reshape(len(queries), outputs)
+
+
+@contextmanager
+def _staying(name: str) -> Iterator[None]:
+    """A user's code that ends the program would end a verification, and as if all were well."""
+    try:
+        yield
+    except SystemExit as leaving:
+        raise InputError(
+            f"{name} ended the program (SystemExit): it must return, or raise an error."
+        ) from leaving
 
 
 def load_trainer(text: str) -> FunctionTrainer:
@@ -119,10 +134,14 @@ def load_trainer(text: str) -> FunctionTrainer:
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
+        with _staying(f"--train: the module {module_name}"):
+            module = importlib.import_module(module_name)
+    except InputError:
+        raise
+    except Exception as error:  # a relative name is a TypeError; the module may raise anything
         raise InputError(
-            f"--train: the module {module_name} cannot be imported ({error})."
+            f"--train: the module {module_name} cannot be imported ({type(error).__name__}: "
+            f"{reason(error)})."
         ) from error
     function = getattr(module, function_name, None)
     if not callable(function):

@@ -20,6 +20,7 @@ from leakscope.results import (
     Run,
     Verification,
     VerifiedNumber,
+    digest_of_result,
     result_of,
 )
 from leakscope.running import OnProgress
@@ -34,6 +35,7 @@ from leakscope.verifying.checks import Verdict, counted, threshold_for
 from leakscope.verifying.plan_checks import Outcome, by_matrices, by_refits
 from leakscope.verifying.record_choice import choose_records
 from leakscope.verifying.retrained_checks import Retraining, by_retraining
+from leakscope.verifying.stored_numbers import require_stored_numbers
 
 VERIFIABLE = ("audit", "plan_linear", "plan_lasso", "attack_query")
 
@@ -102,6 +104,7 @@ def verify(
     if isinstance(document, QueryAttack) and retraining is None:
         outcome = by_draws_at_record(document, data_of(document, data), count, seed)
     elif isinstance(document, AuditDocument):
+        require_stored_numbers(document)
         outcome = _audited(
             document, data_of(document, data), records, count, retraining, seed, on_progress
         )
@@ -116,7 +119,9 @@ def verify(
             f"there is nothing to simulate in a result of the kind {document.kind!r}; verify takes "
             f"{', '.join(VERIFIABLE)}."
         )
-    return _verification(document, outcome, time.perf_counter() - start, seed)
+    found = _verification(document, outcome, time.perf_counter() - start, seed)
+    own = document if isinstance(result, AuditResult) else result
+    return found.model_copy(update={"verified_digest": digest_of_result(own)})
 
 
 def _audited(

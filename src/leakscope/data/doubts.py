@@ -1,0 +1,147 @@
+"""What a dataset may be hiding: copies of rows, the answer among the features, a count, classes.
+
+Each of these makes an audit reassuring, or meaningless, without an error: a record whose copy stays
+gives nothing away when it leaves; a model that is handed the target has nothing to learn; an id
+separates every record from every other.  None is wrong for certain, so each is a warning.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope.data.datasets import Dataset
+
+# Copies are told of from this share of the records on.
+COPIES_FROM = 0.05
+
+# A correlation of one, but for rounding.
+CERTAIN = 1.0 - 1e-9
+
+# A target of whole numbers of at most this many values, each this often, may be classes.
+MOST_CLASSES = 10
+LEAST_OF_EACH = 3
+
+# A count of few records may well be a measurement.
+LEAST_COUNTED = 20
+
+# Of the features, this many numbers are compared with the target at once.
+BLOCK = 2**24
+
+
+def doubts(dataset: Dataset) -> tuple[str, ...]:
+    """Sentences about a dataset as read, for the user to settle.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import numpy as np
+    >>> from leakscope import data
+    >>> from leakscope.data.doubts import doubts
+    >>> wine = data.read_example("wine")
+    >>> doubts(wine)
+    ()
+    >>> told = np.column_stack([wine.features, wine.target])
+    >>> hidden = replace(wine, features=told, feature_names=(*wine.feature_names, "grower"))
+    >>> print(doubts(hidden)[0])
+    the feature 'grower' is the target in other words (they are perfectly correlated), so that the
+    model has nothing to learn; leave it out with --ignore.
+    """
+    found = [_copies(dataset), _answer(dataset), *_counts(dataset), _classes(dataset)]
+    return tuple(sentence for sentence in found if sentence is not None)
+
+
+def _copies(dataset: Dataset) -> str | None:
+    """Records that are there more than once; within a group they leave together."""
+    rows = np.ascontiguousarray(dataset.features + 0.0)
+    targets = [str(value) for value in dataset.target.tolist()]
+    groups = dataset.group or (None,) * len(targets)
+    keys: dict[tuple[bytes, str], set[object]] = {}
+    own: list[tuple[bytes, str]] = []
+    for place, (row, target) in enumerate(zip(rows, targets, strict=True)):
+        key = (row.tobytes(), target)
+        own.append(key)
+        keys.setdefault(key, set()).add(place if dataset.group is None else groups[place])
+    copied = sum(len(keys[key]) > 1 for key in own)
+    if copied < max(2, COPIES_FROM * len(own)):
+        return None
+    unit = "record" if dataset.group is None else "group"
+    return (
+        f"{copied} of {len(own)} records are exact copies of another {unit}'s: one gives little "
+        "away when it leaves, because its copy stays; if the copies are of one person, remove "
+        "them, or name the person's column with --group."
+    )
+
+
+def _answer(dataset: Dataset) -> str | None:
+    """A feature that is the target, up to scale: it correlates perfectly with it."""
+    features, outputs = dataset.features, _outputs(dataset)
+    if len(features) < 4:
+        return None
+    outputs = _standardised(outputs)
+    width = max(1, BLOCK // len(features))
+    for start in range(0, features.shape[1], width):
+        block = _standardised(features[:, start : start + width])
+        hits = np.flatnonzero((np.abs(block.T @ outputs) >= CERTAIN).any(axis=1))
+        if hits.size:
+            name = dataset.feature_names[start + int(hits[0])]
+            return (
+                f"the feature {name!r} is the target in other words (they are perfectly "
+                "correlated), so that the model has nothing to learn; leave it out with --ignore."
+            )
+    return None
+
+
+def _outputs(dataset: Dataset) -> FloatArray:
+    """The target as columns: itself, or each class's indicator and the classes' order."""
+    if dataset.task == "regression":
+        return np.asarray(dataset.target, dtype=np.float64).reshape(-1, 1)
+    texts = np.array([str(value) for value in dataset.target.tolist()])
+    classes, codes = np.unique(texts, return_inverse=True)
+    if len(classes) > 100:
+        return codes.reshape(-1, 1).astype(np.float64)
+    return np.column_stack([codes.reshape(-1), np.eye(len(classes))[codes.reshape(-1)]])
+
+
+def _standardised(columns: FloatArray) -> FloatArray:
+    """Columns of mean zero and length one; zeros where a column is constant or out of range."""
+    with np.errstate(all="ignore"):
+        centred = columns - columns.mean(axis=0)
+        lengths = np.sqrt((centred**2).sum(axis=0))
+        scaled = centred / lengths
+    usable = np.isfinite(scaled).all(axis=0) & (lengths > 1e-12 * np.abs(columns).max(axis=0))
+    return np.where(usable, scaled, 0.0)
+
+
+def _counts(dataset: Dataset) -> list[str]:
+    """Features that number the records: whole, all different, without a gap."""
+    features, n = dataset.features, len(dataset.features)
+    if n < LEAST_COUNTED:
+        return []
+    with np.errstate(invalid="ignore"):
+        spans = np.ptp(features, axis=0)
+    found = []
+    for column in np.flatnonzero(spans == n - 1):
+        values = features[:, column]
+        if np.array_equal(np.sort(values), values.min() + np.arange(n)):
+            found.append(dataset.feature_names[column])
+    return [
+        f"the feature {name!r} counts the records, as an id does, and sets every record apart from "
+        "every other; name it with --id, or leave it out with --ignore."
+        for name in found[:3]
+    ]
+
+
+def _classes(dataset: Dataset) -> str | None:
+    """A regression on a few whole numbers, which may be classes."""
+    if dataset.task != "regression" or dataset.target.ndim != 1:
+        return None
+    values, often = np.unique(np.asarray(dataset.target, dtype=np.float64), return_counts=True)
+    whole = np.array_equal(values, np.rint(values))
+    if not whole or not 2 <= len(values) <= MOST_CLASSES or often.min() < LEAST_OF_EACH:
+        return None
+    told = ", ".join(f"{value:g}" for value in values)
+    return (
+        f"the target {dataset.target_name!r} holds {len(values)} whole numbers only ({told}) and "
+        "is taken as a quantity; if they are classes, give --task classification."
+    )

@@ -1,0 +1,89 @@
+"""Data that make an audit reassuring without an error are warned of, and ordinary data are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from leakscope import data
+from leakscope.cli import main
+from leakscope.data.doubts import doubts
+
+
+def people(n: int = 60, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"age": rng.normal(50, 10, n).round(3), "dose": rng.gamma(2.0, 1.0, n)})
+    return frame.assign(cost=frame["age"] * 0.1 + rng.normal(size=n))
+
+
+def told(frame: pd.DataFrame, **options: object) -> tuple[str, ...]:
+    return doubts(data.from_frame(frame, **{"target": "cost", **options}))  # type: ignore[arg-type]
+
+
+def test_ordinary_data_are_not_doubted() -> None:
+    assert told(people()) == ()
+    assert all(doubts(data.read_example(name)) == () for name in data.EXAMPLES)
+
+
+def test_five_copies_of_each_row() -> None:
+    frame = pd.concat([people(20)] * 5, ignore_index=True)
+    (sentence,) = told(frame)
+    assert sentence.startswith("100 of 100 records are exact copies of another record's")
+    assert "--group" in sentence
+
+
+def test_copies_within_a_group_leave_together() -> None:
+    frame = pd.concat([people(20).assign(person=range(20))] * 5, ignore_index=True)
+    assert told(frame, group_column="person") == ()
+    across = frame.assign(person=range(100))
+    assert told(across, group_column="person")[0].startswith("100 of 100 records")
+
+
+def test_a_few_copies_are_ordinary() -> None:
+    frame = pd.concat([people(100), people(100)[:2]], ignore_index=True)
+    assert told(frame) == ()
+
+
+@pytest.mark.parametrize("scale", [1.0, -2.5])
+def test_the_target_among_the_features(scale: float) -> None:
+    frame = people().assign(bill=lambda f: f["cost"] * scale + 7.0)
+    (sentence,) = told(frame)
+    assert sentence.startswith("the feature 'bill' is the target in other words")
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_the_class_among_the_features(classes: int) -> None:
+    names = np.array(["a", "b", "c", "d"])[np.arange(60) % classes]
+    as_code = people().assign(cost=names, code=np.arange(60) % classes)
+    as_text = people().assign(cost=names, word=[f"class {name}" for name in names])
+    for frame, name in ((as_code, "'code'"), (as_text, "'word=class a'")):
+        (sentence,) = told(frame, task="classification")
+        assert sentence.startswith(f"the feature {name} is the target")
+
+
+def test_an_id_among_the_features() -> None:
+    shuffled = np.random.default_rng(1).permutation(60) + 1001
+    for numbers in (range(60), shuffled):
+        (sentence,) = told(people().assign(patient=numbers))
+        assert sentence.startswith("the feature 'patient' counts the records, as an id does")
+
+
+def test_classes_taken_as_a_quantity() -> None:
+    frame = people().assign(cost=np.arange(60) % 5 + 1)
+    (sentence,) = told(frame)
+    assert "holds 5 whole numbers only (1, 2, 3, 4, 5)" in sentence
+    assert "--task classification" in sentence
+    assert told(frame, task="classification") == ()
+
+
+def test_the_command_line_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = people().assign(cost=np.arange(60) % 5 + 1, patient=range(60))
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    command = ["audit", str(tmp_path / "data.csv"), "--target", "cost", "--no-sensitivity"]
+    assert main([*command, "--run-dir", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr().err
+    assert "warning: the feature 'patient' counts the records" in said
+    assert "warning: the target 'cost' holds 5 whole numbers only" in said

@@ -1,0 +1,219 @@
+"""The numbers people read are those of the laws beside them, and a run knows itself."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leakscope
+from leakscope import kernels, results, verifying
+from leakscope.cli import main
+from leakscope.errors import InputError
+from leakscope.results.run_digests import DIGESTS_FILE
+
+
+def documents() -> dict[str, results.AuditDocument]:
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
+    several = np.eye(3)[rng.integers(0, 3, 60)] - 1 / 3
+    far = 1e6 + y
+    settings: dict[str, Any] = {"sensitivity": False}
+    return {
+        "rbf": leakscope.audit(X, y, **settings).to_document(),
+        "little noise": leakscope.audit(X, y, noise_variance=1e-6, **settings).to_document(),
+        "much noise": leakscope.audit(X, y, noise_variance=1e4, **settings).to_document(),
+        "far from zero": leakscope.audit(X, far, **settings).to_document(),
+        "several outputs": leakscope.audit(X, several, **settings).to_document(),
+        "features": leakscope.audit(
+            X, y, kernel=kernels.linear(bias_variance=1.0), route="features", **settings
+        ).to_document(),
+        "fitc": leakscope.audit(X, y, noise_variance=0.1, **settings).to_document(),
+    }
+
+
+@pytest.mark.parametrize("name", ["rbf", "little noise", "much noise", "far from zero",
+                                  "several outputs", "features", "fitc"])  # fmt: skip
+def test_an_audit_s_own_numbers_pass(name: str) -> None:
+    verifying.require_stored_numbers(documents()[name])
+
+
+@pytest.mark.parametrize("quantity", ["kl", "kl_reverse", "advantage", "auc"])
+@pytest.mark.parametrize("name", ["rbf", "several outputs", "far from zero"])
+@pytest.mark.parametrize("factor", [0.0, 0.999])
+def test_one_changed_number_is_found(name: str, quantity: str, factor: float) -> None:
+    document = documents()[name]
+    place = len(document.records) - 1
+    record = document.records[place]
+    changed = record.model_copy(update={quantity: factor * getattr(record, quantity)})
+    records = [*document.records[:place], changed]
+    with pytest.raises(InputError, match=r"the result says that record \d+ has an? .* of"):
+        verifying.require_stored_numbers(document.model_copy(update={"records": records}))
+
+
+def test_the_order_and_the_median_are_checked() -> None:
+    document = documents()["rbf"]
+    turned = document.model_copy(update={"records": document.records[::-1]})
+    with pytest.raises(InputError, match="stands after one of a smaller KL"):
+        verifying.require_stored_numbers(turned)
+    calm = document.model_copy(update={"median_advantage": 0.0})
+    with pytest.raises(InputError, match="the median advantage is 0, but its records' is"):
+        verifying.require_stored_numbers(calm)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    rng = np.random.default_rng(0)
+    lines = [f"{i % 9},{rng.normal()},{rng.normal()},{rng.normal()}" for i in range(45)]
+    (folder / "data.csv").write_text("g,a,b,y\n" + "\n".join(lines) + "\n")
+    common = ["audit", str(folder / "data.csv"), "--target", "y", "--no-sensitivity"]
+    assert main([*common, "--ignore", "g", "--run-dir", str(folder / "records")]) == 0
+    assert main([*common, "--group", "g", "--run-dir", str(folder / "groups")]) == 0
+    other = [*common, "--ignore", "g", "--noise-variance", "0.5"]
+    assert main([*other, "--run-dir", str(folder / "other")]) == 0
+    return folder
+
+
+@pytest.fixture
+def run(runs: Path, tmp_path: Path) -> Callable[[str], Path]:
+    def copied(name: str) -> Path:
+        return Path(shutil.copytree(runs / name, tmp_path / name))
+
+    return copied
+
+
+def without_exposure(run: Path, *, forget_digest: bool) -> None:
+    """Every kl and advantage set to 0, as the review did."""
+    file = run / "result.json"
+    content = json.loads(file.read_text())
+    for record in content["records"]:
+        record |= {"kl": 0.0, "advantage": 0.0}
+    content["median_advantage"] = 0.0
+    file.write_text(json.dumps(content))
+    if forget_digest:
+        (run / DIGESTS_FILE).unlink()
+
+
+@pytest.mark.parametrize("unit", ["records", "groups"])
+def test_verify_finds_a_run_whose_numbers_were_set_to_zero(
+    unit: str, run: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = run(unit)
+    assert main(["verify", str(place)]) == 0
+    capsys.readouterr()
+    without_exposure(place, forget_digest=True)
+    assert main(["verify", str(place)]) == 2
+    said = capsys.readouterr().err
+    assert "has a KL of 0, but its laws give" in said
+
+
+@pytest.mark.parametrize("command", ["verify", "report", "advise", "compare"])
+def test_a_changed_run_is_refused_by_its_digest(
+    command: str, run: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = run("records")
+    without_exposure(place, forget_digest=False)
+    more = {"advise": ["--target-advantage", "0.2"], "compare": [str(place)]}
+    assert main([command, str(place), *more.get(command, [])]) == 2
+    assert "result.json was changed after the run was written" in capsys.readouterr().err
+
+
+def test_a_missing_file_and_a_changed_table_are_seen(run: Callable[[str], Path]) -> None:
+    place = run("records")
+    (place / "arrays.npz").write_bytes(b"PK")
+    with pytest.raises(InputError, match=r"arrays.npz was changed after the run was written"):
+        results.read_run(place)
+    (place / "arrays.npz").unlink()
+    with pytest.raises(InputError, match=r"is not whole: arrays\.npz is missing"):
+        results.read_run(place)
+
+
+@pytest.mark.parametrize("text", ["[]", '{"result.json": 3}', '{"../x": "' + "0" * 64 + '"}'])
+def test_odd_digests_are_refused(text: str, run: Callable[[str], Path]) -> None:
+    place = run("records")
+    (place / DIGESTS_FILE).write_text(text)
+    with pytest.raises(InputError):
+        results.read_run(place)
+
+
+def test_a_run_of_the_former_kind_is_read_and_said_to_be_one(
+    run: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = run("records")
+    (place / DIGESTS_FILE).unlink()
+    assert not results.read_run(place).has_digest
+    assert main(["report", str(place)]) == 0
+    assert "carries no digest of itself" in capsys.readouterr().err
+
+
+def test_another_run_s_verification_is_refused(
+    run: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    own, other = run("records"), run("other")
+    assert main(["verify", str(own), "--json", str(own / "verify.json")]) == 0
+    assert results.read_run(own).verification is not None
+    shutil.copy(own / "verify.json", other)
+    capsys.readouterr()
+    assert main(["report", str(other)]) == 2
+    assert "verify.json verifies another run's result" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "value"), [("advantage", 7.0), ("advantage", -0.1), ("auc", 1.5)])
+def test_what_is_no_fraction_is_refused(
+    name: str, value: float, run: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = run("records")
+    content = json.loads((place / "result.json").read_text())
+    content["records"][0][name] = value
+    (place / "result.json").write_text(json.dumps(content))
+    (place / DIGESTS_FILE).unlink()
+    assert main(["report", str(place)]) == 2
+    assert f"records.0.{name}" in capsys.readouterr().err
+
+
+def test_formulas_do_not_reach_a_spreadsheet(tmp_path: Path) -> None:
+    ids = ["=HYPERLINK(1)", "+1", "-2", "@a", "plain"]
+    result = leakscope.audit(np.arange(10.0).reshape(5, 2), np.arange(5.0), record_ids=ids)
+    run = result.write(tmp_path / "run")
+    cells = {line.split(",")[0] for line in (run / "records.csv").read_text().splitlines()[1:]}
+    assert cells == {"'=HYPERLINK(1)", "'+1", "'-2", "'@a", "plain"}
+
+
+def test_sys_exit_in_a_user_s_function_is_no_success(
+    run: Callable[[str], Path], tmp_path: Path
+) -> None:
+    place = run("records")
+    module = (
+        "import sys\ndef train(X, y, seed):\n    sys.exit(0)\ndef f(X, y, seed):\n    return 1\n"
+    )
+    (tmp_path / "leaving.py").write_text(module)
+    (tmp_path / "leaving_at_once.py").write_text("raise SystemExit\n")
+    for train in ("leaving:train", "leaving_at_once:f"):
+        done = subprocess.run(
+            [sys.executable, "-m", "leakscope", "verify", str(place), "--train", train],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert "ended the program (SystemExit)" in done.stderr
+
+
+def test_a_module_that_cannot_be_imported_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "failing_on_import.py").write_text("1 / 0\n")
+    for text, why in ((".x:y", "TypeError"), ("failing_on_import:f", "ZeroDivisionError")):
+        with pytest.raises(InputError, match=f"cannot be imported \\({why}: "):
+            verifying.load_trainer(text)
