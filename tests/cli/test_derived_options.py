@@ -13,6 +13,7 @@ from leakscope.cli.derived_options import Options, Verb, with_options
 from leakscope.settings import (
     AdviseSettings,
     AuditSettings,
+    CompareSettings,
     DataSettings,
     LassoDesignSettings,
     LassoPlanSettings,
@@ -40,6 +41,7 @@ VERBS = [
     (("audit",), DataSettings, ()),
     (("audit",), AuditSettings, ("explain",)),
     (("attack", "query"), QuerySettings, ()),
+    (("compare",), CompareSettings, ()),
     (("measure",), MeasureSettings, ()),
     (("attack", "reconstruct"), ReconstructSettings, ()),
     (("attack", "membership"), MembershipSettings, ()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from project import PACKAGE
 from pydantic import BaseModel
 
+import leakscope
 from leakscope import settings
 from leakscope.settings import KERNELS, described
 
@@ -115,6 +117,57 @@ def test_the_check_sees_a_second_home() -> None:
 )
 def test_the_settings_say_it_once(name: str, value: Any) -> None:
     assert homes()[name] == [value]
+
+
+# Every verb's function and every estimator, with the models whose settings it takes.
+TAKERS: dict[str, tuple[type[BaseModel], ...]] = {
+    "AuditedClassifier": (settings.AuditSettings,),
+    "AuditedRegressor": (settings.AuditSettings,),
+    "LeakageAuditor": (settings.AuditSettings, settings.DataSettings),
+    "advise": (settings.AdviseSettings,),
+    "attack_membership": (settings.MembershipSettings,),
+    "attack_reconstruct": (settings.ReconstructSettings,),
+    "audit": (settings.AuditSettings,),
+    "audit_frame": (settings.DataSettings,),
+    "compare": (settings.CompareSettings,),
+    "measure": (settings.MeasureSettings,),
+    "plan_lasso": (settings.LassoPlanSettings,),
+    "plan_linear": (settings.LinearPlanSettings,),
+    "verify": (settings.VerifySettings,),
+}
+
+# Where Python's default differs from the command line's, and why.
+DIFFERS = {
+    ("audit", "explain"): "an explanation may build the whole matrix again; arrays ask for it",
+    ("audit_frame", "task"): "only a Hugging Face folder says of itself that it holds classes",
+    ("LeakageAuditor", "sensitivity"): "a search fits hundreds of times",
+    ("LeakageAuditor", "task"): "arrays say nothing of themselves",
+}
+
+
+@pytest.mark.parametrize("name", TAKERS)
+def test_python_has_the_defaults_of_the_command_line(name: str) -> None:
+    compared = 0
+    for parameter in inspect.signature(getattr(leakscope, name)).parameters.values():
+        for model in TAKERS[name]:
+            if parameter.name not in model.model_fields or (name, parameter.name) in DIFFERS:
+                continue
+            if parameter.default is inspect.Parameter.empty:
+                continue
+            compared += 1
+            # None leaves it to the model.
+            home = model.model_fields[parameter.name].default
+            assert parameter.default is None or parameter.default == home, parameter.name
+    assert compared
+
+
+@pytest.mark.parametrize("name", ["AuditedClassifier", "AuditedRegressor", "LeakageAuditor"])
+def test_an_estimator_has_every_setting_of_the_model_family(name: str) -> None:
+    """A new option of a kernel is one field; whoever forgets the estimators is told here."""
+    own = {"scaling", "seed", "explain", "sensitivity"}
+    missing = set(settings.AuditSettings.model_fields) - own
+    missing -= set(inspect.signature(getattr(leakscope, name)).parameters)
+    assert not missing, f"leakscope.{name} takes no {', '.join(sorted(missing))}"
 
 
 # The linear kernel shares its name with an instrument and a verb.

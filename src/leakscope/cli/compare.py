@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leakscope.cli.derived_options import Options, with_options
 from leakscope.cli.options import JsonPath
 from leakscope.cli.output import (
     STDOUT,
@@ -18,6 +19,7 @@ from leakscope.cli.output import (
     table,
     wrapped,
 )
+from leakscope.settings import CompareSettings
 
 if TYPE_CHECKING:
     from leakscope.results import ComparedRecord, Comparison
@@ -32,7 +34,9 @@ WORSE = 3
 LONGEST = 40
 
 
+@with_options(settings=Options(CompareSettings))
 def compare(
+    *,
     first: Annotated[
         Path,
         typer.Argument(
@@ -51,14 +55,7 @@ def compare(
         bool,
         typer.Option("--redact", help="Aggregates only: no ids and no rows of single records."),
     ] = False,
-    tolerance: Annotated[
-        float,
-        typer.Option(
-            help="How much an advantage, or the share of exposed records, may rise before the "
-            "second run is called worse.",
-            metavar="NUMBER",
-        ),
-    ] = 0.001,
+    settings: CompareSettings,
     fail_if_worse: Annotated[
         bool,
         typer.Option("--fail-if-worse", help="Exit with status 3 where the second run is worse."),
@@ -81,7 +78,7 @@ def compare(
         require_report_path(html)
     from leakscope.comparing import compare as compare_runs
 
-    found = compare_runs(first, second, tolerance=tolerance)
+    found = compare_runs(first, second, tolerance=settings.tolerance)
     if redact:
         found = found.aggregates_only()
     for sentence in found.warnings:

@@ -34,9 +34,10 @@ from leakscope.results import (
     read_result,
     read_run,
 )
+from leakscope.settings import COMPARE_DEFAULTS
 
 # A rise of less than this in an advantage, or in the share of exposed records, is none.
-TOLERANCE = 0.001
+TOLERANCE = COMPARE_DEFAULTS.tolerance
 
 BINS = 40
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -80,17 +80,8 @@ def largest_p(
                 low = middle
             else:
                 high = middle
-        return _found(
-            "features",
-            replace(design, p=low),
-            target,
-            attacker,
-            settled,
-            noise,
-            draws,
-            float(low),
-            key,
-        )
+        goal = _Goal("features", target, attacker, settled, draws, key)
+        return _found(goal, replace(design, p=low), noise, float(low))
     return LinearTarget(
         knob="features",
         target=target,
@@ -155,9 +146,8 @@ def least_noise(
         while excess(sigma, settled) > 0.0:
             sigma *= 1.0005
     noise = OutputNoise(sigma, answers=answers, memoised=memoised) if sigma > 0.0 else None
-    return _found(
-        "noise on every answer", design, target, attacker, settled, noise, draws, sigma, key
-    )
+    goal = _Goal("noise on every answer", target, attacker, settled, draws, key)
+    return _found(goal, design, noise, sigma)
 
 
 def _root(excess: Callable[[float], float]) -> float:
@@ -184,37 +174,42 @@ def _grid(design: GaussianDesign) -> np.ndarray[Any, np.dtype[np.intp]]:
     return np.unique(points[(points >= 1) & (points <= design.dim)])
 
 
+@dataclass(frozen=True)
+class _Goal:
+    """What was looked for, against whom, and from which designs."""
+
+    knob: Literal["features", "noise on every answer"]
+    target: float
+    attacker: Attacker
+    method: Method
+    draws: int | None
+    key: Key
+
+
 def _found(
-    knob: Literal["features", "noise on every answer"],
-    design: GaussianDesign,
-    target: float,
-    attacker: Attacker,
-    method: Method,
-    noise: OutputNoise | None,
-    draws: int | None,
-    setting: float,
-    key: Key,
+    goal: _Goal, design: GaussianDesign, noise: OutputNoise | None, setting: float
 ) -> LinearTarget:
+    """What the setting that was found gives away, and what it costs."""
     found = linear_advantage(
         design,
-        attacker=attacker,
-        method=method,
+        attacker=goal.attacker,
+        method=goal.method,
         noise=noise,
-        draws=draws,
-        random_state=key.child(0),
+        draws=goal.draws,
+        random_state=goal.key.child(0),
     )
     # an answer's own noise is what it costs, however many answers the attacker averages
     error = linear.generalization_error(
         design,
-        method=method,
+        method=goal.method,
         noise=noise,
-        draws=DRAWS[method] if draws is None else draws,
-        random_state=key.child(1),
+        draws=DRAWS[goal.method] if goal.draws is None else goal.draws,
+        random_state=goal.key.child(1),
     )
     return LinearTarget(
-        knob=knob,
-        target=target,
-        attacker=attacker,
+        knob=goal.knob,
+        target=goal.target,
+        attacker=goal.attacker,
         setting=setting,
         advantage=found.value,
         advantage_stderr=found.stderr,

@@ -19,6 +19,7 @@ from leakscope.settings.audit import (
     RouteChoice,
     Scaling,
 )
+from leakscope.settings.compare import COMPARE_DEFAULTS, CompareSettings
 from leakscope.settings.data import DATA_DEFAULTS, DataSettings, Missing, Task
 from leakscope.settings.kernel_catalogue import KERNELS, NamedKernel, kernel_options
 from leakscope.settings.measure import MEASURE_DEFAULTS, MeasureSettings
@@ -62,6 +63,7 @@ from leakscope.settings.verify import (
 __all__ = [
     "ADVISE_DEFAULTS",
     "AUDIT_DEFAULTS",
+    "COMPARE_DEFAULTS",
     "DATA_DEFAULTS",
     "KERNELS",
     "LARGEST",
@@ -77,6 +79,7 @@ __all__ = [
     "VERIFY_DEFAULTS",
     "AdviseSettings",
     "AuditSettings",
+    "CompareSettings",
     "DataSettings",
     "Described",
     "KernelName",
