@@ -9,7 +9,15 @@ import typer
 
 from leakscope.cli.derived_options import Options, with_options
 from leakscope.cli.options import JsonPath
-from leakscope.cli.output import STDOUT, emit_json, require_writable, show, table, wrapped
+from leakscope.cli.output import (
+    STDOUT,
+    emit_json,
+    in_options,
+    require_writable,
+    show,
+    table,
+    wrapped,
+)
 from leakscope.errors import InputError
 from leakscope.settings import MeasureSettings
 
@@ -71,11 +79,8 @@ def measure(
     require_writable(json_path, member_scores, nonmember_scores)
     from leakscope.measuring import measure as measure_pair
 
-    found = measure_pair(
-        first,
-        second,
-        **dict(settings),
-    )
+    with in_options(measure):
+        found = measure_pair(first, second, **dict(settings))
     if json_path is not None:
         emit_json(found, json_path)
     if json_path != STDOUT:

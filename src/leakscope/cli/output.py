@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
@@ -47,10 +48,10 @@ def in_options(command: Callable[..., None]) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        first, space, rest = str(error).partition(" ")
+        first, mark, rest = re.split(r"([ :,]|$)", str(error), maxsplit=1)
         if first not in inspect.signature(command).parameters:
             raise
-        raise InputError(f"--{first.replace('_', '-')}{space}{rest}") from error
+        raise InputError(f"--{first.replace('_', '-')}{mark}{rest}") from error
 
 
 def emit_json(document: ResultDocument, json_path: str) -> None:
