@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from leakscope import InputError
+from leakscope import InputError, measures
 from leakscope.linear import Convention
 
 
@@ -14,8 +14,7 @@ def histogram_advantage(
 ) -> float:
     """Advantage of the test that says "member" in the bins where members are more frequent.
 
-    It is biased: upwards by about sqrt(bins/draws) where the laws are close, because noise in a
-    bin counts as evidence, and downwards where the bins are too wide for a narrow law.
+    Biased, and which way depends on the bins: see `leakscope.measures.binned_advantage`.
 
     Parameters
     ----------
@@ -42,6 +41,4 @@ def histogram_advantage(
     else:
         low, high = np.percentile(both, [0.01, 99.99])
         edges = np.linspace(low, high, 150)
-    counts = [np.histogram(side, edges)[0] for side in (one, zero)]
-    shares = [count / count.sum() for count in counts]
-    return float(np.maximum(shares[0] - shares[1], 0.0).sum())
+    return measures.binned_advantage(one, zero, edges)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from leakscope import InputError, kernels, lood
+from leakscope.measures import normal_kl_of_draws
 from leakscope.verifying import check_groups, counted, threshold_for
-from leakscope.verifying.group_draws import kl_of_draws
 
 
 def kl_of_normals(mean, S, mean_other, S_other):
@@ -33,7 +33,7 @@ def test_the_estimate_is_unbiased_with_the_stated_error(outputs, near):
     for _ in range(300):
         one = rng.normal(size=(outputs, 150, 4)) @ roots[0].T
         two = rng.normal(size=(outputs, 150, 4)) @ roots[1].T + means[:, None, :]
-        found.append(kl_of_draws(one, two))
+        found.append(normal_kl_of_draws(one, two))
     values, errors = np.array(found).T
     spread = values.std(ddof=1)
     assert abs(values.mean() - exact) < 4 * spread / np.sqrt(300)

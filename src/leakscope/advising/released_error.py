@@ -25,14 +25,12 @@ from scipy import linalg, special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
+from leakscope._numerics.largest_normal import chance_of_largest
 from leakscope.errors import InputError
 from leakscope.lood import Process
 
 Rows = NDArray[np.intp]
 Task = Literal["regression", "classification"]
-
-# Of the integral over the right class's own draw; products of a few normal tails are smooth.
-NODES = 48
 
 
 @dataclass(frozen=True)
@@ -233,11 +231,4 @@ def _right(mean: FloatArray, spread: FloatArray, targets: FloatArray) -> FloatAr
     if targets.shape[1] == 1:
         return np.asarray(special.ndtr(np.sign(targets[:, 0]) * mean[:, :, 0] / sigma))
     own = np.argmax(targets, axis=1)
-    gaps = (np.take_along_axis(mean, own[None, :, None], axis=2) - mean) / sigma[:, :, None]
-    others = np.arange(targets.shape[1]) != own[:, None]
-    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
-    chance = np.zeros_like(spread)
-    for node, weight in zip(nodes, weights / weights.sum(), strict=True):
-        beaten = np.where(others, special.ndtr(gaps + node), 1.0)
-        chance += weight * np.prod(beaten, axis=2)
-    return chance
+    return chance_of_largest(mean / sigma[:, :, None], own)

@@ -12,6 +12,7 @@ from leakscope import __version__, relu
 from leakscope.attacking.network_inputs import (
     Network,
     TrainingSet,
+    answered,
     network_arrays,
     query_rows,
     told_of,
@@ -115,6 +116,7 @@ def attack_membership(
     found = relu.membership_attack(attacked, asked, known)
     applicability = _applicability(residual, bounds)
     values = found.to_dict()
+    del values["source"]
     return MembershipAttack(
         leakscope_version=__version__,
         settings={
@@ -123,12 +125,7 @@ def attack_membership(
             "lower_bound": lower_bound,
             "tolerance": tolerance,
         },
-        provenance={
-            "question": "leave_one_out",
-            "method": "exact",
-            "observes": "prediction",
-            "source": values.pop("source"),
-        },
+        provenance=answered(found),
         assumptions=_assumptions(applicability),
         timing={"attack": time.perf_counter() - begin},
         warnings=list(arrays.notes),

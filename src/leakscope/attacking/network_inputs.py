@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,13 @@ from numpy.typing import ArrayLike
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data import NetworkArrays, read_network, read_table
 from leakscope.errors import InputError
-from leakscope.relu import TwoLayerNetwork
+from leakscope.relu import (
+    MembershipAnswer,
+    PointReconstruction,
+    Reconstruction,
+    TwoLayerNetwork,
+    attack_provenance,
+)
 from leakscope.results import AttackedNetwork
 
 Network = TwoLayerNetwork | NetworkArrays | str | Path
@@ -35,6 +42,13 @@ def told_of(arrays: NetworkArrays) -> AttackedNetwork:
         features=arrays.w.shape[1],
         notes=list(arrays.notes),
     )
+
+
+def answered(found: MembershipAnswer | Reconstruction | PointReconstruction) -> dict[str, Any]:
+    """The provenance of a result; its assumptions are told beside it, with what was checked."""
+    told = attack_provenance(found).to_dict()
+    del told["assumptions"]
+    return told
 
 
 def query_rows(queries: ArrayLike | str | Path, features: int) -> FloatArray:

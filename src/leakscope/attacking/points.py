@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from leakscope import __version__, relu
-from leakscope.attacking.network_inputs import TrainingSet, told_of, training_rows
+from leakscope.attacking.network_inputs import TrainingSet, answered, told_of, training_rows
 from leakscope.data import NetworkArrays
 from leakscope.relu import PointReconstruction, PointRecovery
 from leakscope.results import AssumptionEntry, ReconstructAttack, ReconstructedRecord
@@ -47,12 +47,7 @@ def reconstructed_points(
     return ReconstructAttack(
         leakscope_version=__version__,
         settings={"margin": margin, "points": points, "seed": seed},
-        provenance={
-            "question": "leave_one_out",
-            "method": "simulated",
-            "observes": "coefficients",
-            "source": "the KKT residual over points and multipliers, after Haim et al. 2022",
-        },
+        provenance=answered(found),
         assumptions=[
             AssumptionEntry(
                 statement="the network is a KKT point of the maximum-margin problem",

@@ -12,6 +12,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.attacking.network_inputs import (
     Network,
     TrainingSet,
+    answered,
     network_arrays,
     told_of,
     training_rows,
@@ -118,12 +119,7 @@ def attack_reconstruct(
             "black_box": black_box,
             "tolerance": tolerance,
         },
-        provenance={
-            "question": "leave_one_out",
-            "method": "exact",
-            "observes": "prediction" if found.queries is not None else "coefficients",
-            "source": "relu Thms 3.1 to 3.4, Algorithm 1",
-        },
+        provenance=answered(found),
         assumptions=[AssumptionEntry(**asdict(one)) for one in found.assumptions],
         timing={"attack": time.perf_counter() - begin},
         warnings=list(arrays.notes),

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, roots_hermitenorm
+from scipy.special import ndtr
 
 from leakscope import lood
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.largest_normal import chance_of_largest
 from leakscope.auditing.measured import advantages
 from leakscope.auditing.result import AuditResult
 from leakscope.auditing.verdict import EXPOSED_ABOVE
@@ -32,9 +33,6 @@ MOST_RECORDS = 4000
 
 TOP = 10
 BINS = 40
-
-# The integrand is a product of normal distribution functions of unit scale: 64 nodes leave 1e-9.
-NODES = 64
 
 
 @dataclass(frozen=True)
@@ -229,14 +227,7 @@ def wrong_class(mean: FloatArray, variance: FloatArray, targets: FloatArray) -> 
     deviation = np.sqrt(variance)
     if targets.ndim == 1:
         return np.asarray(ndtr(-np.sign(targets) * mean / deviation))
-    rows, right = np.arange(len(targets)), np.argmax(targets, axis=1)
-    ahead = (mean[rows, right][:, None] - mean) / deviation[:, None]
-    nodes, weights = roots_hermitenorm(NODES)
-    chance = np.zeros(len(targets))
-    for node, weight in zip(nodes.tolist(), (weights / weights.sum()).tolist(), strict=True):
-        below = ndtr(ahead + node)
-        below[rows, right] = 1.0
-        chance += weight * np.prod(below, axis=1)
+    chance = chance_of_largest(mean / deviation[:, None], np.argmax(targets, axis=1))
     return np.asarray(np.clip(1.0 - chance, 0.0, 1.0))
 
 

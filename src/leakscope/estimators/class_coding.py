@@ -15,14 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.largest_normal import chance_of_largest
 from leakscope.errors import InputError
-
-# Nodes of the Gauss-Hermite rule for the chance that one of C normals is the largest: the product
-# of C - 1 normal distribution functions is smooth, and 64 nodes give it to 1e-9 for C = 10.
-NODES = 64
-
-# Rows at once, so that rows x C x C x nodes stays small.
-BLOCK_VALUES = 2**22
 
 
 @dataclass(frozen=True)
@@ -73,17 +67,6 @@ def coded(y: ArrayLike) -> tuple[Classes, NDArray[np.intp]]:
 
 
 def _largest_of_normals(z: FloatArray) -> FloatArray:
-    """(q, C) P(Z_c is the largest) for independent Z_k ~ N(z_k, 1), by Gauss-Hermite quadrature."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
-    weights = weights / np.sqrt(2.0 * np.pi)
-    count = z.shape[1]
-    found = np.empty_like(z)
-    size = max(1, BLOCK_VALUES // (count * count * NODES))
-    for start in range(0, len(z), size):
-        rows = z[start : start + size]
-        gaps = rows[:, :, None] - rows[:, None, :]
-        below = ndtr(gaps[..., None] + nodes)
-        # A class is not compared with itself.
-        below[:, np.arange(count), np.arange(count)] = 1.0
-        found[start : start + size] = np.prod(below, axis=2) @ weights
+    """(q, C) P(Z_c is the largest) for independent Z_k ~ N(z_k, 1), which sum to one."""
+    found = np.column_stack([chance_of_largest(z, c) for c in range(z.shape[1])])
     return np.asarray(found / found.sum(axis=1, keepdims=True))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
+from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.normal_tails import log_interval
 from leakscope._numerics.quadrature import panels
 from leakscope.errors import InputError
+from leakscope.lasso.estimate_laws import neighbouring_laws
 from leakscope.lasso.overlap import Overlap
 
 _NEAR = np.array([-9.0, -6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0, 9.0])
@@ -57,31 +57,8 @@ def cw_onavg_kl_at(found: Overlap, records: ArrayLike) -> FloatArray:
             breaks = np.sort(np.append(middle * _FAR, np.clip(cut + s * _NEAR, 0.0, far)))
             x, mass = panels(breaks, 12)
             mass = mass * 2.0 * np.exp(-0.5 * (x / middle) ** 2) / np.sqrt(2.0 * np.pi) / middle
-            mean += share * float(mass @ symmetric_kl(x[:, None], shift, s, cut) @ weight)
+            pair = neighbouring_laws(found, x[:, None] - 0.5 * shift, shift)
+            # the mean of the two KLs
+            mean += share * float(mass @ (0.5 * measures.jeffreys(pair)) @ weight)
         total[index] = float(n[index]) / alpha * mean
     return total
-
-
-def symmetric_kl(
-    middle: FloatArray, shift: FloatArray, sigma: float, threshold: float
-) -> FloatArray:
-    """Mean of the two KLs between soft(N(m, s^2), T) at m = middle -+ shift/2, in closed form."""
-    up, down = middle + 0.5 * shift, middle - 0.5 * shift
-
-    def side(m: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        a, b = (threshold - m) / sigma, (threshold + m) / sigma
-        active = special.ndtr(-a) + special.ndtr(-b)
-        gap = (np.exp(-0.5 * a * a) - np.exp(-0.5 * b * b)) / np.sqrt(2.0 * np.pi)
-        # E[field - middle; active], and the log mass of the atom
-        return (
-            (m - middle) * active + sigma * gap,
-            np.asarray(1.0 - active),
-            log_interval(m / sigma, threshold / sigma),
-        )
-
-    first_up, atom_up, log_up = side(up)
-    first_down, atom_down, log_down = side(down)
-    branches = shift / sigma**2 * (first_up - first_down)
-    with np.errstate(invalid="ignore"):
-        atoms = (atom_up - atom_down) * (log_up - log_down)
-    return np.asarray(0.5 * (branches + np.where(np.isfinite(atoms), atoms, 0.0)))

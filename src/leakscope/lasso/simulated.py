@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
@@ -21,6 +21,7 @@ from leakscope.lasso.fisher_information import information
 from leakscope.lasso.joint_density import log_ratios
 from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.solver import solve_lasso, solve_lasso_many
+from leakscope.laws import LawPair, Normal
 from leakscope.settings import LASSO_PLAN_DEFAULTS
 
 # Noises that locate a coordinate, for each noise under which neighbours are refitted.
@@ -218,14 +219,16 @@ def _under_output(setting: LassoSetting, data: _Data) -> _Drawn:
         solve_lasso(*data.neighbour(index), lam, start=beta).coef - beta
         for index in range(data.rows.size)
     ]
-    kl = (np.array(moved) ** 2).sum(axis=1) / (2.0 * sigma**2)
+    apart = np.sqrt((np.array(moved) ** 2).sum(axis=1)) / sigma
+    shifts = LawPair(Normal(apart, 1.0), Normal(0.0, 1.0))
+    kl = np.asarray(measures.kl(shifts))
     plain = float(setting.sigma_xi) ** 2 + float(np.mean((beta - data.truth) ** 2))
     row = [
         plain + sigma**2,
         float(np.mean((data.y - data.X @ beta) ** 2)) + sigma**2,
         np.count_nonzero(beta) / beta.size,
         plain,
-        float(np.mean(special.erf(0.5 * np.sqrt(kl)))),
+        float(np.mean(np.asarray(measures.advantage(shifts)))),
     ]
     return _Drawn(data.energy(setting), row, kl[:, None].tolist(), [])
 
@@ -248,7 +251,7 @@ def _under_objective(setting: LassoSetting, data: _Data, noises: int, cw: bool, 
         sigma_xi**2 + crossed,
     ]
     ratios = log_ratios(X, y, betas, rows, new_X, new_y, lam, sigma)
-    row.append(float(-np.expm1(-np.maximum(ratios, 0.0)).mean()))
+    row.append(measures.advantage_of_log_ratios(ratios))
     # given the estimates, a fresh record's squared residual has a known mean, and so has that of a
     # record chosen at random among those trained on
     residual, fresh = y[:, None] - X @ betas, new_y[:, None] - new_X @ betas

@@ -10,29 +10,42 @@ from __future__ import annotations
 from leakscope.measures.advantage import advantage, overlap
 from leakscope.measures.composition import Composition, compose
 from leakscope.measures.curves import RocCurve, auc, roc, tpr_at_fpr, trade_off
-from leakscope.measures.divergence import kl, renyi
+from leakscope.measures.divergence import jeffreys, kl, renyi
+from leakscope.measures.empirical_binned import binned_advantage
+from leakscope.measures.empirical_log_ratio import advantage_of_log_ratios
+from leakscope.measures.empirical_normal_kl import normal_kl_of_draws
 from leakscope.measures.epsilon import delta_at_epsilon, epsilon_at_delta
 from leakscope.measures.estimate import Estimate
 from leakscope.measures.population import PopulationMeasures, population_measures
+from leakscope.measures.scored_tests import ScoredAdvantage, scored_advantage
 from leakscope.measures.summary import Summary, summary
+from leakscope.measures.tabulated_densities import TabulatedMeasure, tabulated
 
 __all__ = [
     "Composition",
     "Estimate",
     "PopulationMeasures",
     "RocCurve",
+    "ScoredAdvantage",
     "Summary",
+    "TabulatedMeasure",
     "advantage",
+    "advantage_of_log_ratios",
     "auc",
+    "binned_advantage",
     "compose",
     "delta_at_epsilon",
     "epsilon_at_delta",
+    "jeffreys",
     "kl",
+    "normal_kl_of_draws",
     "overlap",
     "population_measures",
     "renyi",
     "roc",
+    "scored_advantage",
     "summary",
+    "tabulated",
     "tpr_at_fpr",
     "trade_off",
 ]

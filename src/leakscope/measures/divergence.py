@@ -40,6 +40,23 @@ def kl(
     return over_pairs(turned, lambda ratio: ratio.renyi(1.0))
 
 
+def jeffreys(pair: LawPair) -> FloatArray:
+    """Jeffreys divergence: the sum of the Kullback-Leibler divergences of both directions.
+
+    It keeps its digits where each of the two is a small difference of large terms.
+
+    Examples
+    --------
+    >>> from leakscope.laws import LawPair, Normal
+    >>> from leakscope.measures import jeffreys
+    >>> round(float(jeffreys(LawPair(Normal(0.0, 1.4), Normal(0.0, 0.7)))), 6)
+    1.125
+    """
+    if is_empirical(pair):
+        raise InputError("jeffreys: for scores add the estimates of kl in both directions.")
+    return over_pairs(pair, lambda ratio: ratio.jeffreys())
+
+
 def renyi(pair: LawPair, order: float, direction: Direction = "nonmember_to_member") -> FloatArray:
     """Rényi divergence of any order > 0, by default D_order(nonmember || member).
 

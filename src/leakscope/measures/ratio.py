@@ -68,6 +68,10 @@ class Ratio(ABC):
     def log_certain(self) -> FloatArray:
         """log P1(l = inf): what a member shows that a nonmember never does, shape (B,)."""
 
+    def jeffreys(self) -> FloatArray:
+        """KL(P1 || P0) + KL(P0 || P1), shape (B,)."""
+        return self.renyi(1.0) + self.reversed().renyi(1.0)
+
     def size_of_test(self, threshold: FloatArray) -> FloatArray:
         """P0(l > threshold) to absolute precision, shape (B, m)."""
         return np.asarray(np.exp(self.tails(threshold).log_fpr))

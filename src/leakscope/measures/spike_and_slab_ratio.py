@@ -32,6 +32,7 @@ from leakscope.measures.spike_and_slab_shape import (
     branches,
     intervals,
     levels,
+    shifted_jeffreys,
 )
 
 FloatArray = npt.NDArray[np.float64]
@@ -279,6 +280,21 @@ class SpikeAndSlabRatio(SearchedRatio):
         up = -0.5 * z * z - LOG_SQRT_2PI - log_s
         values = integrand(up, down, parabola.height(d, log_s, w))
         return np.asarray((values * weights).sum(axis=(-1, -2)))
+
+    def jeffreys(self) -> FloatArray:
+        """In closed form where scales and thresholds agree, otherwise the sum of both KLs."""
+        one, zero = self.member, self.nonmember
+        alike = (one.sigma == zero.sigma) & (one.threshold == zero.threshold)
+        result = np.empty(self.size)
+        rows = np.flatnonzero(~alike)
+        if rows.size:
+            result[rows] = super(SpikeAndSlabRatio, self.take(rows)).jeffreys()
+        rows = np.flatnonzero(alike)
+        if rows.size:
+            result[rows] = shifted_jeffreys(
+                one.location[rows], zero.location[rows], one.sigma[rows], one.threshold[rows]
+            )
+        return result
 
     def auc(self) -> FloatArray:
         """P(l(X1) > l(X0)), ties counting one half."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr
 
 from leakscope._numerics.normal_tails import log_interval
 from leakscope.laws import SpikeAndSlab
@@ -95,3 +96,32 @@ def intervals(
         np.minimum(high, np.where(outside, -np.inf, second)),
     )
     return [left, right, inner]
+
+
+def shifted_jeffreys(
+    up: FloatArray, down: FloatArray, sigma: FloatArray, threshold: FloatArray
+) -> FloatArray:
+    """Jeffreys divergence of soft(N(m, sigma^2), threshold) at m = up and m = down.
+
+    On the branches the log ratio is linear in the field, and its two means differ by the shift
+    of the truncated first moments; the atom adds its own difference of masses and of logs.
+    """
+    shift, middle = up - down, 0.5 * (up + down)
+
+    def side(m: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        a, b = (threshold - m) / sigma, (threshold + m) / sigma
+        active = ndtr(-a) + ndtr(-b)
+        gap = (np.exp(-0.5 * a * a) - np.exp(-0.5 * b * b)) / np.sqrt(2.0 * np.pi)
+        # E[field - middle; active], and the log mass of the atom
+        return (
+            (m - middle) * active + sigma * gap,
+            np.asarray(1.0 - active),
+            log_interval(m / sigma, threshold / sigma),
+        )
+
+    first_up, atom_up, log_up = side(up)
+    first_down, atom_down, log_down = side(down)
+    branches = shift / sigma**2 * (first_up - first_down)
+    with np.errstate(invalid="ignore"):
+        atoms = (atom_up - atom_down) * (log_up - log_down)
+    return np.asarray(branches + np.where(np.isfinite(atoms), atoms, 0.0))

@@ -2,6 +2,7 @@
 a target.
 """
 
+from leakscope.measures import ScoredAdvantage, scored_advantage
 from leakscope.planning.data_model_advantage import data_model_advantage
 from leakscope.planning.lasso_answer import plan_lasso
 from leakscope.planning.lasso_curves import LassoTradeOff, lasso_trade_off
@@ -12,7 +13,6 @@ from leakscope.planning.linear_curves import TradeOff, equivalence_gap, trade_of
 from leakscope.planning.linear_plan import plan_linear
 from leakscope.planning.linear_targets import largest_p, least_noise
 from leakscope.planning.reachable import require_reachable
-from leakscope.planning.scored_tests import ScoredAdvantage, scored_advantage
 
 __all__ = [
     "LassoTradeOff",

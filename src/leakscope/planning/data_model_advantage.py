@@ -7,7 +7,7 @@ import numpy as np
 from leakscope import linear
 from leakscope._numerics.keys import Key
 from leakscope.linear import Attacker, DataModel, OutputNoise, Query, design_moments
-from leakscope.planning.scored_tests import ScoredAdvantage, scored_advantage
+from leakscope.measures import ScoredAdvantage, scored_advantage
 
 # a prediction whose variance given the label is less, in label variances, is the label
 _EXACT = 1e-9

@@ -10,7 +10,7 @@ from leakscope import linear, measures
 from leakscope._numerics.keys import Key
 from leakscope.laws import LawPair
 from leakscope.linear import Attacker, GaussianDesign, Method, OutputNoise, RecordNorms
-from leakscope.planning.scored_tests import ScoredAdvantage, scored_advantage
+from leakscope.measures import ScoredAdvantage, scored_advantage
 from leakscope.settings import LINEAR_PLAN_DEFAULTS
 
 DRAWS: dict[Method, int] = {"exact": 4000, "asymptotic": 1, "simulated": 200}

@@ -30,6 +30,7 @@ from leakscope.relu.network import TwoLayerNetwork
 from leakscope.relu.pieces import Pieces, pieces
 from leakscope.relu.point_recovery import PointRecovery, point_recovery
 from leakscope.relu.populations import MixtureData, SphereData, normal_data
+from leakscope.relu.provenance import attack_provenance
 from leakscope.relu.reconstruction import Candidate, Form, Reconstruction, reconstruct
 from leakscope.relu.sklearn_network import from_sklearn
 from leakscope.relu.span import DataSpan
@@ -64,6 +65,7 @@ __all__ = [
     "TrainingHistory",
     "TrainingPlan",
     "TwoLayerNetwork",
+    "attack_provenance",
     "coverage",
     "find_pieces",
     "from_sklearn",

@@ -8,7 +8,7 @@ a set of points one of which was trained on (Cor. 4.4), or a lower bound (Cor. 4
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -229,21 +229,23 @@ def scores_law_pair(
     >>> float(auc(scores_law_pair([0.9, 1.0, 1.0], [0.1, 0.2, 0.1])).value)
     1.0
     """
-    return LawPair(
-        Empirical(members),
-        Empirical(nonmembers),
-        Provenance(
-            question="population",
-            adjacency="replaced",
-            observes="scores",
-            random=("data", "training"),
-            attacker_knows_label=False,
-            method="empirical",
-            source=source,
-            assumptions=(
-                Assumption("fresh points come from the law of the training points"),
-                Assumption("the network is a KKT point of the maximum-margin problem"),
-            ),
+    told = replace(membership_provenance(source), method="empirical")
+    return LawPair(Empirical(members), Empirical(nonmembers), told)
+
+
+def membership_provenance(source: str) -> Provenance:
+    """A typical training point against a fresh one in its place, by the network's answer."""
+    return Provenance(
+        question="population",
+        adjacency="replaced",
+        observes="prediction",
+        random=("data", "training"),
+        attacker_knows_label=False,
+        method="exact",
+        source=source,
+        assumptions=(
+            Assumption("fresh points come from the law of the training points"),
+            Assumption("the network is a KKT point of the maximum-margin problem"),
         ),
     )
 

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.laws import LawPair, Normal, NormalMixture, Provenance
 
 GROUPS = 16
-_TINY = 1e-300
 
 # Nodes are placed around this many components of each side, by size and by place, in steps of z.
 _PLACED, _Z = 16, np.arange(-9.0, 9.01, 0.15)
@@ -85,19 +85,21 @@ class DesignMixtures:
         """The pair of mixtures of everything drawn."""
         return LawPair(self.member.law(), self.nonmember.law(), provenance)
 
-    def spread(self, measure: str) -> Spread:
+    def spread(self, measure: measures.TabulatedMeasure) -> Spread:
         """How well the measure is known; ``measure`` is advantage, auc, kl or kl_reverse."""
         weights, groups = self._groups()
-        function = _FUNCTIONALS[measure]
         total = groups.sum(axis=1)
-        plug_in = function(weights, *self._densities(total, GROUPS))
+        plug_in = measures.tabulated(measure, weights, self._densities(total, GROUPS))
         left = [
-            function(weights, *self._densities(total - groups[:, g], GROUPS - 1))
+            measures.tabulated(measure, weights, self._densities(total - groups[:, g], GROUPS - 1))
             for g in range(GROUPS)
         ]
         error = np.sqrt((GROUPS - 1) / GROUPS * np.sum((np.array(left) - np.mean(left)) ** 2))
         halves = [self._densities(groups[:, half::2].sum(axis=1), GROUPS // 2) for half in (0, 1)]
-        judged = [function(weights, *halves[1 - half], learnt=halves[half]) for half in (0, 1)]
+        judged = [
+            measures.tabulated(measure, weights, halves[1 - half], learnt=halves[half])
+            for half in (0, 1)
+        ]
         return Spread(float(plug_in), float(error), float(np.mean(judged)))
 
     def _densities(self, sums: FloatArray, groups: int) -> tuple[FloatArray, FloatArray]:
@@ -162,52 +164,3 @@ def _density(nodes: FloatArray, mean: FloatArray, sigma: FloatArray) -> FloatArr
         m, s = mean[start : start + step, None], sigma[start : start + step, None]
         total += (np.exp(-0.5 * ((nodes - m) / s) ** 2) / s).sum(axis=0)
     return np.asarray(total / np.sqrt(2.0 * np.pi))
-
-
-Densities = tuple[FloatArray, FloatArray]
-
-
-def _advantage(
-    w: FloatArray, member: FloatArray, nonmember: FloatArray, learnt: Densities | None = None
-) -> float:
-    one, zero = learnt or (member, nonmember)
-    return float(0.5 * np.sum(w * np.sign(one - zero) * (member - nonmember)))
-
-
-def _auc(
-    w: FloatArray, member: FloatArray, nonmember: FloatArray, learnt: Densities | None = None
-) -> float:
-    order = np.argsort(_log_ratio(learnt or (member, nonmember)), kind="stable")
-    one, zero = (w * member)[order], (w * nonmember)[order]
-    below = np.cumsum(zero) - 0.5 * zero
-    return float(np.sum(one * below) / (one.sum() * zero.sum()))
-
-
-def _kl(
-    w: FloatArray, member: FloatArray, nonmember: FloatArray, learnt: Densities | None = None
-) -> float:
-    """KL(nonmember || member); with a learnt ratio T, E_0[T] - log E_1[exp T]."""
-    if learnt is None:
-        return float(np.sum(w * nonmember * -_log_ratio((member, nonmember))))
-    score = -_log_ratio(learnt)
-    mass = np.sum(w * member * np.exp(np.minimum(score, 600.0)))
-    return float(np.sum(w * nonmember * score) - np.log(mass))
-
-
-def _kl_reverse(
-    w: FloatArray, member: FloatArray, nonmember: FloatArray, learnt: Densities | None = None
-) -> float:
-    turned = None if learnt is None else (learnt[1], learnt[0])
-    return _kl(w, nonmember, member, turned)
-
-
-def _log_ratio(pair: Densities) -> FloatArray:
-    return np.asarray(np.log(np.maximum(pair[0], _TINY)) - np.log(np.maximum(pair[1], _TINY)))
-
-
-_FUNCTIONALS: dict[str, Any] = {
-    "advantage": _advantage,
-    "auc": _auc,
-    "kl": _kl,
-    "kl_reverse": _kl_reverse,
-}

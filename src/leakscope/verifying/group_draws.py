@@ -14,16 +14,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.verifying.checks import Check
 from leakscope.verifying.posterior_draws import prior_root
-
-# Directions in which the law without the group has less than this share of its largest variance
-# are those of records that repeat each other: both laws are at a point there.
-SINGULAR = 1e-9
 
 
 def check_groups(
@@ -91,7 +88,7 @@ def check_groups(
         )
         law = f"group {place if names is None else names[place]}"
         for quantity, predicted, (measured, stderr) in (
-            ("KL", float(np.asarray(kl)[place]), kl_of_draws(outside, inside)),
+            ("KL", float(np.asarray(kl)[place]), measures.normal_kl_of_draws(outside, inside)),
             (
                 "mean distance",
                 float(np.asarray(mean_distance)[place]),
@@ -123,54 +120,6 @@ def _draws(
     weights = np.linalg.solve(M, K[np.ix_(train, list(rows))])
     answers = function[list(rows)] + weights.T @ residual
     return np.asarray(answers.reshape(len(rows), outputs, draws).transpose(1, 2, 0))
-
-
-def kl_of_draws(first: FloatArray, second: FloatArray) -> tuple[float, float]:
-    """KL(first || second) of two normal laws from draws of each, and its standard error.
-
-    Parameters
-    ----------
-    first, second
-        (outputs, draws, g): outputs have means of their own and one covariance.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.verifying.group_draws import kl_of_draws
-    >>> generator = np.random.default_rng(0)
-    >>> one = generator.normal(0.0, 1.0, size=(1, 20000, 2))
-    >>> two = generator.normal(1.0, 1.0, size=(1, 20000, 2))
-    >>> value, stderr = kl_of_draws(one, two)
-    >>> bool(abs(value - 1.0) < 4 * stderr < 0.1)
-    True
-    """
-    outputs, draws, _ = first.shape
-    values, vectors = np.linalg.eigh(_covariance(first))
-    turn = vectors[:, values > SINGULAR * values[-1]]
-    first, second = first @ turn, second @ turn
-    g, freedom = turn.shape[1], outputs * (draws - 1)
-    S_first, S_second = _covariance(first), _covariance(second)
-    inverse = np.linalg.inv(S_second)
-    # The mean of an inverse Wishart matrix is this much too large.
-    shrink = (freedom - g - 1) / freedom
-    delta = first.mean(axis=1) - second.mean(axis=1)
-    trace = shrink * float(np.trace(inverse @ S_first))
-    logs = float(np.linalg.slogdet(S_second)[1] - np.linalg.slogdet(S_first)[1])
-    squares = shrink * float(np.einsum("ci,ij,cj->", delta, inverse, delta))
-    squares -= outputs * (g + trace) / draws
-    value = 0.5 * (outputs * (trace - g + logs) + squares)
-    # First order in means and covariances, and what remains where the first order vanishes.
-    slope_first = 0.5 * outputs * (inverse - np.linalg.inv(S_first))
-    outer = np.einsum("ci,cj->ij", delta, delta)
-    slope_second = 0.5 * (
-        outputs * (inverse - inverse @ S_first @ inverse) - inverse @ outer @ inverse
-    )
-    pull = delta @ inverse
-    variance = float(np.einsum("ci,ij,cj->", pull, S_first + S_second, pull)) / draws
-    for slope, S in ((slope_first, S_first), (slope_second, S_second)):
-        variance += 2.0 / freedom * float(np.trace(slope @ S @ slope @ S))
-    variance += (g * (g + 1) + 2 * g * outputs) / draws**2
-    return float(value), float(np.sqrt(variance))
 
 
 def _mean_distance(first: FloatArray, second: FloatArray) -> tuple[float, float]:

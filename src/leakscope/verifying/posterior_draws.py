@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
@@ -197,7 +198,7 @@ def kl_from_draws(
     """KL(without || with) of a record at its own point from draws, and its standard error.
 
     The two laws are normal with one variance for all outputs, so that means and variances of the
-    draws are enough; the standard error is by the delta method.
+    draws are enough (`leakscope.measures.normal_kl_of_draws`).
 
     Examples
     --------
@@ -225,18 +226,8 @@ def kl_from_draws(
         )
         for side, train in enumerate((everyone, [i for i in everyone if i != row]))
     ]
-    (mean_in, v_in), (mean_out, v_out) = (
-        (found.mean(axis=0), float(np.mean(found.var(axis=0, ddof=1)))) for found in sides
-    )
-    outputs, shift = len(mean_in), float(np.sum((mean_in - mean_out) ** 2))
-    ratio = v_out / v_in
-    value = 0.5 * outputs * (ratio - 1.0 - np.log(ratio)) + 0.5 * shift / v_in
-    # Slopes in the two means, in log v_in and in log v_out.
-    relative = 2.0 / (outputs * (draws - 1))
-    variance = shift / v_in**2 * (v_in + v_out) / draws
-    variance += (0.5 * outputs * (1.0 - ratio) - 0.5 * shift / v_in) ** 2 * relative
-    variance += (0.5 * outputs * (ratio - 1.0)) ** 2 * relative
-    return float(value), float(np.sqrt(variance))
+    inside, outside = (found.T[:, :, None] for found in sides)
+    return measures.normal_kl_of_draws(outside, inside)
 
 
 def _checked(law: str, found: FloatArray, mean: FloatArray, sigma: float) -> list[Check]:

@@ -31,7 +31,7 @@ class ScoredAdvantage:
 
     Examples
     --------
-    >>> from leakscope.planning import ScoredAdvantage
+    >>> from leakscope.measures import ScoredAdvantage
     >>> ScoredAdvantage(0.25, 0.001).value
     0.25
     """
@@ -65,7 +65,7 @@ def scored_advantage(
     Examples
     --------
     >>> from leakscope import linear
-    >>> from leakscope.planning import scored_advantage
+    >>> from leakscope.measures import scored_advantage
     >>> pair = linear.law_pair(linear.GaussianDesign(100, 400, 3000, 1.0), draws=4000)
     >>> found = scored_advantage(pair)
     >>> round(found.value, 2), found.stderr < 0.001
