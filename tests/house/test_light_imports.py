@@ -47,6 +47,10 @@ def test_nothing_heavy_is_loaded(action: str) -> None:
     assert loaded_by(action) == []
 
 
+def test_an_audit_of_a_table_does_without_jax() -> None:
+    assert "jax" not in loaded_by("import leakscope.auditing, leakscope.advising, leakscope.lood")
+
+
 def test_names_resolve_when_they_are_used() -> None:
     import leakscope
 

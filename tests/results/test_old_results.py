@@ -92,7 +92,8 @@ def test_verbs_take_an_old_run(run: Path) -> None:
 
 
 def test_an_old_option_can_be_applied(run: Path) -> None:
-    from leakscope.advising import AuditedModel, defence_of
+    from leakscope import lood
+    from leakscope.advising import defence_of
 
     then = results.read_result(OLD / "advice.json")
     document = results.result_of(run)
@@ -100,7 +101,7 @@ def test_an_old_option_can_be_applied(run: Path) -> None:
     assert isinstance(document, results.AuditDocument)
     prepared = auditing.data_of(document)
     kernel = auditing.kernel_from_settings(auditing.settings_of(document))
-    model = AuditedModel(prepared.features, prepared.target, kernel, document.noise_variance)
+    model = lood.Process(prepared.features, prepared.target, kernel, document.noise_variance)
     for option in then.options:
         defence = defence_of(option, model, prepared.record_ids)
         rows, _ = defence.training_set(model.features, model.targets)

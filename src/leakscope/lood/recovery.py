@@ -8,6 +8,7 @@ al. 2022, Section V.B).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,9 @@ from numpy.typing import NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope.kernels import Kernel
 from leakscope.lood.distinguish import distinguish
-from leakscope.lood.search_objective import Normalised, Objective, lood
+
+if TYPE_CHECKING:
+    from leakscope.lood.search_objective import Normalised, Objective
 
 # A query has recovered a record when it is nearer to it, in the kernel's own distance, than this
 # share of the way to the record's nearest neighbour; no other record can then be nearer, except a
@@ -99,6 +102,8 @@ def normalised_answers(
     objective: Objective,
 ) -> Answers:
     """The same under data-dependent normalisation.  Called with JAX in 64 bits."""
+    from leakscope.lood.search_objective import lood
+
     fit = problem.with_group
     asked = (np.concatenate([queries, own]) - fit.mean) / fit.deviation
     cross = kernel(asked, np.asarray(fit.rows))
