@@ -154,6 +154,6 @@ def _plain(value: Any) -> Any:
     from leakscope.reporting import shown_id
 
     plain = without_non_finite(value)
-    if isinstance(plain, dict) and "top" in plain:
-        plain["top"] = [[shown_id(entry[0]), *entry[1:]] for entry in plain["top"]]
+    for level in plain["levels"]:
+        level["top"] = [[shown_id(entry[0]), *entry[1:]] for entry in level["top"]]
     return plain
