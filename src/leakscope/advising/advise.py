@@ -16,7 +16,7 @@ from leakscope.auditing import Audited, AuditResult, audit_document, data_of, pr
 from leakscope.data import Dataset, RecordId
 from leakscope.lood import Process
 from leakscope.results import Advice, AdviceTarget, DatasetEntry
-from leakscope.settings import ADVISE_DEFAULTS, Questions
+from leakscope.settings import ADVISE_DEFAULTS, AdviseSettings, Questions, validated
 
 PRIVACY_OF_CHOOSING = (
     "To choose a defence by looking at private data has a privacy cost of its own, which no number "
@@ -108,14 +108,18 @@ def advise(
         prepared = data_of(document, data)
         model, names = process_of_run(document, prepared)
         told = DatasetEntry.of(prepared)
-    found = ranked_options(
-        model,
-        names,
-        target,
+    settings = validated(
+        AdviseSettings,
         folds=folds,
         repeats=repeats,
         most_dropped=most_dropped,
         questions=questions,
+    )
+    found = ranked_options(
+        model,
+        names,
+        target,
+        settings,
         random_state=random_state,
         on_stage=on_stage,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from leakscope.data import RecordId
 from leakscope.errors import InputError
 from leakscope.lood import Process, Separation
 from leakscope.results import AdviceOption, AssumptionEntry
+from leakscope.settings import AdviseSettings
 
 OnStage = Callable[[str], None]
 
@@ -72,11 +72,8 @@ def ranked_options(
     model: Process,
     names: Sequence[RecordId],
     target: AuditTarget,
+    settings: AdviseSettings,
     *,
-    folds: int | None,
-    repeats: int | None,
-    most_dropped: float,
-    questions: Literal["own", "any"],
     random_state: int | np.random.Generator | Key | None,
     on_stage: OnStage | None,
 ) -> Ranked:
@@ -90,6 +87,7 @@ def ranked_options(
         raise InputError(
             f"advice needs at least {LEAST_UNITS} {model.unit}s, but there are {model.units}."
         )
+    folds, repeats, questions = settings.folds, settings.repeats, settings.questions
     reach = _reach(model, questions)
     require_memory(
         8 * MATRICES * model.records**2,
@@ -121,7 +119,7 @@ def ranked_options(
         begin("features")
         options += fewer_features_options(pricing)
         begin("dropping")
-        options += dropping_options(pricing, most_dropped)
+        options += dropping_options(pricing, settings.most_dropped)
         if model.groups is None:
             begin("merging")
             options.append(merging_option(pricing))
