@@ -12,9 +12,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from leakscope import InputError, data
-from leakscope.auditing import audit_dataset
-from leakscope.auditing import noise_path as room
-from leakscope.auditing.noise_path import FACTORS, noise_path, unavailable, wrong_class
+from leakscope.auditing import audit_dataset, audit_noise_path, noise_path_unavailable
+from leakscope.auditing.noise_path import FACTORS, wrong_class
 from leakscope.settings import AuditSettings
 
 QUICK = {"sensitivity": False, "explain": 0}
@@ -29,7 +28,7 @@ def audited(name, **given):
 def test_every_level_is_an_audit(name):
     result, dataset, settings = audited(name)
     factors = (0.1, 1.0, 30.0)
-    path = noise_path(result, dataset, factors=factors)
+    path = audit_noise_path(result, dataset, factors=factors)
     assert path.audited == 1
     for factor, level in zip(factors, path.levels, strict=True):
         alone = audit_dataset(
@@ -58,7 +57,7 @@ def test_the_error_is_that_of_refits_without_each_record():
         task="regression",
     )
     result = audit_dataset(few, settings)
-    path = noise_path(result, few, factors=(1.0, 20.0))
+    path = audit_noise_path(result, few, factors=(1.0, 20.0))
     prepared = data.prepare(few)
     X, y = prepared.features, prepared.target
     for level in path.levels:
@@ -115,7 +114,7 @@ def test_wrong_classes_against_quadrature(spread):
 
 def test_guessing_is_the_most_frequent_class():
     result, dataset, _settings = audited("breast_cancer")
-    path = noise_path(result, dataset, factors=(1.0,))
+    path = audit_noise_path(result, dataset, factors=(1.0,))
     assert path.error_of_guessing == pytest.approx(212 / 569)
     assert path.levels[0].wrong_class < 0.05
 
@@ -127,7 +126,7 @@ def test_a_fitted_scale_and_another_kernel_are_followed():
         noise_variance="marginal_likelihood",
         fit_kernel_scale=True,
     )
-    path = noise_path(result, dataset, factors=(1.0,))
+    path = audit_noise_path(result, dataset, factors=(1.0,))
     assert path.levels[0].noise_variance == result.laws.noise_variance
     assert path.levels[0].largest_advantage == pytest.approx(result.advantage.max(), rel=1e-6)
 
@@ -135,7 +134,7 @@ def test_a_fitted_scale_and_another_kernel_are_followed():
 def test_the_levels_and_the_calls(monkeypatch):
     result, dataset, _settings = audited("wine")
     seen = []
-    path = noise_path(result, dataset, on_level=seen.append)
+    path = audit_noise_path(result, dataset, on_level=seen.append)
     assert seen == list(range(len(FACTORS)))
     assert path.levels[path.audited].noise_variance == 0.01
     noises = [level.noise_variance for level in path.levels]
@@ -144,23 +143,23 @@ def test_the_levels_and_the_calls(monkeypatch):
     assert noises[-1] == pytest.approx(10.0)
     plain = path.to_dict()
     assert plain["levels"][0]["top"][0][0] == path.levels[0].top[0][0]
-    monkeypatch.setattr(room, "MOST_RECORDS", 100)
-    assert "at most 100 records" in unavailable(result)
+    monkeypatch.setattr("leakscope.auditing.noise_path.MOST_RECORDS", 100)
+    assert "at most 100 records" in noise_path_unavailable(result)
     with pytest.raises(InputError, match="at most 100"):
-        noise_path(result, dataset)
+        audit_noise_path(result, dataset)
 
 
 def test_groups_and_approximations_have_no_slider():
     dataset = data.read_example("wine")
     chosen = AuditSettings(**QUICK)
     grouped = audit_dataset(replace(dataset, group=tuple(i // 2 for i in range(178))), chosen)
-    assert "groups" in unavailable(grouped)
+    assert "groups" in noise_path_unavailable(grouped)
     approximate = chosen.model_copy(update={"route": "fitc", "inducing": 50})
-    assert "approximate" in unavailable(audit_dataset(dataset, approximate))
+    assert "approximate" in noise_path_unavailable(audit_dataset(dataset, approximate))
 
 
 def test_other_data_are_refused():
     result, dataset, _settings = audited("wine")
     other = replace(dataset, record_ids=tuple(range(1, 179)))
     with pytest.raises(InputError, match="not those of the audit"):
-        noise_path(result, other)
+        audit_noise_path(result, other)

@@ -84,15 +84,16 @@ def test_verbs_take_an_old_run(run: Path) -> None:
     before = results.read_result(OLD / "verify.json")
     assert isinstance(before, results.Verification)
     assert [c.law for c in verified.checks] == [c.law for c in before.checks]
-    assert [c.measured for c in verified.checks] == pytest.approx(
-        [c.measured for c in before.checks], rel=1e-8
-    )
+    for one_check, other in zip(before.checks, verified.checks, strict=True):
+        # The draws differ in the signs of a few eigenvectors, which the last digit decides.
+        assert one_check.measured is not None
+        assert one_check.stderr is not None
+        assert other.measured == pytest.approx(one_check.measured, abs=0.5 * one_check.stderr)
     assert leakscope.compare(run, run).worse == []
     assert leakscope.report(run).stat().st_size > 100_000
 
 
 def test_an_old_option_can_be_applied(run: Path) -> None:
-    from leakscope import lood
     from leakscope.advising import defence_of
 
     then = results.read_result(OLD / "advice.json")
@@ -100,10 +101,9 @@ def test_an_old_option_can_be_applied(run: Path) -> None:
     assert isinstance(then, results.Advice)
     assert isinstance(document, results.AuditDocument)
     prepared = auditing.data_of(document)
-    kernel = auditing.kernel_from_settings(auditing.settings_of(document))
-    model = lood.Process(prepared.features, prepared.target, kernel, document.noise_variance)
+    model, names = auditing.process_of_run(document, prepared)
     for option in then.options:
-        defence = defence_of(option, model, prepared.record_ids)
+        defence = defence_of(option, model, names)
         rows, _ = defence.training_set(model.features, model.targets)
         shared = sum(len(members) - 1 for members in option.merged)
         assert len(rows) == 14 - len(option.dropped) - shared, option.name

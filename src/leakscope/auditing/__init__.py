@@ -6,37 +6,58 @@ from leakscope.auditing.audit import (
     audit,
     audit_dataset,
     audit_frame,
+    audit_process,
 )
-from leakscope.auditing.checks import record_name
-from leakscope.auditing.kernel_choice import kernel_from_settings
+from leakscope.auditing.checks import checked_ids, record_name
+from leakscope.auditing.kernel_choice import kernel_from_settings, kernel_in_words
+from leakscope.auditing.kernel_sensitivity import TOP, rank_correlation, top_kept
+from leakscope.auditing.measured import measured
+from leakscope.auditing.noise_path import audit_noise_path, noise_path_unavailable
 from leakscope.auditing.out_of_core import OutOfCoreAudit, audit_out_of_core
 from leakscope.auditing.process_of_run import process_of_run
 from leakscope.auditing.reopened import (
     Audited,
     audit_document,
+    data_in_memory,
     data_of,
     settings_of,
     taken_from_result,
 )
 from leakscope.auditing.result import AuditResult
+from leakscope.auditing.routes import RoutePlan
 from leakscope.auditing.run_writing import write_run
+from leakscope.auditing.units import leaving_units
+from leakscope.auditing.verdict import EXPOSED_ABOVE
 
 __all__ = [
+    "EXPOSED_ABOVE",
     "SENSITIVITY_STAGES",
     "STAGES",
+    "TOP",
     "AuditResult",
     "Audited",
     "OutOfCoreAudit",
+    "RoutePlan",
     "audit",
     "audit_dataset",
     "audit_document",
     "audit_frame",
+    "audit_noise_path",
     "audit_out_of_core",
+    "audit_process",
+    "checked_ids",
+    "data_in_memory",
     "data_of",
     "kernel_from_settings",
+    "kernel_in_words",
+    "leaving_units",
+    "measured",
+    "noise_path_unavailable",
     "process_of_run",
+    "rank_correlation",
     "record_name",
     "settings_of",
     "taken_from_result",
+    "top_kept",
     "write_run",
 ]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope.data.written_files import partial_beside
+from leakscope.data import partial_beside
 from leakscope.errors import InputError
-from leakscope.results.document import to_json
+from leakscope.results import to_json
 
 LARGEST = 10
 

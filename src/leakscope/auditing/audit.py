@@ -30,12 +30,8 @@ from leakscope.auditing.result import AuditResult
 from leakscope.auditing.routes import Computed, RoutePlan, Wanted, compute
 from leakscope.auditing.subgroups import exposure_by, of_groups
 from leakscope.auditing.units import leaving_units
-from leakscope.data.dataset_reader import from_frame
-from leakscope.data.datasets import Dataset, RecordId, Task
-from leakscope.data.doubts import doubts
-from leakscope.data.pictures import pictured
-from leakscope.data.preparation import prepare
-from leakscope.results.document import DatasetEntry
+from leakscope.data import Dataset, RecordId, Task, doubts, from_frame, pictured, prepare
+from leakscope.results import DatasetEntry
 from leakscope.settings import DATA_DEFAULTS, AuditSettings, Missing
 
 OnStage = Callable[[str], None]
@@ -306,7 +302,22 @@ def audit_process(
     warnings: tuple[str, ...] | None = None,
     picture: tuple[int, ...] | None = None,
 ) -> AuditResult:
-    """Compute what is asked for; warnings are in the result, for the caller to show."""
+    """Compute what is asked for; warnings are in the result, for the caller to show.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import auditing, kernels, lood
+    >>> from leakscope.results import DatasetEntry
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> process = lood.Process(X, y, kernels.rbf(1.0), noise_variance=0.1)
+    >>> told = DatasetEntry(name="arrays", records=3, features=1, outputs=1, target_name="y",
+    ...                     steps=[])
+    >>> plan = auditing.RoutePlan("dense", 2, False, None, False)
+    >>> auditing.audit_process(process, plan, ids=("a", "b", "c"), dataset=told, settings={},
+    ...                        on_stage=None).ranking()[0]
+    'c'
+    """
     timing: dict[str, float] = {}
     with _stage("check", timing, on_stage):
         named = ids if process.groups is None else tuple(range(process.records))

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data.datasets import RecordId, require_distinct_ids
+from leakscope.data import RecordId, require_distinct_ids
 from leakscope.errors import InputError
-from leakscope.lood.real_numbers import require_real
+from leakscope.lood import require_real
 
 COUNTED = "(rows and columns count from 0)"
 
@@ -49,7 +49,14 @@ def checked_targets(y: ArrayLike, records: int) -> FloatArray:
 
 
 def checked_ids(record_ids: Sequence[Any] | None, records: int) -> tuple[RecordId, ...]:
-    """The ids given, or row numbers from 0."""
+    """The ids given, or row numbers from 0.
+
+    Examples
+    --------
+    >>> from leakscope import auditing
+    >>> auditing.checked_ids(None, 3)
+    (0, 1, 2)
+    """
     if record_ids is None:
         return tuple(range(records))
     ids = [record_name(value) for value in record_ids]

@@ -15,14 +15,14 @@ import numpy as np
 
 from leakscope import kernels, lood
 from leakscope._numerics.arrays import FloatArray
-from leakscope.auditing.kernel_choice import in_words
+from leakscope.auditing.kernel_choice import kernel_in_words
 from leakscope.auditing.kernel_sensitivity import (
     COMPARED_UP_TO,
     TOP,
     KernelSensitivity,
     compare_kernels,
-    kept,
     laws_under,
+    top_kept,
 )
 from leakscope.auditing.measured import advantages
 from leakscope.auditing.routes import Computed, RoutePlan
@@ -167,7 +167,7 @@ def _noise_of_data(process: lood.Process, laws: lood.Separation) -> NoiseOfData 
         at_bound=choice.at_bound,
         largest_advantage=float(np.max(advantage)),
         median_advantage=float(np.median(advantage)),
-        top_ten_kept=kept(laws.kl, found.kl, TOP),
+        top_ten_kept=top_kept(laws.kl, found.kl, TOP),
         prediction_error=found.prediction_error,
     )
 
@@ -225,7 +225,7 @@ def _kernel_reason(
     shape: tuple[int, ...] | None,
 ) -> str:
     told = kernel.describe()
-    words = in_words(told)
+    words = kernel_in_words(told)
     scaled = isinstance(kernel, kernels.RBF | kernels.Matern)
     network = isinstance(kernel, kernels.Network) and "depth" in told
     open_scale = "length_scale" in told and given.describe().get("length_scale") is None

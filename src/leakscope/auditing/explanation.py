@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data.datasets import RecordId
+from leakscope.data import RecordId
 from leakscope.kernels import Kernel
 from leakscope.lood import Process, Separation, device_columns
 

@@ -26,8 +26,15 @@ def kernel_from_settings(settings: AuditSettings) -> kernels.Kernel:
     return kernels.by_name(settings.kernel, **settings.kernel_options())
 
 
-def in_words(kernel: dict[str, Any]) -> str:
-    """A kernel's name and what matters most of its parameters, from its description."""
+def kernel_in_words(kernel: dict[str, Any]) -> str:
+    """A kernel's name and what matters most of its parameters, from its description.
+
+    Examples
+    --------
+    >>> from leakscope import auditing, kernels
+    >>> auditing.kernel_in_words(kernels.rbf(2.0).describe())
+    'rbf, length scale 2'
+    """
     words = [str(kernel["name"])]
     for name in ("length_scale", "nu", "depth", "activation"):
         value = kernel.get(name)

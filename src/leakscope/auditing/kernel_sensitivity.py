@@ -23,7 +23,7 @@ from leakscope import kernels, lood
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.auditing.checks import require_varied_kernel
-from leakscope.auditing.kernel_choice import in_words
+from leakscope.auditing.kernel_choice import kernel_in_words
 from leakscope.auditing.measured import advantages
 from leakscope.auditing.routes import dense_bytes
 from leakscope.errors import InputError
@@ -133,7 +133,7 @@ def compare_kernels(
         try:
             found = laws_under(process, other, laws.noise_variance, prior=prior)
         except InputError as error:
-            refused.append(f"{in_words(other.describe())}: {error}")
+            refused.append(f"{kernel_in_words(other.describe())}: {error}")
             continue
         others.append(_compared(other.describe(), found, advantages(found), laws.kl, own))
         ranks.append(lood.ranks_of(found.kl))
@@ -203,13 +203,29 @@ def _matrix(kernel: kernels.Kernel, features: FloatArray) -> FloatArray:
     return np.array(kernel(features[padded])[:count, :count])
 
 
-def kept(kl: FloatArray, other: FloatArray, count: int) -> int:
-    """How many of the ``count`` most exposed by one are so by the other too."""
+def top_kept(kl: FloatArray, other: FloatArray, count: int) -> int:
+    """How many of the ``count`` most exposed by one are so by the other too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import auditing
+    >>> auditing.top_kept(np.array([3.0, 2.0, 1.0]), np.array([3.0, 1.0, 2.0]), 2)
+    1
+    """
     return int(np.count_nonzero((lood.ranks_of(kl) <= count) & (lood.ranks_of(other) <= count)))
 
 
 def rank_correlation(kl: FloatArray, other: FloatArray) -> float:
-    """Spearman's rank correlation; nan where one of the two does not vary."""
+    """Spearman's rank correlation; nan where one of the two does not vary.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import auditing
+    >>> auditing.rank_correlation(np.array([3.0, 2.0, 1.0]), np.array([30.0, 20.0, 10.0]))
+    1.0
+    """
     first, second = rankdata(kl), rankdata(other)
     if np.ptp(first) == 0.0 or np.ptp(second) == 0.0:
         return float("nan")
@@ -225,11 +241,11 @@ def _compared(
 ) -> KernelComparison:
     first = int(np.argmin(ranks))
     return KernelComparison(
-        name=in_words(described),
+        name=kernel_in_words(described),
         kernel=described,
         rank_correlation=rank_correlation(kl, found.kl),
-        top_ten_kept=kept(kl, found.kl, TOP),
-        top_hundredth_kept=kept(kl, found.kl, _hundredth(len(kl))),
+        top_ten_kept=top_kept(kl, found.kl, TOP),
+        top_hundredth_kept=top_kept(kl, found.kl, _hundredth(len(kl))),
         rank_of_first=int(lood.ranks_of(found.kl)[first]),
         largest_advantage=float(np.max(advantage)),
         median_advantage=float(np.median(advantage)),

@@ -22,7 +22,7 @@ from leakscope._numerics.largest_normal import chance_of_largest
 from leakscope.auditing.measured import advantages
 from leakscope.auditing.result import AuditResult
 from leakscope.auditing.verdict import EXPOSED_ABOVE
-from leakscope.data.datasets import Dataset, RecordId, Task
+from leakscope.data import Dataset, RecordId, Task
 from leakscope.errors import InputError
 
 # A tenth of a decade apart, from a hundredth to a thousand times the audit's own level.
@@ -108,8 +108,18 @@ class NoisePath:
         return {**vars(self), "levels": [level.to_dict() for level in self.levels]}
 
 
-def unavailable(result: AuditResult) -> str | None:
-    """Why there is no path for this audit, as a sentence; None where there is one."""
+def noise_path_unavailable(result: AuditResult) -> str | None:
+    """Why there is no path for this audit, as a sentence; None where there is one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import leakscope
+    >>> from leakscope import auditing
+    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> auditing.noise_path_unavailable(result) is None
+    True
+    """
     if result.unit != "record":
         return "The noise slider speaks of single records; here groups leave as a whole."
     if result.laws.route == "fitc":
@@ -124,7 +134,7 @@ def unavailable(result: AuditResult) -> str | None:
     return None
 
 
-def noise_path(
+def audit_noise_path(
     result: AuditResult,
     dataset: Dataset,
     *,
@@ -147,19 +157,19 @@ def noise_path(
     Raises
     ------
     InputError
-        Where :func:`unavailable` has a sentence, or the data are not those of the audit.
+        Where :func:`noise_path_unavailable` has a sentence, or the data are not those of the audit.
 
     Examples
     --------
     >>> from leakscope import data, settings
     >>> from leakscope.auditing import audit_dataset
-    >>> from leakscope.auditing.noise_path import noise_path
+    >>> from leakscope.auditing import audit_noise_path
     >>> wine, settings = data.read_example("wine"), settings.AuditSettings()
-    >>> path = noise_path(audit_dataset(wine, settings), wine, factors=(1.0, 100.0))
+    >>> path = audit_noise_path(audit_dataset(wine, settings), wine, factors=(1.0, 100.0))
     >>> [level.exposed for level in path.levels]
     [178, 17]
     """
-    reason = unavailable(result)
+    reason = noise_path_unavailable(result)
     if reason is not None:
         raise InputError(reason)
     if dataset.record_ids != result.record_ids:

@@ -23,15 +23,13 @@ from leakscope._numerics.memory import require_memory
 from leakscope.auditing.answers_file import AnswersFile, Tally
 from leakscope.auditing.record_blocks import Part, RecordBlock, array_parts, parquet_parts
 from leakscope.auditing.record_passes import RecordPasses
-from leakscope.data.regular_files import require_usable_name
-from leakscope.data.written_files import require_plain_output
+from leakscope.data import require_plain_output, require_usable_name
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
 from leakscope.laws import Provenance
-from leakscope.lood.features import FeatureRegression, FeatureSums, feature_sums, finite_features
-from leakscope.lood.separation import Separation
-from leakscope.results.run_directory import versions
-from leakscope.running.cells import OnProgress
+from leakscope.lood import FeatureRegression, FeatureSums, Separation, feature_sums, finite_features
+from leakscope.results import versions
+from leakscope.running import OnProgress
 
 BLOCK_BYTES = 2**24
 

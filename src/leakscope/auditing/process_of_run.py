@@ -8,8 +8,7 @@ import numpy as np
 
 from leakscope import kernels, lood
 from leakscope.auditing.units import leaving_units
-from leakscope.data.datasets import Dataset, RecordId
-from leakscope.data.reasons import reason
+from leakscope.data import Dataset, RecordId, reason
 from leakscope.errors import InputError
 
 

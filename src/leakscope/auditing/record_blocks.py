@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data.regular_files import is_there
+from leakscope.data import is_there
 from leakscope.errors import InputError
 
 # What a reader buffers of a file at once.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from leakscope.auditing.record_blocks import Part
-from leakscope.running.cells import OnProgress, Progress
+from leakscope.running import OnProgress, Progress
 
 
 class RecordPasses:

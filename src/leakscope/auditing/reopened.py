@@ -88,6 +88,33 @@ def settings_of(document: AuditDocument | QueryAttack) -> AuditSettings:
         return validated(AuditSettings, **told)
 
 
+def data_in_memory(result: AuditResult) -> Dataset:
+    """The records of an audit in memory, as it used them: of arrays there is nothing to read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import leakscope
+    >>> from leakscope import auditing
+    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> auditing.data_in_memory(result).features.shape
+    (3, 1)
+    """
+    process = result.process
+    grouped = process.groups is not None
+    names = result.record_ids
+    return Dataset(
+        name=result.dataset.name,
+        features=process.features,
+        target=process.targets,
+        record_ids=tuple(range(process.records)) if grouped else names,
+        feature_names=tuple(str(column) for column in range(result.dataset.features)),
+        target_name=result.dataset.target_name,
+        task=process.task,
+        group=tuple(names[unit] for unit in process.labels.tolist()) if grouped else None,
+    )
+
+
 def data_of(
     document: AuditDocument | QueryAttack, data: str | Path | Dataset | None = None
 ) -> Dataset:

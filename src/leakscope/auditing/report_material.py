@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from leakscope import measures
 from leakscope.auditing.result import AuditResult
-from leakscope.data.datasets import Dataset
-from leakscope.data.pictures import pictured, png
+from leakscope.data import Dataset, pictured, png
 from leakscope.lood import ranks_of
-from leakscope.results.run_pictures import GALLERY_FILE, ExposedPicture, Gallery, Neighbour
+from leakscope.results import GALLERY_FILE, ExposedPicture, Gallery, Neighbour
 
 BINS = 40
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing.choice_reasons import Choices
 from leakscope.auditing.explanation import Explanation
-from leakscope.auditing.kernel_choice import in_words
+from leakscope.auditing.kernel_choice import kernel_in_words
 from leakscope.auditing.kernel_sensitivity import KernelSensitivity
 from leakscope.auditing.subgroups import Subgroup
 from leakscope.auditing.surprising_labels import calibrated, surprising_from
 from leakscope.auditing.verdict import verdict
-from leakscope.data.datasets import Dataset, RecordId
+from leakscope.data import Dataset, RecordId
 from leakscope.laws import LawPair
 from leakscope.lood import (
     ApproximationError,
@@ -28,10 +28,11 @@ from leakscope.lood import (
     Separation,
     ranks_of,
 )
-from leakscope.results.audit import (
+from leakscope.results import (
     AuditDocument,
     AuditRecord,
     ChoicesEntry,
+    DatasetEntry,
     DisagreementEntry,
     ExplanationEntry,
     KernelEntry,
@@ -40,7 +41,6 @@ from leakscope.results.audit import (
     SensitivityEntry,
     SubgroupEntry,
 )
-from leakscope.results.document import DatasetEntry
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,7 +160,7 @@ class AuditResult:
     def _verdict(self, record_ids: tuple[RecordId, ...] | None) -> str:
         compared = self.kernel_sensitivity
         return verdict(
-            kernel=in_words(self.kernel),
+            kernel=kernel_in_words(self.kernel),
             approximation=None if self.approximation is None else self.route_reason,
             noise_variance=self.laws.noise_variance,
             kl=self.kl,

@@ -21,10 +21,7 @@ from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, require
 from leakscope.auditing.checks import require_varied_kernel
 from leakscope.errors import InputError
 from leakscope.laws import Assumption
-from leakscope.lood.features import finite_features
-from leakscope.lood.fitc import induce
-from leakscope.lood.noise_choice import CRITERIA, Criterion
-from leakscope.lood.noise_sweep import sweep_levels
+from leakscope.lood import CRITERIA, Criterion, finite_features, induce, sweep_levels
 
 Stage = Callable[[str], AbstractContextManager[None]]
 Wanted = Literal["auto", "dense", "features", "fitc", "device"]
@@ -49,6 +46,12 @@ class RoutePlan:
         What chooses the noise variance; None where the process has the one that was given.
     fit_kernel_scale
         Whether the criterion also chooses a factor of the kernel.
+
+    Examples
+    --------
+    >>> from leakscope.auditing import RoutePlan
+    >>> RoutePlan.of(0.1, fit_kernel_scale=False, route="auto", inducing=10, sensitivity=False)[0]
+    0.1
     """
 
     route: Wanted

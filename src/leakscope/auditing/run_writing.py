@@ -8,7 +8,7 @@ from pathlib import Path
 from leakscope import results
 from leakscope.auditing.report_material import report_arrays, report_pictures
 from leakscope.auditing.result import AuditResult
-from leakscope.data.datasets import Dataset
+from leakscope.data import Dataset
 from leakscope.errors import InputError
 
 

@@ -9,14 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope.auditing.checks import record_name
-from leakscope.data.datasets import RecordId
+from leakscope.data import RecordId
 from leakscope.errors import InputError
 
 
 def leaving_units(
     ids: tuple[RecordId, ...], groups: Sequence[Any] | None
 ) -> tuple[tuple[RecordId, ...], NDArray[np.intp] | None]:
-    """The ids of what leaves, and each record's number among them where those are groups."""
+    """The ids of what leaves, and each record's number among them where those are groups.
+
+    Examples
+    --------
+    >>> from leakscope import auditing
+    >>> names, numbers = auditing.leaving_units((0, 1, 2), ["ann", "bob", "ann"])
+    >>> names, numbers.tolist()
+    (('ann', 'bob'), [0, 1, 0])
+    """
     if groups is None:
         return tuple(ids), None
     if len(groups) != len(ids):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data.datasets import RecordId
+from leakscope.data import RecordId
 
 # An attacker whose best test gains at least this much over guessing (TPR - FPR) on some record is
 # called exposure; the number is shown beside the word, and the noise variance sets its level.

@@ -15,10 +15,14 @@ from typing import Any
 import numpy as np
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.auditing import AuditResult
-from leakscope.auditing.kernel_choice import in_words
-from leakscope.auditing.kernel_sensitivity import TOP, kept, rank_correlation
-from leakscope.auditing.verdict import EXPOSED_ABOVE
+from leakscope.auditing import (
+    EXPOSED_ABOVE,
+    TOP,
+    AuditResult,
+    kernel_in_words,
+    rank_correlation,
+    top_kept,
+)
 from leakscope.comparing.run_differences import run_differences
 from leakscope.data import RecordId, is_folder, same_data
 from leakscope.errors import InputError
@@ -187,7 +191,7 @@ def _sides(
                 run=name,
                 dataset=document.dataset.name,
                 units=len(document.records),
-                kernel=in_words(document.kernel),
+                kernel=kernel_in_words(document.kernel),
                 noise_variance=document.noise_variance,
                 largest_advantage=float(np.max(advantage)),
                 median_advantage=float(np.median(advantage)),
@@ -292,9 +296,9 @@ def _ranks(pairs: Sequence[ComparedRecord]) -> dict[str, Any]:
     return {
         "rank_correlation": rank_correlation(first, second),
         "top_ten": min(TOP, len(pairs)),
-        "top_ten_kept": kept(first, second, TOP),
+        "top_ten_kept": top_kept(first, second, TOP),
         "top_hundredth": hundredth,
-        "top_hundredth_kept": kept(first, second, hundredth),
+        "top_hundredth_kept": top_kept(first, second, hundredth),
     }
 
 

@@ -11,6 +11,7 @@ from leakscope.data.datasets import (
     require_distinct_ids,
     same_data,
 )
+from leakscope.data.doubts import doubts
 from leakscope.data.examples import EXAMPLES, read_example
 from leakscope.data.image_folder import read_image_folder
 from leakscope.data.json_files import read_json
@@ -43,6 +44,7 @@ __all__ = [
     "Source",
     "Task",
     "descriptor_of",
+    "doubts",
     "from_frame",
     "is_folder",
     "is_there",

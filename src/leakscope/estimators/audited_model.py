@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from leakscope import lood
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
-from leakscope.auditing.measured import measured
+from leakscope.auditing import measured
 from leakscope.estimators.model_family import audited
 from leakscope.kernels import Kernel
 from leakscope.laws import LawPair

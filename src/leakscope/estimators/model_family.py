@@ -15,14 +15,16 @@ import pandas as pd
 
 from leakscope import kernels, lood
 from leakscope._numerics.arrays import FloatArray
-from leakscope.auditing import AuditResult
-from leakscope.auditing.audit import audit_process
-from leakscope.auditing.checks import checked_ids
-from leakscope.auditing.kernel_choice import kernel_from_settings
-from leakscope.auditing.routes import RoutePlan
-from leakscope.auditing.units import leaving_units
+from leakscope.auditing import (
+    AuditResult,
+    RoutePlan,
+    audit_process,
+    checked_ids,
+    kernel_from_settings,
+    leaving_units,
+)
 from leakscope.errors import InputError
-from leakscope.results.document import DatasetEntry
+from leakscope.results import DatasetEntry
 from leakscope.settings import AuditSettings, kernel_options, validated
 
 # The options of the named kernels, each a parameter of the estimators.

@@ -22,8 +22,14 @@ from leakscope.lood.all_records import all_records
 from leakscope.lood.conditions import StationarityConditions, stationarity_conditions
 from leakscope.lood.distinguish import distinguish
 from leakscope.lood.distinguishability import Distinguishability
-from leakscope.lood.features import audit_features
-from leakscope.lood.fitc import ApproximationError, approximation_error, fitc_records
+from leakscope.lood.features import (
+    FeatureRegression,
+    FeatureSums,
+    audit_features,
+    feature_sums,
+    finite_features,
+)
+from leakscope.lood.fitc import ApproximationError, approximation_error, fitc_records, induce
 from leakscope.lood.influence import Influence, influence
 from leakscope.lood.inverse_blocks import WholeInverse, separation_of_blocks
 from leakscope.lood.mean_distance import (
@@ -32,13 +38,14 @@ from leakscope.lood.mean_distance import (
     find_non_optimal_point,
     self_influence,
 )
-from leakscope.lood.noise_choice import NoiseChoice, choose_noise
+from leakscope.lood.noise_choice import CRITERIA, Criterion, NoiseChoice, choose_noise
 from leakscope.lood.noise_path import noise_path
-from leakscope.lood.noise_sweep import NoiseSweep, ranks_of, sweep_noise
+from leakscope.lood.noise_sweep import NoiseSweep, ranks_of, sweep_levels, sweep_noise
 from leakscope.lood.on_device import device_columns, device_records
 from leakscope.lood.posterior import Posterior, posterior
 from leakscope.lood.process import Process
 from leakscope.lood.query_search import QuerySearch, search_query
+from leakscope.lood.real_numbers import require_real
 from leakscope.lood.recovery import twins
 from leakscope.lood.release import Release
 from leakscope.lood.search_each import search_each
@@ -46,11 +53,15 @@ from leakscope.lood.separation import Separation
 from leakscope.lood.spectrum import Spectrum
 
 __all__ = [
+    "CRITERIA",
     "ActivationLood",
     "ApproximationError",
     "ConstantApproximation",
+    "Criterion",
     "DepthDecay",
     "Distinguishability",
+    "FeatureRegression",
+    "FeatureSums",
     "Influence",
     "Initialisation",
     "NoiseChoice",
@@ -76,18 +87,23 @@ __all__ = [
     "device_records",
     "distinguish",
     "edge_of_chaos",
+    "feature_sums",
     "find_non_optimal_point",
+    "finite_features",
     "fitc_records",
+    "induce",
     "influence",
     "lood_by_activation",
     "noise_path",
     "posterior",
     "ranks_of",
+    "require_real",
     "search_each",
     "search_query",
     "self_influence",
     "separation_of_blocks",
     "stationarity_conditions",
+    "sweep_levels",
     "sweep_noise",
     "twins",
 ]

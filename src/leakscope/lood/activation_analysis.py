@@ -170,8 +170,7 @@ def edge_of_chaos(activation: Phi, *, variance: float = 1.0) -> Initialisation:
     """
     import jax.numpy as jnp
 
-    from leakscope.kernels import duals
-    from leakscope.kernels.activations import as_activation
+    from leakscope.kernels import as_activation, duals
 
     require_positive(variance, "variance")
     phi = as_activation(activation)
@@ -242,8 +241,7 @@ def depth_decay(
     import jax
     import jax.numpy as jnp
 
-    from leakscope.kernels import duals
-    from leakscope.kernels.activations import as_activation
+    from leakscope.kernels import as_activation, duals
 
     if depth < 2:
         raise InputError(f"depth must be at least 2, but it is {depth}.")

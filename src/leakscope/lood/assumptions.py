@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leakscope.laws import Assumption, Provenance
-from leakscope.laws.provenance import Method
+from leakscope.laws import Assumption, Method, Provenance
 from leakscope.lood.release import Release
 
 

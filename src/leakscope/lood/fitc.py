@@ -137,7 +137,16 @@ class InducedKernel:
 
 
 def induce(X: ArrayLike, kernel: Kernel, inducing: int = INDUCING) -> InducedKernel:
-    """Draw the inducing records and see all others through them."""
+    """Draw the inducing records and see all others through them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels, lood
+    >>> X = np.linspace(0.0, 1.0, 20)[:, None]
+    >>> type(lood.induce(X, kernels.rbf(1.0), 5)).__name__
+    'InducedKernel'
+    """
     rows = real_numbers(X, "X")
     count = len(rows)
     number = min(inducing, count)

@@ -114,7 +114,18 @@ def sweep_levels(
     noise_variance: float,
     known: Separation | None,
 ) -> NoiseSweep:
-    """The sweep by any route: ``audit_at`` gives the laws at a noise variance."""
+    """The sweep by any route: ``audit_at`` gives the laws at a noise variance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels, lood
+    >>> X, y = np.array([[0.0], [0.1], [0.2], [3.0]]), np.array([1.0, 1.1, 0.9, -1.0])
+    >>> process = lood.Process(X, y, kernels.rbf(1.0), noise_variance=0.1)
+    >>> found = lood.sweep_levels(lambda s2: process.with_noise(s2).separation(), 0.1, None)
+    >>> len(found.noise_variances)
+    5
+    """
     levels: list[float] = []
     found: list[FloatArray] = []
     refused: list[float] = []

@@ -13,6 +13,12 @@ def require_real(values: ArrayLike, name: str) -> None:
     """Refuse complex numbers, masked entries and dates: NumPy drops part, mask and unit.
 
     It looks at the type only, and at a mask where there is one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import lood
+    >>> lood.require_real(np.array([1.0, 2.0]), "targets")
     """
     array = values if isinstance(values, np.ndarray) else np.asanyarray(values)
     if array.dtype.kind == "c":

@@ -10,8 +10,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from leakscope.data.json_files import read_json
-from leakscope.data.regular_files import is_there, require_file
+from leakscope.data import is_there, read_json, require_file
 from leakscope.errors import InputError
 
 DIGESTS_FILE = "digests.json"

@@ -80,8 +80,12 @@ def run_audit(
     request: AuditRequest, upload: Upload | None, directory: Path, on_stage: Callable[[str], None]
 ) -> Outcome:
     """Audit what was asked for; everything that is written goes into ``directory``."""
-    from leakscope.auditing import audit_dataset, write_run
-    from leakscope.auditing.noise_path import noise_path, unavailable
+    from leakscope.auditing import (
+        audit_dataset,
+        audit_noise_path,
+        noise_path_unavailable,
+        write_run,
+    )
     from leakscope.reporting import write_report
     from leakscope.results import read_run
 
@@ -94,10 +98,10 @@ def run_audit(
     report, redacted = write_report(run), write_report(run, redact=True)
     keep_library(directory.parent)
     on_stage("noise")
-    noise, why_not = None, unavailable(result)
+    noise, why_not = None, noise_path_unavailable(result)
     if why_not is None:
         try:
-            path = noise_path(result, dataset, on_level=lambda level: on_stage("noise"))
+            path = audit_noise_path(result, dataset, on_level=lambda level: on_stage("noise"))
             noise = _plain(path.to_dict())
         except InputError as error:
             why_not = in_page_words(str(error))

@@ -140,5 +140,4 @@ def _audit_until_closed(connection: Connection) -> None:
 
 def _import_ahead() -> None:
     import leakscope.auditing
-    import leakscope.auditing.noise_path
     import leakscope.reporting  # noqa: F401

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
-from leakscope.data.reasons import reason
+from leakscope.data import reason
 from leakscope.errors import InputError
 from leakscope.verifying.network_training import TrainedAnswers
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from leakscope import __version__
-from leakscope.auditing import AuditResult, data_of
+from leakscope.auditing import AuditResult, data_in_memory, data_of
 from leakscope.data import Dataset
 from leakscope.errors import InputError
 from leakscope.results import (
@@ -89,7 +89,12 @@ def verify(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import leakscope
+    >>> X = np.linspace(0.0, 3.0, 20)[:, None]
+    >>> result = leakscope.audit(X, np.sin(X[:, 0]), noise_variance=0.1)
+    >>> leakscope.verify(result, records=2).differs
+    0
     >>> from leakscope.linear import GaussianDesign
     >>> plan = leakscope.plan_linear(GaussianDesign(20, 60, 100, 1.0), draws=1000, random_state=0)
     >>> found = leakscope.verify(plan, draws=100)
@@ -105,9 +110,11 @@ def verify(
         outcome = by_draws_at_record(document, data_of(document, data), count, seed)
     elif isinstance(document, AuditDocument):
         require_stored_numbers(document)
-        outcome = _audited(
-            document, data_of(document, data), records, count, retraining, seed, on_progress
-        )
+        if isinstance(result, AuditResult) and data is None and document.dataset.source is None:
+            prepared = data_in_memory(result)
+        else:
+            prepared = data_of(document, data)
+        outcome = _audited(document, prepared, records, count, retraining, seed, on_progress)
     elif retraining is not None or data is not None:
         raise InputError("retraining and data belong to the result of an audit.")
     elif isinstance(document, LinearPlan):

@@ -1,0 +1,76 @@
+"""``leakscope.verify`` on results in memory, on disk and of arrays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import leakscope
+from leakscope import InputError, auditing, results
+from leakscope.linear import GaussianDesign
+from leakscope.verifying import Retraining
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(24, 2))
+Y = X[:, 0] + 0.2 * RNG.normal(size=24)
+
+
+def test_a_result_of_arrays_is_verified_in_memory() -> None:
+    result = leakscope.audit(X, Y, noise_variance=0.1, record_ids=[f"r{i}" for i in range(24)])
+    found = leakscope.verify(result, records=3, seed=1)
+    assert found.differs == 0
+    assert found.checks[0].law.startswith("record r")
+    with pytest.raises(InputError, match="no data to read"):
+        leakscope.verify(result.to_document(), records=3)
+
+
+def test_groups_of_arrays_too() -> None:
+    result = leakscope.audit(X, Y, noise_variance=0.1, groups=[f"g{i // 3}" for i in range(24)])
+    found = leakscope.verify(result, records=2, seed=1)
+    assert found.differs == 0
+    assert found.checks[0].law.startswith("group g")
+    with pytest.raises(InputError, match="retraining checks audits of records"):
+        leakscope.verify(result, retraining=Retraining(widths=(4,)))
+
+
+def test_a_wrong_law_differs() -> None:
+    """The check has teeth: a result whose noise is not that of its laws is found out."""
+    result = leakscope.audit(X, Y, noise_variance=0.1)
+    document = result.to_document()
+    records = [
+        record.model_copy(update={"variance_with": 2.0 * record.variance_with})
+        for record in document.records
+        if record.variance_with is not None
+    ]
+    forged = document.model_copy(update={"records": records})
+    dataset = auditing.data_in_memory(result)
+    assert leakscope.verify(forged, data=dataset, records=3).differs > 0
+
+
+def test_a_function_of_the_users_retrains(tmp_path: Path) -> None:
+    def ridge(features: np.ndarray, targets: np.ndarray, seed: int) -> object:
+        rng = np.random.default_rng(seed)
+        noisy = targets + 0.3 * rng.normal(size=targets.shape)
+        weights = np.linalg.solve(features.T @ features + np.eye(2), features.T @ noisy)
+        return lambda queries: queries @ weights
+
+    result = leakscope.audit(X, Y, noise_variance=0.1)
+    how = Retraining(train=ridge, models=8, run_dir=tmp_path / "models")
+    found = leakscope.verify(result, records=2, retraining=how)
+    assert [check.quantity for check in found.checks] == ["AUC", "AUC"]
+    assert "ridge" in found.how
+
+
+def test_the_same_from_memory_and_from_a_file(tmp_path: Path) -> None:
+    plan = leakscope.plan_linear(GaussianDesign(10, 30, 50, 1.0), draws=200, random_state=0)
+    file = results.write_result(plan, tmp_path / "plan.json")
+    one, two = (leakscope.verify(given, draws=40) for given in (plan, file))
+    assert one.checks == two.checks
+
+
+def test_what_has_no_law_is_refused() -> None:
+    found = leakscope.measure("normal:1,1", "normal:0,1")
+    with pytest.raises(InputError, match="nothing to simulate in a result of the kind 'measure'"):
+        leakscope.verify(found)
