@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 from pathlib import Path
-from pathlib import Path
 from typing import get_args
 
 from leakscope import __version__, relu
