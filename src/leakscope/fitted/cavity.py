@@ -28,7 +28,7 @@ from leakscope.fitted.function_space import FunctionResponse, FunctionSpace
 from leakscope.fitted.losses import LOSSES, NODES, Moments, moments
 from leakscope.fitted.problem import ConvexProblem
 
-TOLERANCE = 1e-5
+TOLERANCE = 3e-4
 MAX_ROUNDS = 200
 
 # The most that a Newton step may move a prediction, where the loss is not quadratic.

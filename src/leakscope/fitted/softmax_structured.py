@@ -29,10 +29,10 @@ from leakscope.fitted.softmax_loss import centred, square_root
 SingleArray = npt.NDArray[np.float32]
 
 # Couplings below this are left out of Phi; they enter K squared.
-_COUPLED = 0.02
+_COUPLED = 0.03
 
 # Draws for the part of the leverages that couples the classes.
-LEVERAGE_DRAWS = 96
+LEVERAGE_DRAWS = 64
 
 # Draws handled at once.
 _DRAWS_AT_ONCE = 32
