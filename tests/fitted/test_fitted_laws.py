@@ -81,7 +81,8 @@ def test_a_described_problem_needs_no_estimator() -> None:
     )
     own = fitted.laws_of(problem)
     through = fitted.laws_of(Ridge(alpha=1.0).fit(X, y), X, y)
-    np.testing.assert_allclose(own.shift, through.shift, rtol=1e-4)
+    # other starting points: they agree to the rounds' tolerance, 3e-4
+    np.testing.assert_allclose(own.shift, through.shift, rtol=1e-3)
     with pytest.raises(InputError, match="leave out X and y"):
         fitted.laws_of(problem, X, y)
 

@@ -74,8 +74,8 @@ class Cavity:
 
     def contributions(self, t: FloatArray, part: slice) -> FloatArray:
         """The share of each record j (columns) in v_i (rows) of a block of records."""
-        source = t / self.response.slack**2
-        block = self.response.rows(part) ** 2 * source
+        block = self.response.rows(part) ** 2
+        block *= (t / self.response.slack**2).astype(block.dtype)
         index = np.arange(len(t))[part]
         block[np.arange(len(index)), index] = 0.0
         return np.asarray(block / np.maximum(block.sum(axis=1, keepdims=True), 1e-300))

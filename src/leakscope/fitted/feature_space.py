@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 from scipy import linalg
 
 from leakscope._numerics.arrays import FloatArray
@@ -93,9 +95,15 @@ class FeatureResponse:
         spread = self.inverse @ weighted_gram(self.X, t) @ self.inverse
         return quadratic_forms(self.X, spread)
 
-    def rows(self, part: slice) -> FloatArray:
-        """The rows G_i. of a block of records."""
-        return np.asarray((self.X[part] @ self.inverse) @ self.X.T)
+    def rows(self, part: slice) -> npt.NDArray[np.floating]:
+        """The rows G_i. of a block of records, in single precision: only their sizes matter."""
+        left = (self.X[part] @ self.inverse).astype(np.float32)
+        return np.asarray(left @ self.single.T)
+
+    @cached_property
+    def single(self) -> npt.NDArray[np.float32]:
+        """The design in single precision."""
+        return self.X.astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -218,7 +218,7 @@ def moments(
     Where all spreads are small, fewer nodes give the same digits.
     """
     widest = float(np.sqrt(np.max(v, initial=0.0)))
-    nodes = min(nodes, 3 if widest < 0.05 else 5 if widest < 0.3 else NODES)
+    nodes = min(nodes, 3 if widest < 0.05 else 5 if widest < 0.8 else NODES)
     size = len(m)
     result = Moments(np.zeros(size), np.zeros(size), np.zeros(size))
     delta = nodes == 1 or loss.quadratic

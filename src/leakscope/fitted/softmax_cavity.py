@@ -33,7 +33,7 @@ from leakscope.fitted.softmax_structured import StructuredSoftmax
 # Coefficients up to which the Hessian is inverted whole.
 DENSE = 2500
 
-TOLERANCE = 1e-3
+TOLERANCE = 4e-3
 MAX_ROUNDS = 60
 
 # The structured route stops earlier, at the level of its draws' noise.
