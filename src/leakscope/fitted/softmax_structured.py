@@ -17,6 +17,7 @@ The large products are in single precision: the laws are wanted to a per cent, n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,9 @@ from leakscope._numerics.keys import Key
 from leakscope.fitted.softmax_loss import centred, square_root
 
 SingleArray = npt.NDArray[np.float32]
+
+# Untyped on purpose: the stubs of these wrappers change from one release to the next.
+_blas: Any = linalg.blas
 
 # Couplings below this are left out of Phi; they enter K squared.
 _COUPLED = 0.03
@@ -46,14 +50,12 @@ class StructuredSoftmax:
     ----------
     X
         The design in single precision.
-    solved
-        X D_c^{-1}, one N x d block for each class.
     inverses
         D_c^{-1}.
     phi
         The couplings, N x C.
     factor
-        The lower Cholesky factor of I - Phi' D^{-1} Phi.
+        The lower Cholesky factor of I - Phi' D^{-1} Phi; None leaves the coupling out.
     leverage
         The blocks g_i, with the constant logit taken out.
     """
@@ -61,16 +63,23 @@ class StructuredSoftmax:
     X: SingleArray
     inverses: SingleArray
     phi: SingleArray
-    factor: SingleArray
+    factor: SingleArray | None
     leverage: FloatArray
     draws: int
     seed: int
 
     @classmethod
     def at(
-        cls, X: SingleArray, penalty: FloatArray, c: FloatArray, *, draws: int, seed: int
+        cls,
+        X: SingleArray,
+        penalty: FloatArray,
+        c: FloatArray,
+        *,
+        draws: int,
+        seed: int,
+        coupled: bool = True,
     ) -> StructuredSoftmax:
-        """Factorise at these curvature blocks (N x C x C)."""
+        """Factorise at these curvature blocks (N x C x C); uncoupled, their class diagonal."""
         size, classes = c.shape[:2]
         a = coupled_diagonal(np.einsum("icc->ic", c))
         total = np.maximum(a.sum(axis=1, keepdims=True), 1e-30)
@@ -79,26 +88,27 @@ class StructuredSoftmax:
         diagonal = (penalty + free).astype(np.float32)
         inverses = np.empty((classes, X.shape[1], X.shape[1]), dtype=np.float32)
         own = np.empty((size, classes))
-        matrix = np.zeros((size, size), dtype=np.float32)
+        matrix = np.zeros((size, size), dtype=np.float32) if coupled else None
         for label in range(classes):
-            block = X.T @ (X * a[:, label, None].astype(np.float32))
-            block[np.diag_indices_from(block)] += diagonal
-            inverse = _inverse(block)
-            inverses[label] = inverse
-            solved = X @ inverse
-            own[:, label] = np.einsum("ij,ij->i", solved, X)
-            rows = np.flatnonzero(phi[:, label] > _COUPLED)
-            part = (solved[rows] @ X[rows].T) * phi[rows, label] * phi[rows, label, None]
-            matrix[np.ix_(rows, rows)] -= part
-        matrix[np.diag_indices_from(matrix)] += 1.0
-        factor = _cholesky(matrix)
+            root = X * np.sqrt(a[:, label, None]).astype(np.float32)
+            inverses[label], half = _halved(X, root, diagonal)
+            own[:, label] = np.einsum("ai,ai->i", half, half)
+            if matrix is not None:
+                rows = np.flatnonzero(phi[:, label] > _COUPLED)
+                part = half[:, rows] * phi[rows, label]
+                matrix[np.ix_(rows, rows)] -= part.T @ part
+        factor = None
+        if matrix is not None:
+            matrix[np.diag_indices_from(matrix)] += 1.0
+            factor = _cholesky(matrix)
         made = cls(X, inverses, phi, factor, np.empty(0), draws, seed)
-        blocks = made._coupled_leverage()
+        blocks = made._coupled_leverage() if coupled else np.zeros((size, classes, classes))
         blocks[:, np.arange(classes), np.arange(classes)] += own
         object.__setattr__(made, "leverage", centred(blocks))
         return made
 
     def _coupled_leverage(self) -> FloatArray:
+        assert self.factor is not None
         size, classes = self.phi.shape
         total = np.zeros((size, classes, classes), dtype=np.float32)
         for number, count in _batches(LEVERAGE_DRAWS):
@@ -123,6 +133,8 @@ class StructuredSoftmax:
     def _solve(self, right: SingleArray) -> SingleArray:
         """Hbar^{-1} right, C x d x M."""
         first = self._diagonal_solve(right)
+        if self.factor is None:
+            return first
         inner = np.einsum("ic,cim->im", self.phi, self.X @ first)
         inner = linalg.cho_solve((self.factor, True), inner, check_finite=False)
         return np.asarray(first + self._diagonal_solve(self.X.T @ (self.phi.T[:, :, None] * inner)))
@@ -169,13 +181,18 @@ def coupled_diagonal(diagonal: FloatArray) -> FloatArray:
     return a
 
 
-def _inverse(block: SingleArray) -> SingleArray:
-    scale = 1.0 / np.sqrt(np.diagonal(block))
-    factor = _cholesky((block * scale * scale[:, None]).astype(np.float32))
-    inverse = linalg.cho_solve(
-        (factor, True), np.eye(len(block), dtype=np.float32), check_finite=False
-    )
-    return np.asarray(inverse * scale * scale[:, None], dtype=np.float32)
+def _halved(
+    X: SingleArray, root: SingleArray, diagonal: SingleArray
+) -> tuple[SingleArray, SingleArray]:
+    """D^{-1} and L^{-1} X' for D = root'root + diagonal = L L', by symmetric routines."""
+    block = _blas.ssyrk(1.0, root.T, lower=1)
+    index = np.arange(len(diagonal))
+    block[index, index] += diagonal
+    scale = (1.0 / np.sqrt(block[index, index])).astype(np.float32)
+    factor = _cholesky(block * scale * scale[:, None])
+    half = _blas.strsm(1.0, np.asfortranarray(factor), (X * scale).T, lower=1)
+    inverse = linalg.cho_solve((factor, True), np.diag(scale), check_finite=False, overwrite_b=True)
+    return np.asarray(inverse * scale[:, None], dtype=np.float32), np.asarray(half)
 
 
 def _cholesky(matrix: SingleArray) -> SingleArray:
