@@ -110,6 +110,16 @@ def test_verify_says_so(folder, capsys):
     assert UNRESOLVED in printed.err
 
 
+def test_a_query_says_so(folder, capsys):
+    capsys.readouterr()
+    arguments = ["line.csv", "--target", "y", "--ignore", "who", "--noise-variance", "1e-10"]
+    arguments += ["--record", "3", "--starts", "1", "--steps", "2", "--json", "-"]
+    assert main(["attack", "query", *arguments]) == 0
+    printed = capsys.readouterr()
+    assert "float64 does not resolve the numbers" in json.loads(printed.out)["warnings"][0]
+    assert "float64 does not resolve the numbers" in printed.err
+
+
 def test_compare_says_so(folder, capsys):
     capsys.readouterr()
     assert main(["compare", "sound", "run", "--json", "-"]) == 0

@@ -74,7 +74,6 @@ def test_words():
     assert Check("law", "mean", float("nan"), 9.0, 1.0, 5.0).verdict() == "could not be told"
     assert Check("law", "mean", 1.0, 1.0, 0.0, 0.0).verdict() == "agrees"
     assert Check("law", "mean", 1.0, 2.0, 0.0, 0.0).z == np.inf
-    assert set(check.to_dict(3.0)) >= {"law", "z", "verdict"}
     laws = RecordLaws.of(lood.all_records(np.eye(2), np.zeros(2), noise_variance=1.0), [0])
     with pytest.raises(InputError, match="at least 100 draws"):
         check_records(np.eye(2), np.zeros(2), laws, noise_variance=1.0, draws=3)

@@ -85,15 +85,18 @@ def attack_query(
     box = None
     if how.box is not None:
         box = ((how.box[0] - mean) / scale, (how.box[1] - mean) / scale)
-    kernel = kernel_from_settings(model).resolved(prepared.features)
+    noise: Any = model.noise_variance
+    process = lood.Process(
+        prepared.features, prepared.target, kernel_from_settings(model), noise, task=prepared.task
+    )
     problem: dict[str, Any] = {
         "leave_out": rows,
-        "kernel": kernel,
-        "noise_variance": model.noise_variance,
+        "kernel": process.kernel,
+        "noise_variance": process.noise_variance,
     }
     found = lood.search_query(
-        prepared.features,
-        prepared.target,
+        process.features,
+        process.targets,
         **problem,
         queries=how.queries,
         begin=how.begin,
@@ -104,8 +107,8 @@ def attack_query(
         box=box,
         random_state=how.seed,
     )
-    there = lood.distinguish(prepared.features, prepared.target, queries=found.query, **problem)
-    own = lood.distinguish(prepared.features, prepared.target, **problem)
+    there = lood.distinguish(process.features, process.targets, queries=found.query, **problem)
+    own = lood.distinguish(process.features, process.targets, **problem)
     queries = found.query * scale + mean
     pictures = _pictures(raw[rows], queries, raw[found.nearest], dataset, how)
     result = _result(
@@ -113,7 +116,7 @@ def attack_query(
         queries,
         pairs=(there, own),
         dataset=prepared,
-        kernel=kernel.describe(),
+        kernel=process.kernel.describe(),
         settings={**model.model_dump(), **how.model_dump()},
         seconds=time.perf_counter() - begin,
         pictures=list(pictures),
@@ -133,6 +136,18 @@ def _rows(dataset: Dataset, records: RecordId | Sequence[RecordId]) -> list[int]
     if missing:
         raise InputError(f"{dataset.name} has no record with the id {missing[0]!r}.")
     return [places[str(name)] for name in named]
+
+
+def _doubts(pairs: tuple[Any, Any], noise_variance: float) -> list[str]:
+    """What float64 does not resolve, of the query that was found and of the record itself."""
+    named = zip(("at the query that was found", "at the record itself"), pairs, strict=True)
+    lost = [name for name, pair in named if not pair.trusted]
+    if not lost:
+        return []
+    return [
+        f"float64 does not resolve the numbers {' and '.join(lost)} at noise_variance "
+        f"{noise_variance:g}, and they are not to be read: raise it."
+    ]
 
 
 def _result(
@@ -156,7 +171,7 @@ def _result(
         provenance=provenance,
         assumptions=assumptions,
         timing={"search": seconds},
-        warnings=[],
+        warnings=_doubts(pairs, float(settings["noise_variance"])),
         dataset=DatasetEntry.of(dataset),
         kernel=kernel,
         noise_variance=float(settings["noise_variance"]),

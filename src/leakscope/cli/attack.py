@@ -10,7 +10,7 @@ from leakscope.cli import attack_membership, attack_reconstruct
 from leakscope.cli.attack_query_page import page
 from leakscope.cli.derived_options import Options, with_options
 from leakscope.cli.options import DatasetFile, Example, JsonPath, RunDirectory, dataset_from
-from leakscope.cli.output import STDOUT, emit_json, require_writable, show
+from leakscope.cli.output import STDOUT, emit_json, require_writable, say, show
 from leakscope.errors import InputError
 from leakscope.settings import AuditSettings, DataSettings, QuerySettings
 
@@ -80,6 +80,8 @@ def query(
     dataset = dataset_from(data, file, example)
     place = run_dir or default_run_directory("attack-query", dataset.name)
     found = attack_query(dataset, record, model, search, run_dir=place)
+    for sentence in found.warnings:
+        say(f"warning: {sentence}")
     if json_path is not None:
         emit_json(found, json_path)
     if json_path != STDOUT:
