@@ -28,7 +28,7 @@ P = 2000
 WANTED = 0.05
 FEWEST, MOST = 10, 400
 
-# The estimators of simulate() were settled on the seeds from 0.
+# The estimators of simulate_lasso() were settled on the seeds from 0.
 SEED = 1_000_000
 
 
@@ -167,10 +167,10 @@ def divergences(limit: float) -> None:
     for number, (alpha, rho, lam, noise) in enumerate(DIVERGENCE_POINTS):
         setting = LassoSetting(alpha, rho, 0.1, lam, noise)
         point = lasso.state_evolution(setting)
-        both = lasso.overlap(point)
+        both = lasso.noise_overlap(point)
         start, found, parts = time.perf_counter(), None, []
         while True:
-            found = lasso.simulate(
+            found = lasso.simulate_lasso(
                 setting,
                 coefficients=1000,
                 datasets=16,
@@ -217,7 +217,7 @@ def output() -> None:
     print("| lambda | V | simulated | Eq. (60), z | times 1 + V, z |\n|---|---|---|---|---|")
     for lam in (0.5, 0.2, 0.1):
         setting = LassoSetting(0.5, 0.1, 0.1, lam, 0.3, "output")
-        found = lasso.simulate(
+        found = lasso.simulate_lasso(
             setting, coefficients=1500, datasets=30, neighbours=25, random_state=2
         )
         value, error = found.joint_kl

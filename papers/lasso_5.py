@@ -41,7 +41,7 @@ def make(order: Order) -> Made:
     p, datasets, noises = (500, 100, 1000) if order.full else (500, 32, 100)
     found = _run(order, p, datasets, noises)
     point = lasso.state_evolution(SETTING)
-    both = lasso.overlap(point)
+    both = lasso.noise_overlap(point)
     panels, laws = [], []
     for place, truth in enumerate(TRUTHS):
         # over data and noise together, where the printed and the corrected law are the same

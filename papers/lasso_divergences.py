@@ -65,7 +65,7 @@ class Sizes(NamedTuple):
 
 def all_kl(setting: LassoSetting) -> dict[str, FloatArray]:
     """The three divergences at every setting of a batch."""
-    both = lasso.overlap(lasso.state_evolution(setting))
+    both = lasso.noise_overlap(lasso.state_evolution(setting))
     return {name: lasso.onavg_kl(both, name) for name in DIVERGENCES}
 
 
@@ -114,12 +114,14 @@ def estimate_frame(
 
 def simulated_joint(setting: LassoSetting, sizes: Sizes, key: Key) -> Measured:
     """The joint divergence from refits; of output perturbation also the component-wise one."""
-    return Measured(*lasso.simulate(setting, **sizes._asdict(), random_state=key).joint_kl)
+    return Measured(*lasso.simulate_lasso(setting, **sizes._asdict(), random_state=key).joint_kl)
 
 
 def simulated_parts(setting: LassoSetting, sizes: Sizes, key: Key) -> Measured:
     """The component-wise divergence of objective perturbation; neighbours are refitted too."""
-    found = lasso.simulate(setting, **sizes._asdict(), component_wise=True, random_state=key).cw_kl
+    found = lasso.simulate_lasso(
+        setting, **sizes._asdict(), component_wise=True, random_state=key
+    ).cw_kl
     assert found is not None
     return Measured(*found)
 

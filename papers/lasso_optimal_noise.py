@@ -73,7 +73,7 @@ def equal_error(lam: FloatArray, divergence: Divergence) -> EqualError:
         objective = least_kl(base, target, divergence=divergence)
         output = least_kl(base.change(mechanism="output"), target, divergence=divergence)
         point = lasso.state_evolution(base.change(sigma_eta=objective.sigma_eta))
-        changed = 1.0 - float(lasso.overlap(point).both_active / point.active_fraction)
+        changed = 1.0 - float(lasso.noise_overlap(point).both_active / point.active_fraction)
         rows.append((changed, objective.onavg_kl, output.onavg_kl))
     return EqualError(lam, *np.array(rows, dtype=np.float64).T)
 

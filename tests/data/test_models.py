@@ -236,14 +236,14 @@ def test_scikit_learn_networks_in_memory():
     x, y = RNG.standard_normal((40, 2)), RNG.choice([0, 1], 40)
     model = MLPRegressor(hidden_layer_sizes=(6,), random_state=0).partial_fit(x, y)
     with pytest.raises(InputError, match="output bias of"):
-        relu.from_sklearn(model)
+        relu.network_from_sklearn(model)
     model.intercepts_[1][:] = 0.0
-    np.testing.assert_allclose(relu.from_sklearn(model)(x), model.predict(x))
+    np.testing.assert_allclose(relu.network_from_sklearn(model)(x), model.predict(x))
     classifier = MLPClassifier(hidden_layer_sizes=(6,), random_state=0).partial_fit(
         x, y, classes=[0, 1]
     )
     classifier.intercepts_[1][:] = 0.0
-    chance = 1.0 / (1.0 + np.exp(-relu.from_sklearn(classifier)(x)))
+    chance = 1.0 / (1.0 + np.exp(-relu.network_from_sklearn(classifier)(x)))
     np.testing.assert_allclose(chance, classifier.predict_proba(x)[:, 1])
 
 
@@ -263,4 +263,4 @@ def test_other_scikit_learn_models_are_refused():
         (MLPRegressor(), "fitted MLPRegressor"),
     ):
         with pytest.raises(InputError, match=words):
-            relu.from_sklearn(model)
+            relu.network_from_sklearn(model)

@@ -18,13 +18,13 @@ from leakscope.lasso import (
     law_over_noise,
     neighbouring_laws,
     noise_average,
+    noise_overlap,
     onavg_kl,
     onavg_kl_with_slope,
-    overlap,
     state_evolution,
 )
 from leakscope.lasso.fisher_information import information, mean_information
-from leakscope.lasso.overlap import lost_moment
+from leakscope.lasso.noise_overlap import lost_moment
 from leakscope.laws import LawPair, SpikeAndSlab
 
 BASE = (0.5, 0.1, 0.1)
@@ -42,7 +42,7 @@ def integral(function: object, breaks: list[float]) -> float:
 def test_overlap_solves_its_own_definition(lam: float, noise: float) -> None:
     """E12 = sigma_xi^2 + E[(beta0 - F(m))^2], F and the outer mean by numerical integration."""
     point = state_evolution(LassoSetting(*BASE, lam, noise))
-    both = overlap(point)
+    both = noise_overlap(point)
     cut, s = float(point.threshold), float(both.sigma)
     assert s**2 == pytest.approx(
         float((point.scale * noise) ** 2 + (point.error - both.overlap_error) / 0.5), rel=1e-12
@@ -154,7 +154,7 @@ def test_printed_and_published_values() -> None:
         onavg_kl(point, "printed"), [0.0457, 0.1107, 0.2629, 0.1767], atol=6e-5
     )
     np.testing.assert_allclose(
-        overlap(point).overlap_error, [0.0961, 0.0844, 0.0757, 0.0812], atol=6e-5
+        noise_overlap(point).overlap_error, [0.0961, 0.0844, 0.0757, 0.0812], atol=6e-5
     )
 
 
@@ -188,7 +188,7 @@ def test_slopes(divergence: str, mechanism: str, parameter: str) -> None:
 def test_finite_number_of_records_by_sampling() -> None:
     """Eq. (62), corrected: draw locations, take the KL of the pair of laws from `measures`."""
     records = 40
-    both = overlap(state_evolution(LassoSetting(*BASE, 1.0, 0.5)))
+    both = noise_overlap(state_evolution(LassoSetting(*BASE, 1.0, 0.5)))
     rng = np.random.default_rng(0)
     draws = 60_000
     beta = np.where(rng.random(draws) < 0.1, rng.normal(size=draws), 0.0)
@@ -208,7 +208,7 @@ def test_finite_number_of_records_by_sampling() -> None:
 def test_laws_over_noise_average_to_the_law_over_both() -> None:
     """Corrected and printed laws differ at fixed data and agree once data are averaged over."""
     point = state_evolution(LassoSetting(*BASE, 1.0, 0.7))
-    both = overlap(point)
+    both = noise_overlap(point)
     rng = np.random.default_rng(3)
     z = rng.normal(size=200_000)
     atoms = []

@@ -12,10 +12,10 @@ from leakscope.lasso import (
     LassoSetting,
     joint_law_pair,
     log_density,
+    noise_overlap,
     onavg_kl,
-    overlap,
     prediction_errors,
-    simulate,
+    simulate_lasso,
     state_evolution,
 )
 from leakscope.lasso.joint_density import log_ratios
@@ -93,11 +93,11 @@ def test_ratios_are_differences_of_densities() -> None:
 )
 def test_theory_against_refits(values: tuple[float, ...], mechanism: str) -> None:
     setting = LassoSetting(*values, mechanism)  # type: ignore[arg-type]
-    found = simulate(
+    found = simulate_lasso(
         setting, coefficients=700, datasets=16, noises=8, neighbours=20, random_state=4
     )
     point = state_evolution(setting)
-    both, errors = overlap(point), prediction_errors(point)
+    both, errors = noise_overlap(point), prediction_errors(point)
     expected = {
         "generalization_error": errors.generalization_error,
         "training_error": errors.training_error,
@@ -117,7 +117,7 @@ def test_theory_against_refits(values: tuple[float, ...], mechanism: str) -> Non
 
 def test_component_wise_divergence_against_refits_and_the_printed_one_fails() -> None:
     setting = LassoSetting(0.5, 0.1, 0.1, 1.0, 0.7)
-    found = simulate(
+    found = simulate_lasso(
         setting,
         coefficients=400,
         datasets=8,
@@ -135,7 +135,7 @@ def test_component_wise_divergence_against_refits_and_the_printed_one_fails() ->
 
 def test_output_divergence_against_refits_and_equation_60_fails() -> None:
     setting = LassoSetting(0.5, 0.1, 0.1, 0.1, 0.3, "output")
-    found = simulate(setting, coefficients=700, datasets=24, neighbours=12, random_state=3)
+    found = simulate_lasso(setting, coefficients=700, datasets=24, neighbours=12, random_state=3)
     value, stderr = found.joint_kl
     point = state_evolution(setting)
     assert abs(value - float(onavg_kl(point))) < 4.0 * stderr
@@ -154,11 +154,11 @@ def test_bad_simulations(change: dict[str, int], sentence: str) -> None:
     setting = LassoSetting(0.5, 0.1, 0.1, 1.0, 0.5)
     sizes = {"coefficients": 40, "datasets": 2, "noises": 2, "neighbours": 2}
     with pytest.raises(InputError, match=sentence):
-        simulate(setting, **{**sizes, **change})
+        simulate_lasso(setting, **{**sizes, **change})
 
 
 def test_silent_and_unstable_settings_are_refused() -> None:
     with pytest.raises(InputError, match="infinite"):
-        simulate(LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0))
+        simulate_lasso(LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0))
     with pytest.raises(InputError, match="too close to its stability edge"):
-        simulate(LassoSetting(0.5, 0.1, 0.1, 0.3, 0.4), coefficients=60, datasets=2, noises=2)
+        simulate_lasso(LassoSetting(0.5, 0.1, 0.1, 0.3, 0.4), coefficients=60, datasets=2, noises=2)

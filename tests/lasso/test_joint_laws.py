@@ -13,8 +13,8 @@ from leakscope.lasso import (
     FixedPoint,
     LassoSetting,
     joint_law_pair,
+    noise_overlap,
     onavg_kl,
-    overlap,
     state_evolution,
 )
 from leakscope.planning import plan_lasso
@@ -89,7 +89,7 @@ def test_epsilon_against_integration_over_the_residuals(values: tuple[object, ..
 def test_delta_against_draws_from_the_definition(values: tuple[object, ...]) -> None:
     """Records, noises and residuals drawn as the page says, E12 included, with wide draws."""
     point = fixed_point(values)
-    both = overlap(point)
+    both = noise_overlap(point)
     error, v, info = scalars(point)
     shared, gain = float(both.overlap_error), 1.0 + v
     free = error - shared

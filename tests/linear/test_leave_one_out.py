@@ -45,7 +45,7 @@ def refit(X: NDArray[np.float64], i: int, z: float) -> tuple[float, ...]:
 )
 def test_equal_to_refitting_every_record(columns: int, ridge: float, records: int | None) -> None:
     X = diabetes_features(columns, records)
-    found = linear.leave_one_out(X, SIGMA, PRIOR, ridge)
+    found = linear.linear_leave_one_out(X, SIGMA, PRIOR, ridge)
     rows = range(0, len(X), 1 if records else 9)
     expected = np.array([refit(X, i, len(X) * ridge) for i in rows]).T
     got = (
@@ -60,14 +60,14 @@ def test_equal_to_refitting_every_record(columns: int, ridge: float, records: in
 
 def test_laws_of_the_users_records() -> None:
     X = diabetes_features(300, 100)
-    found = linear.leave_one_out(X, SIGMA, PRIOR)
+    found = linear.linear_leave_one_out(X, SIGMA, PRIOR)
     assert found.interpolates
     pair = found.law_pair()
     assert pair.batch_shape == (100,)
     assert pair.provenance.question == "leave_one_out"
     with pytest.raises(InputError, match="advantage 1"):
         found.law_pair("label_known")
-    ridge = linear.leave_one_out(X, SIGMA, PRIOR, 0.1)
+    ridge = linear.linear_leave_one_out(X, SIGMA, PRIOR, 0.1)
     known, hidden = (
         np.asarray(advantage(ridge.law_pair(who))) for who in ("label_known", "label_hidden")
     )
@@ -77,13 +77,13 @@ def test_laws_of_the_users_records() -> None:
 def test_what_cannot_be_left_out_is_refused() -> None:
     X = np.eye(4)[:, :2]
     with pytest.raises(InputError, match="Without record"):
-        linear.leave_one_out(X, 1.0, 1.0)
+        linear.linear_leave_one_out(X, 1.0, 1.0)
     with pytest.raises(InputError, match="dependent"):
-        linear.leave_one_out(np.ones((3, 5)), 1.0, 1.0)
+        linear.linear_leave_one_out(np.ones((3, 5)), 1.0, 1.0)
     with pytest.raises(InputError, match="finite"):
-        linear.leave_one_out([[1.0, np.nan], [0.0, 1.0]], 1.0, 1.0)
+        linear.linear_leave_one_out([[1.0, np.nan], [0.0, 1.0]], 1.0, 1.0)
     with pytest.raises(InputError, match="zero or above"):
-        linear.leave_one_out(np.eye(3), -1.0, 1.0)
+        linear.linear_leave_one_out(np.eye(3), -1.0, 1.0)
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.1, 1.0])

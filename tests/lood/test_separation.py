@@ -117,7 +117,7 @@ def test_a_process_needs_no_more_memory_than_it_says(monkeypatch):
     ],
 )
 def test_a_kernel_is_read_back_from_its_description(kernel):
-    again = kernels.described(kernel.describe())
+    again = kernels.from_description(kernel.describe())
     assert again.describe() == kernel.describe()
     X = np.random.default_rng(1).normal(size=(4, 3))
     np.testing.assert_array_equal(again(X), kernel(X))

@@ -12,7 +12,7 @@ import leakscope
 from leakscope.errors import InputError
 from leakscope.reporting import report_html, write_report
 from leakscope.reporting.charts import HISTOGRAM_ARRAYS, ROC_ARRAYS
-from leakscope.results import read_run, write_run
+from leakscope.results import read_run, write_run_directory
 
 
 class Reader(HTMLParser):
@@ -209,7 +209,7 @@ def test_ten_thousand_records_are_under_five_megabytes(tmp_path):
     result = leakscope.audit(
         X, X[:, 0], kernel=leakscope.kernels.linear(), sensitivity=False, record_ids=ids
     )
-    run = read_run(write_run(tmp_path / "run", result.to_document()))
+    run = read_run(write_run_directory(tmp_path / "run", result.to_document()))
     path = write_report(run)
     assert path.stat().st_size < 3_000_000
     page = path.read_text(encoding="utf-8")

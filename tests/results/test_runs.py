@@ -14,7 +14,7 @@ from leakscope.results import run_directory as runs
 
 
 def write(directory):
-    return results.write_run(
+    return results.write_run_directory(
         directory,
         audit_document(),
         columns=["record_id", "kl"],

@@ -8,11 +8,11 @@ from leakscope.advising.fewer_features import largest_components, principal_dire
 from leakscope.advising.kernel_noise import least_kernel_noise
 from leakscope.advising.merging import least_merging, merged_measures
 from leakscope.advising.output_noise import least_output_noise
-from leakscope.advising.ranked_options import STAGES
+from leakscope.advising.ranked_options import ADVICE_STAGES
 from leakscope.advising.released_error import Folds, ReleasedError
 
 __all__ = [
-    "STAGES",
+    "ADVICE_STAGES",
     "AuditTarget",
     "Defence",
     "DropPath",

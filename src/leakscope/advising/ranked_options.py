@@ -41,7 +41,7 @@ NOT_BY_UNRESOLVED = (
 # Two merged pairs, or two dropped and two left.
 LEAST_UNITS = 4
 
-STAGES = ("audit", "output noise", "kernel noise", "features", "dropping", "merging")
+ADVICE_STAGES = ("audit", "output noise", "kernel noise", "features", "dropping", "merging")
 
 CONSTANT_TARGET = (
     "The target is the same for every record: there is no variance to compare an error with, so "

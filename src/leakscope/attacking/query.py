@@ -15,7 +15,7 @@ from leakscope.auditing import kernel_from_settings
 from leakscope.data import Dataset, RecordId, picture_shape, png, prepare
 from leakscope.errors import InputError
 from leakscope.lood import QuerySearch
-from leakscope.results import DatasetEntry, FoundQuery, QueryAttack, QueryStart, write_run
+from leakscope.results import DatasetEntry, FoundQuery, QueryAttack, QueryStart, write_run_directory
 from leakscope.settings import AuditSettings, QuerySettings
 
 
@@ -265,7 +265,7 @@ def _write(
     directory: str | Path,
 ) -> None:
     """The run directory, with pictures where the records are."""
-    write_run(
+    write_run_directory(
         directory,
         found,
         columns=["start", "kl", "ratio", "recovered"],

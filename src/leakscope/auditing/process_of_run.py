@@ -61,12 +61,14 @@ def process_of_run(
         scale = float(description.pop("fitted_scale", 1.0))
         if not (np.isfinite(scale) and scale > 0.0):
             raise ValueError(f"fitted_scale is {scale:g}")
-        kernel = kernels.described(description)
+        kernel = kernels.from_description(description)
         given = kernel
         settings = document.settings
         if "kernel" in settings and "length_scale" in description:
             # The median distance between records, where no other number was asked for.
-            given = kernels.described(description | {"length_scale": settings.get("length_scale")})
+            given = kernels.from_description(
+                description | {"length_scale": settings.get("length_scale")}
+            )
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
         words = str(error).rstrip(".") if isinstance(error, InputError) else reason(error)
         raise InputError(f"the result's kernel cannot be used: {words}.") from error

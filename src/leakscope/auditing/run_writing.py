@@ -55,7 +55,7 @@ def write_audit_run(
     if result.sweep is not None:
         swept = {"sweep_noise_variances": result.sweep.noise_variances, "ranks": result.sweep.ranks}
     frame = result.to_frame()
-    return results.write_run(
+    return results.write_run_directory(
         directory,
         result.to_document(),
         columns=list(frame.columns),

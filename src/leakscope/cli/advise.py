@@ -68,10 +68,10 @@ def advise(
         from leakscope.reporting import require_report_path
 
         require_report_path(html)
-    from leakscope.advising import STAGES
+    from leakscope.advising import ADVICE_STAGES
     from leakscope.advising import advise as advise_on
 
-    with stages(STAGES) as on_stage:
+    with stages(ADVICE_STAGES) as on_stage:
         found = advise_on(
             run,
             wanted,

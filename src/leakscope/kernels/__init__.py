@@ -6,7 +6,7 @@ infinitely wide networks, described by their layers.
 """
 
 from leakscope.kernels.activations import Activation, as_activation
-from leakscope.kernels.described import described
+from leakscope.kernels.from_description import from_description
 from leakscope.kernels.from_torch import from_torch
 from leakscope.kernels.kernel import Kernel
 from leakscope.kernels.layers import (
@@ -40,8 +40,8 @@ __all__ = [
     "by_name",
     "conv",
     "dense",
-    "described",
     "flatten",
+    "from_description",
     "from_torch",
     "global_average_pool",
     "layer_norm",

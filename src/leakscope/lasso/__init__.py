@@ -2,8 +2,9 @@
 
 A `LassoSetting` has a fixed point (`state_evolution`) unless it lies beyond its `stability_edge`.
 From it come the errors (`prediction_errors`), the laws of an estimate (`law_over_data`,
-`law_over_noise`), the overlap of two noises on the same data (`overlap`), and three on-average
-divergences that are never to be confused (`onavg_kl`).  `simulate` does all of it on drawn data.
+`law_over_noise`), the overlap of two noises on the same data (`noise_overlap`), three on-average
+divergences that are never to be confused (`onavg_kl`), and the laws of the whole estimate that the
+measures compare (`joint_law_pair`).  `simulate_lasso` does all of it on drawn data.
 `ObjectivePerturbedLasso` and `OutputPerturbedLasso` are what a data scientist fits; below them are
 `solve_lasso`, which certifies its answer, and `message_passing`.  `fit_data_model` reads the
 setting off the user's own data.
@@ -20,12 +21,12 @@ from leakscope.lasso.estimate_laws import law_over_data, law_over_noise, neighbo
 from leakscope.lasso.finite_records import cw_onavg_kl_at
 from leakscope.lasso.joint_density import log_density
 from leakscope.lasso.joint_law import joint_law_pair
+from leakscope.lasso.noise_overlap import Overlap, noise_average, noise_overlap
 from leakscope.lasso.onaverage_kl import Divergence, KLSlope, onavg_kl, onavg_kl_with_slope
-from leakscope.lasso.overlap import Overlap, noise_average, overlap
 from leakscope.lasso.prediction_errors import PredictionErrors, prediction_errors
 from leakscope.lasso.row_clipping import Sensitivity, replacement_sensitivity
 from leakscope.lasso.setting import LassoSetting, Mechanism
-from leakscope.lasso.simulated import SimulatedLasso, simulate
+from leakscope.lasso.simulated import SimulatedLasso, simulate_lasso
 from leakscope.lasso.solver import LassoSolution, solve_lasso, solve_lasso_many
 from leakscope.lasso.stability import stability_edge, stability_ratio
 from leakscope.lasso.stability_programme import StabilityEdge, stability_programme
@@ -65,13 +66,13 @@ __all__ = [
     "message_passing",
     "neighbouring_laws",
     "noise_average",
+    "noise_overlap",
     "onavg_kl",
     "onavg_kl_with_slope",
-    "overlap",
     "prediction_errors",
     "provenance_of",
     "replacement_sensitivity",
-    "simulate",
+    "simulate_lasso",
     "solve_lasso",
     "solve_lasso_many",
     "stability_edge",

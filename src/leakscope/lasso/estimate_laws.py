@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from leakscope.errors import InputError
 from leakscope.lasso.assumptions import provenance_of
-from leakscope.lasso.overlap import Overlap, overlap
+from leakscope.lasso.noise_overlap import Overlap, noise_overlap
 from leakscope.lasso.state_evolution import FixedPoint
 from leakscope.laws import LawPair, Normal, SpikeAndSlab
 
@@ -56,7 +56,7 @@ def law_over_noise(
     if form == "printed":
         scale = fixed.scale * fixed.setting.sigma_eta
     elif form == "corrected":
-        scale = (point if isinstance(point, Overlap) else overlap(point)).sigma
+        scale = (point if isinstance(point, Overlap) else noise_overlap(point)).sigma
     else:
         raise InputError(f"form must be corrected or printed, but it is {form!r}.")
     return SpikeAndSlab(location, scale, fixed.threshold)

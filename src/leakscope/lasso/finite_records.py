@@ -10,7 +10,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.quadrature import panels
 from leakscope.errors import InputError
 from leakscope.lasso.estimate_laws import neighbouring_laws
-from leakscope.lasso.overlap import Overlap
+from leakscope.lasso.noise_overlap import Overlap
 
 _NEAR = np.array([-9.0, -6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0, 9.0])
 _FAR = np.array([0.0, 0.7, 1.5, 2.5, 4.0, 6.0, 9.5])
@@ -26,8 +26,8 @@ def cw_onavg_kl_at(found: Overlap, records: ArrayLike) -> FloatArray:
 
     Examples
     --------
-    >>> from leakscope.lasso import LassoSetting, cw_onavg_kl_at, overlap, state_evolution
-    >>> both = overlap(state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.0, 0.5)))
+    >>> from leakscope.lasso import LassoSetting, cw_onavg_kl_at, noise_overlap, state_evolution
+    >>> both = noise_overlap(state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.0, 0.5)))
     >>> cw_onavg_kl_at(both, [50, 500, 1e9]).round(4).tolist()
     [0.0772, 0.0771, 0.0771]
     """

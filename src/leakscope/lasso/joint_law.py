@@ -36,8 +36,8 @@ import numpy as np
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lasso.assumptions import provenance_of
+from leakscope.lasso.noise_overlap import Overlap
 from leakscope.lasso.onaverage_kl import joint_parameters
-from leakscope.lasso.overlap import Overlap
 from leakscope.lasso.state_evolution import FixedPoint
 from leakscope.laws import LawPair, MultivariateNormal
 

@@ -24,7 +24,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lasso.derivatives import Parameter, fixed_point_derivative
 from leakscope.lasso.fisher_information import mean_information
-from leakscope.lasso.overlap import Overlap, OverlapSlope, overlap, overlap_derivative
+from leakscope.lasso.noise_overlap import Overlap, OverlapSlope, noise_overlap, overlap_derivative
 from leakscope.lasso.state_evolution import FixedPoint, in_blocks
 from leakscope.settings import LASSO_PLAN_DEFAULTS, LassoDivergence
 
@@ -53,7 +53,7 @@ def onavg_kl(
     Parameters
     ----------
     point
-        From `state_evolution`, or from `overlap` where that is at hand.
+        From `state_evolution`, or from `noise_overlap` where that is at hand.
     divergence
         ``"joint"``: Eq. (9), in the limit (`joint_law`).  ``"component_wise"``: Eq. (56) with the
         corrected laws.  ``"printed"``: Eqs. (63)-(64) as they stand, for the paper's figures.
@@ -110,7 +110,7 @@ def onavg_kl_with_slope(
         d_error, d_scale = moved.error, moved.scale
         d_cut = setting.lam * d_scale + fixed.scale * d_lam
     if divergence == "component_wise":
-        both = overlap(fixed) if both is None else both
+        both = noise_overlap(fixed) if both is None else both
         error, q, alone = both.overlap_error, both.sigma**2, alpha - both.both_active
         d_q = d_shared = zero
         if parameter is not None:

@@ -28,7 +28,7 @@ from leakscope.settings import LASSO_PLAN_DEFAULTS
 _LOCATING = 4
 
 
-class Estimate(NamedTuple):
+class DatasetMean(NamedTuple):
     """A mean over datasets and its standard error."""
 
     value: float
@@ -47,9 +47,9 @@ class SimulatedLasso:
 
     Examples
     --------
-    >>> from leakscope.lasso import LassoSetting, simulate
+    >>> from leakscope.lasso import LassoSetting, simulate_lasso
     >>> setting = LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.5)
-    >>> found = simulate(setting, coefficients=200, datasets=6, noises=6, neighbours=6)
+    >>> found = simulate_lasso(setting, coefficients=200, datasets=6, noises=6, neighbours=6)
     >>> found.pairs
     36
     >>> bool(abs(found.mean_ratio.value - 1.0) < 5.0 * found.mean_ratio.stderr)
@@ -60,14 +60,14 @@ class SimulatedLasso:
     coefficients: int
     datasets: int
     pairs: int
-    generalization_error: Estimate
-    training_error: Estimate
-    active_fraction: Estimate
-    overlap_error: Estimate
-    joint_kl: Estimate
-    advantage: Estimate
-    mean_ratio: Estimate | None
-    cw_kl: Estimate | None
+    generalization_error: DatasetMean
+    training_error: DatasetMean
+    active_fraction: DatasetMean
+    overlap_error: DatasetMean
+    joint_kl: DatasetMean
+    advantage: DatasetMean
+    mean_ratio: DatasetMean | None
+    cw_kl: DatasetMean | None
     kl_pairs: FloatArray
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class _Drawn(NamedTuple):
     cw: list[list[float]]
 
 
-def simulate(
+def simulate_lasso(
     setting: LassoSetting,
     *,
     coefficients: int = LASSO_PLAN_DEFAULTS.coefficients,
@@ -120,19 +120,19 @@ def simulate(
 
     Examples
     --------
-    >>> from leakscope.lasso import LassoSetting, simulate
+    >>> from leakscope.lasso import LassoSetting, simulate_lasso
     >>> setting = LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.5)
-    >>> found = simulate(setting, coefficients=200, datasets=4, noises=4, neighbours=2)
+    >>> found = simulate_lasso(setting, coefficients=200, datasets=4, noises=4, neighbours=2)
     >>> bool(0.0 < found.overlap_error.value < found.generalization_error.value)
     True
     """
     if setting.shape != ():
-        raise InputError("simulate takes one setting at a time.")
+        raise InputError("simulate_lasso takes one setting at a time.")
     if not setting.sigma_eta > 0.0:
         raise InputError("Without privacy noise the divergence is infinite; set sigma_eta > 0.")
     if min(datasets, noises) < 2 or neighbours < 1 or coefficients < 10:
         raise InputError(
-            "simulate needs 10 coefficients, 2 datasets, 2 noises and 1 neighbour or more."
+            "simulate_lasso needs 10 coefficients, 2 datasets, 2 noises and 1 neighbour or more."
         )
     n = max(2, round(float(setting.alpha) * coefficients))
     if neighbours > n:
@@ -326,7 +326,7 @@ def _fields(
     return np.asarray(betas + scale * (X.T @ (y[:, None] - X @ betas) - eta))
 
 
-def _controlled(pairs: FloatArray, energy: FloatArray) -> Estimate:
+def _controlled(pairs: FloatArray, energy: FloatArray) -> DatasetMean:
     """Mean over datasets of the first column, less what the others, of mean zero, explain.
 
     ``pairs`` is (datasets, neighbours, columns).
@@ -338,7 +338,7 @@ def _controlled(pairs: FloatArray, energy: FloatArray) -> Estimate:
     return _mean(left.mean(axis=1), energy)
 
 
-def _mean(values: FloatArray, energy: FloatArray) -> Estimate:
+def _mean(values: FloatArray, energy: FloatArray) -> DatasetMean:
     """The mean over datasets and its standard error.
 
     From 8 datasets on, less what the size of the datasets' own signals explains, which is the
@@ -350,4 +350,4 @@ def _mean(values: FloatArray, energy: FloatArray) -> Estimate:
         centred = energy - energy.mean()
         values = values - energy * float(centred @ values / (centred @ centred))
         spent = 2
-    return Estimate(float(values.mean()), float(values.std(ddof=spent) / np.sqrt(count)))
+    return DatasetMean(float(values.mean()), float(values.std(ddof=spent) / np.sqrt(count)))

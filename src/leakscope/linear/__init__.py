@@ -3,7 +3,7 @@
 Before any training: a `GaussianDesign` gives the `law_pair` of a prediction with and without a
 record, exact at finite n, asymptotic, or simulated from whole matrices; `LatentSpace`,
 `FourierSeries` and `RandomRelu` are the paper's other worlds.  For the user's own records,
-`leave_one_out`; for the spectrum of their covariance alone, `spectrum_law_pair`.
+`linear_leave_one_out`; for the spectrum of their covariance alone, `spectrum_law_pair`.
 """
 
 from leakscope.linear.asymptotic import ridge_variances, stieltjes
@@ -21,16 +21,16 @@ from leakscope.linear.generalization import GeneralizationError, generalization_
 from leakscope.linear.latent_space import LatentSpace
 from leakscope.linear.law_pair import (
     Attacker,
-    Method,
     label_nodes,
     law_pair,
     moments,
     pair_of_moments,
 )
-from leakscope.linear.leave_one_out import LinearLeaveOneOut, leave_one_out
+from leakscope.linear.leave_one_out import LinearLeaveOneOut, linear_leave_one_out
 from leakscope.linear.output_noise import OutputNoise
 from leakscope.linear.random_relu import RandomRelu
 from leakscope.linear.spectrum import SpectrumDesign, effective_ridge, spectrum_law_pair
+from leakscope.settings import LinearMethod
 
 __all__ = [
     "Attacker",
@@ -41,7 +41,7 @@ __all__ = [
     "GeneralizationError",
     "LatentSpace",
     "LinearLeaveOneOut",
-    "Method",
+    "LinearMethod",
     "OutputNoise",
     "Query",
     "RandomRelu",
@@ -54,7 +54,7 @@ __all__ = [
     "generalization_error",
     "label_nodes",
     "law_pair",
-    "leave_one_out",
+    "linear_leave_one_out",
     "moments",
     "pair_of_moments",
     "ridge_variances",

@@ -9,9 +9,9 @@ import numpy as np
 
 from leakscope._numerics.keys import Key, as_key
 from leakscope.linear.design import GaussianDesign, RecordNorms
-from leakscope.linear.law_pair import Method, moments
+from leakscope.linear.law_pair import moments
 from leakscope.linear.output_noise import OutputNoise
-from leakscope.settings import LINEAR_PLAN_DEFAULTS
+from leakscope.settings import LINEAR_PLAN_DEFAULTS, LinearMethod
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class GeneralizationError:
 def generalization_error(
     design: GaussianDesign,
     *,
-    method: Method = LINEAR_PLAN_DEFAULTS.method,
+    method: LinearMethod = LINEAR_PLAN_DEFAULTS.method,
     noise: OutputNoise | None = None,
     draws: int = 2000,
     random_state: int | np.random.Generator | Key | None = None,

@@ -26,7 +26,6 @@ from leakscope.linear.output_noise import OutputNoise
 from leakscope.linear.simulated import simulated_moments
 from leakscope.settings import LINEAR_PLAN_DEFAULTS, LinearAttacker, LinearMethod
 
-Method = LinearMethod
 Attacker = LinearAttacker
 
 
@@ -34,7 +33,7 @@ def law_pair(
     design: GaussianDesign,
     norms: RecordNorms | None = None,
     *,
-    method: Method = LINEAR_PLAN_DEFAULTS.method,
+    method: LinearMethod = LINEAR_PLAN_DEFAULTS.method,
     attacker: Attacker = "label_hidden",
     noise: OutputNoise | None = None,
     labels: ArrayLike | None = None,
@@ -85,8 +84,10 @@ def law_pair(
     >>> advantage(law_pair(design, draws=500, random_state=1)).round(2)
     array([0.26])
     """
-    if method not in get_args(Method):
-        raise InputError(f"method must be one of {', '.join(get_args(Method))}, not {method!r}.")
+    if method not in get_args(LinearMethod):
+        raise InputError(
+            f"method must be one of {', '.join(get_args(LinearMethod))}, not {method!r}."
+        )
     if attacker not in get_args(Attacker):
         raise InputError(
             f"attacker must be one of {', '.join(get_args(Attacker))}, not {attacker!r}."
@@ -106,7 +107,7 @@ def law_pair(
 
 
 def moments(
-    design: GaussianDesign, norms: RecordNorms, method: Method, draws: int, key: Key
+    design: GaussianDesign, norms: RecordNorms, method: LinearMethod, draws: int, key: Key
 ) -> tuple[Moments, Moments]:
     """Second moments of (y0, yhat0), with the record and without it, by the route ``method``.
 
@@ -213,7 +214,7 @@ def _require_spread(variance: FloatArray, label: FloatArray) -> None:
 
 def _provenance(
     design: GaussianDesign,
-    method: Method,
+    method: LinearMethod,
     attacker: Attacker,
     noise: OutputNoise | None,
     draws: int,

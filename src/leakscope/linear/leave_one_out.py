@@ -35,9 +35,9 @@ class LinearLeaveOneOut:
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.linear import leave_one_out
+    >>> from leakscope.linear import linear_leave_one_out
     >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 3.0]])
-    >>> found = leave_one_out(X, sigma=0.5, prior_variance=1.0, ridge=0.1)
+    >>> found = linear_leave_one_out(X, sigma=0.5, prior_variance=1.0, ridge=0.1)
     >>> int(found.leverage.argmax())
     2
     >>> found.law_pair().batch_shape
@@ -87,7 +87,7 @@ class LinearLeaveOneOut:
         )
 
 
-def leave_one_out(
+def linear_leave_one_out(
     X: ArrayLike, sigma: float, prior_variance: float, ridge: float = 0.0
 ) -> LinearLeaveOneOut:
     """Every record's prediction with and without it, for least squares or ridge on the design X.
@@ -113,10 +113,10 @@ def leave_one_out(
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.linear import leave_one_out
+    >>> from leakscope.linear import linear_leave_one_out
     >>> from leakscope.measures import advantage
     >>> X = np.random.default_rng(0).standard_normal((20, 60))
-    >>> found = leave_one_out(X, sigma=1.0, prior_variance=1 / 60)
+    >>> found = linear_leave_one_out(X, sigma=1.0, prior_variance=1 / 60)
     >>> found.interpolates, advantage(found.law_pair()).round(2).max()
     (True, np.float64(0.38))
     """

@@ -36,11 +36,11 @@ from numpy.typing import ArrayLike
 
 from leakscope import kernels
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.log_space import x_minus_log1p
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
 from leakscope.lood.all_records import all_records, require_positive
 from leakscope.lood.real_numbers import real_numbers
+from leakscope.measures import kl_parts
 
 Phi = str | Callable[[Any], Any] | kernels.Activation
 
@@ -84,8 +84,8 @@ class ConstantApproximation:
         ``residual`` is the length of y_i minus the mean without the record, over all outputs.
         """
         x = self.excess_bound(noise_variance)
-        free = outputs * float(x_minus_log1p(np.array([x]))[0])
-        return 0.5 * (free + residual**2 * x / (noise_variance * (1.0 + x)))
+        score = residual**2 / (noise_variance * (1.0 + x))
+        return float(sum(part[0] for part in kl_parts(np.array([x]), np.array([score]), outputs)))
 
     def mean_distance_bound(self, *, noise_variance: float, residual: float) -> float:
         """An upper bound on the mean distance at the record itself, for this residual."""

@@ -34,7 +34,7 @@ from leakscope.lood.all_records import ERROR_SHARE, checked_problem, factorise
 from leakscope.lood.distinguishability import Distinguishability
 from leakscope.lood.identities import EPS, TRUSTED_BELOW, Leverages, laws_from_leverages
 from leakscope.lood.real_numbers import real_numbers
-from leakscope.lood.sufficient import kl_parts
+from leakscope.measures import kl_parts
 
 # Untyped on purpose: the stubs of these wrappers change from one release to the next.
 _lapack: Any = linalg.lapack

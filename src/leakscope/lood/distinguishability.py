@@ -9,7 +9,8 @@ import numpy as np
 from leakscope._numerics.arrays import FloatArray
 from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal, Provenance
 from leakscope.lood.assumptions import leaving_out
-from leakscope.lood.sufficient import kl_parts, kl_reverse_parts, sufficient_pair
+from leakscope.lood.sufficient import sufficient_pair
+from leakscope.measures import kl_parts, kl_reverse_parts
 
 
 @dataclass(frozen=True)

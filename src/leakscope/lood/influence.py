@@ -32,7 +32,7 @@ from leakscope.lood.distinguish import ESTIMATE_MARGIN
 from leakscope.lood.identities import EPS, TRUSTED_BELOW
 from leakscope.lood.real_numbers import real_numbers
 from leakscope.lood.separation import Separation
-from leakscope.lood.sufficient import kl_parts, kl_reverse_parts
+from leakscope.measures import kl_parts, kl_reverse_parts
 
 # Most records do nothing at most queries; what is below this share of the record's KL at its own
 # point is nothing, and need not have digits.

@@ -19,7 +19,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.lood.all_records import ERROR_SHARE
 from leakscope.lood.identities import EPS, SMALL_LEVERAGE, TRUSTED_BELOW
 from leakscope.lood.separation import Separation
-from leakscope.lood.sufficient import kl_parts
+from leakscope.measures import kl_parts
 
 Rows = NDArray[np.intp]
 

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.kernels import Kernel
+from leakscope.laws import LawPair, Normal
 from leakscope.lood.distinguish import distinguish
 
 if TYPE_CHECKING:
@@ -48,10 +50,9 @@ class Answers:
         """(q,) KL(answer at the group's record ``places[j]`` || answer at query j)."""
         asked = np.arange(len(places))
         own = len(places) + places
-        ratio = self.variance[own] / self.variance[asked]
-        squares = np.sum((self.mean[own] - self.mean[asked]) ** 2, axis=1)
-        free = self.mean.shape[1] * (ratio - 1.0 - np.log(ratio))
-        return np.asarray(0.5 * (free + squares / self.variance[asked]))
+        sigma = np.sqrt(self.variance)[:, None]
+        pair = LawPair(Normal(self.mean[asked], sigma[asked]), Normal(self.mean[own], sigma[own]))
+        return np.asarray(np.asarray(measures.kl(pair)).sum(axis=1))
 
 
 def answers(

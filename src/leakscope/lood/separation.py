@@ -32,7 +32,8 @@ from leakscope.laws import Assumption, LawPair, Provenance
 from leakscope.lood.assumptions import leaving_out, released_answers
 from leakscope.lood.chosen_places import Chosen, chosen_places
 from leakscope.lood.release import Release
-from leakscope.lood.sufficient import coordinate_pair, kl_parts
+from leakscope.lood.sufficient import coordinate_pair
+from leakscope.measures import kl_parts
 
 Route = Literal["dense", "features", "fitc", "device"]
 

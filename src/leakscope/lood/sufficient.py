@@ -14,7 +14,8 @@ the labels, a translation by the mean without the records being left out.  Hence
     KL(without || with) = sum_i [x_i - log(1 + x_i)]/2 + sum_i x_i t_i^2/2
     KL(with || without) = sum_i [log(1 + x_i) - u_i]/2 + sum_i u_i t_i^2/2,   u_i = x_i/(1 + x_i).
 
-For one left-out record r = 1: q queries reduce to one `Normal` pair, exactly.
+which are `leakscope.measures.kl_parts` and `kl_reverse_parts`.  For one left-out record r = 1: q
+queries reduce to one `Normal` pair, exactly.
 """
 
 from __future__ import annotations
@@ -22,30 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.log_space import x_minus_log1p
 from leakscope.laws import LawPair, MultivariateNormal, Normal, Provenance
-
-
-def kl_parts(
-    excess: FloatArray, squared_score: FloatArray, outputs: int
-) -> tuple[FloatArray, FloatArray]:
-    """KL(without || with), coordinate by coordinate: the label-free part and the label's part.
-
-    ``squared_score`` is summed over outputs.
-    """
-    label_free = 0.5 * outputs * x_minus_log1p(excess)
-    return label_free, np.asarray(0.5 * excess * squared_score)
-
-
-def kl_reverse_parts(
-    excess: FloatArray, squared_score: FloatArray, outputs: int
-) -> tuple[FloatArray, FloatArray]:
-    """KL(with || without), coordinate by coordinate: the label-free part and the label's part."""
-    share = excess / (1.0 + excess)
-    # log(1 + x) = -log(1 - u): the first form keeps its digits for small x, the second for large.
-    small = x_minus_log1p(-np.minimum(share, 0.5))
-    label_free = np.where(excess < 1.0, small, np.log1p(excess) - share)
-    return 0.5 * outputs * label_free, np.asarray(0.5 * share * squared_score)
 
 
 def sufficient_pair(excess: FloatArray, score: FloatArray, provenance: Provenance) -> LawPair:

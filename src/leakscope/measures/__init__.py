@@ -16,6 +16,7 @@ from leakscope.measures.empirical_log_ratio import advantage_of_log_ratios
 from leakscope.measures.empirical_normal_kl import normal_kl_of_draws
 from leakscope.measures.epsilon import delta_at_epsilon, epsilon_at_delta
 from leakscope.measures.estimate import Estimate
+from leakscope.measures.normal_kl_parts import kl_parts, kl_reverse_parts
 from leakscope.measures.population import PopulationMeasures, population_measures
 from leakscope.measures.scored_tests import ScoredAdvantage, scored_advantage
 from leakscope.measures.summary import Summary, summary
@@ -38,6 +39,8 @@ __all__ = [
     "epsilon_at_delta",
     "jeffreys",
     "kl",
+    "kl_parts",
+    "kl_reverse_parts",
     "normal_kl_of_draws",
     "overlap",
     "population_measures",

@@ -33,7 +33,7 @@ from leakscope.measures.empirical_ranks import (
 __all__ = [
     "DIRECTIONS",
     "Direction",
-    "HeldOut",
+    "HeldOutScores",
     "check_direction",
     "held_out",
     "sure_rates",
@@ -83,7 +83,7 @@ def _folds(n_member: int, n_nonmember: int, parts: int, repeats: int, key: Key) 
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class HeldOutScores:
     """For every fold and row: the criterion when choosing, and both counts when judging.
 
     The counts are of the held-out numerator and denominator samples on the chosen side of the
@@ -100,7 +100,7 @@ class HeldOut:
 
 def held_out(
     ranks: Ranks, direction: str, criterion: Criterion, key: Key, *, repeats: int = 5
-) -> HeldOut:
+) -> HeldOutScores:
     """Choose the best threshold (and direction) on one half; judge it on the other; both ways.
 
     Two halves, five times, had the least squared error for the advantage among 2x1, 2x5, 5x2,
@@ -120,10 +120,12 @@ def held_out(
             best = tuple(np.where(better, new, old) for old, new in zip(*found, strict=True))
         chosen.append(best)
     criteria, *counts = (np.stack(column) for column in zip(*chosen, strict=True))
-    return HeldOut(criteria, *(count.astype(np.int64) for count in counts))
+    return HeldOutScores(criteria, *(count.astype(np.int64) for count in counts))
 
 
-def sure_rates(ranks: Ranks, direction: str, held: HeldOut, level: float) -> tuple[Floats, Floats]:
+def sure_rates(
+    ranks: Ranks, direction: str, held: HeldOutScores, level: float
+) -> tuple[Floats, Floats]:
     """Bound the numerator rate from below and the denominator rate from above, for many tests.
 
     All bounds hold together with chance at least 1 - level: half of it goes to a fixed list of

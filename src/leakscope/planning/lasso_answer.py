@@ -160,7 +160,7 @@ def _answer(
             provenance=provenance,
         )
     errors = lasso.prediction_errors(point)
-    both = lasso.overlap(point)
+    both = lasso.noise_overlap(point)
     noisy = bool(setting.sigma_eta > 0.0)
     pair = lasso.joint_law_pair(point) if noisy else None
     advice = None if noisy else "Without privacy noise the divergences are infinite; add noise."
@@ -234,7 +234,7 @@ def _simulated(
         return None
     # 20 pairs a dataset, but never fewer than 4 datasets for a standard error
     each = max(1, min(20, pairs // 4))
-    return lasso.simulate(
+    return lasso.simulate_lasso(
         setting,
         coefficients=coefficients,
         datasets=max(2, -(-pairs // each)),

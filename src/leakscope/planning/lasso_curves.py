@@ -82,7 +82,7 @@ def lasso_trade_off(
     levels = noise_levels(setting, points) if sigma_eta is None else np.atleast_1d(sigma_eta)
     trial = setting.change(sigma_eta=np.asarray(levels, dtype=np.float64))
     point = lasso.state_evolution(trial)
-    both = lasso.overlap(point)
+    both = lasso.noise_overlap(point)
     return LassoTradeOff(
         setting=setting,
         sigma_eta=trial.sigma_eta,

@@ -9,18 +9,18 @@ import numpy as np
 from leakscope import linear, measures
 from leakscope._numerics.keys import Key
 from leakscope.laws import LawPair
-from leakscope.linear import Attacker, GaussianDesign, Method, OutputNoise, RecordNorms
+from leakscope.linear import Attacker, GaussianDesign, LinearMethod, OutputNoise, RecordNorms
 from leakscope.measures import ScoredAdvantage, scored_advantage
 from leakscope.settings import LINEAR_PLAN_DEFAULTS
 
-DRAWS: dict[Method, int] = {"exact": 4000, "asymptotic": 1, "simulated": 200}
+DRAWS: dict[LinearMethod, int] = {"exact": 4000, "asymptotic": 1, "simulated": 200}
 
 
 def linear_advantage(
     design: GaussianDesign,
     *,
     attacker: Attacker,
-    method: Method = LINEAR_PLAN_DEFAULTS.method,
+    method: LinearMethod = LINEAR_PLAN_DEFAULTS.method,
     noise: OutputNoise | None = None,
     draws: int | None = None,
     random_state: int | np.random.Generator | Key | None = None,
@@ -49,7 +49,7 @@ def linear_advantage(
 def label_known_advantage(
     design: GaussianDesign,
     *,
-    method: Method,
+    method: LinearMethod,
     noise: OutputNoise | None,
     draws: int,
     random_state: int | np.random.Generator | Key | None,
@@ -87,7 +87,7 @@ def mean_advantage(pair: LawPair, weight: Any) -> ScoredAdvantage:
     return scored_advantage(pair, weight)
 
 
-def record_nodes(design: GaussianDesign, method: Method, *, few: bool = False) -> RecordNorms:
+def record_nodes(design: GaussianDesign, method: LinearMethod, *, few: bool = False) -> RecordNorms:
     """Quadrature nodes for x0; whole matrices are dear, so they are asked at three records."""
     if method == "simulated":
         return RecordNorms.nodes(design, 3, 1)

@@ -12,7 +12,7 @@ from leakscope import linear
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
-from leakscope.linear import GaussianDesign, Method, OutputNoise
+from leakscope.linear import GaussianDesign, LinearMethod, OutputNoise
 from leakscope.planning.linear_answer import DRAWS, linear_advantage
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class TradeOff:
     advantage: FloatArray
     advantage_label_known: FloatArray
     generalization_error: FloatArray
-    method: Method
+    method: LinearMethod
 
     def to_frame(self) -> pd.DataFrame:
         """One row per setting."""
@@ -63,7 +63,7 @@ def trade_off_curve(
     knob: Knob,
     settings: Sequence[float],
     *,
-    method: Method = "asymptotic",
+    method: LinearMethod = "asymptotic",
     sigma_output: float = 1.0,
     noise: OutputNoise | None = None,
     draws: int | None = None,
@@ -119,7 +119,7 @@ def trade_off_curve(
 
 
 def equivalence_gap(
-    design: GaussianDesign, *, points: int = 25, method: Method = "asymptotic"
+    design: GaussianDesign, *, points: int = 25, method: LinearMethod = "asymptotic"
 ) -> float:
     """How far Fig. 4's two curves are apart: the largest difference in advantage at equal error.
 

@@ -13,7 +13,7 @@ import numpy as np
 from leakscope import __version__, linear, measures
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
-from leakscope.linear import Attacker, GaussianDesign, Method, OutputNoise, moments
+from leakscope.linear import Attacker, GaussianDesign, LinearMethod, OutputNoise, moments
 from leakscope.planning.linear_answer import (
     DRAWS,
     label_known_advantage,
@@ -39,7 +39,7 @@ KNOBS: dict[CurveName, Knob] = {
 def plan_linear(
     design: GaussianDesign,
     *,
-    method: Method = LINEAR_PLAN_DEFAULTS.method,
+    method: LinearMethod = LINEAR_PLAN_DEFAULTS.method,
     noise: OutputNoise | None = None,
     fpr: Sequence[float] = LINEAR_PLAN_DEFAULTS.fpr,
     draws: int | None = None,
@@ -130,7 +130,7 @@ def plan_linear(
 
 def _measured(
     design: GaussianDesign,
-    method: Method,
+    method: LinearMethod,
     noise: OutputNoise | None,
     fpr: Sequence[float],
     count: int,
@@ -221,7 +221,7 @@ def _targets(
     noise: OutputNoise | None,
     target: float,
     attacker: Attacker,
-    method: Method,
+    method: LinearMethod,
     draws: int | None,
     key: Key,
 ) -> tuple[LinearTarget, LinearTarget]:
@@ -254,7 +254,7 @@ def _curve(
     noise: OutputNoise | None,
     name: CurveName,
     settings: tuple[float, ...] | None,
-    method: Method,
+    method: LinearMethod,
     draws: int | None,
     key: Key,
 ) -> TradeOff:

@@ -12,7 +12,7 @@ from scipy import optimize
 from leakscope import linear
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
-from leakscope.linear import Attacker, GaussianDesign, Method, OutputNoise
+from leakscope.linear import Attacker, GaussianDesign, LinearMethod, OutputNoise
 from leakscope.planning.linear_answer import DRAWS, linear_advantage
 from leakscope.results import LinearTarget
 from leakscope.settings import LINEAR_PLAN_DEFAULTS, LinearDesignSettings, default_of
@@ -29,7 +29,7 @@ def largest_p(
     target: float,
     *,
     attacker: Attacker = LINEAR_PLAN_DEFAULTS.attacker,
-    method: Method = LINEAR_PLAN_DEFAULTS.method,
+    method: LinearMethod = LINEAR_PLAN_DEFAULTS.method,
     noise: OutputNoise | None = None,
     draws: int | None = None,
     random_state: RandomState = None,
@@ -51,10 +51,10 @@ def largest_p(
     454.0
     """
     _check(target)
-    settled: Method = "asymptotic" if method == "asymptotic" else "exact"
+    settled: LinearMethod = "asymptotic" if method == "asymptotic" else "exact"
     key = as_key(random_state)
 
-    def advantage(p: int, route: Method) -> float:
+    def advantage(p: int, route: LinearMethod) -> float:
         trial = replace(design, p=p)
         if route == "asymptotic" and design.ridge == 0.0 and abs(p - design.n) <= 1:
             return 1.0
@@ -98,7 +98,7 @@ def least_noise(
     target: float,
     *,
     attacker: Attacker = LINEAR_PLAN_DEFAULTS.attacker,
-    method: Method = LINEAR_PLAN_DEFAULTS.method,
+    method: LinearMethod = LINEAR_PLAN_DEFAULTS.method,
     answers: int = ANSWERS,
     memoised: bool = False,
     draws: int | None = None,
@@ -122,10 +122,10 @@ def least_noise(
     2.0
     """
     _check(target)
-    settled: Method = "asymptotic" if method == "asymptotic" else "exact"
+    settled: LinearMethod = "asymptotic" if method == "asymptotic" else "exact"
     key = as_key(random_state)
 
-    def excess(sigma: float, route: Method) -> float:
+    def excess(sigma: float, route: LinearMethod) -> float:
         noise = OutputNoise(sigma, answers=answers, memoised=memoised) if sigma > 0.0 else None
         return (
             linear_advantage(
@@ -181,7 +181,7 @@ class _Goal:
     knob: Literal["features", "noise on every answer"]
     target: float
     attacker: Attacker
-    method: Method
+    method: LinearMethod
     draws: int | None
     key: Key
 

@@ -32,7 +32,7 @@ from leakscope.relu.point_recovery import PointRecovery, point_recovery
 from leakscope.relu.populations import MixtureData, SphereData, normal_data
 from leakscope.relu.provenance import attack_provenance
 from leakscope.relu.reconstruction import Candidate, Form, Reconstruction, reconstruct
-from leakscope.relu.sklearn_network import from_sklearn
+from leakscope.relu.sklearn_network import network_from_sklearn
 from leakscope.relu.span import DataSpan
 from leakscope.relu.trained_networks import TrainedNetworks, TrainingHistory
 from leakscope.relu.training import TrainingPlan, train
@@ -68,12 +68,12 @@ __all__ = [
     "attack_provenance",
     "coverage",
     "find_pieces",
-    "from_sklearn",
     "kkt_residual",
     "margin_bounds",
     "max_margin_network",
     "membership_attack",
     "near_orthogonality",
+    "network_from_sklearn",
     "normal_data",
     "orthogonality_of",
     "pieces",

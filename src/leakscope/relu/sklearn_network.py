@@ -10,7 +10,7 @@ from leakscope.errors import InputError
 from leakscope.relu.network import TwoLayerNetwork
 
 
-def from_sklearn(model: Any) -> TwoLayerNetwork:
+def network_from_sklearn(model: Any) -> TwoLayerNetwork:
     """The network of a fitted ``MLPRegressor`` or binary ``MLPClassifier`` (its answer as logit).
 
     It must have one hidden layer, ReLU, one output and an output bias of zero; scikit-learn fits
@@ -24,7 +24,7 @@ def from_sklearn(model: Any) -> TwoLayerNetwork:
     >>> model = MLPRegressor(hidden_layer_sizes=(4,))
     >>> model = model.partial_fit([[0.0], [1.0]], [0.0, 1.0])
     >>> model.intercepts_[1][:] = 0.0
-    >>> network = relu.from_sklearn(model)
+    >>> network = relu.network_from_sklearn(model)
     >>> bool(np.allclose(network([[0.5]]), model.predict([[0.5]])))
     True
     """

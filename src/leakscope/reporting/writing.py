@@ -34,7 +34,7 @@ def write_report(run: Run, path: str | Path | None = None, *, redact: bool = Fal
     >>> from leakscope import reporting, results
     >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = results.write_run(pathlib.Path(folder, "run"), result.to_document())
+    ...     path = results.write_run_directory(pathlib.Path(folder, "run"), result.to_document())
     ...     run = results.read_run(path)
     ...     written = reporting.write_report(run)
     ...     written.name, oct(written.stat().st_mode & 0o777)

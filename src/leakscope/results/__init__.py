@@ -49,7 +49,12 @@ from leakscope.results.reconstruction import (
     ReconstructedFlat,
     ReconstructedRecord,
 )
-from leakscope.results.run_directory import default_run_directory, require_free, versions, write_run
+from leakscope.results.run_directory import (
+    default_run_directory,
+    require_free,
+    versions,
+    write_run_directory,
+)
 from leakscope.results.run_pictures import GALLERY_FILE, ExposedPicture, Gallery, Neighbour
 from leakscope.results.run_reader import Run, read_run
 from leakscope.results.verification import Verification, VerifiedNumber
@@ -115,5 +120,5 @@ __all__ = [
     "versions",
     "write_private",
     "write_result",
-    "write_run",
+    "write_run_directory",
 ]

@@ -65,7 +65,7 @@ def require_free(directory: Path) -> None:
         raise InputError(f"{directory} is already there; name a new run directory.")
 
 
-def write_run(
+def write_run_directory(
     directory: str | Path,
     document: ResultDocument,
     *,
@@ -99,7 +99,7 @@ def write_run(
     >>> from leakscope import results
     >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = results.write_run(pathlib.Path(folder, "run"), result.to_document())
+    ...     run = results.write_run_directory(pathlib.Path(folder, "run"), result.to_document())
     ...     sorted(file.name for file in run.iterdir())
     ['arrays.npz', 'digests.json', 'records.csv', 'result.json', 'settings.json']
     """

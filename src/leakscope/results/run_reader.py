@@ -49,7 +49,7 @@ class Run:
     >>> from leakscope import results
     >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     written = results.write_run(pathlib.Path(folder, "run"), result.to_document())
+    ...     written = results.write_run_directory(pathlib.Path(folder, "run"), result.to_document())
     ...     run = results.read_run(written)
     >>> run.document.kind, run.verification, "numpy" in run.versions
     ('audit', None, True)

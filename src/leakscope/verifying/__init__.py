@@ -4,7 +4,7 @@ from leakscope.verifying.agreement import LEAST_RECORDS, Agreement, Interval, ag
 from leakscope.verifying.checks import Check, counted, threshold_for
 from leakscope.verifying.density_adversary import cross_fitted_scores
 from leakscope.verifying.group_draws import check_groups
-from leakscope.verifying.influence_functions import Influence, influence_functions
+from leakscope.verifying.influence_functions import InfluenceEstimate, influence_functions
 from leakscope.verifying.membership_experiment import (
     ConditionalExperiment,
     SampledExperiment,
@@ -46,7 +46,7 @@ __all__ = [
     "ConvolutionalNetwork",
     "DenseNetwork",
     "FunctionTrainer",
-    "Influence",
+    "InfluenceEstimate",
     "Interval",
     "NetworkTrainer",
     "PredictionDifference",

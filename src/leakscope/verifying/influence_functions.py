@@ -52,7 +52,7 @@ LARGEST_RESIDUAL = 1e-4
 
 
 @dataclass(frozen=True)
-class Influence:
+class InfluenceEstimate:
     """Predicted shifts of a network's answers, with the record less without it.
 
     Attributes
@@ -69,9 +69,9 @@ class Influence:
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.verifying import Influence
+    >>> from leakscope.verifying import InfluenceEstimate
     >>> shift = np.arange(4.0).reshape(2, 2, 1)
-    >>> Influence(shift, None, 0.1, "gauss-newton", models=1).self_shift()[:, 0].tolist()
+    >>> InfluenceEstimate(shift, None, 0.1, "gauss-newton", models=1).self_shift()[:, 0].tolist()
     [0.0, 3.0]
     """
 
@@ -96,7 +96,7 @@ def influence_functions(
     damping: float,
     curvature: Curvature = "gauss-newton",
     iterations: int = 1000,
-) -> Influence:
+) -> InfluenceEstimate:
     """What each record changes in the answers at the queries, by influence functions.
 
     Parameters
@@ -157,7 +157,7 @@ def influence_functions(
             exact.append(whole)
         else:
             shifts.append(_hessian(network, model, rows, targets, asked, damping, iterations))
-    return Influence(
+    return InfluenceEstimate(
         shift=np.mean(shifts, axis=0),
         leave_one_out=np.mean(exact, axis=0) if exact else None,
         damping=float(damping),

@@ -21,7 +21,7 @@ from leakscope.laws import Normal, Provenance
 from leakscope.linear import (
     DataModel,
     GaussianDesign,
-    Method,
+    LinearMethod,
     OutputNoise,
     Query,
     RecordNorms,
@@ -289,7 +289,7 @@ def gaussian_design_experiment(
     design: GaussianDesign,
     norms: RecordNorms | None = None,
     *,
-    method: Method = "simulated",
+    method: LinearMethod = "simulated",
     noise: OutputNoise | None = None,
 ) -> ConditionalExperiment:
     """The experiment of a `GaussianDesign` at one record; the label is hidden.
@@ -326,7 +326,7 @@ def gaussian_design_experiment(
 class _DesignLaws:
     design: GaussianDesign
     norms: RecordNorms
-    method: Method
+    method: LinearMethod
     noise: OutputNoise | None
 
     def __call__(self, count: int, key: Key) -> tuple[Normal, Normal]:

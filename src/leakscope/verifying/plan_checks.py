@@ -10,7 +10,7 @@ import numpy as np
 from leakscope import running
 from leakscope.auditing import taken_from_result
 from leakscope.errors import InputError
-from leakscope.lasso import LassoSetting, simulate
+from leakscope.lasso import LassoSetting, simulate_lasso
 from leakscope.linear import GaussianDesign, OutputNoise
 from leakscope.planning import plan_linear, require_reachable
 from leakscope.results import LassoPlan, LinearPlan
@@ -74,7 +74,7 @@ def by_refits(document: LassoPlan, datasets: int, seed: int) -> Outcome:
     with taken_from_result():
         require_reachable({k: v for k, v in told.items() if k != "mechanism"})
         setting = LassoSetting(**told)
-    found = simulate(
+    found = simulate_lasso(
         setting,
         coefficients=LASSO_COEFFICIENTS,
         datasets=datasets,

@@ -64,8 +64,8 @@ class Overlap:
 
     Examples
     --------
-    >>> from leakscope.lasso import LassoSetting, overlap, state_evolution
-    >>> found = overlap(state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.0, [0.2, 0.5, 0.7])))
+    >>> from leakscope.lasso import LassoSetting, noise_overlap, state_evolution
+    >>> found = noise_overlap(state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.0, [0.2, 0.5, 0.7])))
     >>> found.overlap_error.round(4).tolist()
     [0.0961, 0.0844, 0.0757]
     """
@@ -92,16 +92,16 @@ class Overlap:
         return {name: plain(getattr(self, name)) for name in names}
 
 
-def overlap(found: FixedPoint) -> Overlap:
+def noise_overlap(found: FixedPoint) -> Overlap:
     """Solve for E12 at every stable setting.
 
     Under output perturbation the noise is added after the fit, and E12 is the error without it.
 
     Examples
     --------
-    >>> from leakscope.lasso import LassoSetting, overlap, state_evolution
+    >>> from leakscope.lasso import LassoSetting, noise_overlap, state_evolution
     >>> found = state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.5, 1.0))
-    >>> round(float(overlap(found).overlap_error), 4), round(float(found.error), 4)
+    >>> round(float(noise_overlap(found).overlap_error), 4), round(float(found.error), 4)
     (0.0812, 0.7104)
     """
     setting = found.setting

@@ -13,7 +13,7 @@ from leakscope.kernels.named import factory_of
 from leakscope.settings import KERNELS
 
 
-def described(description: Mapping[str, Any]) -> Kernel:
+def from_description(description: Mapping[str, Any]) -> Kernel:
     """The kernel whose ``describe()`` this is, every parameter to its last digit.
 
     Parameters
@@ -30,7 +30,7 @@ def described(description: Mapping[str, Any]) -> Kernel:
     Examples
     --------
     >>> from leakscope import kernels
-    >>> kernels.described(kernels.rbf(length_scale=2.0).describe())
+    >>> kernels.from_description(kernels.rbf(length_scale=2.0).describe())
     RBF(length_scale=2.0, variance=1.0)
     """
     name = description.get("name")
