@@ -60,7 +60,7 @@ def as_a_user(arguments: list[str]) -> tuple[float, float, str]:
         raise RuntimeError(text)
     peak = used.ru_maxrss / 1e3
     words = " ".join(text.split())
-    start_of_verdict = max(words.find("Exposed under this model"), 0)
+    start_of_verdict = max(words.find("not examined.") + len("not examined. "), 0)
     return seconds, peak, words[start_of_verdict : start_of_verdict + 200]
 
 

@@ -140,7 +140,11 @@ def test_the_noise_of_the_data_is_that_of_the_criterion(data, result):
 
 @pytest.mark.parametrize(
     ("factor", "words"),
-    [(0.1, "is the exposed end"), (1.0, "is about what the data"), (10.0, "is the sheltered end")],
+    [
+        (0.1, "is a pessimistic setting"),
+        (1.0, "is about what the data"),
+        (10.0, "is an optimistic setting"),
+    ],
 )
 def test_the_noise_is_explained(data, result, factor, words):
     level = factor * result.choices.noise_of_data.noise_variance

@@ -86,4 +86,4 @@ def test_the_verdict_without_ids_names_nobody():
     assert "outlier" in document.verdict
     assert document.verdict_without_ids is not None
     assert "outlier" not in document.verdict_without_ids
-    assert "4 of 4 records give an attacker" in document.verdict_without_ids
+    assert "4 records were ranked" in document.verdict_without_ids

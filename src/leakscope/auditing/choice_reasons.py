@@ -192,30 +192,22 @@ def _noise_reason(computed: Computed, own: NoiseOfData | None) -> str:
     asked = f"{own.noise_variance:.2g}{bound} by {by}"
     if level * ABOUT < own.noise_variance:
         words = (
-            f"is the exposed end: the model follows its labels more closely than the data "
-            f"themselves would have it ({asked})."
+            f"is a pessimistic setting: the model follows its labels more closely than "
+            f"the data themselves would have it ({asked})."
         )
     elif level > ABOUT * own.noise_variance:
         words = (
-            f"is the sheltered end: the model follows its labels less closely than the data "
-            f"themselves would have it ({asked})."
+            f"is an optimistic setting: the model follows its labels less closely than "
+            f"the data themselves would have it ({asked})."
         )
     else:
         words = f"is about what the data themselves would choose ({asked})."
     units = computed.laws.units
     top = "ten" if units >= TOP else str(units)
-    largest, median = _shown(own.largest_advantage), _shown(own.median_advantage)
     return (
-        f"{opening}, {words} There the largest advantage is {largest}, the median {median}, and "
-        f"{own.top_ten_kept} of the {top} most exposed are the same."
+        f"{opening}, {words} With that noise {own.top_ten_kept} of the {top} most exposed would be "
+        "the same."
     )
-
-
-def _shown(advantage: float) -> str:
-    """Two digits; what would round to 1 is not certainty."""
-    if advantage < 0.995:
-        return f"{advantage:.2g}"
-    return "above 0.99" if advantage < 0.9999 else "above 0.9999"
 
 
 def _kernel_reason(

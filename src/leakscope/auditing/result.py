@@ -160,15 +160,13 @@ class AuditResult:
     def _verdict(self, record_ids: tuple[RecordId, ...] | None) -> str:
         compared = self.kernel_sensitivity
         return verdict(
+            self.laws,
+            self.advantage,
+            record_ids,
             kernel=kernel_in_words(self.kernel),
             approximation=None if self.approximation is None else self.route_reason,
-            noise_variance=self.laws.noise_variance,
-            kl=self.kl,
-            advantage=self.advantage,
-            trusted=self.laws.trusted,
-            record_ids=record_ids,
-            unit=self.unit,
             caution=None if compared is None else compared.caution(self.unit),
+            other=None if self.choices is None else self.choices.noise_of_data,
         )
 
     @property

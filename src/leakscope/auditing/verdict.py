@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data import RecordId
+from leakscope.lood import Separation
+
+if TYPE_CHECKING:
+    from leakscope.auditing.choice_reasons import NoiseOfData
 
 # An attacker whose best test gains at least this much over guessing (TPR - FPR) on some record is
 # called exposure; the number is shown beside the word, and the noise variance sets its level.
@@ -14,24 +19,25 @@ EXPOSED_ABOVE = 0.1
 
 
 def verdict(
+    laws: Separation,
+    advantage: FloatArray,
+    record_ids: tuple[RecordId, ...] | None,
     *,
     kernel: str,
     approximation: str | None = None,
-    noise_variance: float,
-    kl: FloatArray,
-    advantage: FloatArray,
-    trusted: NDArray[np.bool_],
-    record_ids: tuple[RecordId, ...] | None,
-    unit: str = "record",
     caution: str | None = None,
+    other: NoiseOfData | None = None,
 ) -> str:
-    """A few sentences: what was examined, the finding, the ranks, and what sets the level.
+    """A few sentences: what was examined, who ranks first, and over what range the level goes.
 
-    Without ``record_ids`` no record is named.  ``unit`` is what leaves: a record or a group.
-    ``caution`` is what other kernels say of the first, where they disagree.
+    No level stands alone, since an assumed noise sets it: it is given at that noise and, where it
+    was tried, at the noise that the data would choose (``other``).
+
+    Without ``record_ids`` no record is named.  ``caution`` is what other kernels say
+    of the first, where they disagree.
     """
-    count = len(kl)
-    top = int(np.argmax(kl))
+    trusted, unit, noise_variance = laws.trusted, laws.unit, laws.noise_variance
+    count, top = laws.units, int(np.argmax(laws.kl))
     how = "" if approximation is None else f", {approximation},"
     examined = (
         f"For a Gaussian process with this kernel ({kernel}){how} and squared loss; your model was "
@@ -51,24 +57,38 @@ def verdict(
             f"Cannot tell: float64 does not resolve {untrusted} of {count} "
             f"{unit}s{first or ','} at noise_variance {noise_variance:g}: raise it."
         )
-    elif float(np.max(advantage)) < EXPOSED_ABOVE:
-        finding = (
-            f"No exposure found under this model: no {unit} of {count} gives an attacker an "
-            f"advantage of {EXPOSED_ABOVE:g}; the largest is {np.max(advantage):.2g}."
-        )
     else:
-        above = int(np.count_nonzero(advantage >= EXPOSED_ABOVE))
-        if record_ids is None:
-            named, share = "", f"{above} of {count} {unit}s"
-        else:
-            named = f"{unit} {record_ids[top]} ranks first of {count}, and "
-            share = f"{above} {unit}{'s' if above != 1 else ''}"
+        ranked = f"{count} {unit}s were ranked."
+        if record_ids is not None:
+            ranked = f"{unit.capitalize()} {record_ids[top]} ranks first of {count}."
         finding = (
-            f"Exposed under this model: {named}{share} give an attacker an advantage of "
-            f"{EXPOSED_ABOVE:g} or more (median over all: {np.median(advantage):.2f})."
+            f"{ranked} How exposed they are is not settled: the level rests on the noise, which is "
+            f"assumed. {_ends(noise_variance, advantage, other)} These are for one answer drawn at "
+            f"random from the process; whoever knows all other {unit}s can tell with certainty "
+            f"whether a deterministic fit, such as kernel ridge, was trained on a {unit}."
         )
-    level = (
-        f"Read the ranks: the level of all these numbers is set by noise_variance "
-        f"{noise_variance:g} relative to the target's scale."
+    return " ".join([examined, finding, *([] if caution is None else [caution])])
+
+
+def _ends(noise_variance: float, advantage: FloatArray, other: NoiseOfData | None) -> str:
+    """The largest and the median advantage at both noises, and which of them is which."""
+    own = _levels(float(np.max(advantage)), float(np.median(advantage)))
+    if other is None:
+        return f"At noise_variance {noise_variance:g} {own}; the smaller the noise, the larger."
+    theirs = _levels(other.largest_advantage, other.median_advantage)
+    end = "pessimistic" if noise_variance < other.noise_variance else "optimistic"
+    return (
+        f"At noise_variance {noise_variance:g}, the {end} end, {own}; at "
+        f"{other.noise_variance:.2g}, which the data would choose, {theirs}."
     )
-    return " ".join([examined, finding, level, *([] if caution is None else [caution])])
+
+
+def _levels(largest: float, median: float) -> str:
+    return f"the largest advantage is {shown_advantage(largest)} and the median {median:.2g}"
+
+
+def shown_advantage(advantage: float) -> str:
+    """Two digits; what would round to 1 is not certainty."""
+    if advantage < 0.995:
+        return f"{advantage:.2g}"
+    return "above 0.99" if advantage < 0.9999 else "above 0.9999"
