@@ -194,7 +194,7 @@ def test_redacted_holds_no_record(hostile, digits):
         assert name not in page
     assert data_of(page)["records"] is None
     assert "rank_ranges" not in page
-    assert "4 records were ranked" in Reader(page).text
+    assert "records were ranked" in Reader(page).text
     of_digits = Reader(report_html(read_run(digits), redact=True))
     assert of_digits.tags("img") == []
     assert "aggregates only" in of_digits.text
