@@ -154,6 +154,23 @@ COST = """
 |---|---|---|---|---|---|"""
 
 
+REMARKS = """
+## What to make of it
+
+Shift and sd are within 4% but for the sd of the separable pair, which is warned of (12% low). So
+are the ranks within 0.01 of what exactly right laws would reach, but for that pair (0.05).
+
+Three things fall short of what was wanted. The mean TPR of kernel ridge near interpolation is 6%
+low, though its shift and sd are right. Those of the digits and heart models are some 10% high; why
+was not established. And the Location-30 laws cost about 120 warm-started shadow fits, where 32 were
+the aim.
+
+All pairs were run with `--scale 0.7` and Location-30 with 64 models. The digits, the separable pair
+and their times were measured before the rounds' tolerances were last loosened, which made the laws
+cheaper and changed the other pairs' figures in the fourth digit.
+"""
+
+
 def attack(laws: fitted.FittedLaws, shadows: fitted.ShadowScores) -> tuple[float, float]:
     """TPR at FPR 0.1% over all records and half of the models: our laws, and the other half's."""
     half = shadows.models // 2
@@ -247,7 +264,7 @@ def page(results: dict[str, Any]) -> str:
             f"1,000,000 × 50 logistic: {r['seconds']:.1f} processor seconds, {r['rounds']:.0f} "
             f"rounds; peak memory beyond the data {r['memory_over_data']:.1f} times the design.",
         ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + REMARKS
 
 
 def main() -> None:
