@@ -183,3 +183,18 @@ def test_classes_are_coded(tmp_path):
     path.write_text("a,b\n1,x\n2,\n3,z\n")
     with pytest.raises(InputError, match="empty in row 1"):
         data.read_dataset(path, target="b", task="classification")
+
+
+def test_too_many_columns_and_classes_are_refused(tmp_path, monkeypatch):
+    from leakscope.data import preparation, tables
+
+    monkeypatch.setattr(tables, "MOST_COLUMNS", 4)
+    monkeypatch.setattr(preparation, "MOST_CLASSES", 3)
+    (tmp_path / "wide.csv").write_text("a,b,c,d,e\n1,2,3,4,5\n")
+    with pytest.raises(InputError, match="has 5 columns, more than the 4 that are read"):
+        data.read_dataset(tmp_path / "wide.csv", target="a")
+    lines = "".join(f"{i},{'pqrs'[i % 4]}\n" for i in range(12))
+    (tmp_path / "many.csv").write_text(f"x,c\n{lines}")
+    found = data.read_dataset(tmp_path / "many.csv", target="c", task="classification")
+    with pytest.raises(InputError, match="holds 4 classes, more than the 3 that an audit takes"):
+        data.prepare(found)

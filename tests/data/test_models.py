@@ -264,3 +264,49 @@ def test_other_scikit_learn_models_are_refused():
     ):
         with pytest.raises(InputError, match=words):
             relu.network_from_sklearn(model)
+
+            relu.from_sklearn(model)
+
+
+SHAPE = {**PARTS, "keep": [-1.0, 3.0], "mix": [1.0, -1.0], "wide": [-1.0, 5.0], "on": [1.0]}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        (changed("matmul", 4, ("Add", ["o", "o"], "y", {})), "not in one line"),
+        (changed("gemm", 0, ("MatMul", ["x", "x"], "h", {})), "not in one line"),
+        (changed("gemm", 1, ("Relu", ["h"], "r", {"domain": "evil"})), "of the domain evil"),
+        (changed("gemm", 1, *(("Cast", ["h"], "i", {"to": 6}), ("Relu", ["i"], "r", {}))),
+         "rounds the numbers"),
+        (changed("gemm", 0, ("Reshape", ["x", "mix"], "z", {}),
+                 ("Gemm", ["z", "w", "b"], "h", {"transB": 1})), "one row for each record"),
+        (changed("gemm", 0, ("Reshape", ["x", "wide"], "z", {}),
+                 ("Gemm", ["z", "w", "b"], "h", {"transB": 1})), "does not fit the layer before"),
+        (changed("gemm", 0, ("Flatten", ["x"], "z", {"axis": 0}),
+                 ("Gemm", ["z", "w", "b"], "h", {"transB": 1})), "flattens the batch"),
+        (changed("gemm", 1, ("Relu", ["h"], "p", {}), ("Dropout", ["p", "c", "on"], "r", {})),
+         "drops numbers"),
+        (changed("gemm", 1, ("Relu", ["h"], "p", {}), ("Squeeze", ["p"], "r", {})),
+         "after the shape was changed by Squeeze"),
+    ],
+)  # fmt: skip
+def test_what_changes_the_numbers_is_no_plain_layer(tmp_path, nodes, words):
+    path = onnx_file(tmp_path / "net.onnx", nodes, SHAPE)
+    with pytest.raises(InputError, match=words):
+        read_network(path)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        changed("gemm", 0, ("Reshape", ["x", "keep"], "z", {}),
+                ("Gemm", ["z", "w", "b"], "h", {"transB": 1})),
+        changed("gemm", 0, ("Flatten", ["x"], "z", {}),
+                ("Gemm", ["z", "w", "b"], "h", {"transB": 1})),
+        changed("gemm", 1, ("Relu", ["h"], "p", {}), ("Cast", ["p"], "r", {"to": 11})),
+        changed("gemm", 2, ("Gemm", ["r", "vt"], "o", {"transB": 1}), ("Squeeze", ["o"], "y", {})),
+    ],
+)  # fmt: skip
+def test_what_leaves_the_numbers_is_read(tmp_path, nodes):
+    same(read_network(onnx_file(tmp_path / "net.onnx", nodes, SHAPE)))

@@ -77,3 +77,23 @@ def test_default_names_do_not_collide(tmp_path, monkeypatch):
     first.mkdir(parents=True)
     assert results.default_run_directory("audit", "../a b", now=now).name == first.name + "-2"
     assert results.default_run_directory("audit", "...", now=now).name.endswith("-audit-run")
+
+
+def test_two_runs_that_end_in_one_second_are_both_kept(tmp_path, monkeypatch):
+    """Both proposed the same name while neither was there."""
+    monkeypatch.chdir(tmp_path)
+    name = results.default_run_directory("audit", "data")
+    first, second, third = write(name), write_late(name), write_late(name)
+    assert {first.name, second.name, third.name} == {name.name, f"{name.name}-2", f"{name.name}-3"}
+    assert all((run / "result.json").exists() for run in (first, second, third))
+    # A name that somebody gave is never changed.
+    write(tmp_path / "own")
+    with pytest.raises(InputError, match="cannot be written"):
+        write_late(tmp_path / "own")
+
+
+def write_late(directory):
+    """As if the directory had been free when the run began."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "require_free", lambda place: None)
+        return write(directory)

@@ -9,11 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data.reasons import reason
+from leakscope.data.reasons import printable, reason
 from leakscope.errors import InputError
 
-# They change a tensor's shape or type, not its numbers, in a batch of vectors.
+# They leave the numbers of a batch of vectors as they are, where _require_harmless finds it so.
 _SHAPES = ("Identity", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Cast", "Dropout")
+
+# The operators of the standard; another domain may call anything Relu.
+_STANDARD = ("", "ai.onnx")
+
+# TensorProto's numbers of float32 and float64: a cast to anything else rounds.
+_FLOATS = (1, 11)
 
 
 class _Affine:
@@ -22,11 +28,18 @@ class _Affine:
     def __init__(self) -> None:
         self.matrix: FloatArray | None = None
         self.offset: FloatArray | None = None
+        # What a Reshape before the first layer says of the inputs.
+        self.inputs: int | None = None
+
+    @property
+    def width(self) -> int | None:
+        """How many numbers a record has here, where that is known."""
+        return self.inputs if self.matrix is None else int(self.matrix.shape[1])
 
     def multiply(self, factor: FloatArray, where: str) -> None:
         if factor.ndim == 1:
             factor = factor[:, None]
-        if factor.ndim != 2 or (self.matrix is not None and self.matrix.shape[1] != len(factor)):
+        if factor.ndim != 2 or self.width not in (None, len(factor)):
             raise InputError(f"{where} does not fit the layer before it.")
         if self.offset is not None:
             self.offset = self.offset @ factor
@@ -71,10 +84,16 @@ def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArra
         )
     layers = [_Affine()]
     current = inputs[0]
+    squeezed = ""
     for node in graph.node:
         where = f"{path}: the node {node.op_type} {node.name}".rstrip()
         if not node.output or not node.output[0]:
             raise InputError(f"{where} has no output.")
+        if node.domain not in _STANDARD:
+            raise InputError(
+                f"{where} is of the domain {printable(node.domain)[:60]}, whose operators are not "
+                "the standard's; export the network with standard ones."
+            )
         if node.op_type == "Constant":
             try:
                 held = numpy_helper.to_array(node.attribute[0].t)
@@ -83,14 +102,19 @@ def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArra
             constants[node.output[0]] = _numbers(held)
         elif node.op_type == "Transpose" and node.input and node.input[0] in constants:
             constants[node.output[0]] = constants[node.input[0]].T
-        elif current not in node.input:
+        elif list(node.input).count(current) != 1:
             raise InputError(f"{where} is not in one line with the layers before it.")
+        elif squeezed and node.op_type not in ("Identity", "Squeeze", "Unsqueeze"):
+            raise InputError(f"{where} stands after the shape was changed by {squeezed}.")
         else:
             if node.op_type == "Relu":
                 if layers[-1].matrix is None:
                     raise InputError(f"{where} stands where a linear layer is needed.")
                 layers.append(_Affine())
-            elif node.op_type not in _SHAPES:
+            elif node.op_type in _SHAPES:
+                _require_harmless(layers[-1], node, constants, where)
+                squeezed = node.op_type if "squeeze" in node.op_type.lower() else squeezed
+            else:
                 _follow(layers[-1], node, current, constants, where)
             current = node.output[0]
     if current != graph.output[0].name:
@@ -109,6 +133,34 @@ def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArra
     if hidden.offset is None:
         raise InputError(f"{path}: the hidden layer has no bias; it must have one.")
     return hidden.matrix.T, hidden.offset, output.matrix.T, output.offset
+
+
+def _require_harmless(
+    layer: _Affine, node: Any, constants: dict[str, FloatArray], where: str
+) -> None:
+    """Refuse what would change a record's numbers, or mix them with another record's."""
+    attributes = {entry.name: entry for entry in node.attribute}
+    if node.op_type == "Cast":
+        if "to" not in attributes or attributes["to"].i not in _FLOATS:
+            raise InputError(f"{where} rounds the numbers to another type.")
+    elif node.op_type == "Flatten":
+        if "axis" in attributes and attributes["axis"].i != 1:
+            raise InputError(f"{where} flattens the batch into one.")
+    elif node.op_type == "Dropout":
+        mode = constants.get(node.input[2]) if len(node.input) > 2 else None
+        if len(node.input) > 2 and node.input[2] and (mode is None or np.any(mode != 0)):
+            raise InputError(f"{where} drops numbers, as in training; export for inference.")
+    elif node.op_type == "Reshape":
+        shape = constants.get(node.input[1]) if len(node.input) == 2 else None
+        told = [] if shape is None else np.ravel(shape).tolist()
+        own = layer.width
+        if len(told) != 2 or told[0] not in (-1, 0) or (told[0] == -1 and told[1] < 1):
+            raise InputError(f"{where} must keep one row for each record: [-1, width] or [0, -1].")
+        if told[1] > 0:
+            if own not in (None, int(told[1])):
+                raise InputError(f"{where} makes {told[1]:g} numbers of each record's {own}.")
+            if layer.matrix is None:
+                layer.inputs = int(told[1])
 
 
 def _follow(

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # Of what is audited, in size: distances and their squares stay within float64.
 LARGEST = 1e100
 
+# Each class is an output, and what is measured grows with the square of their number.
+MOST_CLASSES = 1000
+
 
 @dataclass(frozen=True)
 class Encoded:
@@ -235,6 +238,11 @@ def _coded(labels: NDArray[Any], name: str) -> tuple[NDArray[np.float64], str]:
     count = len(classes)
     if count < 2:
         raise InputError(f"The target {name!r} holds one class only, {classes[0]!r}.")
+    if count > MOST_CLASSES:
+        raise InputError(
+            f"The target {name!r} holds {count} classes, more than the {MOST_CLASSES} that an "
+            "audit takes; put rare ones together, or name another target."
+        )
     told = ", ".join(classes[:10]) + (" …" if count > 10 else "")
     if count == 2:
         return codes - 0.5, f"target coded as one output, -1/2 and +1/2: {told}"

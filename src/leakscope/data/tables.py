@@ -33,6 +33,9 @@ UNNAMED_ID = "record_id"
 # Where a table says that its rows are pictures: height, width and, in colour, 3.
 PICTURE = "picture"
 
+# A colour picture of 256 by 256 has 196,608.
+MOST_COLUMNS = 200_000
+
 
 def read_table(path: Path) -> pd.DataFrame:
     """Read a file by its suffix into a table with text column names.
@@ -55,9 +58,18 @@ def read_table(path: Path) -> pd.DataFrame:
             f"{', '.join(READERS)}."
         )
     table = reader(path)
+    if table.shape[1] > MOST_COLUMNS:
+        raise too_wide(path, table.shape[1])
     if table.shape[0] == 0:
         raise InputError(f"{path} holds no records.")
     return table
+
+
+def too_wide(path: Path, columns: int) -> InputError:
+    """What is said of a table whose columns would take minutes to look at one by one."""
+    return InputError(
+        f"{path} has {columns} columns, more than the {MOST_COLUMNS} that are read; leave some out."
+    )
 
 
 def table_from_frame(frame: Any) -> tuple[pd.DataFrame, pd.Index[Any] | None]:
@@ -91,6 +103,8 @@ def _read_delimited(path: Path, separator: str) -> pd.DataFrame:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             lines = (row for row in csv.reader(stream, delimiter=separator) if row)
             header = next(lines, [])
+        if len(header) > MOST_COLUMNS:
+            raise too_wide(path, len(header))
         _require_names(header, path)
         require_distinct(header, path)
         with warnings.catch_warnings():

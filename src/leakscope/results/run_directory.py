@@ -7,6 +7,7 @@ another name and then renamed, so that a run directory is whole or not there.
 from __future__ import annotations
 
 import csv
+import errno
 import platform
 import re
 import shutil
@@ -26,6 +27,9 @@ from leakscope.results.document import ResultDocument, to_json
 from leakscope.results.run_digests import DIGESTS_FILE, run_digests
 
 RUNS_FOLDER = "leakscope-runs"
+
+# As default_run_directory makes them.
+_PROPOSED = re.compile(r"\d{8}T\d{6}Z-")
 
 # Whose versions a run records: those that can change a number.
 VERSIONED_PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "dp-accounting", "jax", "jaxlib")
@@ -130,7 +134,7 @@ def write_run_directory(
             (partial / DIGESTS_FILE).write_text(digests + "\n", encoding="utf-8")
             for file in partial.iterdir():
                 file.chmod(0o600)
-            partial.rename(directory)
+            directory = _placed(partial, directory)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
@@ -139,6 +143,23 @@ def write_run_directory(
             f"the run directory {directory} cannot be written: {error.strerror or error}."
         ) from error
     return directory
+
+
+def _placed(partial: Path, directory: Path) -> Path:
+    """Move a whole run to its place; a name that was only proposed may get another number."""
+    proposed = directory.parent.name == RUNS_FOLDER and _PROPOSED.match(directory.name)
+    number = 2
+    target = directory
+    while True:
+        try:
+            partial.rename(target)
+            return target
+        except OSError as error:
+            # Another run ended in the same second and took the name.
+            if not proposed or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        target = directory.with_name(f"{directory.name}-{number}")
+        number += 1
 
 
 def _no_formula(cell: Any) -> Any:

@@ -171,14 +171,32 @@ class _House:
             raise InputError("Choose an example, or upload a file; one of the two.")
         if wanted.example is not None and wanted.example not in EXAMPLES:
             raise InputError(f"There is no such example; there are {', '.join(EXAMPLES)}.")
-        upload = None if wanted.upload is None else self.uploads.get(wanted.upload)
+        held = None if wanted.upload is None else self.uploads.get(wanted.upload)
+        # Newer files may push the upload out while the audit waits.
+        upload = None if held is None else self.uploads.kept(held)
         name = upload.name if upload is not None else str(wanted.example)
-        job = self.jobs.add(
-            name,
-            tuple(STAGE_WORDS),
-            lambda identity: partial(self.run, wanted, upload, self._directory(identity)),
-        )
+        try:
+            job = self.jobs.add(
+                name,
+                tuple(STAGE_WORDS),
+                lambda identity: partial(self._run, wanted, upload, self._directory(identity)),
+            )
+        except BaseException:
+            self.uploads.release(upload)
+            raise
         return JSONResponse({"job": job.id}, status_code=201)
+
+    def _run(
+        self,
+        wanted: AuditRequest,
+        upload: Upload | None,
+        directory: Path,
+        on_stage: Callable[[str], None],
+    ) -> Outcome:
+        try:
+            return self.run(wanted, upload, directory, on_stage)
+        finally:
+            self.uploads.release(upload)
 
     async def state(self, request: Request) -> Response:
         job = self._job(request)

@@ -8,16 +8,22 @@ import shutil
 import signal
 import socket
 import tempfile
+import time
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from leakscope.errors import InputError
 from leakscope.serving.limits import Limits
+from leakscope.serving.private_folder import FOLDER_PREFIX, doorway, hold, remove_abandoned
 from leakscope.serving.security import Access, is_loopback
 
 # Connections at once; a browser opens six.
 CONNECTIONS = 64
+
+# A connection on which no request has begun for this long is closed.
+SILENCE_SECONDS = 10.0
 
 
 def serve(
@@ -82,7 +88,10 @@ unencrypted; give --allow-remote if that is meant.
     # Whenever it comes, an interruption is how a server ends, and no error.
     with contextlib.suppress(KeyboardInterrupt), _every_end_is_clean():
         listening = _listen(host, port)
-        folder = Path(tempfile.mkdtemp(prefix="leakscope-serve-"))
+        remove_abandoned()
+        folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
+        held = hold(folder)
+        waiting: dict[Any, float] = {}
         try:
             access = Access.listening(host, listening.getsockname()[1])
             config = uvicorn.Config(
@@ -103,11 +112,16 @@ unencrypted; give --allow-remote if that is meant.
                 async def startup(self, sockets: list[socket.socket] | None = None) -> None:
                     await super().startup(sockets)
                     # Only now does an interruption end it as it should.
-                    _announce(host, access, open_browser, tell)
+                    _announce(host, access, open_browser, tell, folder)
+
+                async def on_tick(self, counter: int) -> bool:
+                    close_silent(self.server_state.connections, waiting)
+                    return await super().on_tick(counter)
 
             Server(config).run(sockets=[listening])
         finally:
             listening.close()
+            os.close(held)
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -116,7 +130,9 @@ def _print(line: str) -> None:
     print(line, flush=True)
 
 
-def _announce(host: str, access: Access, open_browser: bool, say: Callable[[str], None]) -> None:
+def _announce(
+    host: str, access: Access, open_browser: bool, say: Callable[[str], None], folder: Path
+) -> None:
     address = address_of(host, access)
     say(f"Leakscope is at {address}")
     if not is_loopback(host):
@@ -126,7 +142,7 @@ def _announce(host: str, access: Access, open_browser: bool, say: Callable[[str]
         )
     say("Press Ctrl-C to stop; everything uploaded is then removed.")
     if open_browser:
-        webbrowser.open(address)
+        webbrowser.open(doorway(folder, address).as_uri())
 
 
 def address_of(host: str, access: Access) -> str:
@@ -142,6 +158,20 @@ def address_of(host: str, access: Access) -> str:
     # What listens everywhere is reached from here by the loopback address.
     name = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     return f"http://{name}:{access.port}/?token={access.token}"
+
+
+def close_silent(connections: Iterable[Any], waiting: dict[Any, float]) -> None:
+    """Close connections on which no request has begun for a while: they would fill the limit.
+
+    ``waiting`` keeps since when each has been silent, from one call to the next.
+    """
+    now = time.monotonic()
+    silent = {one for one in connections if getattr(one, "cycle", None) is None}
+    for gone in set(waiting) - silent:
+        del waiting[gone]
+    for one in silent:
+        if now - waiting.setdefault(one, now) > SILENCE_SECONDS and one.transport is not None:
+            one.transport.close()
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import threading
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from leakscope.errors import InputError
@@ -17,6 +18,9 @@ from leakscope.serving.limits import MEGABYTE, Limits
 SUFFIXES = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".npy", ".npz")
 
 LONGEST_NAME = 80
+
+# Before the names of files that an audit waits to read.
+KEPT = "kept-"
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,26 @@ class Uploads:
         if upload is None:
             raise InputError("That file is no longer held; upload it again.")
         return upload
+
+    def kept(self, upload: Upload) -> Upload:
+        """The same file under a name of its own, which stays when the upload is dropped.
+
+        It goes by :meth:`release`, or with the server's folder.
+        """
+        path = self._folder / f"{KEPT}{secrets.token_hex(16)}{upload.path.suffix}"
+        try:
+            os.link(upload.path, path)
+        except FileNotFoundError:
+            raise InputError("That file is no longer held; upload it again.") from None
+        except OSError:  # a file system without links
+            shutil.copyfile(upload.path, path)
+            path.chmod(0o600)
+        return replace(upload, path=path)
+
+    def release(self, upload: Upload | None) -> None:
+        """Remove what :meth:`kept` kept."""
+        if upload is not None and upload.path.name.startswith(KEPT):
+            upload.path.unlink(missing_ok=True)
 
     def drop(self, identity: str) -> None:
         """Remove a file."""
