@@ -10,13 +10,14 @@ BIN := $(VENV)/bin
 PYTHON :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help audit serve figures test test-environment lint docs docs-check benchmark clean
+.PHONY: help audit serve figures test test-environment test-lowest lint docs docs-check benchmark clean
 
 help:
 	@echo "make audit       set up, then audit scikit-learn's diabetes dataset and write a report"
 	@echo "make serve       set up, then the same as a web page on this machine"
 	@echo "make figures     set up, then make every figure of the papers at its quick size (10 minutes)"
 	@echo "make test        set up, then run the whole suite (style, types, documentation included)"
+	@echo "make test-lowest run a part of it with the oldest versions that are allowed"
 	@echo "make lint        ruff and mypy only"
 	@echo "make docs        run every example in the documentation, then build the site into site/"
 	@echo "make docs-check  run every example in the documentation"
@@ -41,6 +42,16 @@ test-environment: $(VENV)/.installed-test
 # One thread for each worker's linear algebra: pytest already runs one worker for each core.
 test: test-environment
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+
+# The oldest versions that pyproject.toml allows, in an environment of their own.
+test-lowest: test-environment
+	@$(PIP) uv
+	@$(BIN)/uv pip compile --quiet --resolution lowest-direct --extra test pyproject.toml -o $(VENV)/lowest.txt
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/lowest
+	@$(BIN)/uv pip install --quiet --python $(VENV)/lowest/bin/python -r $(VENV)/lowest.txt
+	@$(BIN)/uv pip install --quiet --no-deps --python $(VENV)/lowest/bin/python --editable .
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)/lowest/bin/python -m pytest -n auto \
+	  -W ignore::DeprecationWarning tests/data tests/results tests/cli/test_main.py tests/cli/test_cli_audit.py
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -265,8 +265,6 @@ def test_other_scikit_learn_models_are_refused():
         with pytest.raises(InputError, match=words):
             relu.network_from_sklearn(model)
 
-            relu.from_sklearn(model)
-
 
 SHAPE = {**PARTS, "keep": [-1.0, 3.0], "mix": [1.0, -1.0], "wide": [-1.0, 5.0], "on": [1.0]}
 

@@ -77,7 +77,8 @@ def encode(
                 column, name, where, "fill it in, or give --missing drop or --missing impute"
             )
         if kind == "category":
-            texts = column.astype(object).where(column.isna(), column.astype(str))
+            # An empty value is None in some tables and NaN in others; here it is NaN.
+            texts = column.astype(str).astype(object).mask(column.isna(), np.nan)
             values, step = _filled(texts.to_numpy(dtype=object), name, "most_frequent")
             block, categories = _one_hot(values)
             indicators.extend(range(len(found), len(found) + len(categories)))
