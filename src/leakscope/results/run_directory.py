@@ -89,7 +89,7 @@ def write_run_directory(
     document
         The result.
     columns, rows
-        The table for people, one row a record.
+        The table for people, one row per record.
     arrays
         Large arrays, by name.
     files

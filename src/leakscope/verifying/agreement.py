@@ -76,7 +76,7 @@ class Agreement:
     confidence: float
 
     def to_frame(self) -> Any:
-        """A pandas frame, one row a record: what a calibration plot shows."""
+        """A pandas frame, one row per record: what a calibration plot shows."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -115,7 +115,7 @@ def agreement(
     Parameters
     ----------
     predicted, measured, low, high
-        One number a record, at least eight records.
+        One number per record, at least eight records.
     confidence
         Of the intervals of the correlations.
     random_state
@@ -135,7 +135,7 @@ def agreement(
         len(columns[0]) < LEAST_RECORDS
     ):
         raise InputError(
-            f"agreement needs one number a record from each side, for {LEAST_RECORDS} records or "
+            f"agreement needs one number per record from each side, for {LEAST_RECORDS} records or "
             f"more, but the shapes are {', '.join(str(c.shape) for c in columns)}."
         )
     if not all(np.isfinite(c).all() for c in columns[:2]):

@@ -29,7 +29,7 @@ class FunctionTrainer:
     Parameters
     ----------
     train_function
-        From records, targets (one number a record, or a row where there are several outputs) and
+        From records, targets (one number per record, or a row where there are several outputs) and
         a seed to a predictor: a function of records, or an object with ``predict``.
     name
         What a run calls it.

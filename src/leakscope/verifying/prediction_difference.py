@@ -46,7 +46,7 @@ class PredictionDifference:
         return np.asarray(np.linalg.norm(self.shift, axis=1))
 
     def to_frame(self) -> Any:
-        """A pandas frame, one row a record and output."""
+        """A pandas frame, one row per record and output."""
         import pandas as pd
 
         outputs = self.shift.shape[1]

@@ -34,7 +34,7 @@ def choose_records(
     """
     leakage = np.asarray(predicted, dtype=np.float64)
     if leakage.ndim != 1 or not len(leakage):
-        raise InputError(f"predicted leakage must be one number a record, not {leakage.shape}.")
+        raise InputError(f"predicted leakage must be one number per record, not {leakage.shape}.")
     if not np.isfinite(leakage).all():
         row = int(np.argmax(~np.isfinite(leakage)))
         raise InputError(f"the predicted leakage of row {row} is {leakage[row]}.")

@@ -148,7 +148,7 @@ class Retrained:
     losses: FloatArray = field(repr=False)
 
     def to_frame(self) -> Any:
-        """A pandas frame, one row a record."""
+        """A pandas frame, one row per record."""
         import pandas as pd
 
         return pd.DataFrame(
