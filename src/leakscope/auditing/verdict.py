@@ -84,10 +84,10 @@ def _ends(noise_variance: float, advantage: FloatArray, other: NoiseOfData | Non
 
 
 def _levels(largest: float, median: float) -> str:
-    return f"the largest advantage is {shown_advantage(largest)} and the median {median:.2g}"
+    return f"the largest advantage is {two_digits(largest)} and the median {median:.2g}"
 
 
-def shown_advantage(advantage: float) -> str:
+def two_digits(advantage: float) -> str:
     """Two digits; what would round to 1 is not certainty."""
     if advantage < 0.995:
         return f"{advantage:.2g}"
