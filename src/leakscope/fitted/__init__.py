@@ -1,12 +1,18 @@
-"""The user's own model: both laws of every record, over the other records, from one fit."""
+"""The user's own model: both laws of every record, over the other records.
+
+From one fit where the loss is convex; from a few models for networks and trees.
+"""
 
 from __future__ import annotations
 
+from leakscope.fitted.few_models import FewModels, Interval, few_models
 from leakscope.fitted.fitted_laws import Diagnostics, FittedLaws, laws_of
 from leakscope.fitted.from_sklearn import from_sklearn
 from leakscope.fitted.leave_one_out import LeaveOneOutValues, leave_one_out
 from leakscope.fitted.losses import LogisticLoss, Loss, PoissonLoss, SquareLoss
 from leakscope.fitted.model import FittedModel
+from leakscope.fitted.model_effects import ModelEffects, model_effects
+from leakscope.fitted.peers import ensemble_loss, lira, rmia
 from leakscope.fitted.problem import ConvexProblem
 from leakscope.fitted.shadow import ShadowScores, shadow_models
 from leakscope.fitted.shadow_check import ShadowCheck, check_against_shadows
@@ -14,18 +20,26 @@ from leakscope.fitted.shadow_check import ShadowCheck, check_against_shadows
 __all__ = [
     "ConvexProblem",
     "Diagnostics",
+    "FewModels",
     "FittedLaws",
     "FittedModel",
+    "Interval",
     "LeaveOneOutValues",
     "LogisticLoss",
     "Loss",
+    "ModelEffects",
     "PoissonLoss",
     "ShadowCheck",
     "ShadowScores",
     "SquareLoss",
     "check_against_shadows",
+    "ensemble_loss",
+    "few_models",
     "from_sklearn",
     "laws_of",
     "leave_one_out",
+    "lira",
+    "model_effects",
+    "rmia",
     "shadow_models",
 ]

@@ -1,0 +1,328 @@
+"""Every record's two laws from a few models: 2 to 16 where attacks train 64 to 256.
+
+The steps, each in a file of its own: the models' effects are taken off (`model_effects.py`), what
+the models say of each record is summed up (`record_sums.py`), the population of records is fitted
+(`record_population.py`), and each record's own numbers are weighed against what records like it
+show (`record_posterior.py`).  The result is a posterior: draws of both laws of every record, from
+which `leakscope.measures` (through `exposure_table.py`) gives advantages and TPRs with intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.keys import Key, as_key
+from leakscope._numerics.memory import require_memory
+from leakscope.errors import InputError
+from leakscope.fitted.exposure_table import tabulated
+from leakscope.fitted.model_effects import ModelEffects, model_effects
+from leakscope.fitted.record_posterior import Nodes, blocks, fit_population, nodes
+from leakscope.fitted.record_sums import record_sums
+from leakscope.laws import Assumption, LawPair, Normal, Provenance
+
+FEWEST_RECORDS = 20
+DRAWS = 200
+FPRS = (1e-2, 1e-3)
+# An advantage that nobody would act on; records whose interval lies above it are called exposed.
+NEGLIGIBLE = 0.05
+FALSE_CLAIMS = 0.05
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A posterior mean of every record, with the ends of its interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.fitted import Interval
+    >>> Interval(np.array([0.2]), np.array([0.1]), np.array([0.3])).value.tolist()
+    [0.2]
+    """
+
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+@dataclass(frozen=True)
+class FewModels:
+    """What a few models show of every record, in the order of the records.
+
+    Parameters
+    ----------
+    pair : LawPair
+        The two normal laws of each record's levelled log-odds at the centre of its posterior.
+    advantage : Interval
+        Of the best test between the two laws: posterior mean and interval.
+    tpr_at_fpr : dict of float to Interval
+        TPR of that test at each FPR.
+    effects : ModelEffects
+        What was taken off each model; ``effects.typical`` levels other models the same way.
+    certainty : array of float
+        How many posterior standard deviations each record's shift lies above zero.
+    models : int
+    confidence : float
+        Of the intervals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.fitted import few_models
+    >>> rng = np.random.default_rng(0)
+    >>> trained_on = np.tile(rng.random(400) < 0.5, (4, 1))
+    >>> trained_on[1::2] = ~trained_on[1::2]
+    >>> level = rng.normal(3.0, 2.0, 400)
+    >>> found = few_models(level + 2.0 * trained_on + rng.normal(size=(4, 400)), trained_on)
+    >>> found.advantage.value.shape
+    (400,)
+    """
+
+    pair: LawPair
+    advantage: Interval
+    tpr_at_fpr: dict[float, Interval]
+    effects: ModelEffects
+    certainty: FloatArray
+    models: int
+    confidence: float
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return len(self.advantage.value)
+
+    @property
+    def exposed(self) -> NDArray[np.bool_]:
+        """The records that are surely exposed, allowing for how many there are.
+
+        Their whole interval lies above a negligible advantage (0.05), and the chance that even one
+        record is named whose log-odds training on it does not raise is at most one in twenty.
+        """
+        sure = self.certainty > ndtri(1.0 - FALSE_CLAIMS / self.records)
+        return np.asarray(sure & (self.advantage.low > NEGLIGIBLE))
+
+
+def few_models(
+    log_odds: FloatArray,
+    trained_on: NDArray[np.bool_],
+    *,
+    fpr: Sequence[float] = FPRS,
+    confidence: float = 0.95,
+    level_models: bool = True,
+    random_state: int | Key | None = 0,
+) -> FewModels:
+    """The exposure of every record, from the answers of a few models of one kind.
+
+    Parameters
+    ----------
+    log_odds : array of float, models x records
+        log p - log(1 - p), where p is a model's probability for the record's own label.
+    trained_on : array of bool, models x records
+        Whether the model was trained on the record.  Every record must be in at least one model
+        and out of at least one; complementary halves do best.
+    fpr : sequence of float
+        False-positive rates for the TPRs.
+    confidence : float
+        Of the intervals.
+    level_models : bool
+        Whether each model's own level and scale are taken off first; an attacker who sees the
+        model's answers for other records can.
+    random_state : int or Key, optional
+        For the draws from the posterior.
+
+    Returns
+    -------
+    FewModels
+
+    Raises
+    ------
+    InputError
+        For shapes that differ, a mask that is not boolean, one model, fewer than 20 records, a
+        record that every model saw or none did, log-odds that are not finite, and probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.fitted import few_models
+    >>> few_models(np.zeros((1, 30)), np.ones((1, 30), bool))
+    Traceback (most recent call last):
+    ...
+    leakscope.errors.InputError: One model cannot show what a record changes: two or more are \
+needed, each record in the training set of one and not in that of another.
+    """
+    scores, mask = _checked(log_odds, trained_on)
+    levels = _levels(fpr)
+    if not 0.0 < confidence < 1.0:
+        raise InputError(f"confidence must lie between 0 and 1, but it is {confidence}.")
+    effects = model_effects(scores)
+    sums = record_sums(effects.level(scores) if level_models else scores, mask)
+    population = fit_population(sums)
+    key = as_key(random_state)
+    kept: list[list[FloatArray]] = []
+    for number, (block, _) in enumerate(blocks(sums)):
+        u, s, m, r = posterior_draws(nodes(block, population), key.child(number))
+        shift = m - u
+        certainty = shift.mean(1) / np.maximum(shift.std(1), 1e-300)
+        centre = [u.mean(1), np.log(s).mean(1), m.mean(1), np.log(r).mean(1), certainty]
+        unsure = (shift <= 0.0).mean(axis=1) > 0.5 * (1.0 - confidence)
+        parts = _interval(tabulated(shift, s, r), confidence, unsure, 0.0)
+        for level in levels:
+            parts += _interval(tabulated(shift, s, r, level), confidence, unsure, level)
+        kept.append(centre + parts)
+    columns = [np.concatenate(parts) for parts in zip(*kept, strict=True)]
+    u, log_s, m, log_r, certainty = columns[:5]
+    found = [Interval(*columns[at : at + 3]) for at in range(5, len(columns), 3)]
+    return FewModels(
+        pair=LawPair(
+            member=Normal(m, np.exp(log_r)),
+            nonmember=Normal(u, np.exp(log_s)),
+            provenance=_provenance(mask, level_models),
+        ),
+        advantage=found[0],
+        tpr_at_fpr=dict(zip(levels, found[1:], strict=True)),
+        effects=effects,
+        certainty=certainty,
+        models=len(scores),
+        confidence=confidence,
+    )
+
+
+def posterior_draws(
+    found: Nodes, key: Key, draws: int = DRAWS
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Draws of each record's mean and standard deviation, without it and with it."""
+    rng = key.generator()
+    count = len(found.u)
+    cumulated = found.probability.reshape(count, -1).cumsum(axis=1)
+    at = (np.arange(draws) + rng.random((count, 1))) / draws * cumulated[:, -1:]
+    chosen = np.stack([np.searchsorted(c, a) for c, a in zip(cumulated, at, strict=True)])
+    chosen = np.minimum(chosen, cumulated.shape[1] - 1)
+    s, u, r = np.unravel_index(chosen, found.probability.shape[1:])
+    row = np.arange(count)[:, None]
+
+    def between() -> FloatArray:
+        return rng.random((count, draws)) - 0.5
+
+    log_s = found.log_s[row, s] + found.s_step[:, None] * between()
+    log_r = found.log_r[row, r] + found.r_step[:, None] * between()
+    level = found.u[row, s, u] + found.u_step[row, s] * between()
+    noise = rng.standard_normal((count, draws))
+    mean = found.m[row, s, u, r] + np.sqrt(found.m_variance[row, s, u, r]) * noise
+    return level, np.exp(log_s), mean, np.exp(log_r)
+
+
+def _interval(
+    draws: FloatArray, confidence: float, unsure: NDArray[np.bool_], nothing: float
+) -> list[FloatArray]:
+    """Mean and interval; it starts at nothing where it is not sure that the record raises scores.
+
+    Two laws that are nearly known are never drawn exactly equal, so that the draws alone would
+    leave no room for a record that changes nothing.
+    """
+    tail = 0.5 * (1.0 - confidence)
+    low, high = np.quantile(draws, [tail, 1.0 - tail], axis=1)
+    return [draws.mean(axis=1), np.where(unsure, np.minimum(low, nothing), low), high]
+
+
+def _levels(fpr: Sequence[float]) -> tuple[float, ...]:
+    levels = tuple(float(level) for level in fpr)
+    for level in levels:
+        if not 0.0 < level < 1.0:
+            raise InputError(
+                f"A false-positive rate must lie between 0 and 1, but one is {level:g}."
+            )
+    return levels
+
+
+def _checked(
+    log_odds: FloatArray, trained_on: NDArray[np.bool_]
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    scores, mask = np.asarray(log_odds), np.asarray(trained_on)
+    if scores.ndim != 2 or scores.dtype.kind not in "fiu":
+        raise InputError(
+            "log_odds must be a table of numbers, one row per model and one column per record, "
+            f"but its shape is {scores.shape} and its type {scores.dtype}."
+        )
+    if mask.shape != scores.shape:
+        raise InputError(
+            f"log_odds has the shape {scores.shape} and trained_on {mask.shape}: both must have "
+            "one row per model and one column per record."
+        )
+    if mask.dtype != np.bool_:
+        raise InputError(
+            f"trained_on must be of type bool, but it is {mask.dtype}: save it with "
+            "trained_on.astype(bool)."
+        )
+    if len(scores) < 2:
+        raise InputError(
+            "One model cannot show what a record changes: two or more are needed, each record in "
+            "the training set of one and not in that of another."
+        )
+    if scores.shape[1] < FEWEST_RECORDS:
+        raise InputError(
+            f"At least {FEWEST_RECORDS} records are needed to see what records have in common, "
+            f"but there are {scores.shape[1]}."
+        )
+    require_memory(
+        scores.size * 8 * 6,
+        f"the log-odds of {scores.shape[0]:,} models and {scores.shape[1]:,} records",
+        "give fewer models, or the records in parts",
+    )
+    scores = scores.astype(np.float64)
+    bad = ~np.isfinite(scores)
+    if bad.any():
+        model, record = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        raise InputError(
+            f"log_odds must be finite, but that of model {model} for record {record} is "
+            f"{scores[model, record]} (counting from 0): keep probabilities away from 0 and 1 "
+            "before taking log p - log(1 - p)."
+        )
+    if scores.min() >= 0.0 and scores.max() <= 1.0:
+        raise InputError(
+            "Every value of log_odds lies between 0 and 1, as probabilities do: give "
+            "log p - log(1 - p), where p is the probability of the record's own label."
+        )
+    seen = mask.sum(axis=0)
+    for wrong, what in ((seen == len(mask), "every model was"), (seen == 0, "no model was")):
+        if wrong.any():
+            raise InputError(
+                f"{what[:1].upper()}{what[1:]} trained on record {int(np.argmax(wrong))} (counting "
+                "from 0): each record must be in the training set of at least one model and out "
+                "of that of at least one."
+            )
+    return scores, mask
+
+
+def _provenance(mask: NDArray[np.bool_], level_models: bool) -> Provenance:
+    fewest = int(min(mask.sum(axis=0).min(), (~mask).sum(axis=0).min()))
+    many = mask.sum(axis=0).max() > 1 and (~mask).sum(axis=0).max() > 1
+    assumptions = [
+        Assumption("the models differ in nothing but their training sets and seeds"),
+        Assumption("each record's log-odds are normal over models"),
+        Assumption(
+            "the noise of the models can be seen",
+            holds=bool(many),
+            evidence=f"at least {fewest} models on each side of every record"
+            + ("" if many else "; its share of the variance is taken from other data"),
+        ),
+    ]
+    if level_models:
+        assumptions.append(
+            Assumption("the attacker knows how confident the model is on other records")
+        )
+    return Provenance(
+        question="leave_one_out",
+        adjacency="removed",
+        observes="scores",
+        random=("data", "training"),
+        attacker_knows_label=True,
+        method="empirical",
+        source=f"{len(mask)} models, pooled over {mask.shape[1]:,} records (docs/few_models.md)",
+        assumptions=tuple(assumptions),
+    )

@@ -1,0 +1,136 @@
+"""What a few models say of each record: counts, means, sums of squares, and a correlation.
+
+Two models trained on complementary halves err in opposite directions: what one training set has
+too much of, the other lacks.  So the mean over the models with a record and the mean over those
+without it are correlated, the more the less the training sets overlap, and their difference is
+noisier than two independent means would make it.  The share of the variance that follows the
+composition of the training set (the rest is the seed) is measured from the models themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope._numerics.arrays import FloatArray
+
+Mask = NDArray[np.bool_]
+
+# Share of the variance that follows the training set, where the models are too few to show it.
+COMPOSITION_SHARE = 0.35
+
+
+@dataclass(frozen=True)
+class RecordSums:
+    """Number of models, mean and sum of squares about it, for every record: out of and in training.
+
+    ``correlation`` is that of the two means; ``floor`` the smallest standard deviation that is
+    told from zero.
+    """
+
+    n_out: FloatArray
+    mean_out: FloatArray
+    squares_out: FloatArray
+    n_in: FloatArray
+    mean_in: FloatArray
+    squares_in: FloatArray
+    correlation: FloatArray
+    floor: float
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return len(self.n_out)
+
+    def take(self, rows: NDArray[np.int64] | slice) -> RecordSums:
+        """Those of some records only."""
+        return RecordSums(
+            self.n_out[rows],
+            self.mean_out[rows],
+            self.squares_out[rows],
+            self.n_in[rows],
+            self.mean_in[rows],
+            self.squares_in[rows],
+            self.correlation[rows],
+            floor=self.floor,
+        )
+
+
+def record_sums(log_odds: FloatArray, trained_on: Mask) -> RecordSums:
+    """Sums over the models, for levelled log-odds of shape models x records."""
+    found: list[FloatArray] = []
+    for mask in (~trained_on, trained_on):
+        count = mask.sum(axis=0).astype(np.float64)
+        mean = np.where(mask, log_odds, 0.0).sum(axis=0) / count
+        squares = np.where(mask, (log_odds - mean) ** 2, 0.0).sum(axis=0)
+        found += [count, mean, squares]
+    overlap = _overlap(trained_on)
+    share = composition_share(log_odds, trained_on, overlap)
+    # Sum of the overlaps between the models with the record and those without it.
+    together = (trained_on * (overlap @ ~trained_on)).sum(axis=0)
+    correlation = share * together / np.sqrt(found[0] * found[3])
+    floor = max(1e-3 * float(np.std(found[1])), 1e-9)
+    return RecordSums(
+        n_out=found[0],
+        mean_out=found[1],
+        squares_out=found[2],
+        n_in=found[3],
+        mean_in=found[4],
+        squares_in=found[5],
+        correlation=np.clip(correlation, -0.95, 0.95),
+        floor=floor,
+    )
+
+
+def composition_share(log_odds: FloatArray, trained_on: Mask, overlap: FloatArray) -> FloatArray:
+    """Share of the variance between models that follows which records they were trained on.
+
+    Residuals of the models with and without a record are multiplied with each other; over records
+    with similar log-odds, these products are regressed on the overlap of the two training sets.
+    """
+    without = ~trained_on
+    order = np.argsort(np.where(without, log_odds, 0.0).sum(axis=0) / without.sum(axis=0))
+    standard: list[FloatArray] = []
+    for mask in (trained_on, without):
+        count = mask.sum(axis=0)
+        mean = np.where(mask, log_odds, 0.0).sum(axis=0) / count
+        residual = np.where(mask, log_odds - mean, 0.0)
+        standard.append(residual / np.sqrt(_local_variance(residual, count, order)))
+    product = (standard[0] * (overlap @ standard[1])).sum(axis=0)
+    rows = trained_on * (overlap @ without)
+    columns = without * (overlap @ trained_on)
+    n_in, n_out = trained_on.sum(axis=0), without.sum(axis=0)
+    squares = (trained_on * (overlap**2 @ without)).sum(axis=0)
+    centred = (
+        squares
+        - (rows**2).sum(axis=0) / n_out
+        - (columns**2).sum(axis=0) / n_in
+        + rows.sum(axis=0) ** 2 / (n_in * n_out)
+    )
+    found = np.full(len(order), COMPOSITION_SHARE)
+    for part in np.array_split(order, int(np.clip(len(order) // 300, 1, 10))):
+        known = float(centred[part].sum())
+        if known > 1e-6 * len(trained_on) * len(part):
+            found[part] = np.clip(float(product[part].sum()) / known, -0.5, 0.95)
+    return found
+
+
+def _local_variance(
+    residual: FloatArray, count: NDArray[np.int64], order: NDArray[np.int64]
+) -> FloatArray:
+    """The mean variance of records with similar log-odds: never a record's own, which is noisy."""
+    found = np.empty(len(count))
+    for part in np.array_split(order, int(np.clip(len(order) // 50, 1, 20))):
+        df = max(float((count[part] - 1).sum()), 1.0)
+        found[part] = (residual[:, part] ** 2).sum() / df
+    return found + 1e-24
+
+
+def _overlap(trained_on: Mask) -> FloatArray:
+    """Correlation of the training sets of every two models: -1 for complementary halves."""
+    centred = trained_on - trained_on.mean(axis=1, keepdims=True)
+    length = np.sqrt((centred**2).sum(axis=1))
+    length = np.where(length > 0.0, length, 1.0)
+    return np.asarray(centred @ centred.T / np.outer(length, length))

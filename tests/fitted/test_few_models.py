@@ -1,0 +1,198 @@
+"""A few models of simulated records whose laws are known: calibration, nulls, invariances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from leakscope import measures
+from leakscope.errors import InputError
+from leakscope.fitted import FewModels, ensemble_loss, few_models, lira, model_effects, rmia
+from leakscope.fitted.exposure_table import tabulated
+from leakscope.fitted.record_population import falling, hats, line
+from leakscope.fitted.record_sums import composition_share, record_sums
+from leakscope.laws import LawPair, Normal
+
+Array = NDArray[np.float64]
+RECORDS = 1200
+
+
+def halves(models: int, records: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Complementary halves."""
+    mask = np.zeros((models, records), bool)
+    for pair in range(models // 2):
+        mask[2 * pair, rng.permutation(records)[: records // 2]] = True
+        mask[2 * pair + 1] = ~mask[2 * pair]
+    return mask
+
+
+def simulated(
+    models: int, seed: int, leak: float = 1.0, records: int = RECORDS
+) -> tuple[Array, NDArray[np.bool_], Array, LawPair]:
+    """Scores, masks, true advantages and true laws; hard records shift more."""
+    rng = np.random.default_rng(seed)
+    u = rng.normal(2.0, 2.5, records)
+    s = np.exp(rng.normal(0.0, 0.2, records))
+    shift = leak * s * np.maximum(1.2 - 0.25 * u + rng.normal(0.0, 0.15, records), 0.0)
+    r = s * np.exp(-0.15 * leak * shift / s)
+    mask = halves(models, records, rng)
+    noise = rng.standard_normal(mask.shape)
+    scores = np.where(mask, u + shift + r * noise, u + s * noise)
+    pair = LawPair(Normal(u + shift, r), Normal(u, s))
+    return scores, mask, np.asarray(measures.advantage(pair)), pair
+
+
+@pytest.fixture(scope="module")
+def found() -> tuple[FewModels, Array, LawPair]:
+    scores, mask, true, pair = simulated(8, seed=1)
+    return few_models(scores, mask), true, pair
+
+
+def test_intervals_cover_the_known_advantages(found: tuple[FewModels, Array, LawPair]) -> None:
+    answer, true, _ = found
+    inside = (true >= answer.advantage.low) & (true <= answer.advantage.high)
+    top = np.argsort(-true)[: RECORDS // 20]
+    assert 0.92 <= inside.mean() <= 0.99
+    assert inside[top].mean() >= 0.85
+
+
+def test_levels_are_right_on_average(found: tuple[FewModels, Array, LawPair]) -> None:
+    answer, true, pair = found
+    tpr = np.asarray(measures.tpr_at_fpr(pair, 1e-2))
+    assert answer.advantage.value.mean() == pytest.approx(true.mean(), rel=0.1)
+    # A mean over what is not yet known counts the chance of large shifts in: it errs upwards.
+    assert tpr.mean() < answer.tpr_at_fpr[1e-2].value.mean() < 1.5 * tpr.mean()
+
+
+def test_false_positive_rates_hold_for_the_median_record(
+    found: tuple[FewModels, Array, LawPair],
+) -> None:
+    answer, _, pair = found
+    law, true = answer.pair.nonmember, pair.nonmember
+    assert isinstance(law, Normal)
+    assert isinstance(true, Normal)
+    rate = 1.0 - true.cdf(law.mean + 2.3263 * law.sigma)
+    assert 0.008 <= np.median(rate) <= 0.013
+
+
+def test_ranks_better_than_lira_with_four_times_the_models(
+    found: tuple[FewModels, Array, LawPair],
+) -> None:
+    answer, true, _ = found
+    scores, mask, _, _ = simulated(32, seed=1)
+    # The same records: the draws of the records come before those of the models.
+    theirs = np.asarray(measures.advantage(lira(scores, mask)))
+    assert _rank(answer.advantage.value, true) > _rank(theirs, true)
+
+
+@pytest.mark.parametrize("models", [2, 3, 4])
+def test_so_few_models_still_rank(models: int) -> None:
+    scores, mask, true, _ = simulated(4, seed=3, records=400)
+    if models == 3:
+        kept = ~(mask[:3].all(axis=0) | ~mask[:3].any(axis=0))
+        scores, mask, true = scores[:3, kept], mask[:3, kept], true[kept]
+    answer = few_models(scores[:models], mask[:models])
+    assert _rank(answer.advantage.value, true) > 0.5
+    assert (answer.advantage.low <= answer.advantage.value).all()
+    assert (answer.advantage.value <= answer.advantage.high).all()
+
+
+def test_models_that_ignore_their_rows_claim_nothing() -> None:
+    claims = []
+    for seed in range(4):
+        scores, mask, _, _ = simulated(4, seed=100 + seed, leak=0.0, records=300)
+        claims.append(int(few_models(scores, mask).exposed.sum()))
+    assert claims == [0] * 4
+
+
+def test_a_constant_and_a_scale_for_each_model_change_nothing() -> None:
+    scores, mask, _, _ = simulated(4, seed=5, records=200)
+    plain = few_models(scores, mask)
+    # Effects whose means over the models are 0 and 1 leave the typical model where it was.
+    shift = np.array([3.0, -1.0, 1.0, -3.0])[:, None]
+    moved = few_models(scores + shift, mask)
+    np.testing.assert_allclose(moved.advantage.value, plain.advantage.value, rtol=1e-6, atol=1e-9)
+    assert model_effects(scores + shift).shift == pytest.approx(
+        model_effects(scores).shift + shift[:, 0]
+    )
+
+
+def test_the_order_of_the_models_is_of_no_account() -> None:
+    scores, mask, _, _ = simulated(4, seed=6, records=200)
+    order = [2, 0, 3, 1]
+    np.testing.assert_allclose(
+        few_models(scores[order], mask[order]).advantage.value,
+        few_models(scores, mask).advantage.value,
+        rtol=1e-6,
+        atol=1e-9,
+    )
+
+
+def test_the_table_agrees_with_the_measures() -> None:
+    rng = np.random.default_rng(0)
+    shift, ratio = rng.uniform(-6.0, 6.0, 300), np.exp(rng.normal(0.0, 0.5, 300))
+    pair = LawPair(Normal(shift, ratio), Normal(0.0, 1.0))
+    ones = np.ones(300)
+    for level in (1e-2, 1e-3):
+        exact = measures.tpr_at_fpr(pair, level)
+        np.testing.assert_allclose(tabulated(shift, ones, ratio, level), exact, atol=2e-3)
+    np.testing.assert_allclose(tabulated(shift, ones, ratio), measures.advantage(pair), atol=2e-3)
+
+
+def test_complementary_halves_show_their_correlation() -> None:
+    rng = np.random.default_rng(2)
+    mask = halves(8, 3000, rng)
+    overlap = np.corrcoef(mask)
+    pairs = np.repeat(rng.standard_normal((4, 3000)), 2, axis=0)
+    sign = np.where(np.arange(8) % 2 == 0, 1.0, -1.0)[:, None]
+    share = 0.6
+    noise = np.sqrt(share) * sign * pairs + np.sqrt(1 - share) * rng.standard_normal((8, 3000))
+    u = rng.normal(0.0, 3.0, 3000)
+    assert composition_share(u + noise, mask, overlap).mean() == pytest.approx(share, abs=0.05)
+    assert record_sums(u + noise, mask).correlation.mean() == pytest.approx(-share, abs=0.05)
+
+
+def test_broken_lines() -> None:
+    knots, values = np.array([0.0, 1.0, 3.0]), np.array([1.0, 3.0, 2.0])
+    u = np.array([-1.0, 0.5, 2.0, 4.0])
+    np.testing.assert_allclose(line(u, knots, values), [-1.0, 2.0, 2.5, 1.5])
+    np.testing.assert_allclose(hats(u, knots) @ values, line(u, knots, values))
+    np.testing.assert_allclose(falling(np.array([1.0, 3.0, 0.5]), np.ones(3)), [2.0, 2.0, 0.5])
+
+
+def test_the_peers_rank_hard_records_first() -> None:
+    scores, mask, true, _ = simulated(8, seed=9, records=500)
+    for predicted in (ensemble_loss(scores, mask), rmia(scores, mask)):
+        assert _rank(predicted, true) > 0.3
+    shared = np.asarray(measures.advantage(lira(scores, mask, variance="shared")))
+    assert _rank(shared, true) > 0.3
+    with pytest.raises(InputError, match="two models with each record"):
+        lira(scores[:2], mask[:2])
+
+
+GOOD = simulated(4, seed=7, records=40)
+
+
+@pytest.mark.parametrize(
+    ("scores", "mask", "words"),
+    [
+        (GOOD[0][:, :30], GOOD[1], r"shape \(4, 30\) and trained_on \(4, 40\)"),
+        (GOOD[0], GOOD[1].astype(int), "must be of type bool"),
+        (GOOD[0][:1], GOOD[1][:1], "One model cannot show"),
+        (GOOD[0][:, :5], GOOD[1][:, :5], "At least 20 records"),
+        (np.where(np.arange(40) == 3, np.nan, GOOD[0]), GOOD[1], "model 0 for record 3 is nan"),
+        (np.where(np.arange(40) == 3, np.inf, GOOD[0]), GOOD[1], "model 0 for record 3 is inf"),
+        (1 / (1 + np.exp(-GOOD[0])), GOOD[1], "as probabilities do"),
+        (GOOD[0], GOOD[1] | (np.arange(40) == 7), "Every model was trained on record 7"),
+        (GOOD[0], GOOD[1] & (np.arange(40) != 7), "No model was trained on record 7"),
+        (GOOD[0][0], GOOD[1][0], "one row per model"),
+    ],
+)
+def test_bad_input_is_one_sentence(scores: Array, mask: NDArray[np.bool_], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        few_models(scores, mask)
+
+
+def _rank(a: Array, b: Array) -> float:
+    return float(np.corrcoef(np.argsort(np.argsort(a)), np.argsort(np.argsort(b)))[0, 1])
