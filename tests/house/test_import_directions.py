@@ -27,7 +27,7 @@ HOUSE: dict[str, tuple[str, ...]] = {
     "auditing": ("lood", "linear", "measures", "data", "results", "settings", "running"),
     "planning": ("linear", "lasso", "measures", "results", "settings"),
     "attacking": ("auditing", "relu"),
-    "measuring": ("measures", "results", "settings"),
+    "measuring": ("fitted", "measures", "results", "settings"),
     "verifying": ("auditing", "planning", "attacking"),
     "advising": ("auditing",),
     "comparing": ("auditing",),

@@ -22,7 +22,7 @@ from leakscope.errors import InputError
 from leakscope.settings import MeasureSettings
 
 if TYPE_CHECKING:
-    from leakscope.results import Measurement
+    from leakscope.results import Measurement, ModelsMeasurement
 
 SUMMARY = "How far apart two laws, or two sets of scores, are."
 EPILOG = "Example: leakscope measure --member normal:0,1.4 --nonmember normal:0,0.7"
@@ -61,6 +61,15 @@ def measure(
         Path | None,
         typer.Option(help="Scores of non-members.", metavar="FILE", show_default=False),
     ] = None,
+    logits: Annotated[
+        Path | None,
+        typer.Option(
+            help="Log-odds of a few models instead: an .npz file with log_odds and trained_on "
+            "(bool), both models x records.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
     settings: MeasureSettings,
     json_path: JsonPath = None,
 ) -> None:
@@ -70,6 +79,21 @@ def measure(
     """
     if (member or nonmember) and (member_scores or nonmember_scores):
         raise InputError("Give two laws or two files of scores, not both.")
+    if logits is not None:
+        if member or nonmember or member_scores or nonmember_scores:
+            raise InputError("Give --logits alone, without laws or scores.")
+        require_writable(json_path, logits)
+        from leakscope.measuring import measure_logits
+
+        with in_options(measure):
+            models = measure_logits(
+                logits, fpr=settings.fpr, confidence=settings.confidence, seed=settings.seed
+            )
+        if json_path is not None:
+            emit_json(models, json_path)
+        if json_path != STDOUT:
+            show(_models_page(models) + "\n")
+        return
     first, second = member or member_scores, nonmember or nonmember_scores
     if first is None or second is None:
         raise InputError(
@@ -85,6 +109,32 @@ def measure(
         emit_json(found, json_path)
     if json_path != STDOUT:
         show(_page(found) + "\n")
+
+
+def _models_page(found: ModelsMeasurement, most: int = 10) -> str:
+    """How many records, the most exposed of them, and the mean TPRs."""
+    ranked = sorted(found.records, key=lambda record: -(record.advantage or 0.0))[:most]
+    levels = list(found.mean_tpr_at_fpr)
+    interval = f"{found.settings['confidence']:.0%} interval"
+    rows = [
+        [
+            str(record.record),
+            f"{record.advantage:.3f}",
+            f"[{record.advantage_low:.3f}, {record.advantage_high:.3f}]",
+            *(f"{record.tpr_at_fpr[level]:.3g}" for level in levels),
+        ]
+        for record in ranked
+    ]
+    exposed = sum(record.exposed for record in found.records)
+    means = ", ".join(f"{v:.3g} at FPR {k}" for k, v in found.mean_tpr_at_fpr.items())
+    return "\n".join(
+        [
+            f"{len(found.records):,} records, {found.models} models; {exposed:,} surely exposed",
+            wrapped(f"mean advantage {found.mean_advantage:.3f}; mean TPR {means}"),
+            "",
+            table(["record", "advantage", interval, *(f"TPR at {k}" for k in levels)], rows),
+        ]
+    )
 
 
 def _page(found: Measurement) -> str:

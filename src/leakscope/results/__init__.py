@@ -33,6 +33,7 @@ from leakscope.results.document import (
 )
 from leakscope.results.measurement import MeasureInterval, Measurement
 from leakscope.results.membership import Applicability, MembershipAttack
+from leakscope.results.models_measurement import MeasuredRecord, ModelsMeasurement
 from leakscope.results.opening import digest_of_result, has_digest, result_of
 from leakscope.results.plan import (
     LassoChoice,
@@ -90,8 +91,10 @@ __all__ = [
     "LinearPlan",
     "LinearTarget",
     "MeasureInterval",
+    "MeasuredRecord",
     "Measurement",
     "MembershipAttack",
+    "ModelsMeasurement",
     "Neighbour",
     "NoiseOfDataEntry",
     "Number",

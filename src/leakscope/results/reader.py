@@ -16,6 +16,7 @@ from leakscope.results.comparison import Comparison
 from leakscope.results.document import SCHEMA_VERSION, ResultDocument
 from leakscope.results.measurement import Measurement
 from leakscope.results.membership import MembershipAttack
+from leakscope.results.models_measurement import ModelsMeasurement
 from leakscope.results.plan import LassoPlan, LinearPlan
 from leakscope.results.query import QueryAttack
 from leakscope.results.reconstruction import ReconstructAttack
@@ -27,6 +28,7 @@ KINDS: dict[str, type[ResultDocument]] = {
     "audit": AuditDocument,
     "compare": Comparison,
     "measure": Measurement,
+    "measure_models": ModelsMeasurement,
     "attack_query": QueryAttack,
     "attack_reconstruct": ReconstructAttack,
     "attack_membership": MembershipAttack,

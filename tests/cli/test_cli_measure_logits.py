@@ -1,0 +1,48 @@
+"""``leakscope measure --logits``: a file of a few models' log-odds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from leakscope.cli import app
+
+RNG = np.random.default_rng(0)
+MASK = np.arange(4)[:, None] % 2 == RNG.integers(0, 2, 60)
+SCORES = RNG.normal(2.0, 2.0, 60) + RNG.normal(size=(4, 60)) + MASK
+
+
+def test_one_entry_per_record_in_the_files_order(tmp_path: Path) -> None:
+    np.savez(tmp_path / "m.npz", log_odds=SCORES, trained_on=MASK)
+    result = CliRunner().invoke(
+        app, ["measure", "--logits", str(tmp_path / "m.npz"), "--json", str(tmp_path / "r.json")]
+    )
+    assert result.exit_code == 0, result.output
+    assert "60 records, 4 models" in result.output
+    records = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["records"]
+    assert [record["record"] for record in records] == list(range(60))
+    first = records[0]
+    assert first["advantage_low"] <= first["advantage"] <= first["advantage_high"]
+    assert "0.01" in first["tpr_at_fpr"]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"log_odds": SCORES}, "has no array trained_on"),
+        ({"log_odds": SCORES[:, :50], "trained_on": MASK}, "both must have"),
+        ({"log_odds": SCORES, "trained_on": MASK.astype(int)}, "must be of type bool"),
+    ],
+)
+def test_bad_files_end_with_status_two(
+    tmp_path: Path, arrays: dict[str, np.ndarray], words: str
+) -> None:
+    np.savez(tmp_path / "m.npz", **arrays)
+    result = CliRunner().invoke(app, ["measure", "--logits", str(tmp_path / "m.npz")])
+    output = " ".join((result.output + str(result.exception)).split())
+    assert result.exit_code == 2 or "InputError" in repr(result.exception)
+    assert words in output
