@@ -186,9 +186,15 @@ def test_a_closed_stdout_is_no_traceback() -> None:
     assert done.stderr == b""
 
 
-def test_a_full_stdout_is_one_sentence() -> None:
-    # A standard device that only ever says "full"; nothing is stored or replaced.
-    with open("/dev/full", "wb") as full:
+def test_a_full_stdout_is_one_sentence(tmp_path: Path) -> None:
+    # A node of our own for the device that only ever says "full".
+    node = tmp_path / "full"
+    try:
+        os.mknod(node, stat.S_IFCHR | 0o600, os.makedev(1, 7))
+        descriptor = os.open(node, os.O_WRONLY)
+    except PermissionError:
+        pytest.skip("making a device node needs root")
+    with open(descriptor, "wb") as full:
         done = run_leakscope(MEASURE, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 2
     assert done.stderr == b"leakscope: stdout cannot be written: No space left on device.\n"

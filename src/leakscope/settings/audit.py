@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from leakscope.settings.kernel_catalogue import KERNELS, kernel_options
 from leakscope.settings.setting import (
-    Count,
+    Depth,
     Names,
     Natural,
     NotNegative,
@@ -83,7 +83,7 @@ class AuditSettings(BaseModel):
         None, "The kernel's value at distance zero, in squared units of the target as used."
     )
     smoothness: Reachable | None = setting(None, "The parameter nu.")
-    depth: Count | None = setting(None, "Hidden layers.")
+    depth: Depth | None = setting(None, "Hidden layers.")
     activation: str | None = setting(None, "Activation function, such as relu, gelu, erf or tanh.")
     weight_variance: Reachable | None = setting(None, "Prior variance of the weights.")
     bias_variance: NotNegative | None = setting(None, "Prior variance of the biases.")

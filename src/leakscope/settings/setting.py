@@ -16,6 +16,8 @@ from leakscope.settings.kernel_catalogue import having
 Probability = Annotated[float, Field(gt=0.0, lt=1.0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+# Beyond this a network's kernel takes minutes to compile and says no more: its layers have settled.
+Depth = Annotated[int, Field(ge=1, le=256)]
 Natural = Annotated[int, Field(ge=0)]
 
 # Beyond these squares and ratios of a kernel's parameters leave float64.
