@@ -78,7 +78,7 @@ def by_ensemble(
 ) -> Predicted:
     """The law of wide networks trained by gradient flow, with and without each record."""
     # Row i of the inverse has the weights with record i and, as leave-one-out always does, those
-    # without it; kernels.trained_ensemble is the same from two solves a record.
+    # without it; kernels.trained_ensemble is the same from two solves per record.
     inverse, found = np.linalg.inv(T + ridge * np.eye(len(y))), []
     for i in records:
         here, rest = -ridge * inverse[i], -inverse[i] / inverse[i, i]

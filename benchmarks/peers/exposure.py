@@ -197,7 +197,7 @@ def compare(
                 f"{found.correlation:.2f} [{found.low:.2f}, {found.high:.2f}] | {found.tpr:.2f} |"
             )
         lines.append(
-            f"| {name} | ART 1.20.1, PDTP: one refit a record (scaled from 3) | "
+            f"| {name} | ART 1.20.1, PDTP: one refit per record (scaled from 3) | "
             f"{refit * RECORDS:.3g} | not run | – |"
         )
         for found in judged[len(own) :]:

@@ -48,7 +48,7 @@ def compare() -> list[Row]:
     return [
         Row(
             f"both laws of each of {RECORDS} records, RBF",
-            "scikit-learn GaussianProcessRegressor, two fits a record (scaled from one)",
+            "scikit-learn GaussianProcessRegressor, two fits per record (scaled from one)",
             one * RECORDS,
             seconds,
             f"largest difference {off:.1e} on {REFITS} records",

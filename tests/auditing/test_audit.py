@@ -156,7 +156,7 @@ def test_cannot_tell():
         (lambda X, y: (X[:1], y[:1]), "needs at least two; X has 1"),
         (lambda X, y: (X[:, 0], y), "two dimensions"),
         (lambda X, y: (X[:, :0], y), "X has no features"),
-        (lambda X, y: (X, y.reshape(3, 4, 5)), "one target a record"),
+        (lambda X, y: (X, y.reshape(3, 4, 5)), "one target per record"),
         (lambda X, y: (X + 1j, y), "complex"),
         (lambda X, y: (np.ones_like(X), y), "all equal"),
     ],

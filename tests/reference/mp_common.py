@@ -486,7 +486,7 @@ def entry(tag, member, nonmember, result, digits=DIGITS):
 
 
 def write(name, made_by, pairs, dps=50, digits=DIGITS, **extra):
-    """Write one reference file, one pair a line."""
+    """Write one reference file, one pair per line."""
     head = {
         "made_by": f"tests/reference/{made_by}",
         "mpmath": mpmath.__version__,

@@ -134,7 +134,7 @@ def test_outputs_are_those_of_the_networks() -> None:
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
-        (np.ones((3, 2)), [1.0, -1.0], "one label a point"),
+        (np.ones((3, 2)), [1.0, -1.0], "one label per point"),
         (np.full((2, 2), np.nan), [1.0, -1.0], "must be finite"),
         (np.ones((2, 2)), [1.0, 0.0], "-1 or 1"),
         (np.ones(3), [1.0], "shape"),

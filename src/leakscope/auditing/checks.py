@@ -40,7 +40,7 @@ def checked_targets(y: ArrayLike, records: int) -> FloatArray:
         targets = targets[:, 0]
     if targets.ndim not in (1, 2) or targets.size == 0:
         raise InputError(
-            f"y must be one target a record, or a table of outputs, but its shape is "
+            f"y must be one target per record, or a table of outputs, but its shape is "
             f"{targets.shape}."
         )
     if len(targets) != records:

@@ -1,4 +1,4 @@
-"""The command line: one file a verb, each of which parses, calls the library, and prints.
+"""The command line: one file per verb, each of which parses, calls the library, and prints.
 
 Nothing heavier than typer is imported before a verb runs, so that every ``--help`` is quick.
 

@@ -151,7 +151,7 @@ def read_columns(folder: HuggingFaceFolder, ignored: frozenset[str]) -> ReadColu
             frames.append(pd.DataFrame({name: _class_names(column, kind, name, folder.where)}))
         elif _is_list(column.type):
             numbers = _numbers_in_lists(column, name, folder.where)
-            steps.append(f"{name}: lists of {numbers.shape[1]} numbers, one feature a number")
+            steps.append(f"{name}: lists of {numbers.shape[1]} numbers, one feature per number")
             frames.append(_spread(numbers, name))
             shape = _array_shape(kind, numbers.shape[1])
             if shape is not None:

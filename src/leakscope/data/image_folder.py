@@ -1,4 +1,4 @@
-"""A folder of pictures: one subfolder a class, PNG or JPEG, all of one size."""
+"""A folder of pictures: one subfolder per class, PNG or JPEG, all of one size."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read_image_folder(path: str | Path) -> Dataset:
     files = list(_pictures(folder))
     if not files:
         raise InputError(
-            f"{folder} is a folder without pictures; it must hold one subfolder a class, with "
+            f"{folder} is a folder without pictures; it must hold one subfolder per class, with "
             f"files that end in {', '.join(SUFFIXES)}."
         )
     for file in files:

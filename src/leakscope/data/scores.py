@@ -1,4 +1,4 @@
-"""Scores of a real model or attack, one number a record."""
+"""Scores of a real model or attack, one number per record."""
 
 from __future__ import annotations
 
@@ -74,6 +74,6 @@ def _from_text(path: Path) -> NDArray[np.float64]:
             if number == 0:
                 continue
             raise InputError(
-                f"{path}: line {number + 1} holds {text[:40]!r}; one number a line is needed."
+                f"{path}: line {number + 1} holds {text[:40]!r}; one number per line is needed."
             ) from None
     return np.array(numbers, dtype=np.float64)

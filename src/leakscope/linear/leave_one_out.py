@@ -175,7 +175,7 @@ def _checked(X: ArrayLike, sigma: float, prior_variance: float, ridge: float) ->
     try:
         design = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("X must be a table of numbers, one row a record.") from None
+        raise InputError("X must be a table of numbers, one row per record.") from None
     if design.ndim != 2 or design.shape[0] < 2 or design.shape[1] < 1:
         raise InputError(f"X must have two rows or more and a column, not shape {design.shape}.")
     if not np.all(np.isfinite(design)):

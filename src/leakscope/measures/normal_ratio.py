@@ -87,7 +87,7 @@ class NormalRatio(Ratio):
     def _hockey_stick(
         self, epsilon: FloatArray
     ) -> tuple[FloatArray, FloatArray, parabola.LevelSet]:
-        """Log excess and log FPR at one epsilon a pair, and the level set they belong to."""
+        """Log excess and log FPR at one epsilon per pair, and the level set they belong to."""
         d, log_s = self.shift, self.log_scale
         level = parabola.level_set(d, log_s, epsilon)
         outside = log_s >= 0.0

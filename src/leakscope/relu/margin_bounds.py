@@ -177,7 +177,7 @@ def margin_bounds(x: ArrayLike, y: ArrayLike) -> MarginBounds:
     points = np.asarray(x, dtype=np.float64)
     if points.ndim != 2 or not np.isfinite(points).all():
         raise InputError(
-            "The training points must be finite numbers, one row a point, but their shape is "
+            "The training points must be finite numbers, one row per point, but their shape is "
             f"{points.shape}."
         )
     labels = signs(y, len(points))

@@ -210,7 +210,7 @@ def membership_attack(
     asked = np.asarray(queries, dtype=np.float64)
     if asked.ndim != 2 or not np.isfinite(asked).all():
         raise InputError(
-            f"Queries must be finite numbers, one row a query, but their shape is {asked.shape}."
+            f"Queries must be finite numbers, one row per query, but their shape is {asked.shape}."
         )
     return knowledge.attack(model(asked))
 

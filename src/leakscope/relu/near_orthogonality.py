@@ -211,7 +211,7 @@ def orthogonality_of(x: ArrayLike) -> dict[str, float]:
     """
     points = np.asarray(x, dtype=np.float64)
     if points.ndim != 2 or len(points) < 2:
-        raise InputError("A dataset of two points or more is needed, one row a point.")
+        raise InputError("A dataset of two points or more is needed, one row per point.")
     n, d = points.shape
     gram = points @ points.T
     least = float(np.diag(gram).min())

@@ -228,7 +228,7 @@ def _training_sets(
         labels = np.broadcast_to(labels, (len(points), len(labels)))
     if labels.shape != points.shape[:2]:
         raise InputError(
-            f"There must be one label a point, but points have shape {np.shape(x)} and labels "
+            f"There must be one label per point, but points have shape {np.shape(x)} and labels "
             f"{np.shape(y)}."
         )
     if not np.isfinite(points).all():

@@ -44,7 +44,7 @@ def check_groups(
     groups
         Row numbers of each group to check.
     kl, mean_distance
-        What the audit says of them, one number a group.
+        What the audit says of them, one number per group.
     noise_variance
         s2, as in the audit.
     draws

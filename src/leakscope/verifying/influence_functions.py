@@ -13,7 +13,7 @@ and queries.  That smoother A also has the exact leave-one-out shift of the line
 (I - A_ii)^{-1} in place of I before the residual, which no first-order formula sees: a network that
 fits its records has A_ii near 1.
 
-``curvature="hessian"`` solves with the true Hessian by conjugate gradients, one solve a query and
+``curvature="hessian"`` solves with the true Hessian by conjugate gradients, one solve per query and
 output, for all records at once.
 
 References
