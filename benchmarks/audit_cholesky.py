@@ -2,7 +2,7 @@
 
 Everything is timed in this one run and printed as ratios.  The kernel matrix is given; the audit
 includes the measures (KL in both directions, advantage, AUC).  Refitting is timed on a few records
-and multiplied: two fits per record, on the cached kernel matrix.  The noise sweep (four more levels)
+and multiplied: two fits per record, on the cached matrix.  The noise sweep (four more levels)
 and one eigendecomposition, which could serve all levels instead, are set apart.  A second table
 has the n x q influence matrix against q.  Arguments: the sizes n, by default 500 to 10000.
 

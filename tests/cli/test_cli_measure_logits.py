@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from leakscope.cli import app
+from leakscope.cli import app, main
 
 RNG = np.random.default_rng(0)
 MASK = np.arange(4)[:, None] % 2 == RNG.integers(0, 2, 60)
@@ -30,19 +30,36 @@ def test_one_entry_per_record_in_the_files_order(tmp_path: Path) -> None:
     assert "0.01" in first["tpr_at_fpr"]
 
 
+def changed(values: np.ndarray, place: tuple, to: object) -> np.ndarray:
+    copy = values.copy()
+    copy[place] = to
+    return copy
+
+
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
         ({"log_odds": SCORES}, "has no array trained_on"),
         ({"log_odds": SCORES[:, :50], "trained_on": MASK}, "both must have"),
         ({"log_odds": SCORES, "trained_on": MASK.astype(int)}, "must be of type bool"),
+        ({"log_odds": SCORES, "trained_on": changed(MASK, (slice(None), 7), True)}, "record 7"),
+        ({"log_odds": SCORES, "trained_on": changed(MASK, (slice(None), 7), False)}, "record 7"),
+        ({"log_odds": SCORES[:1], "trained_on": MASK[:1]}, "model"),
+        ({"log_odds": changed(SCORES, (2, 5), np.nan), "trained_on": MASK}, "5"),
+        ({"log_odds": changed(SCORES, (2, 5), np.inf), "trained_on": MASK}, "5"),
+        ({"log_odds": 1.0 / (1.0 + np.exp(-SCORES)), "trained_on": MASK}, "probabilit"),
     ],
 )
 def test_bad_files_end_with_status_two(
-    tmp_path: Path, arrays: dict[str, np.ndarray], words: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arrays: dict[str, np.ndarray],
+    words: str,
 ) -> None:
     np.savez(tmp_path / "m.npz", **arrays)
-    result = CliRunner().invoke(app, ["measure", "--logits", str(tmp_path / "m.npz")])
-    output = " ".join((result.output + str(result.exception)).split())
-    assert result.exit_code == 2 or "InputError" in repr(result.exception)
-    assert words in output
+    answer = tmp_path / "answer.json"
+    assert main(["measure", "--logits", str(tmp_path / "m.npz"), "--json", str(answer)]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
+    assert not answer.exists()

@@ -25,6 +25,7 @@ from leakscope.fitted.model_effects import ModelEffects, model_effects
 from leakscope.fitted.record_posterior import Nodes, blocks, fit_population, nodes
 from leakscope.fitted.record_sums import record_sums
 from leakscope.laws import Assumption, LawPair, Normal, Provenance
+from leakscope.settings import MEASURE_DEFAULTS
 
 FEWEST_RECORDS = 20
 DRAWS = 200
@@ -113,7 +114,7 @@ def few_models(
     trained_on: NDArray[np.bool_],
     *,
     fpr: Sequence[float] = FPRS,
-    confidence: float = 0.95,
+    confidence: float = MEASURE_DEFAULTS.confidence,
     level_models: bool = True,
     random_state: int | Key | None = 0,
 ) -> FewModels:
