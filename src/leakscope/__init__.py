@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from leakscope.advising import AuditTarget
     from leakscope.advising.advise import advise
     from leakscope.attacking import attack_membership, attack_query, attack_reconstruct
-    from leakscope.auditing import AuditResult
+    from leakscope.auditing import AuditResult, ModelAuditResult
     from leakscope.auditing.audit import audit, audit_frame
     from leakscope.comparing import compare
     from leakscope.errors import InputError
@@ -47,6 +47,7 @@ __all__ = [
     "AuditedRegressor",
     "InputError",
     "LeakageAuditor",
+    "ModelAuditResult",
     "__version__",
     "advise",
     "attack_membership",
@@ -103,6 +104,7 @@ _NAMES = {
     "AuditedRegressor": "leakscope.estimators",
     "InputError": "leakscope.errors",
     "LeakageAuditor": "leakscope.estimators",
+    "ModelAuditResult": "leakscope.auditing",
     "advise": "leakscope.advising",
     "attack_membership": "leakscope.attacking",
     "attack_query": "leakscope.attacking",

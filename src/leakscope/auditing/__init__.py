@@ -6,14 +6,16 @@ from leakscope.auditing.audit import (
     audit,
     audit_dataset,
     audit_frame,
-    audit_process,
 )
 from leakscope.auditing.checks import checked_ids, record_name
 from leakscope.auditing.kernel_choice import kernel_from_settings, kernel_in_words
 from leakscope.auditing.kernel_sensitivity import TOP, rank_correlation, top_kept
 from leakscope.auditing.measured import measured
+from leakscope.auditing.model_audit import MODEL_STAGES, audit_model, audit_named_model
+from leakscope.auditing.model_result import ModelAuditResult
 from leakscope.auditing.noise_path import audit_noise_path, noise_path_unavailable
 from leakscope.auditing.out_of_core import OutOfCoreAudit, audit_out_of_core
+from leakscope.auditing.process_audit import audit_process
 from leakscope.auditing.process_of_run import process_of_run
 from leakscope.auditing.reopened import (
     Audited,
@@ -31,17 +33,21 @@ from leakscope.auditing.verdict import EXPOSED_ABOVE
 
 __all__ = [
     "EXPOSED_ABOVE",
+    "MODEL_STAGES",
     "SENSITIVITY_STAGES",
     "STAGES",
     "TOP",
     "AuditResult",
     "Audited",
+    "ModelAuditResult",
     "OutOfCoreAudit",
     "RoutePlan",
     "audit",
     "audit_dataset",
     "audit_document",
     "audit_frame",
+    "audit_model",
+    "audit_named_model",
     "audit_noise_path",
     "audit_out_of_core",
     "audit_process",

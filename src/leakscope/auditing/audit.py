@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import time
 import warnings as python_warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Any
+from typing import Any, overload
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from leakscope import kernels, lood
@@ -19,22 +15,19 @@ from leakscope.auditing.checks import (
     checked_ids,
     checked_targets,
     oddities,
-    without_intercept,
 )
-from leakscope.auditing.choice_reasons import choices, why_not_compared
-from leakscope.auditing.explanation import Explanation
-from leakscope.auditing.explanation import explain as explain_records
 from leakscope.auditing.kernel_choice import kernel_from_settings
-from leakscope.auditing.measured import measured
+from leakscope.auditing.model_audit import audit_model
+from leakscope.auditing.model_result import ModelAuditResult
+from leakscope.auditing.process_audit import OnStage, audit_process
 from leakscope.auditing.result import AuditResult
-from leakscope.auditing.routes import Computed, RoutePlan, Wanted, compute
+from leakscope.auditing.routes import RoutePlan, Wanted
 from leakscope.auditing.subgroups import exposure_by, of_groups
 from leakscope.auditing.units import leaving_units
-from leakscope.data import Dataset, RecordId, Task, doubts, from_frame, pictured, prepare
+from leakscope.data import Dataset, Task, doubts, from_frame, pictured, prepare
+from leakscope.errors import InputError
 from leakscope.results import DatasetEntry
-from leakscope.settings import DATA_DEFAULTS, AuditSettings, Missing
-
-OnStage = Callable[[str], None]
+from leakscope.settings import DATA_DEFAULTS, MODEL_DEFAULTS, AuditSettings, Missing
 
 DEFAULTS = AuditSettings()
 
@@ -53,26 +46,68 @@ STAGES = (
 SENSITIVITY_STAGES = ("sensitivity", "compare")
 
 
+@overload
 def audit(
     X: ArrayLike,
     y: ArrayLike,
     *,
+    model: None = None,
+    kernel: kernels.Kernel | None = None,
+    noise_variance: float | str = ...,
+    fit_kernel_scale: bool = ...,
+    sensitivity: bool = ...,
+    route: Wanted = ...,
+    inducing: int = ...,
+    record_ids: Sequence[Any] | None = None,
+    groups: Sequence[Any] | None = None,
+    explain: int = 0,
+    on_stage: OnStage | None = None,
+) -> AuditResult: ...
+
+
+@overload
+def audit(
+    X: Any,
+    y: Any,
+    *,
+    model: Any,
+    question: str = ...,
+    fraction: float | None = None,
+    observes: str | None = None,
+    sample_weight: ArrayLike | None = None,
+    record_ids: Sequence[Any] | None = None,
+    on_stage: OnStage | None = None,
+) -> ModelAuditResult: ...
+
+
+def audit(
+    X: Any,
+    y: Any,
+    *,
+    model: Any = None,
     kernel: kernels.Kernel | None = None,
     noise_variance: float | str = DEFAULTS.noise_variance,
     fit_kernel_scale: bool = DEFAULTS.fit_kernel_scale,
     sensitivity: bool = DEFAULTS.sensitivity,
     route: Wanted = DEFAULTS.route,
     inducing: int = DEFAULTS.inducing,
+    question: str = MODEL_DEFAULTS.question,
+    fraction: float | None = None,
+    observes: str | None = None,
+    sample_weight: ArrayLike | None = None,
     record_ids: Sequence[Any] | None = None,
     groups: Sequence[Any] | None = None,
     explain: int = 0,
     on_stage: OnStage | None = None,
-) -> AuditResult:
-    """How much a Gaussian process trained on (X, y) gives away about each of its records.
+) -> AuditResult | ModelAuditResult:
+    """How much a model trained on (X, y) gives away about each of its records.
 
-    For each record the law of the model's latent value at that record is computed with the record
-    in the training set and without it, all from one factorisation
-    (:func:`leakscope.lood.all_records`), and the two are compared.
+    With ``model``, a fitted scikit-learn estimator, that model is examined
+    (:func:`leakscope.fitted.laws_of`): no kernel and no noise variance is assumed.
+
+    Without it a Gaussian process stands in.  For each record the law of its latent value at that
+    record is computed with the record in the training set and without it, all from one
+    factorisation (:func:`leakscope.lood.all_records`), and the two are compared.
 
     X and y are used as they are: nothing is scaled, centred or encoded, and the prior mean is
     zero.  ``noise_variance`` is in squared units of y, and sets the level of every number.
@@ -83,6 +118,9 @@ def audit(
         Records by features, numbers.
     y
         One target per record, or a table of C outputs.
+    model
+        Your own model, fitted on X and y: ridge, kernel ridge, logistic, Poisson regression and
+        others, or a pipeline that ends in one (:func:`leakscope.fitted.from_sklearn`).
     kernel
         From :mod:`leakscope.kernels`; an RBF whose length scale is the median distance between
         records where left out.
@@ -100,6 +138,8 @@ def audit(
         result says which and why.
     inducing
         How many records stand for all in the approximate route, fitc.
+    question, fraction, observes, sample_weight
+        With ``model`` only, as in :func:`leakscope.fitted.laws_of`.
     record_ids
         Distinct ids, one per record; row numbers from 0 where left out.
     groups
@@ -112,7 +152,7 @@ def audit(
 
     Returns
     -------
-    AuditResult
+    AuditResult or, with ``model``, ModelAuditResult
         Frozen; ``.to_frame()`` has the most exposed record first.
 
     Raises
@@ -133,6 +173,32 @@ def audit(
     >>> frame[["rank_low", "rank_high"]].values.tolist()
     [[1, 1], [2, 4], [2, 4], [3, 4]]
     """
+    if model is not None:
+        _require_no_stand_in(
+            kernel=kernel,
+            noise_variance=noise_variance,
+            fit_kernel_scale=fit_kernel_scale,
+            route=route,
+            inducing=inducing,
+            groups=groups,
+            explain=explain,
+        )
+        found = audit_model(
+            model,
+            X,
+            y,
+            question=question,
+            fraction=fraction,
+            observes=observes,
+            sample_weight=sample_weight,
+            record_ids=record_ids,
+            on_stage=on_stage,
+        )
+        for sentence in found.warnings:
+            python_warnings.warn(sentence, stacklevel=2)
+        return found
+    if fraction is not None or observes is not None or sample_weight is not None:
+        raise InputError("fraction, observes and sample_weight belong to model; pass one.")
     features = checked_features(X)
     targets = checked_targets(y, len(features))
     ids, labels = leaving_units(checked_ids(record_ids, len(features)), groups)
@@ -178,6 +244,22 @@ def audit(
     for sentence in result.warnings:
         python_warnings.warn(sentence, stacklevel=2)
     return result
+
+
+def _require_no_stand_in(**given: Any) -> None:
+    """Refuse what belongs to the Gaussian process where a model is to be examined."""
+    usual = {**DEFAULTS.model_dump(), "kernel": None, "groups": None, "explain": 0}
+    wrong = [name for name, value in given.items() if value is not None and value != usual[name]]
+    if "groups" in wrong:
+        raise InputError(
+            "with a model the unit is the record, and a group's laws are not known; leave out "
+            "groups, or the model."
+        )
+    if wrong:
+        raise InputError(
+            f"{wrong[0]} belongs to the audit of a Gaussian process, and nothing is assumed of "
+            f"your own model; leave out {wrong[0]}, or the model."
+        )
 
 
 def audit_dataset(
@@ -288,104 +370,3 @@ def audit_frame(
     for sentence in result.warnings:
         python_warnings.warn(sentence, stacklevel=2)
     return result
-
-
-def audit_process(
-    process: lood.Process,
-    plan: RoutePlan,
-    *,
-    ids: tuple[RecordId, ...],
-    dataset: DatasetEntry,
-    settings: dict[str, Any],
-    on_stage: OnStage | None,
-    explained: int = 0,
-    warnings: tuple[str, ...] | None = None,
-    picture: tuple[int, ...] | None = None,
-) -> AuditResult:
-    """Compute what is asked for; warnings are in the result, for the caller to show.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import auditing, kernels, lood
-    >>> from leakscope.results import DatasetEntry
-    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
-    >>> process = lood.Process(X, y, kernels.rbf(1.0), noise_variance=0.1)
-    >>> told = DatasetEntry(name="arrays", records=3, features=1, outputs=1, target_name="y",
-    ...                     steps=[])
-    >>> plan = auditing.RoutePlan("dense", 2, False, None, False)
-    >>> auditing.audit_process(process, plan, ids=("a", "b", "c"), dataset=told, settings={},
-    ...                        on_stage=None).ranking()[0]
-    'c'
-    """
-    timing: dict[str, float] = {}
-    with _stage("check", timing, on_stage):
-        named = ids if process.groups is None else tuple(range(process.records))
-        found = oddities(process.features, process.targets, named) if warnings is None else warnings
-        found = (*found, *without_intercept(process.features, process.kernel.describe()))
-    computed = compute(process, plan, lambda name: _stage(name, timing, on_stage))
-    process = computed.process
-    with _stage("measure", timing, on_stage):
-        found_by_rows = measured(computed.laws)
-    # Without a comparison the reasons are words only, and no stage of their own.
-    quick = why_not_compared(computed, plan) is not None
-    with nullcontext() if quick else _stage("compare", timing, on_stage):
-        chosen = choices(computed, plan, found_by_rows.advantage, picture=picture)
-    described = process.kernel.describe()
-    if computed.noise_choice is not None and plan.fit_kernel_scale:
-        described["fitted_scale"] = process.kernel_scale
-    explanations: tuple[Explanation, ...] = ()
-    if explained and process.groups is None:
-        with _stage("explain", timing, on_stage):
-            explanations = explain_records(
-                process,
-                computed.laws,
-                rows=np.argsort(-found_by_rows.kl, kind="stable")[:explained].tolist(),
-                record_ids=ids,
-            )
-    return AuditResult(
-        record_ids=ids,
-        kl=found_by_rows.kl,
-        kl_reverse=found_by_rows.kl_reverse,
-        advantage=found_by_rows.advantage,
-        auc=found_by_rows.auc,
-        laws=computed.laws,
-        process=process,
-        sweep=computed.sweep,
-        route_reason=computed.route_reason,
-        noise_choice=computed.noise_choice,
-        approximation=computed.approximation,
-        kernel=described,
-        dataset=dataset,
-        settings=settings,
-        created=datetime.now(UTC),
-        timing=timing,
-        warnings=(*found, *_cautions(computed)),
-        explanations=explanations,
-        choices=chosen,
-    )
-
-
-def _cautions(computed: Computed) -> tuple[str, ...]:
-    """What a user must know about how the numbers were got."""
-    found: list[str] = []
-    if computed.approximation is not None:
-        found.append(
-            f"this audit is {computed.route_reason}; compared with the exact one "
-            f"{computed.approximation.sentence()}."
-        )
-    if computed.noise_choice is not None and computed.noise_choice.at_bound:
-        found.append(f"{computed.noise_choice.sentence()}: give noise_variance a number instead.")
-    if computed.sweep is not None and computed.sweep.refused:
-        levels = ", ".join(f"{level:.2g}" for level in computed.sweep.refused)
-        found.append(f"float64 cannot factorise at noise_variance {levels}, left out of the sweep.")
-    return tuple(found)
-
-
-@contextmanager
-def _stage(name: str, timing: dict[str, float], on_stage: OnStage | None) -> Iterator[None]:
-    if on_stage is not None:
-        on_stage(name)
-    start = time.perf_counter()
-    yield
-    timing[name] = time.perf_counter() - start

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from leakscope.auditing.model_result import ModelAuditResult
 from leakscope.auditing.result import AuditResult
 from leakscope.data import Dataset, Source, prepare, read_again, reason
 from leakscope.errors import InputError
-from leakscope.results import AuditDocument, QueryAttack, Run, result_of
+from leakscope.results import AuditDocument, ModelAuditDocument, QueryAttack, Run, result_of
 from leakscope.settings import LARGEST, LEAST, AuditSettings, validated
 
-Audited = AuditResult | AuditDocument | Run | str | Path
+Audited = AuditResult | ModelAuditResult | AuditDocument | Run | str | Path
 
 
 def audit_document(audited: Audited, verb: str) -> AuditDocument:
@@ -34,7 +35,14 @@ def audit_document(audited: Audited, verb: str) -> AuditDocument:
     """
     if isinstance(audited, AuditResult):
         return audited.to_document()
-    document = result_of(audited)
+    document = (
+        audited.to_document() if isinstance(audited, ModelAuditResult) else result_of(audited)
+    )
+    if isinstance(document, ModelAuditDocument):
+        raise InputError(
+            f"{verb} takes the audit of a Gaussian process, and this one is of a fitted model "
+            f"({document.model.name}); report and verify take it."
+        )
     if not isinstance(document, AuditDocument):
         where = f"{audited} holds" if isinstance(audited, (str, Path)) else "this is"
         raise InputError(

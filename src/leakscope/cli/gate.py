@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
-    from leakscope.auditing import AuditResult
+    from leakscope.auditing import AuditResult, ModelAuditResult
 
 EXIT_STATUS = 3
 
@@ -46,7 +46,7 @@ def _limit(name: str, text: str) -> float:
     return number
 
 
-def failures(result: AuditResult, above: dict[str, float]) -> list[str]:
+def failures(result: AuditResult | ModelAuditResult, above: dict[str, float]) -> list[str]:
     """A sentence for each limit that is exceeded; none where the audit passes.
 
     A number that is not trusted, because float64 does not resolve it or because the approximation
@@ -66,12 +66,26 @@ def failures(result: AuditResult, above: dict[str, float]) -> list[str]:
             )
     doubtful = int((~result.laws.trusted).sum())
     if above and doubtful:
-        why, remedy = "not resolved by float64", "raise --noise-variance"
-        if result.laws.route == "fitc":
-            why = "approximate, and off by more than a tenth where that was measured"
-            remedy = "raise --inducing or take --route dense"
+        why, remedy = _doubt(result)
         sentences.append(
             f"{doubtful} of {len(order)} {result.unit}s are {why}, so that nobody knows whether "
             f"they are within the limit: {remedy}."
         )
     return sentences
+
+
+def _doubt(result: AuditResult | ModelAuditResult) -> tuple[str, str]:
+    """Why some numbers are not trusted, and what to do."""
+    from leakscope.auditing import AuditResult
+
+    if not isinstance(result, AuditResult):
+        return (
+            "not trusted, because one other record carries most of what varies there",
+            "use a larger penalty, or check them with leakscope verify",
+        )
+    if result.laws.route == "fitc":
+        return (
+            "approximate, and off by more than a tenth where that was measured",
+            "raise --inducing or take --route dense",
+        )
+    return "not resolved by float64", "raise --noise-variance"

@@ -19,6 +19,7 @@ from leakscope.auditing import (
     EXPOSED_ABOVE,
     TOP,
     AuditResult,
+    ModelAuditResult,
     kernel_in_words,
     rank_correlation,
     top_kept,
@@ -32,6 +33,7 @@ from leakscope.results import (
     ComparedRecord,
     Comparison,
     DifferenceEntry,
+    ModelAuditDocument,
     ResultDocument,
     Run,
     SideEntry,
@@ -51,7 +53,7 @@ NAMED = 10
 # What of a provenance makes a question; its method and source do not.
 QUESTION = ("question", "adjacency", "observes", "random", "attacker_knows_label")
 
-Comparable = AuditResult | AuditDocument | Run | str | Path
+Comparable = AuditResult | ModelAuditResult | ResultDocument | Run | str | Path
 
 
 def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERANCE) -> Comparison:
@@ -142,6 +144,8 @@ def _read(side: Comparable, place: str) -> tuple[AuditDocument, str, dict[str, s
     if isinstance(side, AuditResult):
         return side.to_document(), place, {}
     document: ResultDocument
+    if isinstance(side, ModelAuditResult):
+        side = side.to_document()
     if isinstance(side, Run):
         document, name, versions = side.document, str(side.directory), side.versions
     elif isinstance(side, (str, Path)):
@@ -152,6 +156,11 @@ def _read(side: Comparable, place: str) -> tuple[AuditDocument, str, dict[str, s
             document, name, versions = read_result(side), str(side), {}
     else:
         document, name, versions = side, place, {}
+    if isinstance(document, ModelAuditDocument):
+        raise InputError(
+            f"{name} holds the audit of a fitted model ({document.model.name}); compare takes two "
+            "audits of Gaussian processes."
+        )
     if not isinstance(document, AuditDocument):
         raise InputError(
             f"{name} holds a result of kind {document.kind}; compare takes two runs of leakscope "

@@ -23,6 +23,7 @@ from leakscope.laws import (
     NormalMixture,
     Provenance,
 )
+from leakscope.settings import MODEL_DEFAULTS
 
 Observed = Literal["log_odds", "scores", "prediction", "residual", "label", "probabilities"]
 
@@ -181,7 +182,7 @@ def laws_of(
     X: Any = None,
     y: Any = None,
     *,
-    question: Question = "pool",
+    question: Question = MODEL_DEFAULTS.question,
     fraction: float | None = None,
     observes: Observed | None = None,
     sample_weight: npt.ArrayLike | None = None,

@@ -33,6 +33,13 @@ from leakscope.results.document import (
 )
 from leakscope.results.measurement import MeasureInterval, Measurement
 from leakscope.results.membership import Applicability, MembershipAttack
+from leakscope.results.model_audit import (
+    ExaminedModel,
+    ModelAuditDocument,
+    ModelAuditRecord,
+    PenaltyOption,
+    model_doubt_words,
+)
 from leakscope.results.models_measurement import MeasuredRecord, ModelsMeasurement
 from leakscope.results.opening import digest_of_result, has_digest, result_of
 from leakscope.results.plan import (
@@ -79,6 +86,7 @@ __all__ = [
     "DatasetEntry",
     "DifferenceEntry",
     "DisagreementEntry",
+    "ExaminedModel",
     "ExplanationEntry",
     "ExposedPicture",
     "FoundQuery",
@@ -94,10 +102,13 @@ __all__ = [
     "MeasuredRecord",
     "Measurement",
     "MembershipAttack",
+    "ModelAuditDocument",
+    "ModelAuditRecord",
     "ModelsMeasurement",
     "Neighbour",
     "NoiseOfDataEntry",
     "Number",
+    "PenaltyOption",
     "QueryAttack",
     "QueryStart",
     "ReconstructAttack",
@@ -114,6 +125,7 @@ __all__ = [
     "digest_of_result",
     "doubt_words",
     "has_digest",
+    "model_doubt_words",
     "read_result",
     "read_run",
     "require_free",

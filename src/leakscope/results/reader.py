@@ -16,6 +16,7 @@ from leakscope.results.comparison import Comparison
 from leakscope.results.document import SCHEMA_VERSION, ResultDocument
 from leakscope.results.measurement import Measurement
 from leakscope.results.membership import MembershipAttack
+from leakscope.results.model_audit import ModelAuditDocument
 from leakscope.results.models_measurement import ModelsMeasurement
 from leakscope.results.plan import LassoPlan, LinearPlan
 from leakscope.results.query import QueryAttack
@@ -26,6 +27,7 @@ from leakscope.settings import first_problem
 
 KINDS: dict[str, type[ResultDocument]] = {
     "audit": AuditDocument,
+    "audit_model": ModelAuditDocument,
     "compare": Comparison,
     "measure": Measurement,
     "measure_models": ModelsMeasurement,

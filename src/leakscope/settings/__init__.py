@@ -23,6 +23,13 @@ from leakscope.settings.compare import COMPARE_DEFAULTS, CompareSettings
 from leakscope.settings.data import DATA_DEFAULTS, DataSettings, Missing, Task
 from leakscope.settings.kernel_catalogue import KERNELS, NamedKernel, kernel_options
 from leakscope.settings.measure import MEASURE_DEFAULTS, MeasureSettings
+from leakscope.settings.model import (
+    MODEL_DEFAULTS,
+    ModelName,
+    ModelObserves,
+    ModelQuestion,
+    ModelSettings,
+)
 from leakscope.settings.network_attacks import (
     MEMBERSHIP_DEFAULTS,
     RECONSTRUCT_DEFAULTS,
@@ -72,6 +79,7 @@ __all__ = [
     "LINEAR_PLAN_DEFAULTS",
     "MEASURE_DEFAULTS",
     "MEMBERSHIP_DEFAULTS",
+    "MODEL_DEFAULTS",
     "QUERY_DEFAULTS",
     "RECONSTRUCT_DEFAULTS",
     "RETRAINING_DEFAULTS",
@@ -96,6 +104,10 @@ __all__ = [
     "MeasureSettings",
     "MembershipSettings",
     "Missing",
+    "ModelName",
+    "ModelObserves",
+    "ModelQuestion",
+    "ModelSettings",
     "NamedKernel",
     "NoiseVariance",
     "QuerySettings",

@@ -11,7 +11,7 @@ from leakscope.errors import InputError
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def validated(model: type[Model], **values: Any) -> Model:
+def validated(model: type[Model], /, **values: Any) -> Model:
     """Build settings, turning the first problem into one sentence; None means the default.
 
     Examples

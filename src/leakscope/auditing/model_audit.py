@@ -1,0 +1,307 @@
+"""From a fitted model and its records to every record's leakage."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import optimize
+
+from leakscope import fitted, measures
+from leakscope._numerics.arrays import FloatArray
+from leakscope.auditing.checks import checked_ids, oddities
+from leakscope.auditing.model_result import Examined, ModelAuditResult
+from leakscope.auditing.named_models import NamedFit, named_fit, stronger
+from leakscope.auditing.subgroups import exposure_by
+from leakscope.auditing.verdict import EXPOSED_ABOVE
+from leakscope.data import Dataset, RecordId, prepare
+from leakscope.errors import InputError
+from leakscope.results import DatasetEntry, ExaminedModel, PenaltyOption
+from leakscope.settings import AUDIT_DEFAULTS, MODEL_DEFAULTS, AuditSettings, ModelSettings
+
+# The false-positive rates at which every table says what is found.
+FPRS = (0.01, 0.001)
+
+# So many records at most are looked at again when the noise on the answers is sought.
+MOST_NOISED = 2000
+
+MODEL_STAGES = ("check", "fit", "laws", "measure", "option")
+
+
+def audit_model(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    question: str = MODEL_DEFAULTS.question,
+    fraction: float | None = None,
+    observes: str | None = None,
+    sample_weight: ArrayLike | None = None,
+    record_ids: Sequence[Any] | None = None,
+    on_stage: Callable[[str], None] | None = None,
+) -> ModelAuditResult:
+    """How much a fitted model gives away about each of the records it was fitted on.
+
+    It is what :func:`leakscope.audit` does with ``model``; see there for the parameters.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from leakscope import auditing
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1)).fit(X, y)
+    >>> result = auditing.audit_model(model, X, y)
+    >>> result.model.name, result.tpr_at_fpr[0.001].shape
+    ('LogisticRegression(C=0.1)', (569,))
+    """
+    start = time.perf_counter()
+    if on_stage is not None:
+        on_stage("check")
+    shape = getattr(X, "shape", None) or np.shape(X)
+    if len(shape) != 2:
+        raise InputError(
+            f"X must have two dimensions, records by features, but its shape is {tuple(shape)}."
+        )
+    ids = checked_ids(record_ids, int(shape[0]))
+    dataset = DatasetEntry(
+        name="arrays",
+        records=int(shape[0]),
+        features=int(shape[1]),
+        outputs=1,
+        target_name="y",
+        steps=[],
+    )
+    described = fitted.from_sklearn(model, X, y, sample_weight=sample_weight)
+    examined = ExaminedModel(
+        type=type(model).__name__,
+        name=described.name,
+        origin="as fitted by you",
+        parameters=_plain(model),
+    )
+    settings = {"question": question, "fraction": fraction, "observes": observes}
+    return _audited(
+        described,
+        Examined(model, X, y, sample_weight),
+        examined,
+        settings,
+        ids=ids,
+        dataset=dataset,
+        warnings=_constant(X),
+        timing={"check": time.perf_counter() - start},
+        on_stage=on_stage,
+    )
+
+
+def audit_named_model(
+    dataset: Dataset,
+    chosen: ModelSettings,
+    settings: AuditSettings = AUDIT_DEFAULTS,
+    *,
+    on_stage: Callable[[str], None] | None = None,
+) -> ModelAuditResult:
+    """Fit the named model on a dataset as read, scaled and coded as for any audit, and audit it.
+
+    The penalty is chosen by cross-validation where it is left out.  Warnings are in the result,
+    for the caller to show.
+
+    Examples
+    --------
+    >>> from leakscope import auditing, data
+    >>> from leakscope.settings import ModelSettings
+    >>> wine = data.read_example("wine")
+    >>> result = auditing.audit_named_model(wine, ModelSettings(model="logistic", C=0.1))
+    >>> result.model.name, result.ranking()[0]
+    ('LogisticRegression(C=0.1)', 121)
+    """
+    start = time.perf_counter()
+    say = on_stage or (lambda name: None)
+    say("check")
+    if dataset.group is not None:
+        raise InputError(
+            "With a model the unit is the record, and a group's laws are not known; leave out "
+            "--group, or audit without --model."
+        )
+    prepared = prepare(dataset, scaling=settings.scaling)
+    found = oddities(dataset.features, prepared.target, dataset.record_ids, dataset.feature_names)
+    timing = {"check": time.perf_counter() - start}
+    say("fit")
+    start = time.perf_counter()
+    fit = named_fit(dataset, prepared, chosen, seed=settings.seed)
+    timing["fit"] = time.perf_counter() - start
+    result = _audited(
+        fitted.from_sklearn(fit.estimator, fit.X, fit.y),
+        Examined(fit.estimator, fit.X, fit.y),
+        fit.examined,
+        {
+            **chosen.model_dump(),
+            "scaling": settings.scaling,
+            "seed": settings.seed,
+            **fit.parameters,
+        },
+        ids=prepared.record_ids,
+        dataset=DatasetEntry.of(prepared).model_copy(
+            update={"steps": list(fit.steps), "outputs": 1}
+        ),
+        warnings=found,
+        timing=timing,
+        on_stage=on_stage,
+    )
+    start = time.perf_counter()
+    say("option")
+    option = _option(fit, result) if (result.advantage >= EXPOSED_ABOVE).any() else None
+    spent = {**result.timing, "option": time.perf_counter() - start}
+    result = replace(result, option=option, timing=spent)
+    if prepared.by is None or prepared.by_name is None:
+        return result
+    found_by = exposure_by(prepared.by, result.advantage, prepared.by_name)
+    return replace(result, by=prepared.by_name, subgroups=found_by)
+
+
+def _audited(
+    described: fitted.FittedModel,
+    given: Examined,
+    examined: ExaminedModel,
+    settings: dict[str, Any],
+    *,
+    ids: tuple[RecordId, ...],
+    dataset: DatasetEntry,
+    warnings: tuple[str, ...],
+    timing: dict[str, float],
+    on_stage: Callable[[str], None] | None,
+) -> ModelAuditResult:
+    start = time.perf_counter()
+    if on_stage is not None:
+        on_stage("laws")
+    laws = fitted.laws_of(
+        described,
+        question=settings["question"],
+        fraction=settings["fraction"],
+        observes=settings["observes"],
+    )
+    _require_numbers(laws, ids)
+    timing = {**timing, "laws": time.perf_counter() - start}
+    start = time.perf_counter()
+    if on_stage is not None:
+        on_stage("measure")
+    pair = laws.law_pair()
+    advantage = _exact(measures.advantage(pair))
+    return ModelAuditResult(
+        record_ids=ids,
+        kl=_exact(measures.kl(pair)),
+        kl_reverse=_exact(measures.kl(pair, "member_to_nonmember")),
+        advantage=advantage,
+        auc=_exact(measures.auc(pair)),
+        tpr_at_fpr={fpr: _exact(measures.tpr_at_fpr(pair, fpr)) for fpr in FPRS},
+        laws=laws,
+        model=examined,
+        examined=given,
+        dataset=dataset,
+        settings=settings,
+        created=datetime.now(UTC),
+        timing={**timing, "measure": time.perf_counter() - start},
+        warnings=(*warnings, *laws.warnings),
+        answer_noise=noise_for(laws, advantage, EXPOSED_ABOVE),
+    )
+
+
+def noise_for(laws: fitted.FittedLaws, advantage: FloatArray, threshold: float) -> float | None:
+    """The sd of normal noise on each answer that brings every advantage to the threshold.
+
+    None where no record passes it, or where the answer is a label.
+    """
+    if float(advantage.max()) < threshold or laws.observes == "label":
+        return None
+    # With noise the largest shifts come first, whatever the spread was without.
+    size = np.abs(laws.shift)
+    rows = np.union1d(np.argsort(-size)[:MOST_NOISED], np.argsort(-advantage)[:MOST_NOISED])
+
+    def excess(log_noise: float) -> float:
+        pair = laws.law_pair(answer_noise=float(np.exp(log_noise))).take(rows)
+        return float(_exact(measures.advantage(pair)).max()) - threshold
+
+    # The advantage at noise s is at most |shift| / (s sqrt(2 pi)) plus what the spreads differ by.
+    high = float(np.log(max(size.max(), laws.nonmember_sd.max()) / threshold))
+    while excess(high) > 0.0:
+        high += 1.0
+    low = high - 1.0
+    while excess(low) < 0.0:
+        low -= 1.0
+    return float(np.exp(optimize.brentq(excess, low, high, xtol=1e-3)))
+
+
+def _option(fit: NamedFit, result: ModelAuditResult) -> PenaltyOption | None:
+    """The same audit with ten times the penalty, where the model has one."""
+    other = stronger(fit)
+    if other is None or fit.setting is None:
+        return None
+    laws = fitted.laws_of(
+        fitted.from_sklearn(other.estimator, other.X, other.y),
+        question=result.laws.question,
+        fraction=result.laws.fraction,
+        observes=result.laws.observes,
+    )
+    if not laws.trusted.any():
+        return None
+    advantage = _exact(measures.advantage(laws.law_pair()))
+    return PenaltyOption(
+        setting=fit.setting,
+        value=float(other.parameters[fit.setting]),
+        largest_advantage=float(advantage.max()),
+        exposed=int(np.count_nonzero(advantage >= EXPOSED_ABOVE)),
+        score=fit.score_name,
+        score_now=fit.score(),
+        score_then=other.score(),
+    )
+
+
+def _require_numbers(laws: fitted.FittedLaws, ids: tuple[RecordId, ...]) -> None:
+    """Refuse laws that are not numbers: a fit at the edge of float64."""
+    good = np.isfinite(laws.member_mean) & np.isfinite(laws.nonmember_mean)
+    good &= np.isfinite(laws.member_sd) & np.isfinite(laws.nonmember_sd)
+    good &= (laws.member_sd > 0.0) & (laws.nonmember_sd > 0.0)
+    if laws.question != "known_others" and not good.all():
+        raise InputError(
+            f"the laws of {np.count_nonzero(~good)} of {len(ids)} records have no spread that "
+            f"float64 resolves, first record {ids[int(np.argmin(good))]!r}: drop constant or "
+            "repeated columns, or use a larger penalty."
+        )
+
+
+def _exact(found: FloatArray | measures.Estimate) -> FloatArray:
+    """A measure of laws that are known, never an estimate."""
+    assert not isinstance(found, measures.Estimate)
+    return found
+
+
+def _constant(X: Any) -> tuple[str, ...]:
+    """A warning where columns of X say nothing; of numbers in an array only."""
+    if not isinstance(X, np.ndarray) or X.dtype.kind not in "fiub":
+        return ()
+    constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
+    if not constant.size:
+        return ()
+    named = ", ".join(str(column) for column in constant[:5])
+    more = f" and {constant.size - 5} more" if constant.size > 5 else ""
+    return (
+        f"{constant.size} of {X.shape[1]} columns of X are constant and say nothing: "
+        f"{named}{more}.",
+    )
+
+
+def _plain(model: Any) -> dict[str, Any]:
+    """The estimator's own parameters, those that are plain values."""
+    if not hasattr(model, "get_params"):
+        return {}
+    return {
+        str(name): value
+        for name, value in model.get_params(deep=True).items()
+        if value is None or isinstance(value, (bool, int, float, str))
+    }

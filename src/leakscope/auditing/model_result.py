@@ -1,0 +1,247 @@
+"""What an audit of a fitted model returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope.auditing.model_answer import (
+    examined_sentence,
+    exposed_sentence,
+    question_sentence,
+    remedy_sentence,
+)
+from leakscope.auditing.subgroups import Subgroup
+from leakscope.auditing.verdict import EXPOSED_ABOVE
+from leakscope.data import RecordId
+from leakscope.fitted import FittedLaws
+from leakscope.laws import LawPair
+from leakscope.results import (
+    DatasetEntry,
+    ExaminedModel,
+    ModelAuditDocument,
+    ModelAuditRecord,
+    PenaltyOption,
+    SubgroupEntry,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Examined:
+    """What was given to an audit of a fitted model; kept in memory only, for shadow models."""
+
+    estimator: Any
+    X: Any
+    y: Any
+    sample_weight: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class ModelAuditResult:
+    """The leakage of every record under one fitted model.
+
+    Arrays are in the order of the rows of X; ``to_frame``, ``to_document`` and ``ranking`` put the
+    most exposed record first, by ``advantage``.
+
+    Attributes
+    ----------
+    record_ids
+        The ids given, or row numbers from 0.
+    kl, kl_reverse
+        KL(without || with) and KL(with || without); natural logarithms.
+    advantage
+        The best test's TPR - FPR, a fraction between 0 and 1.
+    auc
+        Of the likelihood-ratio test.
+    tpr_at_fpr
+        True-positive rates of the same test, by false-positive rate: 0.01 and 0.001.
+    laws
+        The laws behind these numbers, over training sets with and without the record.
+    model, examined
+        Which model was examined, in words; and the estimator and records themselves.
+    dataset, settings, created, timing, warnings
+        What was audited; as given; when (UTC); seconds by stage; sentences.
+    answer_noise
+        Standard deviation of normal noise on each answer that keeps every advantage below 0.1;
+        None where none is needed, or where only the label is seen.
+    option
+        What ten times the penalty would give, where the model was named.
+    by, subgroups
+        The column of subgroups, and their exposure, where it was asked for.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> import leakscope
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> result = leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y))
+    >>> result.ranking()[:3], bool(result.trusted.all())
+    ((123, 117, 382), True)
+    >>> result.verdict.startswith("Examined: Ridge(alpha=0.1), as fitted by you")
+    True
+    """
+
+    record_ids: tuple[RecordId, ...]
+    kl: FloatArray
+    kl_reverse: FloatArray
+    advantage: FloatArray
+    auc: FloatArray
+    tpr_at_fpr: Mapping[float, FloatArray]
+    laws: FittedLaws
+    model: ExaminedModel
+    examined: Examined
+    dataset: DatasetEntry
+    settings: dict[str, Any]
+    created: datetime
+    timing: dict[str, float]
+    warnings: tuple[str, ...]
+    answer_noise: float | None = None
+    option: PenaltyOption | None = None
+    by: str | None = None
+    subgroups: tuple[Subgroup, ...] = ()
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """Row numbers, most exposed first: by advantage, then by KL."""
+        return np.lexsort((-self.kl, -self.advantage))
+
+    @property
+    def trusted(self) -> NDArray[np.bool_]:
+        """False for a record whose law is doubtful."""
+        return self.laws.trusted
+
+    @property
+    def unit(self) -> Literal["record"]:
+        """What leaves: a record."""
+        return "record"
+
+    def answer(self, *, threshold: float = EXPOSED_ABOVE, ids: bool = True) -> tuple[str, str, str]:
+        """Which model, how exposed the most exposed are, and how many pass with what to do."""
+        top, count = int(self.order[0]), len(self.record_ids)
+        usual = threshold == EXPOSED_ABOVE
+        return (
+            examined_sentence(self.model, name=self.dataset.name, records=count),
+            exposed_sentence(
+                record_id=self.record_ids[top] if ids else None,
+                advantage=float(self.advantage[top]),
+                tpr_at_fpr_0_01=float(self.tpr_at_fpr[0.01][top]),
+                tpr_at_fpr_0_001=float(self.tpr_at_fpr[0.001][top]),
+                median=float(np.median(self.advantage)),
+                trusted=bool(self.trusted[top]),
+            ),
+            remedy_sentence(
+                exposed=int(np.count_nonzero(self.advantage >= threshold)),
+                count=count,
+                threshold=threshold,
+                # Both were worked out for the usual threshold.
+                answer_noise=self.answer_noise if usual else None,
+                option=self.option if usual else None,
+                untrusted=int(np.count_nonzero(~self.trusted)),
+            ),
+        )
+
+    @property
+    def verdict(self) -> str:
+        """The answer in plain words."""
+        return " ".join(self.answer())
+
+    @property
+    def question(self) -> str:
+        """What the attacker sees and knows, in plain words."""
+        return question_sentence(
+            question=self.laws.question, fraction=self.laws.fraction, observes=self.laws.observes
+        )
+
+    def ranking(self) -> tuple[RecordId, ...]:
+        """Record ids, most exposed first."""
+        return tuple(self.record_ids[row] for row in self.order)
+
+    def law_pair(self) -> LawPair:
+        """The pairs of laws, one per record in record order, for any other measure."""
+        return self.laws.law_pair()
+
+    def to_frame(self) -> pd.DataFrame:
+        """A table, most exposed first."""
+        import pandas as pd
+
+        return pd.DataFrame(self._columns()).iloc[self.order].reset_index(drop=True)
+
+    def to_document(self) -> ModelAuditDocument:
+        """The result as it is written to a file; valid JSON and nothing but plain values."""
+        from leakscope import __version__
+
+        provenance = self.laws.provenance.to_dict()
+        assumptions = provenance.pop("assumptions")
+        arrays = {name: values[self.order].tolist() for name, values in self._columns().items()}
+        rows = zip(*arrays.values(), strict=True)
+        return ModelAuditDocument(
+            leakscope_version=__version__,
+            created=self.created,
+            settings=self.settings,
+            provenance=provenance,
+            assumptions=assumptions,
+            timing=self.timing,
+            warnings=list(self.warnings),
+            dataset=self.dataset,
+            model=self.model,
+            question=cast(Literal["pool", "population"], self.laws.question),
+            fraction=self.laws.fraction,
+            observes=self.laws.observes,
+            exposed_above=EXPOSED_ABOVE,
+            exposed=int(np.count_nonzero(self.advantage >= EXPOSED_ABOVE)),
+            median_advantage=float(np.median(self.advantage)),
+            answer=[*self.answer(), self.question],
+            answer_without_ids=[*self.answer(ids=False), self.question],
+            answer_noise=self.answer_noise,
+            option=self.option,
+            records=[ModelAuditRecord(**dict(zip(arrays, row, strict=True))) for row in rows],
+            by=self.by,
+            subgroups=[SubgroupEntry(**entry.to_dict()) for entry in self.subgroups],
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as a dictionary, ready for JSON."""
+        return self.to_document().model_dump(mode="json")
+
+    def write(self, directory: str | Path) -> Path:
+        """Write a run directory: result, table and laws; where it was written.
+
+        The estimator and the records are not written.
+        """
+        from leakscope.auditing.model_run import write_model_run
+
+        return write_model_run(self, directory)
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        ids = np.empty(len(self.record_ids), dtype=object)
+        ids[:] = self.record_ids
+        if all(isinstance(value, int) for value in self.record_ids):
+            ids = ids.astype(np.int64)
+        laws = self.laws
+        return {
+            "record_id": ids,
+            "advantage": self.advantage,
+            "tpr_at_fpr_0_01": self.tpr_at_fpr[0.01],
+            "tpr_at_fpr_0_001": self.tpr_at_fpr[0.001],
+            "auc": self.auc,
+            "kl": self.kl,
+            "kl_reverse": self.kl_reverse,
+            "shift_in_sd": laws.shift / laws.nonmember_sd,
+            "mean_without": laws.nonmember_mean,
+            "sd_without": laws.nonmember_sd,
+            "mean_with": laws.member_mean,
+            "sd_with": laws.member_sd,
+            "largest_share": laws.largest_share,
+            "trusted": self.trusted,
+        }

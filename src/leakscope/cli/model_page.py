@@ -1,0 +1,46 @@
+"""What ``leakscope audit --model`` shows a person: the answer first, on one screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from leakscope.cli.output import fraction, table, wrapped
+
+if TYPE_CHECKING:
+    from leakscope.auditing import ModelAuditResult
+
+
+def model_page(result: ModelAuditResult, top: int, *, threshold: float | None = None) -> str:
+    """The answer, the most exposed records, and what the attacker is assumed to know."""
+    answer = result.answer() if threshold is None else result.answer(threshold=threshold)
+    parts = ["\n".join(wrapped(sentence) for sentence in answer)]
+    rows = [
+        [
+            str(row["record_id"]),
+            fraction(row["advantage"]),
+            fraction(row["tpr_at_fpr_0_01"]),
+            fraction(row["tpr_at_fpr_0_001"]),
+            f"{row['shift_in_sd']:+.2f}",
+            "yes" if row["trusted"] else "NO",
+        ]
+        for _, row in result.to_frame().head(top).iterrows()
+    ]
+    if rows:
+        headings = ["record_id", "advantage", "TPR at 1%", "TPR at 0.1%", "shift", "trusted"]
+        parts.append(table(headings, rows))
+    if result.subgroups:
+        entries = [
+            [
+                entry.value,
+                str(entry.count),
+                fraction(entry.median_advantage),
+                fraction(entry.largest_advantage),
+                f"{entry.share_exposed:.0%}",
+                "few" if entry.small else "",
+            ]
+            for entry in result.subgroups
+        ]
+        names = [str(result.by), "records", "median advantage", "largest", "0.1 or more", ""]
+        parts.append(f"Exposure by {result.by}:\n\n{table(names, entries)}")
+    parts.append(wrapped(result.question))
+    return "\n\n".join(parts)

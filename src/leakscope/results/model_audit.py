@@ -1,0 +1,145 @@
+"""The result file of ``leakscope audit --model``: the user's own model, record by record."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from leakscope.results.audit import SubgroupEntry
+from leakscope.results.document import DatasetEntry, Number, ResultDocument
+
+
+class ModelAuditRecord(BaseModel):
+    """One record of an audit of a fitted model; see docs/audit.md for what each number means.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> import leakscope
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> result = leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y))
+    >>> first = result.to_document().records[0]
+    >>> first.tpr_at_fpr_0_01 > first.tpr_at_fpr_0_001
+    True
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    record_id: int | str
+    advantage: Number
+    tpr_at_fpr_0_01: Number
+    tpr_at_fpr_0_001: Number
+    auc: Number
+    kl: Number
+    kl_reverse: Number
+    shift_in_sd: Number
+    mean_without: Number
+    sd_without: Number
+    mean_with: Number
+    sd_with: Number
+    largest_share: Number
+    trusted: bool
+
+
+class ExaminedModel(BaseModel):
+    """Which model was examined, and where it came from.
+
+    Examples
+    --------
+    >>> from leakscope.results import ExaminedModel
+    >>> ExaminedModel(type="Ridge", name="Ridge(alpha=1)", origin="as fitted by you",
+    ...               parameters={"alpha": 1.0}).name
+    'Ridge(alpha=1)'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: str
+    name: str
+    origin: str
+    parameters: dict[str, Any]
+
+
+class PenaltyOption(BaseModel):
+    """The same model with ten times the penalty: what it would give away, and its price.
+
+    Examples
+    --------
+    >>> from leakscope.results import PenaltyOption
+    >>> PenaltyOption(setting="C", value=0.1, largest_advantage=0.1, exposed=3, score="accuracy",
+    ...               score_now=0.84, score_then=0.83).setting
+    'C'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    setting: str
+    value: float
+    largest_advantage: Number
+    exposed: int
+    score: str
+    score_now: Number
+    score_then: Number
+
+
+class ModelAuditDocument(ResultDocument):
+    """The result of an audit of a fitted model: every record, most exposed first.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> import leakscope
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> document = leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y)).to_document()
+    >>> document.kind, document.model.name, document.untrusted
+    ('audit_model', 'Ridge(alpha=0.1)', 0)
+    """
+
+    kind: Literal["audit_model"] = "audit_model"
+    dataset: DatasetEntry
+    model: ExaminedModel
+    question: Literal["pool", "population"]
+    fraction: float
+    observes: str
+    exposed_above: float
+    exposed: int
+    median_advantage: Number
+    answer: list[str]
+    answer_without_ids: list[str]
+    answer_noise: Number = None
+    option: PenaltyOption | None = None
+    records: Annotated[list[ModelAuditRecord], Field(min_length=1)]
+    by: str | None = None
+    subgroups: list[SubgroupEntry] = Field(default_factory=list)
+
+    @property
+    def untrusted(self) -> int:
+        """How many records have laws that are not trusted."""
+        return sum(not record.trusted for record in self.records)
+
+    @property
+    def doubt(self) -> str | None:
+        """What is said where some laws are not trusted; None where all are."""
+        return model_doubt_words(self.untrusted, len(self.records))
+
+
+def model_doubt_words(untrusted: int, count: int) -> str | None:
+    """One sentence on how many laws of a fitted model are not trusted; None for none.
+
+    Examples
+    --------
+    >>> from leakscope.results import model_doubt_words
+    >>> print(model_doubt_words(3, 40))
+    3 of 40 records are not trusted: one other record carries most of what varies there, or the
+    computation did not settle; verify with shadow models before you rely on them.
+    """
+    if not untrusted:
+        return None
+    return (
+        f"{untrusted} of {count} records are not trusted: one other record carries most of what "
+        "varies there, or the computation did not settle; verify with shadow models before you "
+        "rely on them."
+    )
