@@ -111,6 +111,10 @@ class ModelAuditResult:
     by: str | None = None
     subgroups: tuple[Subgroup, ...] = ()
 
+    def __repr__(self) -> str:
+        """The answer, not thousands of numbers."""
+        return f"<{type(self).__name__}: {self.verdict}>"
+
     @property
     def order(self) -> NDArray[np.intp]:
         """Row numbers, most exposed first: by advantage, then by KL."""

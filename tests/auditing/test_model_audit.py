@@ -1,0 +1,249 @@
+"""``audit(X, y, model=...)``: the user's own model, its answer, its run, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import leakscope
+from leakscope import auditing, data, fitted, measures
+from leakscope.auditing.model_audit import noise_for
+from leakscope.errors import InputError
+from leakscope.results import ModelAuditDocument, read_run
+from leakscope.settings import AuditSettings, ModelSettings
+
+
+@pytest.fixture(scope="module")
+def diabetes():
+    X, y = load_diabetes(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    return X, y, Ridge(alpha=1.0).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def audited(diabetes):
+    X, y, model = diabetes
+    return leakscope.audit(X, y, model=model, record_ids=[f"p{row}" for row in range(len(y))])
+
+
+def test_every_number_is_a_measure_of_the_fitted_laws_in_record_order(diabetes, audited):
+    pair = fitted.laws_of(diabetes[2], diabetes[0], diabetes[1]).law_pair()
+    np.testing.assert_array_equal(audited.advantage, measures.advantage(pair))
+    np.testing.assert_array_equal(audited.kl, measures.kl(pair))
+    np.testing.assert_array_equal(audited.kl_reverse, measures.kl(pair, "member_to_nonmember"))
+    np.testing.assert_array_equal(audited.auc, measures.auc(pair))
+    for fpr in (0.01, 0.001):
+        np.testing.assert_array_equal(audited.tpr_at_fpr[fpr], measures.tpr_at_fpr(pair, fpr))
+    np.testing.assert_array_equal(audited.law_pair().member.mean, pair.member.mean)
+
+
+def test_the_level_agrees_with_refits_of_the_same_estimator(diabetes, audited):
+    # 600 ridge regressions on random halves, solved here and not by the library's shadow models.
+    X, y, _ = diabetes
+    rng = np.random.default_rng(7)
+    inside = rng.random((600, len(y))) < 0.5
+    scores = np.empty(inside.shape)
+    for number, chosen in enumerate(inside):
+        design, target = X[chosen], y[chosen]
+        centre, level = design.mean(axis=0), target.mean()
+        gram = (design - centre).T @ (design - centre) + np.eye(X.shape[1])
+        coefficients = np.linalg.solve(gram, (design - centre).T @ (target - level))
+        scores[number] = level + (X - centre) @ coefficients
+    for row in audited.order[:40]:
+        seen = scores[inside[:, row], row], scores[~inside[:, row], row]
+        shift = seen[0].mean() - seen[1].mean()
+        error = np.sqrt(sum(values.var(ddof=1) / len(values) for values in seen))
+        assert abs(shift - audited.laws.shift[row]) < 4.5 * error
+        spread = seen[1].std(ddof=1)
+        assert abs(spread / audited.laws.nonmember_sd[row] - 1.0) < 4.5 / np.sqrt(2 * 290)
+
+
+def test_frame_ranking_and_answer(audited):
+    frame = audited.to_frame()
+    assert tuple(frame["record_id"]) == audited.ranking()
+    assert (np.diff(frame["advantage"]) <= 0.0).all()
+    first, second, third = audited.answer()
+    assert first == "Examined: Ridge(alpha=1), as fitted by you; arrays, 442 records."
+    assert second.startswith("Most exposed: record p169, advantage 0.41, TPR 0.59% at 0.1% FPR")
+    exposed = int((audited.advantage >= 0.1).sum())
+    assert third.startswith(f"{exposed} of 442 records have an advantage of 0.1 or more.")
+    assert "p169" not in " ".join(audited.answer(ids=False))
+    assert "not examined" not in audited.verdict
+
+
+def test_noise_on_the_answers_keeps_every_record_at_the_threshold(audited):
+    noised = measures.advantage(audited.laws.law_pair(answer_noise=audited.answer_noise))
+    assert float(noised.max()) == pytest.approx(0.1, abs=1e-3)
+    assert noise_for(audited.laws, audited.advantage, 0.999) is None
+
+
+def test_run_directory_is_read_back_whole(audited, tmp_path):
+    run = read_run(audited.write(tmp_path / "run"))
+    assert isinstance(run.document, ModelAuditDocument)
+    assert run.document == audited.to_document()
+    assert run.document.records[0].record_id == "p169"
+    assert run.document.model.parameters["alpha"] == 1.0
+    with (tmp_path / "run" / "records.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert float(rows[0]["tpr_at_fpr_0_01"]) == audited.tpr_at_fpr[0.01][169]
+    arrays = run.arrays(["member_mean", "nonmember_sd"])
+    np.testing.assert_array_equal(arrays["member_mean"], audited.laws.member_mean)
+
+
+def test_population_and_what_is_observed(diabetes):
+    X, y, model = diabetes
+    fresh = leakscope.audit(X, y, model=model, question="population")
+    assert (fresh.laws.question, fresh.laws.fraction) == ("population", 1.0)
+    assert "fresh draws" in fresh.question
+    few = leakscope.audit(X, y, model=model, fraction=0.2, observes="residual")
+    assert few.to_document().provenance["observes"] == "residual"
+    assert np.median(few.advantage) > np.median(fresh.advantage)
+
+
+def test_lumpy_records_are_said_and_warned_of():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=1.0)).fit(X, y)
+    with pytest.warns(UserWarning, match="not trusted"):
+        result = leakscope.audit(X, y, model=model)
+    count = int((~result.trusted).sum())
+    assert count > 0
+    assert f"({count} are not trusted)" in result.answer()[2]
+    assert str(count) in result.to_document().doubt
+
+
+def test_named_model_is_the_estimator_of_the_prepared_data():
+    wine = data.read_example("wine")
+    result = auditing.audit_named_model(wine, ModelSettings(model="logistic", C=0.1))
+    X, y = load_wine(return_X_y=True)
+    own = LogisticRegression(C=0.1, tol=1e-7, max_iter=10_000)
+    own.fit(StandardScaler().fit_transform(X), y)
+    np.testing.assert_allclose(result.examined.estimator.coef_, own.coef_, atol=1e-6)
+    assert result.model.origin == "C as given"
+    assert "target taken as 3 classes: 0, 1, 2" in result.dataset.steps
+    option = result.option
+    assert option is not None
+    assert option.value == pytest.approx(0.01)
+    again = auditing.audit_named_model(wine, ModelSettings(model="logistic", C=0.01))
+    assert option.largest_advantage == pytest.approx(float(again.advantage.max()), rel=1e-9)
+    assert option.exposed == int((again.advantage >= 0.1).sum())
+
+
+@pytest.mark.parametrize("name", ["ridge", "linear", "poisson", "kernel_ridge"])
+def test_named_models_of_a_quantity(name):
+    result = auditing.audit_named_model(
+        data.read_example("diabetes", by="sex"), ModelSettings(model=name)
+    )
+    chosen = "no penalty" if name == "linear" else "alpha by 5-fold cross-validation"
+    assert result.model.origin == chosen
+    assert 0.2 < result.advantage.max() < 0.95
+    assert result.trusted.all()
+    assert {entry.count for entry in result.subgroups} == {207, 235}
+
+
+def test_penalty_by_cross_validation_is_the_best_of_its_neighbours():
+    result = auditing.audit_named_model(data.read_example("diabetes"), ModelSettings(model="ridge"))
+    from sklearn.model_selection import KFold, cross_val_score
+
+    given = result.examined
+    folds = KFold(5, shuffle=True, random_state=0)
+    alpha = result.model.parameters["alpha"]
+    at = {
+        factor: cross_val_score(
+            Ridge(alpha=factor * alpha),
+            given.X,
+            given.y,
+            cv=folds,
+            scoring="neg_mean_squared_error",
+        ).mean()
+        for factor in (0.3, 1.0, 3.0)
+    }
+    assert max(at, key=at.get) == 1.0
+
+
+def test_same_seed_same_answer():
+    found = [
+        auditing.audit_named_model(
+            data.read_example("iris"), ModelSettings(model="logistic"), AuditSettings(seed=3)
+        ).to_document()
+        for _ in range(2)
+    ]
+    assert found[0].records == found[1].records
+
+
+def bad(**changes):
+    X, y = load_diabetes(return_X_y=True)
+    return {"X": X, "y": y, "model": Ridge(alpha=0.1).fit(X, y)} | changes
+
+
+X10, Y10 = load_diabetes(return_X_y=True)
+XB, YB = load_breast_cancer(return_X_y=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (lambda: bad(model=Ridge()), "not fitted"),
+        (lambda: bad(model=Ridge(alpha=0.1).fit(X10[:200], Y10[:200])), "gradient there is"),
+        (lambda: bad(sample_weight=np.ones(5)), "5 sample weights for 442 records"),
+        (lambda: bad(kernel=leakscope.kernels.rbf(1.0)), "kernel belongs to the audit of a"),
+        (lambda: bad(noise_variance=0.1), "noise_variance belongs to the audit of a Gaussian"),
+        (lambda: bad(groups=[0, 1] * 221), "the unit is the record"),
+        (lambda: bad(model=Lasso().fit(X10, Y10)), "L1 penalty.*verify"),
+        (lambda: bad(record_ids=["a"]), "442 records and 1 record_ids"),
+        (lambda: bad(X=X10[:, 0]), "two dimensions"),
+        (lambda: bad(X=X10[:, :4]), "10 features, but X has 4"),
+        (lambda: bad(question="everyone"), "question must be one of"),
+        (lambda: bad(question="known_others"), "with certainty"),
+        (lambda: bad(fraction=1.0), "fraction must be below 1"),
+        (lambda: bad(observes="log_odds"), "observes must be one of prediction, residual"),
+    ],
+)
+def test_bad_input_is_one_sentence(given, sentence):
+    with pytest.raises(InputError, match=sentence) as caught:
+        leakscope.audit(**given())
+    assert "\n" not in str(caught.value)
+
+
+def test_not_converged_trees_and_one_class():
+    with pytest.warns(UserWarning, match="converge"):
+        early = LogisticRegression(max_iter=3).fit(XB, YB)
+    with pytest.raises(InputError, match="has not converged"):
+        leakscope.audit(XB, YB, model=early)
+    forest = RandomForestClassifier(n_estimators=2, random_state=0).fit(XB, YB)
+    with pytest.raises(InputError, match="leakscope verify"):
+        leakscope.audit(XB, YB, model=forest)
+    settled = make_pipeline(StandardScaler(), LogisticRegression()).fit(XB, YB)
+    with pytest.raises(InputError):
+        leakscope.audit(XB[YB == 1], YB[YB == 1], model=settled)
+
+
+def test_constant_columns_are_said(diabetes):
+    X, y, _ = diabetes
+    wide = np.column_stack([X, np.ones(len(y))])
+    with pytest.warns(UserWarning, match="1 of 11 columns of X are constant"):
+        leakscope.audit(wide, y, model=Ridge().fit(wide, y))
+
+
+def test_options_of_a_model_without_one_are_refused():
+    with pytest.raises(InputError, match="belong to model"):
+        leakscope.audit(X10, Y10, fraction=0.5)
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda run: leakscope.advise(run, leakscope.AuditTarget("advantage", 0.2)),
+        lambda run: leakscope.compare(run, run),
+    ],
+)
+def test_verbs_of_the_stand_in_refuse_with_one_sentence(audited, verb, tmp_path):
+    for given in (audited, audited.to_document(), audited.write(tmp_path / "run")):
+        with pytest.raises(InputError, match=r"fitted model|model \(Ridge"):
+            verb(given)

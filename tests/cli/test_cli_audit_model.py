@@ -1,0 +1,111 @@
+"""``leakscope audit --model``: the first screen, the files, the gate, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+from leakscope.cli import main
+from leakscope.results import ModelAuditDocument, read_result
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_first_screen_fits_and_leads_with_the_answer(capsys):
+    assert main(["audit", "--example", "breast_cancer", "--model", "logistic"]) == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 92
+    text = " ".join(out.split())
+    assert text.startswith("Examined: LogisticRegression(C=1), C by 5-fold cross-validation;")
+    assert "TPR 77% at 0.1% FPR and 94% at 1%" in text
+    assert "are not trusted" in text
+    assert "What helps: noise of sd" in text
+    assert "your model was not examined" not in text
+    assert "warning: For 12% of the records" in err
+
+
+def test_run_directory_json_and_gate(here, capsys):
+    arguments = ["audit", "--example", "diabetes", "--model", "ridge", "--alpha", "1"]
+    assert main([*arguments, "--json", "-", "--run-dir", "run"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["kind"] == "audit_model"
+    assert content["settings"]["alpha"] == 1.0
+    document = read_result(here / "run" / "result.json")
+    assert isinstance(document, ModelAuditDocument)
+    assert content["records"][0]["record_id"] == document.records[0].record_id == 169
+    header = (here / "run" / "records.csv").read_text().splitlines()[0].split(",")
+    assert {"tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "trusted"} <= set(header)
+    with np.load(here / "run" / "arrays.npz") as arrays:
+        assert arrays["member_mean"].shape == (442,)
+    assert main([*arguments, "--fail-above", "advantage=0.2"]) == 3
+    out, err = capsys.readouterr()
+    assert "have an advantage of 0.2 or more" in " ".join(out.split())
+    assert "records have advantage above 0.2: 169," in err
+    assert main([*arguments, "--fail-above", "advantage=0.9"]) == 0
+
+
+def test_gate_does_not_pass_what_is_not_trusted(capsys):
+    arguments = ["audit", "--example", "breast_cancer", "--model", "logistic", "--C", "1"]
+    assert main([*arguments, "--fail-above", "advantage=0.99"]) == 3
+    assert "nobody knows whether they are within the limit" in capsys.readouterr().err
+
+
+def test_file_of_classes_needs_no_task(here, capsys):
+    X, y = load_breast_cancer(return_X_y=True)
+    rows = ["a,b,c,label"]
+    rows += [
+        f"{x[0]},{x[1]},{x[4]},{'sick' if k else 'well'}"
+        for x, k in zip(X.tolist(), y.tolist(), strict=True)
+    ]
+    (here / "people.csv").write_text("\n".join(rows) + "\n")
+    arguments = ["audit", "people.csv", "--target", "label", "--model", "logistic"]
+    assert main([*arguments, "--observes", "label", "--question", "population"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "people, 569 records" in text
+    assert "sees the predicted label only; the others are fresh draws" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--model", "logistic"], "predicts classes"),
+        (["--model", "ridge", "--C", "1"], "--C does not belong to --model ridge"),
+        (["--model", "linear", "--alpha", "1"], "which has no penalty"),
+        (["--model", "ridge", "--noise-variance", "0.1"], "--noise-variance belongs to the"),
+        (["--model", "ridge", "--no-sensitivity"], "--no-sensitivity belongs to the Gaussian"),
+        (["--model", "ridge", "--explain"], "--explain belongs to the Gaussian process"),
+        (["--model", "forest"], "--model must be one of ridge"),
+        (["--model", "ridge", "--alpha", "0"], "--alpha: input should be greater than 0"),
+        (["--model", "ridge", "--fraction", "2"], "--fraction"),
+        (["--model", "ridge", "--observes", "label"], "observes must be one of prediction"),
+        (["--alpha", "1"], "--alpha belongs to --model"),
+    ],
+)
+def test_bad_options_are_one_sentence(options, sentence, here, capsys):
+    assert main(["audit", "--example", "diabetes", *options]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert sentence in err
+    assert len(err.splitlines()) == 1
+    assert not (here / "leakscope-runs").exists()
+
+
+def test_one_class_and_negative_counts(here, capsys):
+    (here / "one.csv").write_text("a,y\n1,x\n2,x\n3,x\n")
+    assert main(["audit", "one.csv", "--target", "y", "--model", "logistic"]) == 2
+    assert "one class only" in capsys.readouterr().err
+    (here / "two.csv").write_text("a,y\n1,-1\n2,2\n3,0\n")
+    assert main(["audit", "two.csv", "--target", "y", "--model", "poisson"]) == 2
+    assert "predicts counts" in capsys.readouterr().err
+    (here / "three.csv").write_text("a,y\n1,x\n2,x\n3,z\n4,x\n")
+    assert main(["audit", "three.csv", "--target", "y", "--model", "logistic"]) == 2
+    assert "give --C" in capsys.readouterr().err
