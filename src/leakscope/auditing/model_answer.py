@@ -14,6 +14,9 @@ SEEN = {
     "probabilities": "the probabilities of all classes",
 }
 
+# More penalty is said to help where at most this share of the exposed records stays exposed.
+MUCH_FEWER = 0.8
+
 
 def examined_sentence(model: ExaminedModel, *, name: str, records: int) -> str:
     """Which model was examined."""
@@ -58,7 +61,8 @@ def remedy_sentence(
     ways = []
     if answer_noise is not None:
         ways.append(f"noise of sd {answer_noise:.2g} on each answer (then none has)")
-    if option is not None and option.exposed < exposed:
+    helps = option is not None and option.exposed <= MUCH_FEWER * exposed
+    if option is not None and helps:
         ways.append(
             f"{option.setting}={option.value:.3g} (then {option.exposed or 'none'}; "
             f"{option.score} {option.score_then:.3f}, now {option.score_now:.3f})"
@@ -66,8 +70,11 @@ def remedy_sentence(
     if not ways:
         return f"{passing} What helps: fewer features, more records, or fewer digits in an answer."
     more = ""
-    if option is not None and option.exposed >= exposed:
-        more = f" More penalty ({option.setting}={option.value:.3g}) does not help."
+    if option is not None and not helps:
+        more = (
+            f" More penalty does not: with {option.setting}={option.value:.3g}, "
+            f"{option.exposed} have."
+        )
     return f"{passing} What helps: {' or '.join(ways)}.{more}"
 
 

@@ -19,7 +19,7 @@ from leakscope.auditing.model_result import Examined, ModelAuditResult
 from leakscope.auditing.named_models import NamedFit, named_fit, stronger
 from leakscope.auditing.subgroups import exposure_by
 from leakscope.auditing.verdict import EXPOSED_ABOVE
-from leakscope.data import Dataset, RecordId, prepare
+from leakscope.data import Dataset, RecordId, doubts, prepare
 from leakscope.errors import InputError
 from leakscope.results import DatasetEntry, ExaminedModel, PenaltyOption
 from leakscope.settings import AUDIT_DEFAULTS, MODEL_DEFAULTS, AuditSettings, ModelSettings
@@ -130,7 +130,10 @@ def audit_named_model(
             "--group, or audit without --model."
         )
     prepared = prepare(dataset, scaling=settings.scaling)
-    found = oddities(dataset.features, prepared.target, dataset.record_ids, dataset.feature_names)
+    found = (
+        *doubts(dataset),
+        *oddities(dataset.features, prepared.target, dataset.record_ids, dataset.feature_names),
+    )
     timing = {"check": time.perf_counter() - start}
     say("fit")
     start = time.perf_counter()

@@ -20,7 +20,7 @@ def write_model_run(result: ModelAuditResult, directory: str | Path) -> Path:
     counts, edges = np.histogram(result.advantage, bins=BINS, range=(0.0, 1.0))
     frame = result.to_frame()
     laws = result.laws
-    return results.write_run(
+    return results.write_run_directory(
         directory,
         result.to_document(),
         columns=list(frame.columns),

@@ -108,7 +108,9 @@ class AuditSettings(BaseModel):
     )
     inducing: int = setting(1000, "Records that stand for all in the route fitc.", ge=2)
     seed: Natural = setting(
-        0, "Recorded with the run; this audit draws no random numbers.", metavar="NUMBER"
+        0,
+        "Of the folds that choose a penalty; the audit itself draws no random numbers.",
+        metavar="NUMBER",
     )
     explain: Natural = setting(10, "How many of the most exposed records to explain.")
 
