@@ -109,3 +109,20 @@ def test_one_class_and_negative_counts(here, capsys):
     (here / "three.csv").write_text("a,y\n1,x\n2,x\n3,z\n4,x\n")
     assert main(["audit", "three.csv", "--target", "y", "--model", "logistic"]) == 2
     assert "give --C" in capsys.readouterr().err
+
+
+def test_report_of_a_model(here, capsys):
+    arguments = ["audit", "--example", "breast_cancer", "--model", "logistic", "--C", "1"]
+    assert main([*arguments, "--run-dir", "run"]) == 0
+    assert main(["report", "run"]) == 0
+    page = (here / "run" / "report.html").read_text()
+    assert "Leakage audit of LogisticRegression(C=1) on breast_cancer" in page
+    assert "Most exposed: record 297, advantage 0.95" in page
+    assert "68 of 569 records are not trusted" in page
+    assert "not examined" not in page
+    assert '"tpr_01":' in page
+    assert main(["report", "run", "--redact"]) == 0
+    redacted = (here / "run" / "report-redacted.html").read_text()
+    assert "record 297" not in redacted
+    assert "Most exposed: a record, advantage 0.95" in redacted
+    assert '"records":null' in redacted.replace(" ", "")

@@ -216,7 +216,7 @@ def _audited(
 
 
 def noise_for(laws: fitted.FittedLaws, advantage: FloatArray, threshold: float) -> float | None:
-    """The sd of normal noise on each answer that brings every advantage to the threshold.
+    """The sd of normal noise on each answer that brings every advantage below the threshold.
 
     None where no record passes it, or where the answer is a label.
     """
@@ -237,7 +237,8 @@ def noise_for(laws: fitted.FittedLaws, advantage: FloatArray, threshold: float) 
     low = high - 1.0
     while excess(low) < 0.0:
         low -= 1.0
-    return float(np.exp(optimize.brentq(excess, low, high, xtol=1e-3)))
+    # On the safe side of the root.
+    return float(np.exp(optimize.brentq(excess, low, high, xtol=1e-3) + 2e-3))
 
 
 def _option(fit: NamedFit, result: ModelAuditResult) -> PenaltyOption | None:

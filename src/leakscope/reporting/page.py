@@ -14,14 +14,13 @@ from leakscope.reporting.embedding import (
     script_json,
 )
 from leakscope.reporting.glossary import GLOSSARY
+from leakscope.reporting.model_page import HOLDS, model_report_html
 from leakscope.reporting.records_table import record_columns, shown_id
 from leakscope.reporting.templating import part, template
-from leakscope.results import AuditDocument, ExposedPicture, Run
+from leakscope.results import AuditDocument, ExposedPicture, ModelAuditDocument, Run
 
 # What a page without JavaScript shows of the table.
 STATIC_RECORDS = 10
-
-HOLDS = {True: "yes", False: "no", None: "cannot tell"}
 
 
 def report_html(run: Run, *, redact: bool = False) -> str:
@@ -50,6 +49,8 @@ def report_html(run: Run, *, redact: bool = False) -> str:
     (True, False)
     """
     document = run.document
+    if isinstance(document, ModelAuditDocument):
+        return model_report_html(run, document, redact=redact)
     if not isinstance(document, AuditDocument):
         raise InputError(
             f"{run.directory} holds a result of kind {document.kind}; a report is made of a run of "

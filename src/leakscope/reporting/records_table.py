@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leakscope.reporting.embedding import in_order
-from leakscope.results import AuditDocument
+from leakscope.results import AuditDocument, ModelAuditDocument
 
 # A sixth digit is beyond what anybody compares; short numbers keep 10,000 records small.
 DIGITS = 6
@@ -44,6 +44,21 @@ def record_columns(document: AuditDocument) -> dict[str, list[Any]]:
         "kernel_best": [record.kernel_rank_low for record in records],
         "kernel_worst": [record.kernel_rank_high for record in records],
         "disagreement": [_short(record.disagreement) for record in records],
+    }
+
+
+def model_record_columns(document: ModelAuditDocument) -> dict[str, list[Any]]:
+    """The columns of an audit of a fitted model, most exposed record first."""
+    records = document.records
+    return {
+        "id": [shown_id(record.record_id) for record in records],
+        "advantage": [_short(record.advantage) for record in records],
+        "tpr_01": [_short(record.tpr_at_fpr_0_01) for record in records],
+        "tpr_001": [_short(record.tpr_at_fpr_0_001) for record in records],
+        "auc": [_short(record.auc) for record in records],
+        "kl": [_short(record.kl) for record in records],
+        "shift": [_short(record.shift_in_sd) for record in records],
+        "trusted": [int(record.trusted) for record in records],
     }
 
 

@@ -40,7 +40,19 @@
   // What would round to 1 is not certainty, only beyond four digits.
   const fraction = (value) =>
     value === null ? "–" : value >= 0.99995 ? ">0.9999" : value.toFixed(4);
-  const cells = [
+  // An audit of a fitted model has true-positive rates, and no parts of the KL or ranges of ranks.
+  const ofModel = [
+    ["n", (row) => String(row + 1)],
+    ["id", (row) => records.id[row]],
+    ["n", (row) => fraction(records.advantage[row])],
+    ["n", (row) => fraction(records.tpr_01[row])],
+    ["n wide", (row) => fraction(records.tpr_001[row])],
+    ["n wide", (row) => fraction(records.auc[row])],
+    ["n wide", (row) => number(records.kl[row])],
+    ["n wide", (row) => number(records.shift[row])],
+    ["", (row) => (records.trusted[row] ? "yes" : "NO")],
+  ];
+  const cells = records.tpr_01 ? ofModel : [
     ["n", (row) => String(row + 1)],
     ["id", (row) => records.id[row]],
     ...(records.size ? [["n wide", (row) => String(records.size[row])]] : []),
