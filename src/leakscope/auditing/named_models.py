@@ -192,7 +192,8 @@ def _estimator(name: ModelName, parameters: dict[str, float]) -> Any:
     if name == "kernel_ridge":
         from sklearn.kernel_ridge import KernelRidge
 
-        return KernelRidge(kernel="rbf", **parameters)
+        # scikit-learn and leakscope call this kernel by the same name.
+        return KernelRidge(kernel=kernels.rbf().describe()["name"], **parameters)
     if name == "poisson":
         from sklearn.linear_model import PoissonRegressor
 
