@@ -119,7 +119,7 @@ def audit_named_model(
     >>> wine = data.read_example("wine")
     >>> result = auditing.audit_named_model(wine, ModelSettings(model="logistic", C=0.1))
     >>> result.model.name, result.ranking()[0]
-    ('LogisticRegression(C=0.1)', 121)
+    ('LogisticRegression(C=0.1)', 73)
     """
     start = time.perf_counter()
     say = on_stage or (lambda name: None)
@@ -237,8 +237,10 @@ def noise_for(laws: fitted.FittedLaws, advantage: FloatArray, threshold: float) 
     low = high - 1.0
     while excess(low) < 0.0:
         low -= 1.0
-    # On the safe side of the root.
-    return float(np.exp(optimize.brentq(excess, low, high, xtol=1e-3) + 2e-3))
+    found = float(np.exp(optimize.brentq(excess, low, high, xtol=1e-3) + 1e-3))
+    # Upwards to two digits, so that the number that is shown suffices.
+    unit = 10.0 ** (np.floor(np.log10(found)) - 1.0)
+    return float(f"{np.ceil(found / unit) * unit:.2g}")
 
 
 def _option(fit: NamedFit, result: ModelAuditResult) -> PenaltyOption | None:
