@@ -126,3 +126,30 @@ def test_report_of_a_model(here, capsys):
     assert "record 297" not in redacted
     assert "Most exposed: a record, advantage 0.95" in redacted
     assert '"records":null' in redacted.replace(" ", "")
+
+
+def test_verify_by_shadow_models_and_report_of_both(here, capsys):
+    arguments = ["audit", "--example", "diabetes", "--model", "ridge", "--alpha", "1"]
+    assert main([*arguments, "--run-dir", "run"]) == 0
+    told = ["verify", "run", "--models", "120", "--records", "4", "--json", "run/verify.json"]
+    assert main(told) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "8 of 8 checks agree" in text
+    assert "120 shadow models of the same estimator" in text
+    assert "exactly right laws would reach" in text
+    assert main(["report", "run"]) == 0
+    assert "8 of 8 checks agree" in (here / "run" / "report.html").read_text()
+    assert main(["verify", "run", "--models", "5"]) == 2
+    assert "at least 20 shadow models" in capsys.readouterr().err
+    assert main(["verify", "run", "--network", "8"]) == 2
+    assert "verified by shadow models" in capsys.readouterr().err
+
+
+def test_verify_refuses_what_shadow_models_do_not_answer(here, capsys):
+    arguments = ["audit", "--example", "diabetes", "--model", "ridge", "--alpha", "1"]
+    assert main([*arguments, "--question", "population", "--run-dir", "fresh"]) == 0
+    assert main(["verify", "fresh"]) == 2
+    assert "the pool question can be verified" in capsys.readouterr().err
+    assert main([*arguments, "--observes", "residual", "--run-dir", "residual"]) == 0
+    assert main(["verify", "residual"]) == 2
+    assert "audit with observes prediction" in capsys.readouterr().err

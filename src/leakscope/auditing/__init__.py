@@ -8,11 +8,12 @@ from leakscope.auditing.audit import (
     audit_frame,
 )
 from leakscope.auditing.checks import checked_ids, record_name
+from leakscope.auditing.examined_again import examined_again
 from leakscope.auditing.kernel_choice import kernel_from_settings, kernel_in_words
 from leakscope.auditing.kernel_sensitivity import TOP, rank_correlation, top_kept
 from leakscope.auditing.measured import measured
 from leakscope.auditing.model_audit import MODEL_STAGES, audit_model, audit_named_model
-from leakscope.auditing.model_result import ModelAuditResult
+from leakscope.auditing.model_result import Examined, ModelAuditResult
 from leakscope.auditing.noise_path import audit_noise_path, noise_path_unavailable
 from leakscope.auditing.out_of_core import OutOfCoreAudit, audit_out_of_core
 from leakscope.auditing.process_audit import audit_process
@@ -39,6 +40,7 @@ __all__ = [
     "TOP",
     "AuditResult",
     "Audited",
+    "Examined",
     "ModelAuditResult",
     "OutOfCoreAudit",
     "RoutePlan",
@@ -54,6 +56,7 @@ __all__ = [
     "checked_ids",
     "data_in_memory",
     "data_of",
+    "examined_again",
     "kernel_from_settings",
     "kernel_in_words",
     "leaving_units",

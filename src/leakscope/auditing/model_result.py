@@ -38,7 +38,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Examined:
-    """What was given to an audit of a fitted model; kept in memory only, for shadow models."""
+    """What was given to an audit of a fitted model; kept in memory only, for shadow models.
+
+    Examples
+    --------
+    >>> from leakscope.auditing import Examined
+    >>> Examined("an estimator", [[0.0]], [1.0]).sample_weight is None
+    True
+    """
 
     estimator: Any
     X: Any

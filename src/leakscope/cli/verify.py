@@ -51,6 +51,7 @@ def verify(
     For every law checked a z-score and a verdict: agrees, differs, could not be told.  Exit status
     3 where one differs.  With --train or --network the audit is compared with models that are
     really trained, with and without a record; the run resumes when started again with --run-dir.
+    An audit of a named model is compared with --models shadow models of it.
     """
     if retraining.train is not None and retraining.widths is not None:
         raise InputError("Give --train or --network, not both.")
@@ -68,6 +69,7 @@ def verify(
             data=data,
             **dict(settings),
             retraining=again,
+            models=retraining.models,
             on_progress=on_progress,
         )
     for sentence in found.warnings:

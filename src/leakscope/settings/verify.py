@@ -58,7 +58,10 @@ class RetrainingSettings(BaseModel):
     )
     epochs: int = setting(100, "Epochs of --network.")
     learning_rate: float = setting(1e-3, "Learning rate of --network.")
-    models: int = setting(64, "At most this many models with and without a record.")
+    models: int = setting(
+        64,
+        "At most this many models with and without a record; of an audit with --model, shadow models.",
+    )
     workers: int | None = setting(None, "Retrain in this many processes.")
     scheduler: str | None = setting(
         None, "Retrain on the Dask cluster at this address.", metavar="ADDRESS"

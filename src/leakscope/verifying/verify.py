@@ -8,13 +8,20 @@ from pathlib import Path
 import numpy as np
 
 from leakscope import __version__
-from leakscope.auditing import AuditResult, data_in_memory, data_of
+from leakscope.auditing import (
+    AuditResult,
+    ModelAuditResult,
+    data_in_memory,
+    data_of,
+    examined_again,
+)
 from leakscope.data import Dataset
 from leakscope.errors import InputError
 from leakscope.results import (
     AuditDocument,
     LassoPlan,
     LinearPlan,
+    ModelAuditDocument,
     QueryAttack,
     ResultDocument,
     Run,
@@ -24,7 +31,7 @@ from leakscope.results import (
     result_of,
 )
 from leakscope.running import OnProgress
-from leakscope.settings import VERIFY_DEFAULTS
+from leakscope.settings import RETRAINING_DEFAULTS, VERIFY_DEFAULTS
 from leakscope.verifying.audit_checks import (
     by_draws,
     by_draws_at_record,
@@ -35,14 +42,15 @@ from leakscope.verifying.checks import Verdict, counted, threshold_for
 from leakscope.verifying.plan_checks import Outcome, by_matrices, by_refits
 from leakscope.verifying.record_choice import choose_records
 from leakscope.verifying.retrained_checks import Retraining, by_retraining
+from leakscope.verifying.shadow_checks import by_shadow_models
 from leakscope.verifying.stored_numbers import require_stored_numbers
 
-VERIFIABLE = ("audit", "plan_linear", "plan_lasso", "attack_query")
+VERIFIABLE = ("audit", "audit_model", "plan_linear", "plan_lasso", "attack_query")
 
 # Random draws of each law, where the caller does not say.
 DRAWS = {"audit": 4000, "attack_query": 20_000, "plan_linear": 200, "plan_lasso": 20}
 
-Verifiable = AuditResult | ResultDocument | Run | str | Path
+Verifiable = AuditResult | ModelAuditResult | ResultDocument | Run | str | Path
 
 
 def verify(
@@ -52,6 +60,7 @@ def verify(
     records: int = VERIFY_DEFAULTS.records,
     draws: int | None = None,
     retraining: Retraining | None = None,
+    models: int = RETRAINING_DEFAULTS.models,
     seed: int = VERIFY_DEFAULTS.seed,
     on_progress: OnProgress | None = None,
 ) -> Verification:
@@ -72,6 +81,9 @@ def verify(
     retraining
         Of an audit of records: compare it with models that are really trained, with and without
         a record.
+    models
+        Of an audit of a fitted model: how many shadow models of the same estimator to fit, each
+        on a random part of the records.
     seed
         Of draws and retraining.
     on_progress
@@ -104,7 +116,8 @@ def verify(
     start = time.perf_counter()
     if seed < 0:
         raise InputError(f"the seed must be zero or above, but it is {seed}.")
-    document = result.to_document() if isinstance(result, AuditResult) else result_of(result)
+    in_memory = isinstance(result, (AuditResult, ModelAuditResult))
+    document = result.to_document() if in_memory else result_of(result)
     count = DRAWS.get(document.kind, 0) if draws is None else draws
     if isinstance(document, QueryAttack) and retraining is None:
         outcome = by_draws_at_record(document, data_of(document, data), count, seed)
@@ -115,6 +128,16 @@ def verify(
         else:
             prepared = data_of(document, data)
         outcome = _audited(document, prepared, records, count, retraining, seed, on_progress)
+    elif isinstance(document, ModelAuditDocument):
+        if retraining is not None:
+            raise InputError("an audit of a fitted model is verified by shadow models of it.")
+        if isinstance(result, ModelAuditResult) and data is None:
+            examined, ids = result.examined, result.record_ids
+        else:
+            examined, ids = examined_again(document, data)
+        outcome = by_shadow_models(
+            document, examined, ids, records=records, models=models, seed=seed
+        )
     elif retraining is not None or data is not None:
         raise InputError("retraining and data belong to the result of an audit.")
     elif isinstance(document, LinearPlan):
@@ -201,7 +224,8 @@ def _verification(
 
 def _doubts(document: ResultDocument) -> list[str]:
     """Draws check the laws as they are stored; they do not bring back what float64 lost before."""
-    doubt = document.doubt if isinstance(document, AuditDocument) else None
+    audited = isinstance(document, (AuditDocument, ModelAuditDocument))
+    doubt = document.doubt if audited else None
     return [] if doubt is None else [f"in the audit that was verified, {doubt}"]
 
 
@@ -213,7 +237,7 @@ def _verdict(counts: dict[Verdict, int], threshold: float, outcome: Outcome) -> 
         f"{threshold:.2f}, where one false alarm is expected in a hundred such verifications). "
         f"Compared with {outcome.how}."
     )
-    if outcome.agreement is not None:
+    if outcome.agreement is not None and "spearman" in outcome.agreement:
         rank = outcome.agreement["spearman"]
         words += (
             f" Rank correlation of predicted and measured AUC: {rank['value']:.2f} "

@@ -1,0 +1,63 @@
+"""The model of a finished audit, fitted again from its data as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from leakscope.auditing.model_result import Examined
+from leakscope.auditing.named_models import named_fit
+from leakscope.auditing.reopened import taken_from_result
+from leakscope.data import Dataset, RecordId, Source, prepare, read_again
+from leakscope.errors import InputError
+from leakscope.results import ModelAuditDocument
+from leakscope.settings import AuditSettings, ModelSettings, validated
+
+
+def examined_again(
+    document: ModelAuditDocument, data: str | Path | Dataset | None = None
+) -> tuple[Examined, tuple[RecordId, ...]]:
+    """The model that an audit examined, with its records and their ids.
+
+    Parameters
+    ----------
+    document
+        The result of an audit of a model by name.
+    data
+        Where the data are now, or the dataset itself as it was read; where left out, they are
+        read from where the result says.
+
+    Raises
+    ------
+    InputError
+        Where the model was an estimator in memory, which no file holds, or the data have changed.
+
+    Examples
+    --------
+    >>> from leakscope import auditing, data
+    >>> from leakscope.settings import ModelSettings
+    >>> diabetes = data.read_example("diabetes")
+    >>> result = auditing.audit_named_model(diabetes, ModelSettings(model="ridge", alpha=1.0))
+    >>> examined, ids = auditing.examined_again(result.to_document())
+    >>> examined.estimator.alpha, len(ids)
+    (1.0, 442)
+    """
+    told, entry = document.settings, document.dataset.source
+    if told.get("model") is None:
+        raise InputError(
+            f"the estimator of this audit ({document.model.name}) was in memory, and no file holds "
+            "it; verify the result that leakscope.audit returned."
+        )
+    with taken_from_result():
+        chosen = validated(ModelSettings, **{k: told[k] for k in ModelSettings.model_fields})
+        usual = validated(AuditSettings, scaling=told["scaling"], seed=told["seed"])
+    if isinstance(data, Dataset):
+        if entry is not None and data.source is not None and data.source.digest != entry.digest:
+            raise InputError("these are not the data that the result is about.")
+        read = data
+    elif entry is None:
+        raise InputError("the audit was of a table in memory, and its result has no data to read.")
+    else:
+        read = read_again(Source(**entry.model_dump()), data)
+    prepared = prepare(read, scaling=usual.scaling)
+    fit = named_fit(read, prepared, chosen, seed=usual.seed)
+    return Examined(fit.estimator, fit.X, fit.y), prepared.record_ids

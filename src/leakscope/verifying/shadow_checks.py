@@ -1,0 +1,107 @@
+"""Checks of an audit of a fitted model: shadow models of the same estimator."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+
+from leakscope import fitted
+from leakscope._numerics.arrays import FloatArray
+from leakscope.auditing import Examined
+from leakscope.errors import InputError
+from leakscope.results import ModelAuditDocument, ModelAuditRecord
+from leakscope.verifying.checks import Check
+from leakscope.verifying.plan_checks import Outcome
+from leakscope.verifying.record_choice import choose_records
+
+# With fewer, a standard deviation is not known to a fifth.
+LEAST_MODELS = 20
+
+# A check agrees where its standard error is within this share of the score's own sd.
+RESOLUTION = 0.25
+
+
+def by_shadow_models(
+    document: ModelAuditDocument,
+    examined: Examined,
+    record_ids: tuple[int | str, ...],
+    *,
+    records: int,
+    models: int,
+    seed: int,
+) -> Outcome:
+    """Shift and spread of some records' scores, and the ranks of all, against shadow models."""
+    if document.question != "pool":
+        raise InputError(
+            "shadow models draw the others from the records at hand; this audit asks about fresh "
+            "ones, and the pool question can be verified."
+        )
+    if document.observes == "residual":
+        raise InputError("shadow models check predictions; audit with observes prediction.")
+    if models < LEAST_MODELS:
+        raise InputError(f"at least {LEAST_MODELS} shadow models are needed, not {models}.")
+    told = {record.record_id: record for record in document.records}
+    if set(told) != set(record_ids):
+        raise InputError("the records of the data are not those of the result.")
+    laws = fitted.laws_of(
+        examined.estimator,
+        examined.X,
+        examined.y,
+        fraction=document.fraction,
+        sample_weight=examined.sample_weight,
+    )
+    shadows = fitted.shadow_models(
+        examined.estimator,
+        examined.X,
+        examined.y,
+        models=models,
+        fraction=document.fraction,
+        sample_weight=examined.sample_weight,
+        random_state=seed,
+    )
+    found = fitted.check_against_shadows(laws, shadows, random_state=seed)
+    exposure = np.array([told[name].advantage or 0.0 for name in record_ids])
+    rows = [int(row) for row in choose_records(exposure, records, random_state=seed)]
+    checks = [
+        check
+        for row in rows
+        for check in _of_record(
+            told[record_ids[row]],
+            shadows.scores[shadows.trained_on[:, row], row],
+            shadows.scores[~shadows.trained_on[:, row], row],
+        )
+    ]
+    how = (
+        f"{models} shadow models of the same estimator, each fitted on a random "
+        f"{document.fraction:g} of the records. Over all records the predicted shift is "
+        f"{found.shift_ratio:.2f} times the observed one and the sd {found.sd_ratio:.2f} times; "
+        f"the rank correlation of the advantages is {found.rank_correlation:.2f}, where exactly right "
+        f"laws would reach {found.ceiling:.2f} with so many models; the mean TPR at 1% FPR is "
+        f"{found.tpr_predicted:.3f} predicted and {found.tpr_observed:.3f} observed"
+    )
+    return Outcome(checks, how, {"models": models, "records": records}, asdict(found))
+
+
+def _of_record(record: ModelAuditRecord, inside: FloatArray, outside: FloatArray) -> list[Check]:
+    """The shift of the mean, and the sd without the record."""
+    law = f"record {record.record_id}"
+    with_mean, without_mean, sd = record.mean_with, record.mean_without, record.sd_without
+    if with_mean is None or without_mean is None or sd is None:
+        raise InputError(f"the result's {law} has no law to check.")
+    spread = outside.std(ddof=1)
+    error = np.hypot(inside.std(ddof=1) / len(inside) ** 0.5, spread / len(outside) ** 0.5)
+    # A law that is not normal has a fourth moment of its own.
+    fourth = np.mean((outside - outside.mean()) ** 4) / max(float(spread), 1e-300) ** 4
+    spread_error = spread * np.sqrt(max(float(fourth) - 1.0, 0.0) / (4.0 * len(outside)))
+    return [
+        Check(
+            law,
+            "shift",
+            with_mean - without_mean,
+            float(inside.mean() - outside.mean()),
+            float(error),
+            resolution=RESOLUTION * sd,
+        ),
+        Check(law, "sd without", sd, float(spread), float(spread_error), RESOLUTION * sd),
+    ]
