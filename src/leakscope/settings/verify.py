@@ -60,7 +60,8 @@ class RetrainingSettings(BaseModel):
     learning_rate: float = setting(1e-3, "Learning rate of --network.")
     models: int = setting(
         64,
-        "At most this many models with and without a record; of an audit with --model, shadow models.",
+        "At most this many models with and without a record; or so many shadow models, where the "
+        "audit had --model.",
     )
     workers: int | None = setting(None, "Retrain in this many processes.")
     scheduler: str | None = setting(

@@ -116,8 +116,11 @@ def verify(
     start = time.perf_counter()
     if seed < 0:
         raise InputError(f"the seed must be zero or above, but it is {seed}.")
-    in_memory = isinstance(result, (AuditResult, ModelAuditResult))
-    document = result.to_document() if in_memory else result_of(result)
+    document = (
+        result.to_document()
+        if isinstance(result, (AuditResult, ModelAuditResult))
+        else result_of(result)
+    )
     count = DRAWS.get(document.kind, 0) if draws is None else draws
     if isinstance(document, QueryAttack) and retraining is None:
         outcome = by_draws_at_record(document, data_of(document, data), count, seed)
@@ -150,7 +153,7 @@ def verify(
             f"{', '.join(VERIFIABLE)}."
         )
     found = _verification(document, outcome, time.perf_counter() - start, seed)
-    own = document if isinstance(result, AuditResult) else result
+    own = document if isinstance(result, (AuditResult, ModelAuditResult)) else result
     return found.model_copy(update={"verified_digest": digest_of_result(own)})
 
 
@@ -224,8 +227,7 @@ def _verification(
 
 def _doubts(document: ResultDocument) -> list[str]:
     """Draws check the laws as they are stored; they do not bring back what float64 lost before."""
-    audited = isinstance(document, (AuditDocument, ModelAuditDocument))
-    doubt = document.doubt if audited else None
+    doubt = document.doubt if isinstance(document, (AuditDocument, ModelAuditDocument)) else None
     return [] if doubt is None else [f"in the audit that was verified, {doubt}"]
 
 
