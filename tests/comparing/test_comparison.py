@@ -73,7 +73,7 @@ def test_a_run_is_not_worse_than_itself_and_noise_makes_less(two, data):
     quiet = leakscope.audit(*data, kernel=kernels.rbf(2.0), noise_variance=1.0, **NO_SWEEP)
     better = compare(first, quiet)
     assert better.worse == []
-    assert "no worse" in better.verdict
+    assert "No improvement can be claimed" in better.verdict
     assert "different models" in better.verdict
     worse = compare(quiet, first)
     assert len(worse.worse) == 3

@@ -119,9 +119,9 @@ def _page(found: Comparison, top: int) -> str:
         parts.append(wrapped(found.not_aligned))
     else:
         parts.append(_ranks(found))
-        for words, records in (("rose", found.risen), ("fell", found.fallen)):
+        for words, records in (("increases", found.risen), ("decreases", found.fallen)):
             if records[:top]:
-                parts.append(_moved(f"Whose advantage {words} most", records[:top]))
+                parts.append(_moved(f"Largest {words}", records[:top]))
     parts.append(wrapped(found.verdict))
     return "\n\n".join(parts)
 

@@ -48,7 +48,7 @@ def verify(
 ) -> None:
     """Check the laws behind a result: by drawing from them anew, or by retraining models.
 
-    For every law checked a z-score and a verdict: agrees, differs, could not be told.  Exit status
+    For every law checked a z-score and a verdict: agrees, differs, inconclusive.  Exit status
     3 where one differs.  With --train or --network the audit is compared with models that are
     really trained, with and without a record; the run resumes when started again with --run-dir.
     An audit of a named model is compared with --models shadow models of it.
@@ -94,7 +94,7 @@ def _page(found: Verification) -> str:
             _number(check.measured),
             _number(check.stderr, 2),
             "-" if check.z is None else f"{check.z:+.2f}",
-            check.verdict,
+            "inconclusive" if check.verdict == "could not be told" else check.verdict,
         ]
         for check in found.checks
     ]

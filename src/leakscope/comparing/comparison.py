@@ -380,18 +380,24 @@ def _verdict(
     unit: str,
 ) -> str:
     first, second = sides
+    model = [d.what for d in differences if d.what.startswith(("kernel ", "noise_variance"))]
     if worse:
         respects = f"{len(worse)} respect{'s' if len(worse) > 1 else ''}"
         opening = f"The second run is worse in {respects}: {'; '.join(worse)}."
+        if model:
+            opening += " The two assume different models, which alone moves the level."
     else:
         opening = (
-            f"The second run is no worse: largest advantage {_shown(first.largest_advantage)} and "
-            f"then {_shown(second.largest_advantage)}, median {_shown(first.median_advantage)} and "
-            f"{_shown(second.median_advantage)}, "
-            f"{first.exposed} of {first.units} and {second.exposed} of {second.units} {unit}s with "
-            f"{EXPOSED_ABOVE:g} or more."
+            "No improvement can be claimed: the two assume different models, which alone moves "
+            "the level."
+            if model
+            else "The second run is no worse."
         )
-    model = [d.what for d in differences if d.what.startswith(("kernel ", "noise_variance"))]
-    if model:
-        opening += " The two assume different models, which alone moves the level."
+        opening += (
+            f" The largest advantage went from {_shown(first.largest_advantage)} to "
+            f"{_shown(second.largest_advantage)}, the median from "
+            f"{_shown(first.median_advantage)} to {_shown(second.median_advantage)}, and the "
+            f"{unit}s with {EXPOSED_ABOVE:g} or more from {first.exposed} of {first.units} to "
+            f"{second.exposed} of {second.units}."
+        )
     return f"{opening} Each is under its own Gaussian process; no trained model was examined."

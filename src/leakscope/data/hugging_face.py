@@ -342,8 +342,8 @@ def _plain(column: Any, name: str, where: str) -> pd.Series[Any]:
     kind = column.type
     if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
         raise InputError(
-            f"{where}: column {name!r} holds {printable(str(kind))[:60]}, which is no feature; "
-            "leave it out with --ignore."
+            f"{where}: column {name!r} holds {printable(str(kind))[:60]}, which cannot be "
+            "used as a feature; leave it out with --ignore."
         )
     values: pd.Series[Any] = column.to_pandas(date_as_object=False)
     return values.reset_index(drop=True)

@@ -235,7 +235,7 @@ def _verdict(counts: dict[Verdict, int], threshold: float, outcome: Outcome) -> 
     total = sum(counts.values())
     words = (
         f"{counts['agrees']} of {total} checks agree, {counts['differs']} differ, "
-        f"{counts['could not be told']} could not be told (a check differs beyond |z| = "
+        f"{counts['could not be told']} inconclusive (a check differs beyond |z| = "
         f"{threshold:.2f}, where one false alarm is expected in a hundred such verifications). "
         f"Compared with {outcome.how}."
     )

@@ -58,7 +58,7 @@
 
   byId("give-up").addEventListener("click", async () => {
     byId("give-up").disabled = true;
-    byId("give-up").textContent = "Giving up …";
+    byId("give-up").textContent = "Cancelling …";
     await fetch(here + "/give-up", { method: "POST" });
   });
 
