@@ -105,7 +105,7 @@ def test_groups_are_audited_as_one():
     assert frame["mean_with"].isna().all()
     record = result.to_document().records[0]
     assert (record.size, record.mean_with, result.to_document().unit) == (3, None, "group")
-    assert "group p2 ranks first of 20" in result.verdict or "group p6" in result.verdict
+    assert "Group p2 ranks first of 20" in result.verdict or "Group p6" in result.verdict
     with pytest.raises(InputError, match="60 records and 2 groups"):
         leakscope.audit(X, y, groups=[1, 2])
     with pytest.raises(InputError, match="all records belong to one group"):

@@ -47,6 +47,7 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "advising/released_error.py": "the chance that a released answer has the right sign",
     "auditing/noise_path.py": "the chance that a draw has the wrong sign",
     "estimators/class_coding.py": "class probabilities of two classes",
+    "fitted/few_models.py": "the quantile beyond which a shift is claimed, over all records",
     "fitted/fitted_laws.py": "the chance of the right label, which is the law itself",
     "fitted/softmax_laws.py": "the same with several classes",
     "lasso/derivatives.py": "slopes of state evolution",

@@ -149,9 +149,9 @@ def test_claim_5_1_needs_its_erratum() -> None:
 
 def test_eq_60_cannot_be_told_from_few_refits() -> None:
     kl = {name: np.asarray(value) for name, value in (("printed", 0.02), ("joint", 0.032))}
-    row = lasso_6.Row(lasso_6.SWEEPS[0], 0.1, lasso.simulated.Estimate(0.03, 0.01), kl, 10)
+    row = lasso_6.Row(lasso_6.SWEEPS[0], 0.1, lasso.simulated.DatasetMean(0.03, 0.01), kl, 10)
     assert lasso_6._formula([row]).verdict == "cannot tell"
-    sharp = row._replace(found=lasso.simulated.Estimate(0.0318, 0.0005), datasets=60)
+    sharp = row._replace(found=lasso.simulated.DatasetMean(0.0318, 0.0005), datasets=60)
     assert lasso_6._formula([sharp]).verdict == "holds with the erratum"
 
 

@@ -5,7 +5,7 @@ From one fit where the loss is convex; from a few models for networks and trees.
 
 from __future__ import annotations
 
-from leakscope.fitted.few_models import FewModels, Interval, few_models
+from leakscope.fitted.few_models import CredibleInterval, FewModels, few_models
 from leakscope.fitted.fitted_laws import Diagnostics, FittedLaws, laws_of
 from leakscope.fitted.from_sklearn import from_sklearn
 from leakscope.fitted.leave_one_out import LeaveOneOutValues, leave_one_out
@@ -19,11 +19,11 @@ from leakscope.fitted.shadow_check import ShadowCheck, check_against_shadows
 
 __all__ = [
     "ConvexProblem",
+    "CredibleInterval",
     "Diagnostics",
     "FewModels",
     "FittedLaws",
     "FittedModel",
-    "Interval",
     "LeaveOneOutValues",
     "LogisticLoss",
     "Loss",

@@ -36,14 +36,14 @@ FALSE_CLAIMS = 0.05
 
 
 @dataclass(frozen=True)
-class Interval:
+class CredibleInterval:
     """A posterior mean of every record, with the ends of its interval.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.fitted import Interval
-    >>> Interval(np.array([0.2]), np.array([0.1]), np.array([0.3])).value.tolist()
+    >>> from leakscope.fitted import CredibleInterval
+    >>> CredibleInterval(np.array([0.2]), np.array([0.1]), np.array([0.3])).value.tolist()
     [0.2]
     """
 
@@ -60,9 +60,9 @@ class FewModels:
     ----------
     pair : LawPair
         The two normal laws of each record's levelled log-odds at the centre of its posterior.
-    advantage : Interval
+    advantage : CredibleInterval
         Of the best test between the two laws: posterior mean and interval.
-    tpr_at_fpr : dict of float to Interval
+    tpr_at_fpr : dict of float to CredibleInterval
         TPR of that test at each FPR.
     effects : ModelEffects
         What was taken off each model; ``effects.typical`` levels other models the same way.
@@ -86,8 +86,8 @@ class FewModels:
     """
 
     pair: LawPair
-    advantage: Interval
-    tpr_at_fpr: dict[float, Interval]
+    advantage: CredibleInterval
+    tpr_at_fpr: dict[float, CredibleInterval]
     effects: ModelEffects
     certainty: FloatArray
     models: int
@@ -178,7 +178,7 @@ needed, each record in the training set of one and not in that of another.
         kept.append(centre + parts)
     columns = [np.concatenate(parts) for parts in zip(*kept, strict=True)]
     u, log_s, m, log_r, certainty = columns[:5]
-    found = [Interval(*columns[at : at + 3]) for at in range(5, len(columns), 3)]
+    found = [CredibleInterval(*columns[at : at + 3]) for at in range(5, len(columns), 3)]
     return FewModels(
         pair=LawPair(
             member=Normal(m, np.exp(log_r)),
