@@ -19,6 +19,9 @@ from leakscope.errors import InputError
 from leakscope.results import ModelAuditDocument, read_run
 from leakscope.settings import AuditSettings, ModelSettings
 
+X10, Y10 = load_diabetes(return_X_y=True)
+XB, YB = load_breast_cancer(return_X_y=True)
+
 
 @pytest.fixture(scope="module")
 def diabetes():
@@ -118,6 +121,61 @@ def test_lumpy_records_are_said_and_warned_of():
     assert str(count) in result.to_document().doubt
 
 
+def _frame():
+    import pandas as pd
+    from sklearn.compose import make_column_transformer
+    from sklearn.preprocessing import OneHotEncoder
+
+    frame = pd.DataFrame({"a": X10[:, 2], "b": X10[:, 3], "c": np.where(X10[:, 1] > 0, "m", "f")})
+    columns = make_column_transformer((StandardScaler(), ["a", "b"]), (OneHotEncoder(), ["c"]))
+    labels = pd.Series(np.where(Y10 > 140, "high", "low"))
+    return frame, labels, make_pipeline(columns, LogisticRegression(C=0.3))
+
+
+def _grid():
+    from sklearn.model_selection import GridSearchCV
+
+    search = GridSearchCV(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [1.0, 10.0]})
+    return X10, Y10, search
+
+
+def _sparse():
+    from scipy import sparse
+
+    return sparse.csr_matrix(StandardScaler().fit_transform(XB)), YB, LogisticRegression(C=0.01)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (_frame, "LogisticRegression(C=0.3)"),
+        (_grid, "Ridge(alpha=1)"),
+        (_sparse, "LogisticRegression(C=0.01)"),
+        (lambda: (X10.tolist(), Y10.tolist(), Ridge()), "Ridge(alpha=1)"),
+    ],
+)
+def test_frames_searches_sparse_tables_and_lists(given, name, tmp_path):
+    X, y, model = given()
+    result = leakscope.audit(X, y, model=model.fit(X, y))
+    assert result.model.name == name
+    assert read_run(result.write(tmp_path / "run")).document == result.to_document()
+
+
+def test_all_probabilities_of_several_classes_say_at_least_as_much_as_the_own_log_odds():
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = LogisticRegression(C=0.1, tol=1e-7, max_iter=2000).fit(X, y)
+    # The warning about lumpy records has its own test.
+    found = {
+        seen: auditing.audit_model(model, X, y, observes=seen)
+        for seen in ("log_odds", "probabilities")
+    }
+    more, less = found["probabilities"], found["log_odds"]
+    assert np.median(more.advantage / less.advantage) > 1.0
+    assert "the probabilities of all classes" in more.question
+    assert more.answer_noise is not None
+
+
 def test_named_model_is_the_estimator_of_the_prepared_data():
     wine = data.read_example("wine")
     result = auditing.audit_named_model(wine, ModelSettings(model="logistic", C=0.1))
@@ -180,10 +238,6 @@ def test_same_seed_same_answer():
 def bad(**changes):
     X, y = load_diabetes(return_X_y=True)
     return {"X": X, "y": y, "model": Ridge(alpha=0.1).fit(X, y)} | changes
-
-
-X10, Y10 = load_diabetes(return_X_y=True)
-XB, YB = load_breast_cancer(return_X_y=True)
 
 
 @pytest.mark.parametrize(

@@ -309,5 +309,10 @@ def _plain(model: Any) -> dict[str, Any]:
     return {
         str(name): value
         for name, value in model.get_params(deep=True).items()
-        if value is None or isinstance(value, (bool, int, float, str))
+        if value is None or isinstance(value, (bool, int, str)) or _finite(value)
     }
+
+
+def _finite(value: Any) -> bool:
+    """Whether it is a number that JSON can hold."""
+    return isinstance(value, float) and bool(np.isfinite(value))

@@ -18,8 +18,35 @@ STATIC_RECORDS = 10
 
 HOLDS = {True: "yes", False: "no", None: "cannot tell"}
 
-# The words of the glossary that such a page uses.
-WORDS = ("record", "member, nonmember", "law", "advantage", "KL", "AUC", "ROC")
+# The words of the glossary that mean the same on such a page, and those that are its own.
+WORDS = ("record", "member, nonmember", "advantage", "AUC", "ROC")
+OWN_WORDS = (
+    (
+        "law",
+        "The probability distribution of what an attacker sees, over the training sets that the "
+        "question allows. Each record has two: with it in the training set and without it.",
+    ),
+    (
+        "TPR at an FPR",
+        "The share of members that the best test finds when it accuses this share of nonmembers. "
+        "Records are ranked by advantage; an attacker who must be sure looks at these.",
+    ),
+    (
+        "KL",
+        "The Kullback–Leibler divergence of the law without the record from the law with it, in "
+        "nats.",
+    ),
+    (
+        "shift",
+        "How far the record’s own presence moves its score on average, in standard deviations of "
+        "the score over training sets without it.",
+    ),
+    (
+        "trusted",
+        "Not where one other record carries more than half of the variance of a record’s score, or "
+        "where the computation did not settle.",
+    ),
+)
 
 HISTOGRAM = ("histogram_advantage_edges", "histogram_advantage_counts")
 
@@ -43,7 +70,7 @@ def model_report_html(run: Run, document: ModelAuditDocument, *, redact: bool = 
             verification=run.verification,
             # One subgroup of few is nearly a record.
             subgroups=[s for s in document.subgroups if not (redact and s.small)],
-            glossary=[(word, meaning) for word, meaning in GLOSSARY if word in WORDS],
+            glossary=[*(entry for entry in GLOSSARY if entry[0] in WORDS), *OWN_WORDS],
             versions=run.versions,
             settings={k: v for k, v in document.settings.items() if v is not None},
             data=script_json(data),
