@@ -352,8 +352,7 @@ def _worse(first: SideEntry, second: SideEntry, tolerance: float, unit: str) -> 
 
 def _shown(value: float | None) -> str:
     """Four digits of an advantage; what would round to 1 is not certainty, only beyond them."""
-    number = _number(value)
-    return ">0.9999" if number >= 0.99995 else f"{number:.4f}"
+    return ">0.9999" if (number := _number(value)) >= 0.99995 else f"{number:.4f}"
 
 
 def _warnings(
@@ -387,12 +386,10 @@ def _verdict(
         if model:
             opening += " The two assume different models, which alone moves the level."
     else:
-        opening = (
-            "No improvement can be claimed: the two assume different models, which alone moves "
-            "the level."
-            if model
-            else "The second run is no worse."
-        )
+        opening = "The second run is no worse."
+        if model:
+            opening = "No improvement can be claimed: the two assume different models, which alone "
+            opening += "moves the level."
         opening += (
             f" The largest advantage went from {_shown(first.largest_advantage)} to "
             f"{_shown(second.largest_advantage)}, the median from "
