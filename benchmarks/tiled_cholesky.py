@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[4000, 8000, 13000])
     parser.add_argument("--repeats", type=int, default=2)
     given = parser.parse_args()
-    print(probes.library())
+    print(probes.blas_in_use())
     print("| n | step | LAPACK, s | tiles, s | ratio |")
     print("|---|---|---|---|---|")
     for size in given.sizes:

@@ -74,7 +74,7 @@ def make(order: Order) -> Made:
 
 @dataclass(frozen=True)
 class Likeness:
-    """How alike the query and the record look, a number a run.
+    """How alike the query and the record look, one number per run.
 
     Parameters
     ----------

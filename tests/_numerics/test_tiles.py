@@ -126,4 +126,4 @@ def test_rounding_is_let_pass_on_a_badly_conditioned_matrix(small_tiles):
 
 
 def test_the_library_is_named():
-    assert "threads" in probes.library()
+    assert "threads" in probes.blas_in_use()

@@ -53,12 +53,12 @@ def require_close(got: FloatArray, wanted: FloatArray, scale: FloatArray, what: 
     if wrong.any():
         raise WrongProductError(
             f"the {what} of {len(got)} records came out wrong in {int(wrong.sum())} rows: "
-            f"{library()} computes it wrongly on this machine; set OPENBLAS_NUM_THREADS=1 (or "
+            f"{blas_in_use()} computes it wrongly on this machine; set OPENBLAS_NUM_THREADS=1 (or "
             "OPENBLAS_CORETYPE=Haswell) and start again."
         )
 
 
-def library() -> str:
+def blas_in_use() -> str:
     """Which linear algebra library this process uses, with its version and its threads."""
     from threadpoolctl import threadpool_info
 

@@ -71,8 +71,9 @@ def remedy_sentence(
         return f"{passing} What helps: fewer features, more records, or fewer digits in an answer."
     more = ""
     if option is not None and not helps:
+        words = "helps little" if option.exposed < exposed else "does not help"
         more = (
-            f" More penalty does not: with {option.setting}={option.value:.3g}, "
+            f" More penalty {words}: with {option.setting}={option.value:.3g}, "
             f"{option.exposed} have."
         )
     return f"{passing} What helps: {' or '.join(ways)}.{more}"
