@@ -194,17 +194,6 @@ class PackedInverse:
             self.packed[start:stop, start:stop] = corner
         return self.packed
 
-    def squared_column_norms(self) -> FloatArray:
-        """The n numbers sum_j [M^{-1}]_ij^2: how strongly an error in M reaches [M^{-1}]_ii."""
-        squares = self.diagonal() ** 2
-        for start, stop in _column_blocks(self.packed):
-            corner = np.tril(self.packed[start:stop, start:stop], -1) ** 2
-            squares[start:stop] += corner.sum(axis=0) + corner.sum(axis=1)
-            below = self.packed[stop:, start:stop] ** 2
-            squares[start:stop] += below.sum(axis=0)
-            squares[stop:] += below.sum(axis=1)
-        return squares
-
     def off_diagonal_products(self) -> tuple[FloatArray, FloatArray]:
         """For each i, sum over j != i of M_ij [M^{-1}]_ij, and the same sum of absolute values."""
         sums = np.zeros(len(self.packed))

@@ -135,11 +135,6 @@ class ConvexProblem:
         return len(self.y)
 
     @property
-    def in_kernel_space(self) -> bool:
-        """Whether the model is given by a kernel instead of by features."""
-        return self.kernel is not None
-
-    @property
     def sample_weights(self) -> FloatArray:
         """The weights, N numbers."""
         assert self.weights is not None

@@ -234,10 +234,6 @@ class Process:
         scale = self.kernel_scale if kernel_scale is None else kernel_scale
         return replace(self, noise_variance=noise_variance, kernel_scale=scale)
 
-    def with_kernel(self, kernel: Kernel, kernel_scale: float = 1.0) -> Process:
-        """The same under another kernel."""
-        return replace(self, kernel=kernel, kernel_scale=kernel_scale, given=None)
-
     def with_features(self, features: FloatArray) -> Process:
         """The same question on other features; what the kernel left open is chosen again."""
         kernel = self.kernel if self.given is None else self.given
