@@ -9,6 +9,7 @@ from leakscope.auditing.audit import (
 )
 from leakscope.auditing.checks import checked_ids, record_name
 from leakscope.auditing.examined_again import examined_again
+from leakscope.auditing.file_models import classifies
 from leakscope.auditing.kernel_choice import kernel_from_settings, kernel_in_words
 from leakscope.auditing.kernel_sensitivity import TOP, rank_correlation, top_kept
 from leakscope.auditing.measured import measured
@@ -54,6 +55,7 @@ __all__ = [
     "audit_out_of_core",
     "audit_process",
     "checked_ids",
+    "classifies",
     "data_in_memory",
     "data_of",
     "examined_again",

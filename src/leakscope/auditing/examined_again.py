@@ -1,13 +1,14 @@
-"""The model of a finished audit, fitted again from its data as it was."""
+"""The model of a finished audit: fitted again from its data as it was, or read from its file."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from leakscope.auditing.file_models import file_fit
 from leakscope.auditing.model_result import Examined
 from leakscope.auditing.named_models import named_fit
 from leakscope.auditing.reopened import taken_from_result
-from leakscope.data import Dataset, RecordId, Source, prepare, read_again
+from leakscope.data import Dataset, RecordId, Source, prepare, read_again, read_model
 from leakscope.errors import InputError
 from leakscope.results import ModelAuditDocument
 from leakscope.settings import AuditSettings, ModelSettings, validated
@@ -59,5 +60,11 @@ def examined_again(
     else:
         read = read_again(Source(**entry.model_dump()), data)
     prepared = prepare(read, scaling=usual.scaling)
+    if chosen.file is not None:
+        file = read_model(chosen.file)
+        if file.sha256 != document.model.file_sha256:
+            raise InputError(f"{chosen.file} is not the model that was audited; it has changed.")
+        own = file_fit(read, prepared, file, chosen)
+        return Examined(own.estimator, own.X, own.y), prepared.record_ids
     fit = named_fit(read, prepared, chosen, seed=usual.seed)
     return Examined(fit.estimator, fit.X, fit.y), prepared.record_ids

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,11 +16,12 @@ from scipy import optimize
 from leakscope import fitted, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing.checks import checked_ids, oddities
+from leakscope.auditing.file_models import FileFit, file_fit, plain_parameters
 from leakscope.auditing.model_result import Examined, ModelAuditResult
 from leakscope.auditing.named_models import NamedFit, named_fit, stronger
 from leakscope.auditing.subgroups import exposure_by
 from leakscope.auditing.verdict import EXPOSED_ABOVE
-from leakscope.data import Dataset, RecordId, doubts, prepare
+from leakscope.data import Dataset, RecordId, doubts, prepare, read_model
 from leakscope.errors import InputError
 from leakscope.results import DatasetEntry, ExaminedModel, PenaltyOption
 from leakscope.settings import AUDIT_DEFAULTS, MODEL_DEFAULTS, AuditSettings, ModelSettings
@@ -84,7 +86,7 @@ def audit_model(
         type=type(model).__name__,
         name=described.name,
         origin="as fitted by you",
-        parameters=_plain(model),
+        parameters=plain_parameters(model),
     )
     settings = {"question": question, "fraction": fraction, "observes": observes}
     return _audited(
@@ -109,8 +111,9 @@ def audit_named_model(
 ) -> ModelAuditResult:
     """Fit the named model on a dataset as read, scaled and coded as for any audit, and audit it.
 
-    The penalty is chosen by cross-validation where it is left out.  Warnings are in the result,
-    for the caller to show.
+    Or read it from a file: then its coefficients must be the optimum on these records.  The
+    penalty of a named model is chosen by cross-validation where it is left out.  Warnings are in
+    the result, for the caller to show.
 
     Examples
     --------
@@ -137,17 +140,24 @@ def audit_named_model(
     timing = {"check": time.perf_counter() - start}
     say("fit")
     start = time.perf_counter()
-    fit = named_fit(dataset, prepared, chosen, seed=settings.seed)
+    fit: NamedFit | FileFit
+    found_here: dict[str, Any]
+    if chosen.file is None:
+        fit = named_fit(dataset, prepared, chosen, seed=settings.seed)
+        described, found_here = fitted.from_sklearn(fit.estimator, fit.X, fit.y), {**fit.parameters}
+    else:
+        fit = file_fit(dataset, prepared, read_model(chosen.file), chosen)
+        described, found_here = fit.described, {"model": os.path.realpath(chosen.file)}
     timing["fit"] = time.perf_counter() - start
     result = _audited(
-        fitted.from_sklearn(fit.estimator, fit.X, fit.y),
+        described,
         Examined(fit.estimator, fit.X, fit.y),
         fit.examined,
         {
             **chosen.model_dump(),
             "scaling": settings.scaling,
             "seed": settings.seed,
-            **fit.parameters,
+            **found_here,
         },
         ids=prepared.record_ids,
         dataset=DatasetEntry.of(prepared).model_copy(
@@ -159,7 +169,8 @@ def audit_named_model(
     )
     start = time.perf_counter()
     say("option")
-    option = _option(fit, result) if (result.advantage >= EXPOSED_ABOVE).any() else None
+    exposed = bool((result.advantage >= EXPOSED_ABOVE).any())
+    option = _option(fit, result) if exposed and isinstance(fit, NamedFit) else None
     spent = {**result.timing, "option": time.perf_counter() - start}
     result = replace(result, option=option, timing=spent)
     if prepared.by is None or prepared.by_name is None:
@@ -300,19 +311,3 @@ def _constant(X: Any) -> tuple[str, ...]:
         f"{constant.size} of {X.shape[1]} columns of X are constant and say nothing: "
         f"{named}{more}.",
     )
-
-
-def _plain(model: Any) -> dict[str, Any]:
-    """The estimator's own parameters, those that are plain values."""
-    if not hasattr(model, "get_params"):
-        return {}
-    return {
-        str(name): value
-        for name, value in model.get_params(deep=True).items()
-        if value is None or isinstance(value, (bool, int, str)) or _finite(value)
-    }
-
-
-def _finite(value: Any) -> bool:
-    """Whether it is a number that JSON can hold."""
-    return isinstance(value, float) and bool(np.isfinite(value))

@@ -100,7 +100,7 @@ def named_fit(
     dataset: Dataset, prepared: Dataset, settings: ModelSettings, *, seed: int
 ) -> NamedFit:
     """Fit the named model; ``dataset`` is as read, ``prepared`` is scaled and coded."""
-    name = settings.model
+    name = settings.named
     if name is None:
         raise InputError("name a model: ridge, linear, logistic, poisson or kernel_ridge.")
     _require_own_options(name, settings)

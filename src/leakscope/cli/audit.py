@@ -72,7 +72,7 @@ def audit(
     require_writable(json_path, file)
     if run_dir is not None:
         require_free(run_dir)
-    if chosen.model == "logistic" and data.task is None and example is None:
+    if data.task is None and example is None and auditing.classifies(chosen):
         data = data.model_copy(update={"task": "classification"})
     dataset = dataset_from(data, file, example)
     result: AuditResult | ModelAuditResult

@@ -15,10 +15,12 @@ from leakscope.data.doubts import doubts
 from leakscope.data.examples import EXAMPLES, read_example
 from leakscope.data.image_folder import read_image_folder
 from leakscope.data.json_files import read_json
+from leakscope.data.model_files import ModelFile, read_model
 from leakscope.data.models import NetworkArrays, read_network
+from leakscope.data.onnx_linear import LinearArrays
 from leakscope.data.pictures import picture_shape, pictured, png
 from leakscope.data.preparation import prepare
-from leakscope.data.reading_again import read_again
+from leakscope.data.reading_again import raw_features, read_again
 from leakscope.data.reasons import printable, reason
 from leakscope.data.regular_files import (
     is_folder,
@@ -39,6 +41,8 @@ from leakscope.data.written_files import (
 __all__ = [
     "EXAMPLES",
     "Dataset",
+    "LinearArrays",
+    "ModelFile",
     "NetworkArrays",
     "RecordId",
     "Source",
@@ -55,12 +59,14 @@ __all__ = [
     "png",
     "prepare",
     "printable",
+    "raw_features",
     "read_again",
     "read_arrays",
     "read_dataset",
     "read_example",
     "read_image_folder",
     "read_json",
+    "read_model",
     "read_network",
     "read_scores",
     "read_table",

@@ -22,7 +22,7 @@ _STANDARD = ("", "ai.onnx")
 _FLOATS = (1, 11)
 
 
-class _Affine:
+class Affine:
     """x @ matrix + offset, while the graph is followed; ``matrix`` is None before the first."""
 
     def __init__(self) -> None:
@@ -37,6 +37,7 @@ class _Affine:
         return self.inputs if self.matrix is None else int(self.matrix.shape[1])
 
     def multiply(self, factor: FloatArray, where: str) -> None:
+        """Follow it by a product with a matrix."""
         if factor.ndim == 1:
             factor = factor[:, None]
         if factor.ndim != 2 or self.width not in (None, len(factor)):
@@ -46,6 +47,7 @@ class _Affine:
         self.matrix = factor if self.matrix is None else self.matrix @ factor
 
     def add(self, term: FloatArray, where: str) -> None:
+        """Follow it by a sum with a constant."""
         if self.matrix is None:
             raise InputError(f"{where} shifts the inputs before the first layer.")
         try:
@@ -55,8 +57,13 @@ class _Affine:
         self.offset = shift.copy() if self.offset is None else self.offset + shift
 
 
-def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray | None]:
-    """w (k x d), b (k), v (outputs x k) and the output bias of a Gemm, Relu, Gemm graph."""
+def opened_graph(
+    path: Path, content: bytes | None = None
+) -> tuple[Any, dict[str, FloatArray], list[str]]:
+    """The graph of an ONNX file, its numeric constants, and the names of what is put in.
+
+    ``content`` is what the file holds, where it was read already.
+    """
     try:
         import onnx
         from onnx import numpy_helper
@@ -65,24 +72,42 @@ def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArra
             "An .onnx file needs the package onnx; install leakscope[models]."
         ) from None
     try:
-        model = onnx.load(path, load_external_data=False)
-        graph = model.graph
+        read = path.read_bytes() if content is None else content
+        graph = onnx.load_model_from_string(read).graph
         constants = {}
         for tensor in graph.initializer:
             if tensor.data_location == onnx.TensorProto.EXTERNAL:
                 raise InputError(f"{path} keeps its weights in another file; save them inside.")
-            constants[tensor.name] = _numbers(numpy_helper.to_array(tensor))
+            if tensor.data_type != onnx.TensorProto.STRING:
+                constants[tensor.name] = _numbers(numpy_helper.to_array(tensor))
     except InputError:
         raise
     except Exception as error:  # protobuf's, NumPy's and onnx's own
         raise InputError(f"{path} is not an ONNX file ({reason(error)}).") from error
-    inputs = [value.name for value in graph.input if value.name not in constants]
+    return graph, constants, [value.name for value in graph.input if value.name not in constants]
+
+
+def held_by(node: Any, where: str) -> FloatArray:
+    """The array of a node that is a constant."""
+    from onnx import numpy_helper
+
+    try:
+        return _numbers(numpy_helper.to_array(node.attribute[0].t))
+    except InputError:
+        raise
+    except Exception as error:  # no attribute, or none that is an array
+        raise InputError(f"{where} holds no array ({reason(error)}).") from error
+
+
+def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray | None]:
+    """w (k x d), b (k), v (outputs x k) and the output bias of a Gemm, Relu, Gemm graph."""
+    graph, constants, inputs = opened_graph(path)
     if not graph.node or len(inputs) != 1 or len(graph.output) != 1:
         raise InputError(
             f"{path} must have one input, one output and some layers, but it has {len(inputs)}, "
             f"{len(graph.output)} and {len(graph.node)}."
         )
-    layers = [_Affine()]
+    layers = [Affine()]
     current = inputs[0]
     squeezed = ""
     for node in graph.node:
@@ -95,11 +120,7 @@ def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArra
                 "the standard's; export the network with standard ones."
             )
         if node.op_type == "Constant":
-            try:
-                held = numpy_helper.to_array(node.attribute[0].t)
-            except Exception as error:  # no attribute, or none that is an array
-                raise InputError(f"{where} holds no array ({reason(error)}).") from error
-            constants[node.output[0]] = _numbers(held)
+            constants[node.output[0]] = held_by(node, where)
         elif node.op_type == "Transpose" and node.input and node.input[0] in constants:
             constants[node.output[0]] = constants[node.input[0]].T
         elif list(node.input).count(current) != 1:
@@ -110,12 +131,12 @@ def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArra
             if node.op_type == "Relu":
                 if layers[-1].matrix is None:
                     raise InputError(f"{where} stands where a linear layer is needed.")
-                layers.append(_Affine())
+                layers.append(Affine())
             elif node.op_type in _SHAPES:
                 _require_harmless(layers[-1], node, constants, where)
                 squeezed = node.op_type if "squeeze" in node.op_type.lower() else squeezed
             else:
-                _follow(layers[-1], node, current, constants, where)
+                follow(layers[-1], node, current, constants, where)
             current = node.output[0]
     if current != graph.output[0].name:
         raise InputError(
@@ -136,7 +157,7 @@ def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArra
 
 
 def _require_harmless(
-    layer: _Affine, node: Any, constants: dict[str, FloatArray], where: str
+    layer: Affine, node: Any, constants: dict[str, FloatArray], where: str
 ) -> None:
     """Refuse what would change a record's numbers, or mix them with another record's."""
     attributes = {entry.name: entry for entry in node.attribute}
@@ -163,8 +184,8 @@ def _require_harmless(
                 layer.inputs = int(told[1])
 
 
-def _follow(
-    layer: _Affine, node: Any, current: str, constants: dict[str, FloatArray], where: str
+def follow(
+    layer: Affine, node: Any, current: str, constants: dict[str, FloatArray], where: str
 ) -> None:
     """Gemm, MatMul, Add or Sub with constants, onto the affine map so far."""
     attributes = {entry.name: entry for entry in node.attribute}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
+
+from leakscope.data.columns import listed
 from leakscope.data.dataset_reader import read_dataset
 from leakscope.data.datasets import Dataset, Source, same_data
 from leakscope.data.examples import read_example
+from leakscope.data.tables import read_table
 from leakscope.errors import InputError
 
 
@@ -43,3 +48,35 @@ def read_again(source: Source, file: str | Path | None = None) -> Dataset:
             "about; they have changed since."
         )
     return found
+
+
+def raw_features(dataset: Dataset, names: Sequence[str]) -> pd.DataFrame:
+    """The named columns of a dataset's table before any encoding, one row per record.
+
+    Examples
+    --------
+    >>> from leakscope import data
+    >>> data.raw_features(data.read_example("wine"), ["ash", "alcohol"]).shape
+    (178, 2)
+    """
+    if set(names) <= set(dataset.feature_names):
+        return pd.DataFrame(dataset.features, columns=list(dataset.feature_names))[list(names)]
+    source = dataset.source
+    if source is None or source.file is None or Path(source.file).is_dir():
+        columns = list(dataset.feature_names)
+    else:
+        table = read_table(Path(source.file))
+        if len(table) != len(dataset.record_ids):
+            if source.id_column is not None:
+                raise InputError(
+                    f"{source.file} has records that were dropped, and the model takes the table's "
+                    "own columns; write the table without them."
+                )
+            table = table.iloc[[int(row) for row in dataset.record_ids]]
+        columns = [str(name) for name in table.columns]
+        if set(names) <= set(columns):
+            return table[list(names)]
+    missing = [name for name in names if name not in columns]
+    raise InputError(
+        f"the model was fitted on a column {missing[0]!r}, and the table has {listed(columns)}."
+    )

@@ -44,7 +44,7 @@ class ModelAuditRecord(BaseModel):
 
 
 class ExaminedModel(BaseModel):
-    """Which model was examined, and where it came from.
+    """Which model was examined, and where it came from: its file, with the digest of that.
 
     Examples
     --------
@@ -60,6 +60,8 @@ class ExaminedModel(BaseModel):
     name: str
     origin: str
     parameters: dict[str, Any]
+    file: str | None = None
+    file_sha256: str | None = None
 
 
 class PenaltyOption(BaseModel):

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Literal, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from leakscope.settings.setting import Reachable, setting
 
 ModelName = Literal["ridge", "linear", "logistic", "poisson", "kernel_ridge"]
 ModelQuestion = Literal["pool", "population"]
 ModelObserves = Literal["log_odds", "prediction", "residual", "label", "probabilities"]
+# What a model's file ends in.
+MODEL_FILES = (".skops", ".onnx")
+
+
+def _model_choice(text: str) -> str:
+    suffix = Path(text).suffix.lower()
+    if text in get_args(ModelName) or suffix in MODEL_FILES:
+        return text
+    if suffix in (".pkl", ".pickle", ".joblib", ".sav"):
+        raise PydanticCustomError(
+            "pickle",
+            "a pickle can run any program when it is read, so none is; save the model with "
+            "skops.io.dump and name the .skops file",
+        )
+    raise PydanticCustomError(
+        "model",
+        f"input should be one of {', '.join(get_args(ModelName))}, or a .skops or .onnx file",
+    )
+
+
+ModelChoice = Annotated[str, AfterValidator(_model_choice)]
 Fraction = Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)]
 
 
@@ -26,10 +49,11 @@ class ModelSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    model: ModelName | None = setting(
+    model: ModelChoice | None = setting(
         None,
         "Examine this model instead of a Gaussian process: ridge, linear, logistic, poisson or "
-        "kernel_ridge, as scikit-learn fits it.",
+        "kernel_ridge, as scikit-learn fits it; or your own from a .skops or .onnx file.",
+        metavar="MODEL",
     )
     C: Reachable | None = setting(
         None,
@@ -63,6 +87,16 @@ class ModelSettings(BaseModel):
         "residual.",
         unset="log_odds of classes, prediction of numbers",
     )
+
+    @property
+    def named(self) -> ModelName | None:
+        """The model's name; None where there is none, or a file."""
+        return cast(ModelName, self.model) if self.model in get_args(ModelName) else None
+
+    @property
+    def file(self) -> Path | None:
+        """The model's file, where it comes from one."""
+        return None if self.model is None or self.named is not None else Path(self.model)
 
 
 MODEL_DEFAULTS = ModelSettings()
