@@ -17,6 +17,7 @@ from leakscope.auditing.model_audit import MODEL_STAGES, audit_model, audit_name
 from leakscope.auditing.model_result import Examined, ModelAuditResult
 from leakscope.auditing.noise_path import audit_noise_path, noise_path_unavailable
 from leakscope.auditing.out_of_core import OutOfCoreAudit, audit_out_of_core
+from leakscope.auditing.own_training import OwnTraining, named_training
 from leakscope.auditing.process_audit import audit_process
 from leakscope.auditing.process_of_run import process_of_run
 from leakscope.auditing.reopened import (
@@ -30,6 +31,7 @@ from leakscope.auditing.reopened import (
 from leakscope.auditing.result import AuditResult
 from leakscope.auditing.routes import RoutePlan
 from leakscope.auditing.run_writing import write_run
+from leakscope.auditing.trained_audit import audit_trained, audit_trained_dataset
 from leakscope.auditing.units import leaving_units
 from leakscope.auditing.verdict import EXPOSED_ABOVE
 
@@ -44,6 +46,7 @@ __all__ = [
     "Examined",
     "ModelAuditResult",
     "OutOfCoreAudit",
+    "OwnTraining",
     "RoutePlan",
     "audit",
     "audit_dataset",
@@ -54,6 +57,8 @@ __all__ = [
     "audit_noise_path",
     "audit_out_of_core",
     "audit_process",
+    "audit_trained",
+    "audit_trained_dataset",
     "checked_ids",
     "classifies",
     "data_in_memory",
@@ -63,6 +68,7 @@ __all__ = [
     "kernel_in_words",
     "leaving_units",
     "measured",
+    "named_training",
     "noise_path_unavailable",
     "process_of_run",
     "rank_correlation",

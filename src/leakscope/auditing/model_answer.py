@@ -31,12 +31,14 @@ def exposed_sentence(
     tpr_at_fpr_0_001: float,
     median: float,
     trusted: bool,
+    interval: tuple[float, float] | None = None,
 ) -> str:
     """How exposed the most exposed record is; it is not named without its id."""
     who = "a record" if record_id is None else f"record {record_id}"
     doubt = "" if trusted else " (not trusted)"
+    between = "" if interval is None else f" ({interval[0]:.2f} to {interval[1]:.2f})"
     return (
-        f"Most exposed: {who}{doubt}, advantage {two_digits(advantage)}, TPR "
+        f"Most exposed: {who}{doubt}, advantage {two_digits(advantage)}{between}, TPR "
         f"{percent(tpr_at_fpr_0_001)} at 0.1% FPR and {percent(tpr_at_fpr_0_01)} at 1%; median "
         f"{median:.2g}."
     )
@@ -77,6 +79,28 @@ def remedy_sentence(
             f"{option.exposed} have."
         )
     return f"{passing} What helps: {' or '.join(ways)}.{more}"
+
+
+def trained_sentence(
+    *, exposed: int, surely: int, count: int, threshold: float, models: int, trusted: bool
+) -> str:
+    """How many pass the threshold by a few models of one training, and what can be done."""
+    more = f"--models {2 * models} trains {models} more and narrows the intervals."
+    if not trusted:
+        return (
+            "Trust the ranks, not the levels: with one model on each side of a record the noise "
+            f"between models cannot be seen. {more}"
+        )
+    passing = (
+        f"{exposed or 'None'} of {count} records {'have' if exposed != 1 else 'has'} an advantage "
+        f"of {threshold:g} or more"
+    )
+    if not exposed:
+        return f"{passing}; {more}"
+    return (
+        f"{passing}, {surely or 'none'} of them with 95% certainty. What helps: training less "
+        f"(epochs, rounds, depth), more penalty, or more records; {more}"
+    )
 
 
 def question_sentence(*, question: str, fraction: float, observes: str) -> str:

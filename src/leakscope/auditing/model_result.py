@@ -12,16 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope.auditing.half_models import HalfModels
 from leakscope.auditing.model_answer import (
     examined_sentence,
     exposed_sentence,
     question_sentence,
     remedy_sentence,
+    trained_sentence,
 )
 from leakscope.auditing.subgroups import Subgroup
 from leakscope.auditing.verdict import EXPOSED_ABOVE
 from leakscope.data import RecordId
-from leakscope.fitted import FittedLaws
+from leakscope.fitted import FewModels, FittedLaws
 from leakscope.laws import LawPair
 from leakscope.results import (
     DatasetEntry,
@@ -85,6 +87,9 @@ class ModelAuditResult:
         What ten times the penalty would give, where the model was named.
     by, subgroups
         The column of subgroups, and their exposure, where it was asked for.
+    few, half_models
+        Where models were trained for this audit, what they show, with intervals, and their
+        scores: then ``advantage`` and ``tpr_at_fpr`` are posterior means.
 
     Examples
     --------
@@ -117,6 +122,8 @@ class ModelAuditResult:
     option: PenaltyOption | None = None
     by: str | None = None
     subgroups: tuple[Subgroup, ...] = ()
+    few: FewModels | None = None
+    half_models: HalfModels | None = None
 
     def __repr__(self) -> str:
         """The answer, not thousands of numbers."""
@@ -131,6 +138,11 @@ class ModelAuditResult:
     def trusted(self) -> NDArray[np.bool_]:
         """False for a record whose law is doubtful."""
         return self.laws.trusted
+
+    @property
+    def models(self) -> int | None:
+        """How many models were trained for this audit; None where one fit gave the laws."""
+        return None if self.few is None else self.few.models
 
     @property
     def unit(self) -> Literal["record"]:
@@ -150,6 +162,7 @@ class ModelAuditResult:
                 tpr_at_fpr_0_001=float(self.tpr_at_fpr[0.001][top]),
                 median=float(np.median(self.advantage)),
                 trusted=bool(self.trusted[top]),
+                interval=None if self.few is None else self.few.advantage.at(top),
             ),
             remedy_sentence(
                 exposed=int(np.count_nonzero(self.advantage >= threshold)),
@@ -159,6 +172,15 @@ class ModelAuditResult:
                 answer_noise=self.answer_noise if usual else None,
                 option=self.option if usual else None,
                 untrusted=int(np.count_nonzero(~self.trusted)),
+            )
+            if self.few is None
+            else trained_sentence(
+                exposed=int(np.count_nonzero(self.advantage >= threshold)),
+                surely=int(np.count_nonzero(self.few.advantage.low >= threshold)),
+                count=count,
+                threshold=threshold,
+                models=self.few.models,
+                trusted=bool(self.trusted.all()),
             ),
         )
 
@@ -217,6 +239,7 @@ class ModelAuditResult:
             answer_noise=self.answer_noise,
             option=self.option,
             records=[ModelAuditRecord(**dict(zip(arrays, row, strict=True))) for row in rows],
+            models=self.models,
             by=self.by,
             subgroups=[SubgroupEntry(**entry.to_dict()) for entry in self.subgroups],
         )
@@ -240,6 +263,18 @@ class ModelAuditResult:
         if all(isinstance(value, int) for value in self.record_ids):
             ids = ids.astype(np.int64)
         laws = self.laws
+        intervals: dict[str, NDArray[Any]] = {}
+        if self.few is not None:
+            tprs = self.few.tpr_at_fpr
+            intervals = {
+                "advantage_low": self.few.advantage.low,
+                "advantage_high": self.few.advantage.high,
+                "tpr_at_fpr_0_01_low": tprs[0.01].low,
+                "tpr_at_fpr_0_01_high": tprs[0.01].high,
+                "tpr_at_fpr_0_001_low": tprs[0.001].low,
+                "tpr_at_fpr_0_001_high": tprs[0.001].high,
+                "surely_exposed": self.few.exposed,
+            }
         return {
             "record_id": ids,
             "advantage": self.advantage,
@@ -255,4 +290,5 @@ class ModelAuditResult:
             "sd_with": laws.member_sd,
             "largest_share": laws.largest_share,
             "trusted": self.trusted,
+            **intervals,
         }

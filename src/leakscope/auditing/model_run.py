@@ -20,6 +20,7 @@ def write_model_run(result: ModelAuditResult, directory: str | Path) -> Path:
     counts, edges = np.histogram(result.advantage, bins=BINS, range=(0.0, 1.0))
     frame = result.to_frame()
     laws = result.laws
+    models = result.half_models
     return results.write_run_directory(
         directory,
         result.to_document(),
@@ -43,5 +44,7 @@ def write_model_run(result: ModelAuditResult, directory: str | Path) -> Path:
             "roc_tpr": np.stack([curve.tpr.reshape(-1) for curve in curves]),
             "histogram_advantage_edges": edges,
             "histogram_advantage_counts": counts,
+            **({} if models is None else {laws.observes: models.scores}),
+            **({} if models is None else {"trained_on": models.trained_on}),
         },
     )

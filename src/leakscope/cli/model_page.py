@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leakscope.cli.output import fraction, table, wrapped
 
@@ -17,7 +17,7 @@ def model_page(result: ModelAuditResult, top: int, *, threshold: float | None = 
     rows = [
         [
             str(row["record_id"]),
-            fraction(row["advantage"]),
+            fraction(row["advantage"]) + _interval(row),
             fraction(row["tpr_at_fpr_0_01"]),
             fraction(row["tpr_at_fpr_0_001"]),
             f"{row['shift_in_sd']:+.2f}",
@@ -26,7 +26,8 @@ def model_page(result: ModelAuditResult, top: int, *, threshold: float | None = 
         for _, row in result.to_frame().head(top).iterrows()
     ]
     if rows:
-        headings = ["record_id", "advantage", "TPR at 1%", "TPR at 0.1%", "shift", "trusted"]
+        with_interval = "advantage" if result.few is None else "advantage (95%)"
+        headings = ["record_id", with_interval, "TPR at 1%", "TPR at 0.1%", "shift", "trusted"]
         parts.append(table(headings, rows))
     if result.subgroups:
         entries = [
@@ -44,3 +45,10 @@ def model_page(result: ModelAuditResult, top: int, *, threshold: float | None = 
         parts.append(f"Exposure by {result.by}:\n\n{table(names, entries)}")
     parts.append(wrapped(result.question))
     return "\n\n".join(parts)
+
+
+def _interval(row: Any) -> str:
+    """The interval beside a number, where there is one."""
+    if "advantage_low" not in row:
+        return ""
+    return f" ({row['advantage_low']:.2f} to {row['advantage_high']:.2f})"

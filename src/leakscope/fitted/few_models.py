@@ -51,6 +51,10 @@ class CredibleInterval:
     low: FloatArray
     high: FloatArray
 
+    def at(self, record: int) -> tuple[float, float]:
+        """The interval of one record."""
+        return float(self.low[record]), float(self.high[record])
+
 
 @dataclass(frozen=True)
 class FewModels:

@@ -41,6 +41,13 @@ class ModelAuditRecord(BaseModel):
     sd_with: Number
     largest_share: Number
     trusted: bool
+    advantage_low: Number = None
+    advantage_high: Number = None
+    tpr_at_fpr_0_01_low: Number = None
+    tpr_at_fpr_0_01_high: Number = None
+    tpr_at_fpr_0_001_low: Number = None
+    tpr_at_fpr_0_001_high: Number = None
+    surely_exposed: bool | None = None
 
 
 class ExaminedModel(BaseModel):
@@ -114,6 +121,7 @@ class ModelAuditDocument(ResultDocument):
     answer_noise: Number = None
     option: PenaltyOption | None = None
     records: Annotated[list[ModelAuditRecord], Field(min_length=1)]
+    models: int | None = None
     by: str | None = None
     subgroups: list[SubgroupEntry] = Field(default_factory=list)
 

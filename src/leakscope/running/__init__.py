@@ -3,6 +3,7 @@
 from leakscope.running.cell_store import CellStore, FinishedCell, open_cells, read_cells
 from leakscope.running.cells import Cell, Found, OnProgress, Progress, run_cells
 from leakscope.running.cluster import cluster_client
+from leakscope.running.own_code import TimeLimitError, load_by_name, seeded, staying
 
 __all__ = [
     "Cell",
@@ -11,8 +12,12 @@ __all__ = [
     "Found",
     "OnProgress",
     "Progress",
+    "TimeLimitError",
     "cluster_client",
+    "load_by_name",
     "open_cells",
     "read_cells",
     "run_cells",
+    "seeded",
+    "staying",
 ]

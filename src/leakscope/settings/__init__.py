@@ -59,6 +59,7 @@ from leakscope.settings.query import (
     SearchMethod,
 )
 from leakscope.settings.setting import LARGEST, LEAST, Described, default_of, described, in_text
+from leakscope.settings.training import TRAINING_DEFAULTS, TrainingSettings
 from leakscope.settings.validation import first_problem, validated
 from leakscope.settings.verify import (
     RETRAINING_DEFAULTS,
@@ -84,6 +85,7 @@ __all__ = [
     "RECONSTRUCT_DEFAULTS",
     "RETRAINING_DEFAULTS",
     "TARGET_DEFAULTS",
+    "TRAINING_DEFAULTS",
     "VERIFY_DEFAULTS",
     "AdviseSettings",
     "AuditSettings",
@@ -122,6 +124,7 @@ __all__ = [
     "SearchMethod",
     "TargetSettings",
     "Task",
+    "TrainingSettings",
     "VerifySettings",
     "default_of",
     "described",

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import inspect
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +13,8 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
-from leakscope.data import reason
 from leakscope.errors import InputError
+from leakscope.running import load_by_name, staying
 from leakscope.verifying.network_training import TrainedAnswers
 
 
@@ -76,7 +72,7 @@ class FunctionTrainer:
         answers, losses = [], []
         for rows, seed in zip(included, seeds, strict=True):
             targets = y[rows]
-            with _staying(self.describe()["name"]):
+            with staying(self.describe()["name"]):
                 model = self.train_function(
                     X[rows].copy(), targets[:, 0].copy() if y.shape[1] == 1 else targets, int(seed)
                 )
@@ -93,7 +89,7 @@ class FunctionTrainer:
                 f"{name} returned {type(model).__name__}, which is no function of records and has "
                 "no predict."
             )
-        with _staying(name):
+        with staying(name):
             found = np.asarray(predict(queries.copy()), dtype=np.float64)
         if found.size != len(queries) * outputs:
             raise InputError(
@@ -103,17 +99,6 @@ class FunctionTrainer:
         if not np.isfinite(found).all():
             raise InputError(f"the model of {name} gave an answer that is not finite.")
         return found.reshape(len(queries), outputs)
-
-
-@contextmanager
-def _staying(name: str) -> Iterator[None]:
-    """A user's code that ends the program would end a verification, and as if all were well."""
-    try:
-        yield
-    except SystemExit as leaving:
-        raise InputError(
-            f"{name} ended the program (SystemExit): it must return, or raise an error."
-        ) from leaving
 
 
 def load_trainer(text: str) -> FunctionTrainer:
@@ -127,23 +112,7 @@ def load_trainer(text: str) -> FunctionTrainer:
     ...
     leakscope.errors.InputError: --train needs module:function, but it is 'json'.
     """
-    module_name, _, function_name = text.partition(":")
-    if not module_name or not function_name:
-        raise InputError(f"--train needs module:function, but it is {text!r}.")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        with _staying(f"--train: the module {module_name}"):
-            module = importlib.import_module(module_name)
-    except InputError:
-        raise
-    except Exception as error:  # a relative name is a TypeError; the module may raise anything
-        raise InputError(
-            f"--train: the module {module_name} cannot be imported ({type(error).__name__}: "
-            f"{reason(error)})."
-        ) from error
-    function = getattr(module, function_name, None)
+    function = load_by_name(text, option="--train")
     if not callable(function):
-        raise InputError(f"--train: {module_name} has no function {function_name}.")
+        raise InputError(f"--train: {text} is no function.")
     return FunctionTrainer(function, text)

@@ -1,0 +1,113 @@
+"""Models of complementary halves: each record is in the training set of exactly half of them.
+
+Models 2k and 2k + 1 share no record.  Which records a model has, and its seed, follow from the
+run's seed and the model's number alone, so that four models and eight begin with the same four.
+Every model is a cell of a run (:mod:`leakscope.running`), and none is trained twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.keys import Key
+from leakscope.auditing.own_training import OwnTraining
+from leakscope.errors import InputError
+from leakscope.running import Cell, CellStore, Found, OnProgress, run_cells
+
+
+@dataclass(frozen=True, eq=False)
+class HalfModels:
+    """Scores of all records under all models, and who was trained on whom.
+
+    Attributes
+    ----------
+    scores, trained_on
+        Models x records.
+    seconds
+        Of training, over all models.
+    warnings
+        Sentences, each with how many models gave it.
+    """
+
+    scores: FloatArray
+    trained_on: NDArray[np.bool_]
+    seconds: float
+    warnings: tuple[str, ...]
+
+
+def half(labels: NDArray[Any] | None, records: int, number: int, seed: int) -> NDArray[np.bool_]:
+    """Which records the model of this number is trained on.
+
+    ``labels`` are classes, which are halved one by one, so that no half lacks one that has two
+    records; None where the target is a quantity.
+    """
+    rng = Key(seed).child(number // 2).generator()
+    order = rng.permutation(records)
+    if labels is not None:
+        order = order[np.argsort(labels[order], kind="stable")]
+    inside = np.zeros(records, dtype=np.bool_)
+    # Every second record in this order; where the count is odd, chance says who has more.
+    inside[order[int(rng.integers(2)) :: 2]] = True
+    return inside if number % 2 == 0 else ~inside
+
+
+def train_halves(
+    X: Any,
+    y: NDArray[Any],
+    training: OwnTraining,
+    models: int,
+    store: CellStore,
+    *,
+    seed: int,
+    client: Any = None,
+    on_progress: OnProgress | None = None,
+) -> HalfModels:
+    """Train the models that are not there yet, and give the scores of all."""
+    cells = [Cell(f"model={number}", {"model": number}) for number in range(models)]
+    labels = y if training.task == "classification" else None
+    compute = partial(_trained, X, y, labels, training, seed)
+    try:
+        done = run_cells(
+            store, cells, compute, seed=seed, client=client, retries=0, on_progress=on_progress
+        )
+    except InputError as error:
+        kept = len(store.finished() & {cell.name for cell in cells})
+        raise InputError(
+            f"{error} {kept} of {models} models are kept in {store.directory}; the same command "
+            "goes on from there."
+        ) from error
+    said: dict[str, int] = {}
+    for cell in done:
+        for sentence in cell.numbers["warnings"]:
+            said[sentence] = said.get(sentence, 0) + 1
+    return HalfModels(
+        scores=np.stack([cell.arrays["scores"] for cell in done]),
+        trained_on=np.stack([half(labels, len(y), number, seed) for number in range(models)]),
+        seconds=float(sum(cell.seconds for cell in done)),
+        warnings=tuple(f"{text} (in {count} of {models} models)" for text, count in said.items()),
+    )
+
+
+def _trained(
+    X: Any,
+    y: NDArray[Any],
+    labels: NDArray[Any] | None,
+    training: OwnTraining,
+    seed: int,
+    parameters: Mapping[str, Any],
+    key: Key,
+) -> Found:
+    number = int(parameters["model"])
+    rows = half(labels, len(y), number, seed)
+    try:
+        scores, said = training.scores(X, y, rows, int(key.generator().integers(2**31)))
+    except InputError as error:
+        raise InputError(f"Model {number + 1}: {error}") from error
+    return Found({"warnings": said}, {"scores": scores})
