@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from leakscope.advising import AuditTarget
     from leakscope.advising.advise import advise
     from leakscope.attacking import attack_membership, attack_query, attack_reconstruct
-    from leakscope.auditing import AuditResult, ModelAuditResult
-    from leakscope.auditing.audit import audit, audit_frame
+    from leakscope.auditing import AuditResult, ModelAuditResult, audit_frame
+    from leakscope.auditing.audit import audit
     from leakscope.comparing import compare
     from leakscope.errors import InputError
     from leakscope.estimators import AuditedClassifier, AuditedRegressor, LeakageAuditor

@@ -1,13 +1,13 @@
 """From a dataset to a ranked, explained result, and to run directories."""
 
-from leakscope.auditing.audit import (
-    SENSITIVITY_STAGES,
-    STAGES,
-    audit,
+from leakscope.auditing.audit import audit
+from leakscope.auditing.checks import checked_ids, record_name
+from leakscope.auditing.dataset_audit import (
+    audit_by_settings,
     audit_dataset,
     audit_frame,
+    audit_stages,
 )
-from leakscope.auditing.checks import checked_ids, record_name
 from leakscope.auditing.examined_again import examined_again
 from leakscope.auditing.file_models import classifies
 from leakscope.auditing.kernel_choice import kernel_from_settings, kernel_in_words
@@ -18,7 +18,7 @@ from leakscope.auditing.model_result import Examined, ModelAuditResult
 from leakscope.auditing.noise_path import audit_noise_path, noise_path_unavailable
 from leakscope.auditing.out_of_core import OutOfCoreAudit, audit_out_of_core
 from leakscope.auditing.own_training import OwnTraining, named_training
-from leakscope.auditing.process_audit import audit_process
+from leakscope.auditing.process_audit import SENSITIVITY_STAGES, STAGES, audit_process
 from leakscope.auditing.process_of_run import process_of_run
 from leakscope.auditing.reopened import (
     Audited,
@@ -49,6 +49,7 @@ __all__ = [
     "OwnTraining",
     "RoutePlan",
     "audit",
+    "audit_by_settings",
     "audit_dataset",
     "audit_document",
     "audit_frame",
@@ -57,6 +58,7 @@ __all__ = [
     "audit_noise_path",
     "audit_out_of_core",
     "audit_process",
+    "audit_stages",
     "audit_trained",
     "audit_trained_dataset",
     "checked_ids",

@@ -1,4 +1,4 @@
-"""From a dataset to every record's leakage."""
+"""From arrays to every record's leakage."""
 
 from __future__ import annotations
 
@@ -7,62 +7,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, overload
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from leakscope import kernels, lood
-from leakscope.auditing.checks import (
-    checked_features,
-    checked_ids,
-    checked_targets,
-    oddities,
-)
-from leakscope.auditing.kernel_choice import kernel_from_settings
-from leakscope.auditing.model_audit import audit_model
+from leakscope.auditing.checks import checked_features, checked_ids, checked_targets
+from leakscope.auditing.dataset_audit import fallen_back, none_fitted
+from leakscope.auditing.model_audit import audit_model, audit_named_model
 from leakscope.auditing.model_result import ModelAuditResult
 from leakscope.auditing.process_audit import OnStage, audit_process
 from leakscope.auditing.result import AuditResult
 from leakscope.auditing.routes import RoutePlan, Wanted
-from leakscope.auditing.subgroups import exposure_by, of_groups
 from leakscope.auditing.units import leaving_units
-from leakscope.data import Dataset, Task, doubts, from_frame, pictured, prepare
+from leakscope.data import Dataset, RecordId, pictured, two_classes
 from leakscope.errors import InputError
 from leakscope.results import DatasetEntry
-from leakscope.settings import DATA_DEFAULTS, MODEL_DEFAULTS, AuditSettings, Missing
-
-DEFAULTS = AuditSettings()
-
-STAGES = (
-    "check",
-    "kernel",
-    "factorise",
-    "sensitivity",
-    "conditions",
-    "measure",
-    "compare",
-    "explain",
-)
-
-# Those that --no-sensitivity skips.
-SENSITIVITY_STAGES = ("sensitivity", "compare")
-
-
-@overload
-def audit(
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    model: None = None,
-    kernel: kernels.Kernel | None = None,
-    noise_variance: float | str = ...,
-    fit_kernel_scale: bool = ...,
-    sensitivity: bool = ...,
-    route: Wanted = ...,
-    inducing: int = ...,
-    record_ids: Sequence[Any] | None = None,
-    groups: Sequence[Any] | None = None,
-    explain: int = 0,
-    on_stage: OnStage | None = None,
-) -> AuditResult: ...
+from leakscope.settings import AUDIT_DEFAULTS, MODEL_DEFAULTS, ModelSettings, validated
 
 
 @overload
@@ -80,17 +40,66 @@ def audit(
 ) -> ModelAuditResult: ...
 
 
+@overload
+def audit(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    kernel: kernels.Kernel | str,
+    noise_variance: float | str | None = None,
+    fit_kernel_scale: bool | None = None,
+    sensitivity: bool | None = None,
+    route: Wanted | None = None,
+    inducing: int | None = None,
+    record_ids: Sequence[Any] | None = None,
+    groups: Sequence[Any] | None = None,
+    explain: int = 0,
+    on_stage: OnStage | None = None,
+) -> AuditResult: ...
+
+
+@overload
+def audit(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    noise_variance: float | str,
+    fit_kernel_scale: bool | None = None,
+    sensitivity: bool | None = None,
+    route: Wanted | None = None,
+    inducing: int | None = None,
+    record_ids: Sequence[Any] | None = None,
+    groups: Sequence[Any] | None = None,
+    explain: int = 0,
+    on_stage: OnStage | None = None,
+) -> AuditResult: ...
+
+
+@overload
+def audit(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    question: str = ...,
+    fraction: float | None = None,
+    observes: str | None = None,
+    record_ids: Sequence[Any] | None = None,
+    groups: Sequence[Any] | None = None,
+    on_stage: OnStage | None = None,
+) -> AuditResult | ModelAuditResult: ...
+
+
 def audit(
     X: Any,
     y: Any,
     *,
     model: Any = None,
-    kernel: kernels.Kernel | None = None,
-    noise_variance: float | str = DEFAULTS.noise_variance,
-    fit_kernel_scale: bool = DEFAULTS.fit_kernel_scale,
-    sensitivity: bool = DEFAULTS.sensitivity,
-    route: Wanted = DEFAULTS.route,
-    inducing: int = DEFAULTS.inducing,
+    kernel: kernels.Kernel | str | None = None,
+    noise_variance: float | str | None = None,
+    fit_kernel_scale: bool | None = None,
+    sensitivity: bool | None = None,
+    route: Wanted | None = None,
+    inducing: int | None = None,
     question: str = MODEL_DEFAULTS.question,
     fraction: float | None = None,
     observes: str | None = None,
@@ -105,28 +114,34 @@ def audit(
     With ``model``, a fitted scikit-learn estimator, that model is examined
     (:func:`leakscope.fitted.laws_of`): no kernel and no noise variance is assumed.
 
-    Without it a Gaussian process stands in.  For each record the law of its latent value at that
-    record is computed with the record in the training set and without it, all from one
-    factorisation (:func:`leakscope.lood.all_records`), and the two are compared.
+    Without it a stand-in is fitted, as a person would: ridge regression, or logistic regression
+    where y is text, booleans or two whole numbers; features standardised, the penalty by
+    cross-validation.  Where none can be fitted a Gaussian process stands in, and a warning says
+    why.
 
-    X and y are used as they are: nothing is scaled, centred or encoded, and the prior mean is
-    zero.  ``noise_variance`` is in squared units of y, and sets the level of every number.
+    With ``kernel``, or any other parameter of a Gaussian process, that process is audited.  For
+    each record the law of its latent value at that record is computed with the record in the
+    training set and without it, all from one factorisation (:func:`leakscope.lood.all_records`),
+    and the two are compared.  X and y are then used as they are: nothing is scaled, centred or
+    encoded, and the prior mean is zero.  ``noise_variance`` is in squared units of y, and sets the
+    level of every number.
 
     Parameters
     ----------
     X
         Records by features, numbers.
     y
-        One target per record, or a table of C outputs.
+        One target per record, numbers or classes; a Gaussian process also takes a table of C
+        outputs.
     model
         Your own model, fitted on X and y: ridge, kernel ridge, logistic, Poisson regression and
         others, or a pipeline that ends in one (:func:`leakscope.fitted.from_sklearn`).
     kernel
-        From :mod:`leakscope.kernels`; an RBF whose length scale is the median distance between
-        records where left out.
+        From :mod:`leakscope.kernels`, or a kernel's name, such as ``"rbf"``: its length scale is
+        then the median distance between records.
     noise_variance
-        The variance of the noise on y; or ``"marginal_likelihood"`` or ``"leave_one_out"`` (the
-        predictive score), to have the data choose it.
+        The variance of the noise on y, 0.01 where left out; or ``"marginal_likelihood"`` or
+        ``"leave_one_out"`` (the predictive score), to have the data choose it.
     fit_kernel_scale
         Have the same criterion choose a factor of the kernel too.
     sensitivity
@@ -139,7 +154,8 @@ def audit(
     inducing
         How many records stand for all in the approximate route, fitc.
     question, fraction, observes, sample_weight
-        With ``model`` only, as in :func:`leakscope.fitted.laws_of`.
+        Of a fitted model, as in :func:`leakscope.fitted.laws_of`; ``sample_weight`` with ``model``
+        only.
     record_ids
         Distinct ids, one per record; row numbers from 0 where left out.
     groups
@@ -152,7 +168,7 @@ def audit(
 
     Returns
     -------
-    AuditResult or, with ``model``, ModelAuditResult
+    ModelAuditResult or, of a Gaussian process, AuditResult
         Frozen; ``.to_frame()`` has the most exposed record first.
 
     Raises
@@ -173,61 +189,117 @@ def audit(
     >>> frame[["rank_low", "rank_high"]].values.tolist()
     [[1, 1], [2, 4], [2, 4], [3, 4]]
     """
-    if model is not None:
-        _require_no_stand_in(
-            kernel=kernel,
-            noise_variance=noise_variance,
-            fit_kernel_scale=fit_kernel_scale,
-            route=route,
-            inducing=inducing,
-            groups=groups,
-            explain=explain,
-        )
-        found = audit_model(
-            model,
-            X,
-            y,
-            question=question,
-            fraction=fraction,
-            observes=observes,
-            sample_weight=sample_weight,
-            record_ids=record_ids,
-            on_stage=on_stage,
-        )
-        for sentence in found.warnings:
-            python_warnings.warn(sentence, stacklevel=2)
-        return found
-    if fraction is not None or observes is not None or sample_weight is not None:
-        raise InputError("fraction, observes and sample_weight belong to model; pass one.")
-    features = checked_features(X)
-    targets = checked_targets(y, len(features))
-    ids, labels = leaving_units(checked_ids(record_ids, len(features)), groups)
-    level, plan = RoutePlan.of(
-        noise_variance,
-        fit_kernel_scale=fit_kernel_scale,
-        route=route,
-        inducing=inducing,
-        sensitivity=sensitivity,
-    )
-    process = lood.Process(
-        features,
-        targets,
-        kernel if kernel is not None else kernels.by_name(DEFAULTS.kernel),
-        level,
-        groups=labels,
-    )
-    settings = {
+    given: dict[str, Any] = {
         "noise_variance": noise_variance,
         "fit_kernel_scale": fit_kernel_scale,
         "sensitivity": sensitivity,
         "route": route,
         "inducing": inducing,
-        "scaling": "none",
     }
-    result = audit_process(
+    process = {name: value for name, value in given.items() if value is not None}
+    own = [*(["kernel"] if kernel is not None else []), *process, *(["explain"] if explain else [])]
+    if model is not None:
+        _require_no_process(own, groups)
+        return _warned(
+            audit_model(
+                model,
+                X,
+                y,
+                question=question,
+                fraction=fraction,
+                observes=observes,
+                sample_weight=sample_weight,
+                record_ids=record_ids,
+                on_stage=on_stage,
+            )
+        )
+    if sample_weight is not None:
+        raise InputError("sample_weight belongs to model; pass one.")
+    told: dict[str, Any] = {"question": question, "fraction": fraction, "observes": observes}
+    asked = {k: value for k, value in told.items() if value != getattr(MODEL_DEFAULTS, k)}
+    features = checked_features(X)
+    ids = checked_ids(record_ids, len(features))
+    why = None
+    if not own:
+        dataset = _dataset(features, y, ids, groups)
+        why = none_fitted(dataset)
+        if why is None:
+            chosen = validated(ModelSettings, **asked)
+            return _warned(audit_named_model(dataset, chosen, on_stage=on_stage))
+    if asked:
+        reason = f"and {own[0]} asks for a Gaussian process" if own else f"but {why}"
+        raise InputError(f"{min(asked)} needs a fitted model, {reason}.")
+    result = _process_audit(features, y, ids, kernel, groups, explain, process, on_stage)
+    if why is not None:
+        result = replace(result, warnings=(fallen_back(why), *result.warnings))
+    return _warned(result)
+
+
+def _warned(result: AuditResult | ModelAuditResult) -> AuditResult | ModelAuditResult:
+    """The result, its warnings said to whoever called ``audit``."""
+    for sentence in result.warnings:
+        python_warnings.warn(sentence, stacklevel=3)
+    return result
+
+
+def _dataset(
+    features: NDArray[np.float64],
+    y: Any,
+    ids: tuple[RecordId, ...],
+    groups: Sequence[Any] | None,
+) -> Dataset:
+    """The arrays as a dataset: numbers are a quantity, or classes where there are two of them."""
+    labels = np.asarray(y)
+    named = labels.ndim == 1 and labels.dtype.kind in "OUSb" and not _all_numbers(labels)
+    if named and len(labels) != len(features):
+        raise InputError(f"X has {len(features)} records and y has {len(labels)}; they must agree.")
+    dataset = Dataset(
+        name="arrays",
+        features=features,
+        target=labels if named else checked_targets(y, len(features)),
+        record_ids=ids,
+        feature_names=tuple(str(column) for column in range(features.shape[1])),
+        target_name="y",
+        task="classification" if named else "regression",
+        group=None if groups is None else tuple(groups),
+    )
+    return replace(dataset, task="classification") if two_classes(dataset) else dataset
+
+
+def _all_numbers(labels: NDArray[Any]) -> bool:
+    """Whether an array of objects holds nothing but numbers."""
+    return labels.dtype.kind == "O" and all(
+        isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+        for value in labels
+    )
+
+
+def _process_audit(
+    features: NDArray[np.float64],
+    y: Any,
+    ids: tuple[RecordId, ...],
+    kernel: kernels.Kernel | str | None,
+    groups: Sequence[Any] | None,
+    explain: int,
+    given: dict[str, Any],
+    on_stage: OnStage | None,
+) -> AuditResult:
+    """The audit of a Gaussian process on arrays as they are."""
+    targets = checked_targets(y, len(features))
+    units, labels = leaving_units(ids, groups)
+    usual = {
+        name: getattr(AUDIT_DEFAULTS, name)
+        for name in ("noise_variance", "fit_kernel_scale", "sensitivity", "route", "inducing")
+    }
+    settings = {**usual, **given}
+    level, plan = RoutePlan.of(**settings)
+    if kernel is None or isinstance(kernel, str):
+        kernel = kernels.by_name(kernel or AUDIT_DEFAULTS.kernel)
+    process = lood.Process(features, targets, kernel, level, groups=labels)
+    return audit_process(
         process,
         plan,
-        ids=ids,
+        ids=units,
         dataset=DatasetEntry(
             name="arrays",
             records=features.shape[0],
@@ -236,137 +308,22 @@ def audit(
             target_name="y",
             steps=[],
         ),
-        settings=settings,
+        settings={**settings, "scaling": "none"},
         explained=explain,
         on_stage=on_stage,
         picture=pictured(features),
     )
-    for sentence in result.warnings:
-        python_warnings.warn(sentence, stacklevel=2)
-    return result
 
 
-def _require_no_stand_in(**given: Any) -> None:
+def _require_no_process(given: Sequence[str], groups: Sequence[Any] | None) -> None:
     """Refuse what belongs to the Gaussian process where a model is to be examined."""
-    usual = {**DEFAULTS.model_dump(), "kernel": None, "groups": None, "explain": 0}
-    wrong = [name for name, value in given.items() if value is not None and value != usual[name]]
-    if "groups" in wrong:
+    if groups is not None:
         raise InputError(
             "with a model the unit is the record, and a group's laws are not known; leave out "
             "groups, or the model."
         )
-    if wrong:
+    if given:
         raise InputError(
-            f"{wrong[0]} belongs to the audit of a Gaussian process, and nothing is assumed of "
-            f"your own model; leave out {wrong[0]}, or the model."
+            f"{given[0]} belongs to the audit of a Gaussian process, and nothing is assumed of "
+            f"your own model; leave out {given[0]}, or the model."
         )
-
-
-def audit_dataset(
-    dataset: Dataset, settings: AuditSettings, *, on_stage: OnStage | None = None
-) -> AuditResult:
-    """Audit a dataset as read: scale and code it first, as the settings say.
-
-    Warnings are in the result, for the caller to show.
-
-    Examples
-    --------
-    >>> from leakscope import data, settings
-    >>> from leakscope.auditing import audit_dataset
-    >>> settings = settings.AuditSettings(noise_variance=0.05, sensitivity=False)
-    >>> audit_dataset(data.read_example("diabetes"), settings).ranking()[:3]
-    (256, 304, 123)
-    """
-    if on_stage is not None:
-        on_stage("check")
-    prepared = prepare(dataset, scaling=settings.scaling)
-    found = (
-        *oddities(dataset.features, prepared.target, dataset.record_ids, dataset.feature_names),
-        *doubts(dataset),
-    )
-    ids, labels = leaving_units(prepared.record_ids, prepared.group)
-    level, plan = RoutePlan.of(
-        settings.noise_variance,
-        fit_kernel_scale=settings.fit_kernel_scale,
-        route=settings.route,
-        inducing=settings.inducing,
-        sensitivity=settings.sensitivity,
-    )
-    process = lood.Process(
-        prepared.features,
-        prepared.target,
-        kernel_from_settings(settings),
-        level,
-        groups=labels,
-        task=prepared.task,
-    )
-    result = audit_process(
-        process,
-        plan,
-        ids=ids,
-        dataset=DatasetEntry.of(prepared),
-        settings=settings.model_dump(),
-        explained=settings.explain,
-        on_stage=on_stage,
-        warnings=found,
-        picture=dataset.picture or pictured(dataset.features),
-    )
-    if prepared.by is None or prepared.by_name is None:
-        return result
-    values = prepared.by
-    if labels is not None:
-        values = of_groups(values, labels, len(ids))
-    found_by = exposure_by(values, result.advantage, prepared.by_name)
-    return replace(result, by=prepared.by_name, subgroups=found_by)
-
-
-def audit_frame(
-    frame: Any,
-    *,
-    target: str,
-    id_column: str | None = None,
-    task: Task = "regression",
-    missing: Missing = DATA_DEFAULTS.missing,
-    ignore: Sequence[str] = (),
-    group_column: str | None = None,
-    by: str | None = None,
-    settings: AuditSettings | None = None,
-    on_stage: OnStage | None = None,
-) -> AuditResult:
-    """Audit a pandas, polars or Arrow table in memory: encoded and scaled, as a file would be.
-
-    Parameters
-    ----------
-    frame
-        The table.
-    target, id_column, task, missing, ignore, group_column, by
-        As in :func:`leakscope.data.read_dataset`.
-    settings
-        Kernel, noise and scaling; the defaults of ``leakscope audit`` where left out.
-    on_stage
-        Called with the name of each stage as it begins.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> import leakscope
-    >>> frame = pd.DataFrame({"age": [31, 45, 28, 39, 52, 90], "smokes": [True, False] * 3,
-    ...                       "cost": [1.0, 3.0, 1.5, 2.0, 3.2, 0.0]}, index=list("abcdef"))
-    >>> result = leakscope.audit_frame(frame, target="cost")
-    >>> result.ranking()[0], result.explanations[0].neighbours[0]
-    ('f', 'b')
-    """
-    dataset = from_frame(
-        frame,
-        target=target,
-        id_column=id_column,
-        task=task,
-        missing=missing,
-        ignore=ignore,
-        group_column=group_column,
-        by=by,
-    )
-    result = audit_dataset(dataset, settings or AuditSettings(), on_stage=on_stage)
-    for sentence in result.warnings:
-        python_warnings.warn(sentence, stacklevel=2)
-    return result

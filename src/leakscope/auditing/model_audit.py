@@ -111,8 +111,9 @@ def audit_named_model(
 ) -> ModelAuditResult:
     """Fit the named model on a dataset as read, scaled and coded as for any audit, and audit it.
 
-    Or read it from a file: then its coefficients must be the optimum on these records.  The
-    penalty of a named model is chosen by cross-validation where it is left out.  Warnings are in
+    Or read it from a file: then its coefficients must be the optimum on these records.  Where no
+    model is named a stand-in is fitted, as a person would fit it: ridge for a quantity, logistic
+    for classes.  The penalty is chosen by cross-validation where it is left out.  Warnings are in
     the result, for the caller to show.
 
     Examples
@@ -130,7 +131,7 @@ def audit_named_model(
     if dataset.group is not None:
         raise InputError(
             "With a model the unit is the record, and a group's laws are not known; leave out "
-            "--group, or audit without --model."
+            "--group, or audit a Gaussian process (--kernel rbf)."
         )
     prepared = prepare(dataset, scaling=settings.scaling)
     found = (
@@ -144,7 +145,8 @@ def audit_named_model(
     found_here: dict[str, Any]
     if chosen.file is None:
         fit = named_fit(dataset, prepared, chosen, seed=settings.seed)
-        described, found_here = fitted.from_sklearn(fit.estimator, fit.X, fit.y), {**fit.parameters}
+        described = fitted.from_sklearn(fit.estimator, fit.X, fit.y)
+        found_here = {"model": fit.name, **fit.parameters}
     else:
         fit = file_fit(dataset, prepared, read_model(chosen.file), chosen)
         described, found_here = fit.described, {"model": os.path.realpath(chosen.file)}
@@ -274,8 +276,8 @@ def _option(fit: NamedFit, result: ModelAuditResult) -> PenaltyOption | None:
         largest_advantage=float(advantage.max()),
         exposed=int(np.count_nonzero(advantage >= EXPOSED_ABOVE)),
         score=fit.score_name,
-        score_now=fit.score(),
-        score_then=other.score(),
+        score_now=fit.score,
+        score_then=other.score,
     )
 
 

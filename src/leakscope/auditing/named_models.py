@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,8 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.data import Dataset
 from leakscope.errors import InputError
 from leakscope.results import ExaminedModel
-from leakscope.settings import ModelName, ModelSettings
+from leakscope.settings import FOLDS, PENALTIES, ModelName, ModelSettings
 
-FOLDS = 5
-
-# Candidates of cross-validation, in thirds of a decade where one fit is one factorisation.
-GRIDS: dict[str, FloatArray] = {
-    "ridge": np.logspace(-3.0, 5.0, 25),
-    "kernel_ridge": np.logspace(-4.0, 3.0, 22),
-    "logistic": np.logspace(-4.0, 4.0, 9),
-    "poisson": np.logspace(-5.0, 2.0, 8),
-}
 SCORES = {
     "ridge": ("neg_mean_squared_error", "R²", "r2"),
     "kernel_ridge": ("neg_mean_squared_error", "R²", "r2"),
@@ -53,6 +45,7 @@ class NamedFit:
     parameters: dict[str, float]
     chosen: str
     seed: int
+    stand_in: bool = False
 
     @property
     def setting(self) -> str | None:
@@ -63,11 +56,18 @@ class NamedFit:
     def examined(self) -> ExaminedModel:
         """Which model this is, in words."""
         inside = ", ".join(f"{name}={value:.4g}" for name, value in self.parameters.items())
+        origin = self.chosen
+        if self.stand_in:
+            origin = (
+                "a stand-in that leakscope fitted because no model was given "
+                f"({self.chosen}, held-out {self.score_name} {self.score:.3f})"
+            )
         return ExaminedModel(
             type=TYPES[self.name],
             name=f"{TYPES[self.name]}({inside})",
-            origin=self.chosen,
+            origin=origin,
             parameters=dict(self.parameters),
+            stand_in=self.stand_in,
         )
 
     @property
@@ -75,6 +75,7 @@ class NamedFit:
         """What the cross-validated score is."""
         return SCORES[self.name][1]
 
+    @cached_property
     def score(self) -> float:
         """The cross-validated score of the model as it is."""
         from sklearn.model_selection import cross_val_score
@@ -99,10 +100,11 @@ class NamedFit:
 def named_fit(
     dataset: Dataset, prepared: Dataset, settings: ModelSettings, *, seed: int
 ) -> NamedFit:
-    """Fit the named model; ``dataset`` is as read, ``prepared`` is scaled and coded."""
-    name = settings.named
-    if name is None:
-        raise InputError("name a model: ridge, linear, logistic, poisson or kernel_ridge.")
+    """Fit the named model; ``dataset`` is as read, ``prepared`` is scaled and coded.
+
+    Where none is named: what a person would fit, ridge for a quantity and logistic for classes.
+    """
+    name = settings.named or ("logistic" if dataset.task == "classification" else "ridge")
     _require_own_options(name, settings)
     y, step = _target(name, dataset, prepared)
     steps = (*(text for text in prepared.steps if not text.startswith("target ")), *step)
@@ -121,7 +123,17 @@ def named_fit(
             folds = _folds(name, y, seed).get_n_splits()
             chosen = f"{key} by {folds}-fold cross-validation"
         parameters = {key: float(given), **parameters}
-    return NamedFit(name, _fitted(name, parameters, X, y), X, y, steps, parameters, chosen, seed)
+    return NamedFit(
+        name=name,
+        estimator=_fitted(name, parameters, X, y),
+        X=X,
+        y=y,
+        steps=steps,
+        parameters=parameters,
+        chosen=chosen,
+        seed=seed,
+        stand_in=settings.model is None,
+    )
 
 
 def stronger(fit: NamedFit) -> NamedFit | None:
@@ -231,13 +243,14 @@ def _by_cross_validation(
 
     if name == "logistic" and int(np.bincount(y).min()) < 2:
         raise InputError(
-            "a class has one record only, so cross-validation cannot choose C; give --C."
+            "a class has one record only, so cross-validation cannot choose C; give --model "
+            "logistic with --C."
         )
-    grid = GRIDS[name]
-    start = {key: float(grid[0]), **parameters}
+    grid = PENALTIES[name]
+    start = {key: grid[0], **parameters}
     search = GridSearchCV(
         _estimator(name, start),
-        {key: grid.tolist()},
+        {key: list(grid)},
         scoring=SCORES[name][0],
         cv=_folds(name, y, seed),
         refit=False,

@@ -23,6 +23,20 @@ from leakscope.results import DatasetEntry
 
 OnStage = Callable[[str], None]
 
+STAGES = (
+    "check",
+    "kernel",
+    "factorise",
+    "sensitivity",
+    "conditions",
+    "measure",
+    "compare",
+    "explain",
+)
+
+# Those that --no-sensitivity skips.
+SENSITIVITY_STAGES = ("sensitivity", "compare")
+
 
 def audit_process(
     process: lood.Process,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,13 +14,13 @@ from leakscope.cli.model_page import model_page
 from leakscope.cli.options import DatasetFile, Example, JsonPath, RunDirectory, dataset_from
 from leakscope.cli.output import STDOUT, emit_json, require_writable, say, show, stages
 from leakscope.errors import InputError
-from leakscope.settings import AuditSettings, DataSettings, ModelSettings, described
+from leakscope.settings import AuditSettings, DataSettings, ModelSettings
 
 if TYPE_CHECKING:
-    from leakscope.auditing import AuditResult, ModelAuditResult
+    from leakscope.data import Dataset
 
 SUMMARY = "A dataset in, every record's leakage out."
-EPILOG = "Example: leakscope audit --example diabetes --noise-variance 0.05 --top 5"
+EPILOG = "Example: leakscope audit --example diabetes --top 5"
 
 
 @with_options(
@@ -51,11 +52,12 @@ def audit(
     json_path: JsonPath = None,
     run_dir: RunDirectory = None,
 ) -> None:
-    """How much each record of a dataset is exposed, under a Gaussian process or your own model.
+    """How much each record of a dataset is exposed, under a fitted model or a Gaussian process.
 
     For every record: the law of the model's answer at that record with the record in the training
-    set and without it, and how far apart the two are.  Without --model it speaks of a model
-    family, not of your trained model.
+    set and without it, and how far apart the two are.  Without --model and without any option of
+    a Gaussian process (--kernel, --noise-variance and the like) a stand-in is fitted: ridge
+    regression for numbers, logistic regression for classes.
     """
     from leakscope import auditing
     from leakscope.results import default_run_directory, require_free
@@ -65,29 +67,23 @@ def audit(
         raise InputError("--explain speaks of records; with --group the unit is the group.")
     if top < 0:
         raise InputError(f"--top must be zero or more, but it is {top}.")
-    if chosen.model is not None:
-        _require_no_stand_in(settings, explain)
-    else:
-        _require_no_model_options(chosen)
+    if explain and (chosen.model is not None or not settings.of_process()):
+        raise InputError(
+            "--explain belongs to the Gaussian process; give --kernel rbf, and no --model."
+        )
     require_writable(json_path, file)
     if run_dir is not None:
         require_free(run_dir)
-    if data.task is None and example is None and auditing.classifies(chosen):
-        data = data.model_copy(update={"task": "classification"})
-    dataset = dataset_from(data, file, example)
-    result: AuditResult | ModelAuditResult
+    dataset = _dataset(data, settings, chosen, file, example)
     place = run_dir or default_run_directory("audit", dataset.name)
-    if chosen.model is None:
-        if explain:
-            settings = settings.model_copy(update={"explain": max(settings.explain, top)})
-        skipped = () if settings.sensitivity else auditing.SENSITIVITY_STAGES
-        with stages([name for name in auditing.STAGES if name not in skipped]) as on_stage:
-            result = auditing.audit_dataset(dataset, settings, on_stage=on_stage)
+    if explain:
+        settings = settings.model_copy(update={"explain": max(settings.explain, top)})
+    with stages(auditing.audit_stages(dataset, settings, chosen)) as on_stage:
+        result = auditing.audit_by_settings(dataset, settings, chosen, on_stage=on_stage)
+    if isinstance(result, auditing.AuditResult):
         directory = auditing.write_run(result, place, dataset=dataset)
         text = page(result, top, explain=explain)
     else:
-        with stages(auditing.MODEL_STAGES) as on_stage:
-            result = auditing.audit_named_model(dataset, chosen, settings, on_stage=on_stage)
         directory = result.write(place)
         text = model_page(result, top, threshold=above.get("advantage"))
     for sentence in result.warnings:
@@ -103,23 +99,22 @@ def audit(
         raise typer.Exit(gate.EXIT_STATUS)
 
 
-def _require_no_stand_in(settings: AuditSettings, explain: bool) -> None:
-    """Refuse options of the Gaussian process beside --model."""
-    both = ("scaling", "seed", "explain")
-    for name, field in AuditSettings.model_fields.items():
-        if name not in both and getattr(settings, name) != field.default:
-            option = described(AuditSettings, name).option
-            option = f"--no-{option[2:]}" if field.default is True else option
-            raise InputError(
-                f"{option} belongs to the Gaussian process; leave it out with --model."
-            )
-    if explain:
-        raise InputError("--explain belongs to the Gaussian process; leave it out with --model.")
+def _dataset(
+    data: DataSettings,
+    settings: AuditSettings,
+    chosen: ModelSettings,
+    file: Path | None,
+    example: str | None,
+) -> Dataset:
+    """The dataset; its target is classes where the model, or the stand-in, takes it so."""
+    from leakscope.auditing import classifies
+    from leakscope.data import two_classes
 
-
-def _require_no_model_options(chosen: ModelSettings) -> None:
-    """Refuse options of a model where none is named."""
-    for name, field in ModelSettings.model_fields.items():
-        if getattr(chosen, name) != field.default:
-            option = described(ModelSettings, name).option
-            raise InputError(f"{option} belongs to --model; name one, such as --model logistic.")
+    classes = data.model_copy(update={"task": "classification"})
+    unsaid = data.task is None and example is None
+    if unsaid and classifies(chosen):
+        return dataset_from(classes, file, example)
+    dataset = dataset_from(data, file, example)
+    if unsaid and chosen.model is None and not settings.of_process() and two_classes(dataset):
+        return dataset_from(classes, file, example)
+    return dataset

@@ -23,6 +23,7 @@ from leakscope.errors import InputError
 from leakscope.settings import Described, described, validated
 
 COUNT_WORDS = {2: "two", 3: "three"}
+CONTEXT = "typer_context"
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,17 @@ class Options:
         ]
         return [replace(one, text=self.texts.get(one.name, one.text)) for one in found]
 
-    def settings(self, given: dict[str, Any]) -> BaseModel:
-        """The checked settings, out of the values given; those used are taken from ``given``."""
+    def settings(self, given: dict[str, Any], context: typer.Context | None = None) -> BaseModel:
+        """The checked settings, out of the values given; those used are taken from ``given``.
+
+        What the command line leaves out is left out here too, so that the settings know what was
+        asked for (``model_fields_set``).
+        """
         found = {one.name: one for one in self.described()}
-        values = {name: _read(one, given.pop(name)) for name, one in found.items()}
+        read = {name: _read(one, given.pop(name)) for name, one in found.items()}
+        values = {
+            name: value for name, value in read.items() if _given(found[name], value, context)
+        }
         try:
             return validated(self.model, **values)
         except InputError as error:
@@ -81,7 +89,11 @@ class Verb:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        found: list[inspect.Parameter] = []
+        # Typer hands over the context, which knows what the command line has and has not.
+        context = inspect.Parameter(
+            CONTEXT, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+        )
+        found: list[inspect.Parameter] = [context]
         signature = inspect.signature(self.function, eval_str=True)
         for name, parameter in signature.parameters.items():
             if name in self.options:
@@ -92,7 +104,8 @@ class Verb:
 
     def __call__(self, **given: Any) -> None:
         """Check what was given, then do it."""
-        checked = {name: options.settings(given) for name, options in self.options.items()}
+        context = given.pop(CONTEXT, None)
+        checked = {name: options.settings(given, context) for name, options in self.options.items()}
         self.function(**checked, **given)
 
 
@@ -127,6 +140,14 @@ def _parameter(one: Described) -> inspect.Parameter:
         default=default,
         annotation=Annotated[kind, information],
     )
+
+
+def _given(one: Described, value: Any, context: typer.Context | None) -> bool:
+    """Whether the command line has the option; by its value, where there is no command line."""
+    source = None if context is None else context.get_parameter_source(one.name)
+    if source is None:
+        return one.required or (value is not None and value != one.default)
+    return source.name != "DEFAULT"
 
 
 def _repeatable(one: Described) -> bool:

@@ -11,7 +11,7 @@ from leakscope.data.datasets import (
     require_distinct_ids,
     same_data,
 )
-from leakscope.data.doubts import doubts
+from leakscope.data.doubts import doubts, two_classes
 from leakscope.data.examples import EXAMPLES, read_example
 from leakscope.data.image_folder import read_image_folder
 from leakscope.data.json_files import read_json
@@ -77,5 +77,6 @@ __all__ = [
     "require_plain_output",
     "require_usable_name",
     "same_data",
+    "two_classes",
     "write_file",
 ]

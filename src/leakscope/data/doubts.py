@@ -132,13 +132,35 @@ def _counts(dataset: Dataset) -> list[str]:
     ]
 
 
-def _classes(dataset: Dataset) -> str | None:
-    """A regression on a few whole numbers, which may be classes."""
+def two_classes(dataset: Dataset) -> bool:
+    """Whether the target of a regression is two whole numbers, such as 0 and 1.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from leakscope import data
+    >>> cancer = data.read_example("breast_cancer")
+    >>> data.two_classes(replace(cancer, task="regression")), data.two_classes(cancer)
+    (True, False)
+    """
+    return len(_whole_values(dataset)) == 2
+
+
+def _whole_values(dataset: Dataset) -> FloatArray:
+    """The target's values where it is a quantity of a few whole numbers; empty otherwise."""
     if dataset.task != "regression" or dataset.target.ndim != 1:
-        return None
+        return np.empty(0)
     values, often = np.unique(np.asarray(dataset.target, dtype=np.float64), return_counts=True)
     whole = np.array_equal(values, np.rint(values))
     if not whole or not 2 <= len(values) <= MOST_CLASSES or often.min() < LEAST_OF_EACH:
+        return np.empty(0)
+    return values
+
+
+def _classes(dataset: Dataset) -> str | None:
+    """A regression on a few whole numbers, which may be classes."""
+    values = _whole_values(dataset)
+    if not values.size:
         return None
     told = ", ".join(f"{value:g}" for value in values)
     return (

@@ -51,7 +51,8 @@ class ModelAuditRecord(BaseModel):
 
 
 class ExaminedModel(BaseModel):
-    """Which model was examined, and where it came from: its file, with the digest of that.
+    """Which model was examined, and where it came from: a file with its digest, or a stand-in that
+    leakscope fitted because none was given.
 
     Examples
     --------
@@ -69,6 +70,7 @@ class ExaminedModel(BaseModel):
     parameters: dict[str, Any]
     file: str | None = None
     file_sha256: str | None = None
+    stand_in: bool = False
 
 
 class PenaltyOption(BaseModel):

@@ -24,7 +24,11 @@ from leakscope.settings.data import DATA_DEFAULTS, DataSettings, Missing, Task
 from leakscope.settings.kernel_catalogue import KERNELS, NamedKernel, kernel_options
 from leakscope.settings.measure import MEASURE_DEFAULTS, MeasureSettings
 from leakscope.settings.model import (
+    FOLDS,
     MODEL_DEFAULTS,
+    PENALTIES,
+    STAND_IN_COEFFICIENTS,
+    STAND_IN_RECORDS,
     ModelName,
     ModelObserves,
     ModelQuestion,
@@ -73,6 +77,7 @@ __all__ = [
     "AUDIT_DEFAULTS",
     "COMPARE_DEFAULTS",
     "DATA_DEFAULTS",
+    "FOLDS",
     "KERNELS",
     "LARGEST",
     "LASSO_PLAN_DEFAULTS",
@@ -81,9 +86,12 @@ __all__ = [
     "MEASURE_DEFAULTS",
     "MEMBERSHIP_DEFAULTS",
     "MODEL_DEFAULTS",
+    "PENALTIES",
     "QUERY_DEFAULTS",
     "RECONSTRUCT_DEFAULTS",
     "RETRAINING_DEFAULTS",
+    "STAND_IN_COEFFICIENTS",
+    "STAND_IN_RECORDS",
     "TARGET_DEFAULTS",
     "TRAINING_DEFAULTS",
     "VERIFY_DEFAULTS",

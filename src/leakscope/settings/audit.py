@@ -119,5 +119,17 @@ class AuditSettings(BaseModel):
         values = {name: getattr(self, name) for name in kernel_options()}
         return {name: value for name, value in values.items() if value is not None}
 
+    def of_process(self) -> tuple[str, ...]:
+        """Those given that only a Gaussian process has; any of them asks for its audit.
+
+        Examples
+        --------
+        >>> from leakscope.settings import AuditSettings
+        >>> AuditSettings(seed=1).of_process(), AuditSettings(kernel="rbf").of_process()
+        ((), ('kernel',))
+        """
+        given = self.model_fields_set - {"scaling", "seed", "explain"}
+        return tuple(name for name in type(self).model_fields if name in given)
+
 
 AUDIT_DEFAULTS = AuditSettings()

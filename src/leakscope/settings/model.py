@@ -36,6 +36,28 @@ def _model_choice(text: str) -> str:
 ModelChoice = Annotated[str, AfterValidator(_model_choice)]
 Fraction = Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)]
 
+# Cross-validation chooses a penalty that is left out: so many folds, drawn by the seed.
+FOLDS = 5
+
+
+def _decades(low: float, high: float, count: int) -> tuple[float, ...]:
+    return tuple(10.0 ** (low + (high - low) * place / (count - 1)) for place in range(count))
+
+
+# Its candidates, in thirds of a decade where one fit is one factorisation: C of logistic
+# regression, alpha of the others.
+PENALTIES: dict[str, tuple[float, ...]] = {
+    "ridge": _decades(-3.0, 5.0, 25),
+    "kernel_ridge": _decades(-4.0, 3.0, 22),
+    "logistic": _decades(-4.0, 4.0, 9),
+    "poisson": _decades(-5.0, 2.0, 8),
+}
+
+# Where no model is given one is fitted from so many records on, and up to so many coefficients of
+# several classes.
+STAND_IN_RECORDS = 20
+STAND_IN_COEFFICIENTS = 5000
+
 
 class ModelSettings(BaseModel):
     """Which model is examined, and what is asked of it.
@@ -51,9 +73,10 @@ class ModelSettings(BaseModel):
 
     model: ModelChoice | None = setting(
         None,
-        "Examine this model instead of a Gaussian process: ridge, linear, logistic, poisson or "
-        "kernel_ridge, as scikit-learn fits it; or your own from a .skops or .onnx file.",
+        "Examine this model: ridge, linear, logistic, poisson or kernel_ridge, as scikit-learn "
+        "fits it; or your own from a .skops or .onnx file.",
         metavar="MODEL",
+        unset="a stand-in is fitted: ridge for numbers, logistic for classes",
     )
     C: Reachable | None = setting(
         None,
@@ -73,17 +96,17 @@ class ModelSettings(BaseModel):
     )
     question: ModelQuestion = setting(
         "pool",
-        "With --model: pool (the other records are drawn from those at hand, as in LiRA) or "
+        "Of a fitted model: pool (the other records are drawn from those at hand, as in LiRA) or "
         "population (they are fresh).",
     )
     fraction: Fraction | None = setting(
         None,
-        "With --model: the training set's share of the records.",
+        "Of a fitted model: the training set's share of the records.",
         unset="0.5 for pool, 1 for population",
     )
     observes: ModelObserves | None = setting(
         None,
-        "With --model, what the attacker sees: log_odds, label or probabilities; prediction or "
+        "What the attacker sees of a fitted model: log_odds, label or probabilities; prediction or "
         "residual.",
         unset="log_odds of classes, prediction of numbers",
     )
