@@ -26,7 +26,7 @@ help:
 
 audit: $(VENV)/.installed
 	@run=leakscope-runs/make-audit-$$(date +%Y%m%dT%H%M%S) \
-	  && $(BIN)/leakscope audit --example diabetes --model ridge --run-dir $$run \
+	  && $(BIN)/leakscope audit --example diabetes --run-dir $$run \
 	  && $(BIN)/leakscope report $$run
 
 serve: $(VENV)/.installed

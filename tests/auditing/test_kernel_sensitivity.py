@@ -157,7 +157,7 @@ def test_the_kernel_is_explained(data):
     X, y = data
     assert (
         "the median distance between records; the usual"
-        in leakscope.audit(X, y).choices.kernel_reason
+        in leakscope.audit(X, y, kernel="rbf").choices.kernel_reason
     )
     given = leakscope.audit(X, y, kernel=kernels.rbf(2.0), sensitivity=False).choices
     assert "as given" in given.kernel_reason
@@ -175,7 +175,7 @@ def test_what_is_not_compared_says_why(data, monkeypatch):
     assert "as asked" in skipped.choices.not_compared
     assert skipped.to_frame()["kernel_rank_low"].isna().all()
     monkeypatch.setattr("leakscope.auditing.choice_reasons.COMPARED_UP_TO", 100)
-    large = leakscope.audit(*data)
+    large = leakscope.audit(*data, kernel="rbf")
     assert "more than 100 records" in large.choices.not_compared
     assert large.kernel_sensitivity is None
     assert large.sweep is not None

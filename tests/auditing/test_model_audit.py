@@ -286,8 +286,10 @@ def test_constant_columns_are_said(diabetes):
 
 
 def test_options_of_a_model_without_one_are_refused():
-    with pytest.raises(InputError, match="belong to model"):
-        leakscope.audit(X10, Y10, fraction=0.5)
+    with pytest.raises(InputError, match="sample_weight belongs to model"):
+        leakscope.audit(X10, Y10, sample_weight=np.ones(10))
+    with pytest.raises(InputError, match="fraction needs a fitted model, and kernel asks for"):
+        leakscope.audit(X10, Y10, fraction=0.5, kernel="rbf")
 
 
 @pytest.mark.parametrize(

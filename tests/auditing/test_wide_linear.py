@@ -63,4 +63,4 @@ def test_where_it_does_no_harm_nothing_is_said(rows):
 )
 def test_targets_that_are_no_numbers(y, sentence):
     with pytest.raises(InputError, match=sentence):
-        leakscope.audit(np.eye(3), y)
+        leakscope.audit(np.eye(3), y, kernel="rbf")

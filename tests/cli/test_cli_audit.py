@@ -17,7 +17,7 @@ def here(tmp_path, monkeypatch):
 
 
 def test_example_prints_ten_and_writes_a_run(here, capsys):
-    assert main(["audit", "--example", "diabetes"]) == 0
+    assert main(["audit", "--example", "diabetes", "--kernel", "rbf"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     assert "442 records, 10 features, 1 output (record_id is the row number, starting at 0)" in out
@@ -34,7 +34,12 @@ def test_example_prints_ten_and_writes_a_run(here, capsys):
 
 
 def test_json_on_stdout_is_nothing_else(here, capsys):
-    assert main(["audit", "--example", "diabetes", "--json", "-", "--run-dir", "run"]) == 0
+    assert (
+        main(
+            ["audit", "--example", "diabetes", "--kernel", "rbf", "--json", "-", "--run-dir", "run"]
+        )
+        == 0
+    )
     out, _ = capsys.readouterr()
     content = json.loads(out)
     assert content["kind"] == "audit"
@@ -62,6 +67,7 @@ def test_file_with_ids_to_a_json_file(here, capsys):
     rows = "\n".join(f"p{i},{a},{b},{a - b}" for i, (a, b) in enumerate(rng.normal(size=(30, 2))))
     (here / "d.csv").write_text(f"who,a,b,y\n{rows}\n")
     command = ["audit", "d.csv", "--target", "y", "--id", "who", "--json", "r.json", "--top", "3"]
+    command += ["--kernel", "rbf"]
     assert main(command) == 0
     out, _ = capsys.readouterr()
     assert "The 3 most exposed" in out

@@ -108,7 +108,7 @@ def test_one_class_and_negative_counts(here, capsys):
     assert "predicts counts" in capsys.readouterr().err
     (here / "three.csv").write_text("a,y\n1,x\n2,x\n3,z\n4,x\n")
     assert main(["audit", "three.csv", "--target", "y", "--model", "logistic"]) == 2
-    assert "give --C" in capsys.readouterr().err
+    assert "with --C" in capsys.readouterr().err
 
 
 def test_report_of_a_model(here, capsys):

@@ -11,7 +11,22 @@ from leakscope.cli import main
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "iris"
-    assert main(["audit", "--example", "iris", "--run-dir", str(folder), "--top", "0"]) == 0
+    assert (
+        main(
+            [
+                "audit",
+                "--example",
+                "iris",
+                "--kernel",
+                "rbf",
+                "--run-dir",
+                str(folder),
+                "--top",
+                "0",
+            ]
+        )
+        == 0
+    )
     return folder
 
 

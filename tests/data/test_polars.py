@@ -11,6 +11,7 @@ import pytest
 import leakscope
 from leakscope import data
 from leakscope.errors import InputError
+from leakscope.settings import AuditSettings
 
 pl = pytest.importorskip("polars")
 
@@ -47,7 +48,10 @@ def test_it_is_the_pandas_frame():
 
 
 def test_audit():
-    result = leakscope.audit_frame(frame(), target="cost", id_column="person", missing="drop")
+    rbf = AuditSettings(kernel="rbf")
+    result = leakscope.audit_frame(
+        frame(), target="cost", id_column="person", missing="drop", settings=rbf
+    )
     assert len(result.record_ids) == 17
     assert "p3" not in result.record_ids
     wards = leakscope.audit_frame(
@@ -55,6 +59,7 @@ def test_audit():
         target="ward",
         task="classification",
         group_column="person",
+        settings=rbf,
     )
     assert wards.unit == "group"
 

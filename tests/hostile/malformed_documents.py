@@ -65,7 +65,10 @@ def run_files() -> dict[str, bytes]:
         (folder / "data.csv").write_text(GOOD)
         quiet = contextlib.redirect_stdout(io.StringIO())
         with contextlib.chdir(folder), quiet:
-            assert main(["audit", "data.csv", "--target", "y", "--run-dir", "run"]) == 0
+            assert (
+                main(["audit", "data.csv", "--target", "y", "--kernel", "rbf", "--run-dir", "run"])
+                == 0
+            )
         return {file.name: file.read_bytes() for file in (folder / "run").iterdir()}
 
 

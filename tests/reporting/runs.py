@@ -44,12 +44,28 @@ def write_csv(folder: Path, records: int = 40) -> Path:
 def hostile_run(folder: Path, noise: str = "0.1") -> Path:
     data = write_csv(folder)
     run = folder / "run"
-    command = ["audit", str(data), "--target", "y</script>", "--id", "who", "--run-dir", str(run)]
+    command = [
+        "audit",
+        str(data),
+        "--target",
+        "y</script>",
+        "--id",
+        "who",
+        "--kernel",
+        "rbf",
+        "--run-dir",
+        str(run),
+    ]
     assert main([*command, "--noise-variance", noise]) == 0
     return run
 
 
 def example_run(folder: Path, example: str) -> Path:
     run = folder / example
-    assert main(["audit", "--example", example, "--run-dir", str(run), "--top", "0"]) == 0
+    assert (
+        main(
+            ["audit", "--example", example, "--kernel", "rbf", "--run-dir", str(run), "--top", "0"]
+        )
+        == 0
+    )
     return run

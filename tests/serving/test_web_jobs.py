@@ -293,7 +293,7 @@ def test_a_process_that_dies_fails_its_audit_only(child):
 
 
 def test_the_stages_are_those_of_the_audit():
-    from leakscope.auditing.audit import STAGES
+    from leakscope.auditing import STAGES
 
     assert tuple(STAGE_WORDS) == ("read", *STAGES, "report", "noise")
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from leakscope import lood
 from leakscope.auditing.checks import oddities
+from leakscope.auditing.file_models import classifies
 from leakscope.auditing.kernel_choice import kernel_from_settings
 from leakscope.auditing.model_audit import MODEL_STAGES, audit_named_model
 from leakscope.auditing.model_result import ModelAuditResult

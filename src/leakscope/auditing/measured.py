@@ -29,7 +29,8 @@ def measured(laws: Separation) -> Measured:
     >>> import numpy as np
     >>> import leakscope
     >>> from leakscope import auditing
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> bool((auditing.measured(result.laws).kl == result.kl).all())
     True
     """

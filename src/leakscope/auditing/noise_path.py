@@ -116,7 +116,8 @@ def noise_path_unavailable(result: AuditResult) -> str | None:
     >>> import numpy as np
     >>> import leakscope
     >>> from leakscope import auditing
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> auditing.noise_path_unavailable(result) is None
     True
     """

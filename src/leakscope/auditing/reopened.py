@@ -29,7 +29,8 @@ def audit_document(audited: Audited, verb: str) -> AuditDocument:
     >>> import numpy as np
     >>> import leakscope
     >>> from leakscope import auditing
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> auditing.audit_document(result, "advise").records[0].record_id
     2
     """
@@ -83,7 +84,8 @@ def settings_of(document: AuditDocument | QueryAttack) -> AuditSettings:
     >>> import numpy as np
     >>> import leakscope
     >>> from leakscope import auditing
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> auditing.settings_of(result.to_document()).scaling
     'none'
     """
@@ -104,7 +106,8 @@ def data_in_memory(result: AuditResult) -> Dataset:
     >>> import numpy as np
     >>> import leakscope
     >>> from leakscope import auditing
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> auditing.data_in_memory(result).features.shape
     (3, 1)
     """

@@ -33,7 +33,8 @@ def write_run(
     >>> import numpy as np
     >>> import leakscope
     >>> from leakscope import auditing, results
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run = results.read_run(auditing.write_run(result, pathlib.Path(folder, "run")))
     ...     run.arrays(["roc_ranks"])["roc_ranks"].tolist()

@@ -25,7 +25,7 @@ def comparison_html(document: Comparison) -> str:
     >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> names = ["ann-1", "bob-2", "eve-3"]
     >>> found = comparing.compare(
-    ...     leakscope.audit(X, y, record_ids=names),
+    ...     leakscope.audit(X, y, record_ids=names, kernel="rbf"),
     ...     leakscope.audit(X, y, record_ids=names, noise_variance=0.5),
     ... )
     >>> page = reporting.comparison_html(found)
@@ -57,7 +57,8 @@ def write_comparison(document: Comparison, path: str | Path) -> Path:
     >>> import numpy as np
     >>> import leakscope
     >>> from leakscope import comparing, reporting
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> found = comparing.compare(result, result)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     written = reporting.write_comparison(found, pathlib.Path(folder, "same.html"))

@@ -40,7 +40,7 @@ def report_html(run: Run, *, redact: bool = False) -> str:
     >>> import leakscope
     >>> from leakscope import reporting, results
     >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
-    >>> result = leakscope.audit(X, y, record_ids=["ann-1", "bob-2", "eve-3"])
+    >>> result = leakscope.audit(X, y, record_ids=["ann-1", "bob-2", "eve-3"], kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = results.write_run_directory(pathlib.Path(folder, "run"), result.to_document())
     ...     run = results.read_run(path)

@@ -23,7 +23,7 @@ def record_columns(document: AuditDocument) -> dict[str, list[Any]]:
     >>> import leakscope
     >>> from leakscope.reporting import record_columns
     >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
-    >>> result = leakscope.audit(X, y, record_ids=["ann", "bob", "eve"])
+    >>> result = leakscope.audit(X, y, record_ids=["ann", "bob", "eve"], kernel="rbf")
     >>> columns = record_columns(result.to_document())
     >>> columns["id"][0], columns["trusted"], "size" in columns
     ('eve', [1, 1, 1], False)

@@ -32,7 +32,8 @@ def write_report(run: Run, path: str | Path | None = None, *, redact: bool = Fal
     >>> import numpy as np
     >>> import leakscope
     >>> from leakscope import reporting, results
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = results.write_run_directory(pathlib.Path(folder, "run"), result.to_document())
     ...     run = results.read_run(path)
@@ -75,7 +76,8 @@ def report(run: Run | str | Path, path: str | Path | None = None, *, redact: boo
     >>> import numpy as np
     >>> import leakscope
     >>> from leakscope import auditing
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run = auditing.write_run(result, pathlib.Path(folder, "run"))
     ...     leakscope.report(run).name

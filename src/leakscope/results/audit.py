@@ -16,7 +16,8 @@ class AuditRecord(BaseModel):
     --------
     >>> import numpy as np
     >>> import leakscope
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> [record.record_id for record in result.to_document().records]
     [2, 1, 0]
     """
@@ -243,7 +244,8 @@ class AuditDocument(ResultDocument):
     --------
     >>> import numpy as np
     >>> import leakscope
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> document = result.to_document()
     >>> document.kind, document.records[0].record_id
     ('audit', 2)

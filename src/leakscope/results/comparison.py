@@ -22,7 +22,8 @@ class SideEntry(BaseModel):
     --------
     >>> import numpy as np
     >>> import leakscope
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> leakscope.compare(result, result).first.units
     3
     """

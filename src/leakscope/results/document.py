@@ -153,7 +153,8 @@ def write_result(document: ResultDocument, path: str | Path) -> Path:
     >>> import numpy as np
     >>> import leakscope
     >>> from leakscope import results
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = results.write_result(result.to_document(), pathlib.Path(folder, "result.json"))
     ...     results.read_result(file) == result.to_document()

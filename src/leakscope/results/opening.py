@@ -73,7 +73,8 @@ def has_digest(run: str | Path) -> bool:
     >>> import numpy as np
     >>> import leakscope
     >>> from leakscope import results
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     results.has_digest(result.write(pathlib.Path(folder, "run")))
     True

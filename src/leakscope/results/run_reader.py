@@ -47,7 +47,8 @@ class Run:
     >>> import numpy as np
     >>> import leakscope
     >>> from leakscope import results
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     written = results.write_run_directory(pathlib.Path(folder, "run"), result.to_document())
     ...     run = results.read_run(written)

@@ -48,7 +48,8 @@ def require_stored_numbers(document: AuditDocument) -> None:
     >>> import numpy as np
     >>> import leakscope
     >>> from leakscope.verifying import require_stored_numbers
-    >>> result = leakscope.audit(np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0]))
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> document = result.to_document()
     >>> require_stored_numbers(document)
     >>> first = document.records[0].model_copy(update={"auc": 0.5})
