@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from leakscope import InputError
+from leakscope.data import write_file
 from leakscope.results import read_result, to_json
 from papers.panels import figure_png
 from papers.result import ReproductionDocument
@@ -60,7 +61,9 @@ def write_reproduction(document: ReproductionDocument, folder: str | Path) -> li
         contents[f"{document.name}-picture-{number}.png"] = picture.content()
     # Last, because a figure counts as made once its JSON is there.
     contents[f"{document.name}.json"] = (to_json(document) + "\n").encode("utf-8")
-    return [_write_whole(folder / name, content) for name, content in contents.items()]
+    for name, content in contents.items():
+        write_file(folder / name, content)
+    return [folder / name for name in contents]
 
 
 def read_reproduction(name: str, folder: str | Path) -> ReproductionDocument | None:
@@ -105,7 +108,9 @@ def write_gallery(
     ...     write_gallery([], folder).name
     'index.md'
     """
-    return _write_whole(Path(folder) / PAGE, gallery_page(documents, machine).encode("utf-8"))
+    path = Path(folder) / PAGE
+    write_file(path, gallery_page(documents, machine).encode("utf-8"))
+    return path
 
 
 def gallery_page(documents: Sequence[ReproductionDocument], machine: str | None = None) -> str:
@@ -131,21 +136,6 @@ def gallery_page(documents: Sequence[ReproductionDocument], machine: str | None 
         for document in own:
             lines += _section(document)
     return "\n".join(lines) + "\n"
-
-
-def _write_whole(path: Path, content: bytes) -> Path:
-    """Write bytes to a file, whole or not at all; the path."""
-    partial = path.with_name(f".{path.name[:50]}.{os.getpid()}.partial")
-    try:
-        try:
-            partial.write_bytes(content)
-            partial.replace(path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
-    return path
 
 
 def _section(document: ReproductionDocument) -> list[str]:

@@ -357,3 +357,13 @@ def test_ten_classes():
     result = audit_dataset(read_example("digits"), AuditSettings())
     assert result.dataset.outputs == 10
     assert result.laws.trusted.all()
+
+
+def test_a_very_large_noise_is_no_reason_to_doubt():
+    """It said "cannot tell: raise it" of records that nobody can tell apart, at a noise of 1e10."""
+    settings = AuditSettings(noise_variance=1e10, sensitivity=False)
+    result = audit_dataset(read_example("diabetes"), settings)
+    assert result.laws.trusted.all()
+    assert result.advantage.max() < 1e-6
+    assert "Cannot tell" not in result.verdict
+    assert "raise it" not in result.verdict

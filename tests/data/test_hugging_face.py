@@ -181,6 +181,10 @@ def test_older_folders_with_indices(copy):
     indices([1, None], pa.uint64())
     with pytest.raises(InputError, match="without gaps"):
         data.read_dataset(folder, target="age", ignore=["name"])
+    # Never cut down to whole numbers: 1.9 is no row.
+    indices([1.9, 0.0], pa.float64())
+    with pytest.raises(InputError, match=r"not row numbers \(they are of the type double\)"):
+        data.read_dataset(folder, target="age", ignore=["name"])
     indices(["x"], pa.string())
     with pytest.raises(InputError, match="not row numbers"):
         data.read_dataset(folder, target="age", ignore=["name"])
@@ -286,6 +290,27 @@ def test_spoilt_folders_end_in_a_sentence(copy, spoil, sentence, tmp_path, monke
         data.read_dataset(folder, target="age")
     assert said.startswith("leakscope: ")
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", [SHARD, "state.json", "dataset_info.json"])
+def test_a_link_out_of_the_folder_is_not_followed(copy, name, tmp_path):
+    """A folder from somebody else must not make its reader open the reader's own files."""
+    folder = copy("hf_table")
+    outside = (folder / name).rename(tmp_path / "elsewhere")
+    (folder / name).symlink_to(outside)
+    with pytest.raises(InputError, match="is a link that leads out of its folder"):
+        data.read_dataset(folder, target="age")
+
+
+def test_a_link_within_the_folder_is_followed(copy):
+    folder = copy("hf_table")
+    (folder / SHARD).rename(folder / "first.arrow")
+    (folder / SHARD).symlink_to("first.arrow")
+    whole = data.read_dataset(
+        REFERENCE / "hf_table", target="age", id_column="name", missing="impute"
+    )
+    found = data.read_dataset(folder, target="age", id_column="name", missing="impute")
+    np.testing.assert_array_equal(found.target, whole.target)
 
 
 @pytest.mark.parametrize("splits", ['{"splits": []}', '{"splits": ["../x"]}', "[]", "{}"])

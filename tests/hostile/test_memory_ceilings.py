@@ -105,6 +105,23 @@ def test_a_limit_of_the_shell(tmp_path, limit, size):
     assert not (tmp_path / "leakscope-runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("kilobytes", "kernel", "status"),
+    # Without network kernels an audit needs less; it is then not compared with them.
+    [(450_000, "rbf", 2), (1_200_000, "rbf", 0), (1_600_000, "rbf", 0), (1_600_000, "nngp", 2)],
+)
+def test_libraries_that_would_end_the_process_are_a_sentence(tmp_path, kilobytes, kernel, status):
+    """XLA aborts, or traps, where it cannot have its threads and its address space."""
+    limits = f"ulimit -c 0; ulimit -v {kilobytes}"
+    done = leakscope(tmp_path, limits, "audit", "--example", "iris", "--kernel", kernel)
+    assert done.returncode == status, (done.returncode, done.stderr)
+    assert (tmp_path / "leakscope-runs").exists() == (status == 0)
+    if status == 2:
+        (said,) = done.stderr.splitlines()
+        assert said.startswith("leakscope: ")
+        assert "memory" in said or "address space" in said
+
+
 def test_a_report_under_a_limit_of_address_space(tmp_path):
     """The engine inside the charts' library would end the process; a sentence does."""
     from malformed_documents import run

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from brute_force import kl_multivariate, refit, refit_features, refit_group
 
 from leakscope import kernels, lood
+from leakscope.lood.identities import UNSEEN_BELOW, resolved
 
 LIMIT = 1e-8
 
@@ -52,3 +54,25 @@ def test_records_groups_and_features():
     assert np.count_nonzero(flagged & np.array(allowed)) == 0
     assert np.count_nonzero(flagged & ~wrong) < 0.1 * len(errors)
     assert np.median(errors) < 1e-12
+
+
+@pytest.mark.parametrize("noise", [1e9, 1e10, 1e13])
+def test_what_no_test_can_see_needs_no_digits(noise):
+    """At such a noise the KLs are 1e-18 and less: lost digits there say nothing about exposure."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    K = kernels.rbf(1.5)(X)
+    for found in (
+        lood.all_records(K, y, noise_variance=noise),
+        lood.all_groups(K, y, np.arange(40), noise_variance=noise),
+    ):
+        assert found.trusted.all()
+        assert (found.kl < UNSEEN_BELOW).all()
+    exact = refit(K, y, noise, np.longdouble, list(range(40))).kl()
+    assert float(max(exact)) < UNSEEN_BELOW
+
+
+def test_a_small_number_with_an_error_as_large_is_not_trusted():
+    kl = np.array([1e-14, 1e-14, 1e-14, 9e-13, 1e-3, 1e-3])
+    error = np.array([1e-9, 0.5, 1.0, 0.5, 1e-7, 1e-9])
+    assert resolved(kl, error).tolist() == [True, True, False, False, False, True]

@@ -5,13 +5,17 @@ from __future__ import annotations
 import io
 import pickle
 import stat
+import threading
+import time
 import zipfile
+from concurrent.futures import Future, ThreadPoolExecutor
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from leakscope.serving import Limits
+from leakscope.serving import Limits, application, inspection
 from leakscope.serving.uploads import SUFFIXES, shown_name
 from serving import client, finished, upload
 
@@ -252,3 +256,68 @@ def test_an_error_in_the_data_is_told_in_the_words_of_the_page(tmp_path):
         assert "people.csv" in text
         assert str(tmp_path) not in text
         assert "upload-" not in text
+
+
+def test_one_file_that_takes_long_does_not_hold_up_the_others(tmp_path, monkeypatch):
+    """A wide file of text took 57 seconds to look through, and every other upload waited."""
+    begun, go_on = threading.Event(), threading.Event()
+    look = application.inspect
+
+    def slow(held):
+        if held.name == "wide.csv":
+            begun.set()
+            assert go_on.wait(60.0)
+        return look(held)
+
+    monkeypatch.setattr(application, "inspect", slow)
+    content = as_bytes(".csv")
+    with client(tmp_path) as (served, _), ThreadPoolExecutor(1) as pool:
+        first = pool.submit(upload, served, "wide.csv", content)
+        try:
+            assert begun.wait(60.0)
+            other = pool_of_one(upload, served, "other.csv", content)
+            assert other.result(timeout=30.0).status_code == 200
+            assert not first.done()
+        finally:
+            go_on.set()
+        assert first.result(timeout=60.0).status_code == 200
+
+
+def pool_of_one(work, *given):
+    """What the work comes to, in a thread that is not waited for where it hangs."""
+    found = Future()
+    threading.Thread(target=lambda: found.set_result(work(*given)), daemon=True).start()
+    return found
+
+
+def test_columns_of_numbers_are_told_together_as_they_are_singly():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "whole": rng.integers(0, 5, 40),
+            "unsigned": np.arange(40, dtype=np.uint8),
+            "large": np.arange(40) + 2**60,
+            "half": rng.normal(size=40).astype(np.float16),
+            "gaps": np.where(np.arange(40) % 3, np.arange(40) % 4, np.nan),
+            "empty": np.full(40, np.nan),
+            "infinite": np.where(np.arange(40) % 2, np.inf, 1.0),
+            "constant": np.zeros(40),
+            "signed zeros": np.where(np.arange(40) % 2, 0.0, -0.0),
+            "text": ["a", "b"] * 20,
+            "truth": [True, False] * 20,
+            "dates": pd.date_range("2020-01-01", periods=40),
+            "nullable": pd.array([1, None] * 20, dtype="Int64"),
+        }
+    )
+    singly = [inspection._column(frame[name], name) for name in frame.columns]
+    assert inspection._columns(frame) == singly
+    with mock.patch.object(inspection, "BLOCK", 90):
+        assert inspection._columns(frame) == singly
+
+
+def test_a_wide_table_is_looked_through_in_seconds():
+    """20,000 columns took 6 seconds of processor time one by one."""
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 20_000)))
+    start = time.process_time()
+    assert len(inspection._columns(frame)) == 20_000
+    assert time.process_time() - start < 2.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import subprocess
@@ -12,6 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import Ridge
 
 import leakscope
 from leakscope import kernels, results, verifying
@@ -20,12 +23,17 @@ from leakscope.errors import InputError
 from leakscope.results.run_digests import DIGESTS_FILE
 
 
+@functools.cache
 def documents() -> dict[str, results.AuditDocument]:
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
     several = np.eye(3)[rng.integers(0, 3, 60)] - 1 / 3
     far = 1e6 + y
     settings: dict[str, Any] = {"sensitivity": False}
+    with pytest.warns(UserWarning, match="this audit is approximate"):
+        approximate = leakscope.audit(
+            X, y, kernel=kernels.rbf(8.0), noise_variance=0.1, route="fitc", inducing=50, **settings
+        )
     return {
         "rbf": leakscope.audit(X, y, **settings).to_document(),
         "little noise": leakscope.audit(X, y, noise_variance=1e-6, **settings).to_document(),
@@ -35,14 +43,64 @@ def documents() -> dict[str, results.AuditDocument]:
         "features": leakscope.audit(
             X, y, kernel=kernels.linear(bias_variance=1.0), route="features", **settings
         ).to_document(),
-        "fitc": leakscope.audit(X, y, noise_variance=0.1, **settings).to_document(),
+        "fitc": approximate.to_document(),
     }
 
 
 @pytest.mark.parametrize("name", ["rbf", "little noise", "much noise", "far from zero",
                                   "several outputs", "features", "fitc"])  # fmt: skip
 def test_an_audit_s_own_numbers_pass(name: str) -> None:
-    verifying.require_stored_numbers(documents()[name])
+    document = documents()[name]
+    assert any(record.trusted for record in document.records)
+    assert document.route == (name if name in ("features", "fitc") else "dense")
+    verifying.require_stored_numbers(document)
+
+
+@pytest.fixture(scope="module")
+def examined() -> results.ModelAuditDocument:
+    X, y = load_diabetes(return_X_y=True)
+    return leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y)).to_document()
+
+
+@pytest.mark.parametrize(
+    "quantity",
+    ["kl", "kl_reverse", "advantage", "auc", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001"],
+)
+@pytest.mark.parametrize("factor", [0.0, 0.999])
+def test_one_changed_number_of_a_fitted_model_is_found(
+    quantity: str, factor: float, examined: results.ModelAuditDocument
+) -> None:
+    verifying.require_stored_numbers(examined)
+    record = examined.records[-1]
+    changed = record.model_copy(update={quantity: factor * getattr(record, quantity)})
+    records = [*examined.records[:-1], changed]
+    with pytest.raises(InputError, match=r"the result says that record \d+ has an? .* of"):
+        verifying.require_stored_numbers(examined.model_copy(update={"records": records}))
+
+
+def test_the_order_the_median_and_the_count_of_a_fitted_model_are_checked(
+    examined: results.ModelAuditDocument,
+) -> None:
+    turned = examined.model_copy(update={"records": examined.records[::-1]})
+    with pytest.raises(InputError, match="stands after one of a smaller advantage"):
+        verifying.require_stored_numbers(turned)
+    with pytest.raises(InputError, match="the median advantage is 0, but its records' is"):
+        verifying.require_stored_numbers(examined.model_copy(update={"median_advantage": 0.0}))
+    with pytest.raises(InputError, match="says that 0 records are exposed, but its records say"):
+        verifying.require_stored_numbers(examined.model_copy(update={"exposed": 0}))
+
+
+def test_verify_of_a_fitted_model_measures_its_numbers_again(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "model"
+    line = ["audit", str(runs / "data.csv"), "--target", "y", "--model", "ridge", "--alpha", "1"]
+    assert main([*line, "--run-dir", str(place)]) == 0
+    assert main(["verify", str(place), "--models", "20", "--records", "2"]) in (0, 3)
+    capsys.readouterr()
+    without_exposure(place, forget_digest=True)
+    assert main(["verify", str(place), "--models", "20", "--records", "2"]) == 2
+    assert "the file was changed after it was written" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("quantity", ["kl", "kl_reverse", "advantage", "auc"])
@@ -193,12 +251,21 @@ def test_sys_exit_in_a_user_s_function_is_no_success(
     run: Callable[[str], Path], tmp_path: Path
 ) -> None:
     place = run("records")
-    module = (
-        "import sys\ndef train(X, y, seed):\n    sys.exit(0)\ndef f(X, y, seed):\n    return 1\n"
-    )
+    module = """
+import os, sys
+def train(X, y, seed):
+    sys.exit(0)
+def f(X, y, seed):
+    return 1
+def at_once(X, y, seed):
+    os._exit(0)
+def later(X, y, seed):
+    return lambda Q: os._exit(0)
+"""
     (tmp_path / "leaving.py").write_text(module)
     (tmp_path / "leaving_at_once.py").write_text("raise SystemExit\n")
-    for train in ("leaving:train", "leaving_at_once:f"):
+    trains = ("leaving:train", "leaving_at_once:f", "leaving:at_once", "leaving:later")
+    for train in trains:
         done = subprocess.run(
             [sys.executable, "-m", "leakscope", "verify", str(place), "--train", train],
             cwd=tmp_path,
@@ -209,6 +276,30 @@ def test_sys_exit_in_a_user_s_function_is_no_success(
         )
         assert done.returncode == 2
         assert "ended the program (SystemExit)" in done.stderr
+
+
+FORKING = """
+import os
+import numpy as np
+from leakscope._numerics.keys import Key
+from leakscope.verifying import FunctionTrainer
+
+def train(X, y, seed):
+    child = os.fork()
+    if child == 0:
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    return lambda Q: np.zeros(len(Q))
+
+leave = os._exit
+X = np.arange(4.0)[:, None]
+FunctionTrainer(train).train(X, X, np.ones((1, 4), dtype=bool), X, Key(0))
+assert os._exit is leave
+"""
+
+
+def test_a_process_that_a_user_s_function_forks_may_end_itself() -> None:
+    subprocess.run([sys.executable, "-c", FORKING], check=True, timeout=300)
 
 
 def test_a_module_that_cannot_be_imported_is_one_sentence(

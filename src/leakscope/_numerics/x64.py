@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
+
+from leakscope._numerics.memory import require_address_space
+
+# What JAX reserves before it computes anything, measured on two cores, and with each further core
+# for its threads; under a smaller ``ulimit -v`` it ends the process with a signal.
+RESERVED_BYTES, RESERVED_BYTES_PER_CORE = 1_300_000_000, 150_000_000
 
 
 def double_precision() -> AbstractContextManager[Any]:
@@ -12,6 +20,7 @@ def double_precision() -> AbstractContextManager[Any]:
     The switch that JAX offers for a whole process would change the user's own programs; this one
     is local to the thread and is undone at the end of the block, also after an error.
     """
+    _require_room()
     import jax
 
     # jax.enable_x64 came with 0.8, when the experimental one was on its way out.
@@ -22,3 +31,12 @@ def double_precision() -> AbstractContextManager[Any]:
 
     older: AbstractContextManager[Any] = experimental.enable_x64()  # type: ignore[attr-defined, unused-ignore]
     return older
+
+
+@cache
+def _require_room() -> None:
+    require_address_space(
+        RESERVED_BYTES + RESERVED_BYTES_PER_CORE * (os.cpu_count() or 1),
+        "JAX, which computes network kernels,",
+        "raise ulimit -v, or limit the memory with a control group, which counts what is used",
+    )

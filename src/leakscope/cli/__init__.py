@@ -111,6 +111,16 @@ def _run(arguments: Sequence[str] | None) -> int:
             file=sys.stderr,
         )
         return 2
+    except ImportError as error:
+        # A shared library that does not fit under ``ulimit -v``.
+        if "failed to map" not in str(error) and "cannot allocate memory" not in str(error):
+            raise
+        print(
+            "leakscope: the libraries do not fit into the memory that this process may use; raise "
+            "ulimit -v to 3 GB or more.",
+            file=sys.stderr,
+        )
+        return 2
     except KeyboardInterrupt:
         return 130
     except SystemExit as leaving:

@@ -106,8 +106,7 @@ def open_hugging_face(folder: Path, split: str | None = None) -> HuggingFaceFold
         _require_inside(place, folder)
     elif split is not None:
         raise InputError(f"{folder} holds one dataset without splits; leave --split out.")
-    state = _object(read_json(place / STATE), place / STATE)
-    info = _object(read_json(place / INFO), place / INFO)
+    state, info = _described(place, STATE), _described(place, INFO)
     kinds = _object(info.get("features"), place / INFO, "features")
     parts = [_mapped(place, file) for file in _file_names(state, "_data_files", place)]
     if not parts:
@@ -163,7 +162,7 @@ def read_columns(folder: HuggingFaceFolder, ignored: frozenset[str]) -> ReadColu
 
 
 def _chosen_split(folder: Path, split: str | None) -> str:
-    found = _object(read_json(folder / SPLITS), folder / SPLITS).get("splits")
+    found = _described(folder, SPLITS).get("splits")
     if not isinstance(found, list) or not found or not all(_is_plain(name) for name in found):
         raise InputError(f"{folder / SPLITS} does not name its splits.")
     names = [str(name) for name in found]
@@ -176,6 +175,12 @@ def _chosen_split(folder: Path, split: str | None) -> str:
     if split not in names:
         raise InputError(f"{folder} has no split {split!r}; there are {listed(names)}.")
     return split
+
+
+def _described(folder: Path, name: str) -> dict[str, Any]:
+    """One of the folder's JSON files."""
+    _require_inside(folder / name, folder)
+    return _object(read_json(folder / name), folder / name)
 
 
 def _object(value: Any, path: Path, what: str | None = None) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.log_space import x_minus_log1p
@@ -31,6 +32,10 @@ from leakscope.lood.separation import Route, Separation
 
 # A record is trusted when its KL is estimated to be right to this relative error.
 TRUSTED_BELOW = 1e-8
+
+# Or when it is surely below this: no test then has an advantage of 1e-6 (Pinsker's inequality), and
+# nobody needs its digits.
+UNSEEN_BELOW = 1e-12
 
 # Below this a sum of squares has lost digits to the range of float64.
 TINY_SQUARES = 1e-280
@@ -94,12 +99,17 @@ def laws_from_leverages(
         kl_label_free=kl_label_free,
         kl_label=kl_label,
         error_estimate=error,
-        trusted=error < TRUSTED_BELOW,
+        trusted=resolved(kl_label_free + kl_label, error),
         condition_number=condition_number,
         noise_variance=float(noise_variance),
         route=route,
         assumptions=assumptions,
     )
+
+
+def resolved(kl: FloatArray, error: FloatArray) -> NDArray[np.bool_]:
+    """Whether each KL is known well enough, from its estimated relative error."""
+    return (error < TRUSTED_BELOW) | ((error < 1.0) & (kl * (1.0 + error) < UNSEEN_BELOW))
 
 
 def _relative_error(

@@ -17,7 +17,7 @@ from scipy import linalg
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.lood.all_records import ERROR_SHARE
-from leakscope.lood.identities import EPS, SMALL_LEVERAGE, TRUSTED_BELOW
+from leakscope.lood.identities import EPS, SMALL_LEVERAGE, resolved
 from leakscope.lood.separation import Separation
 from leakscope.measures import kl_parts
 
@@ -112,7 +112,7 @@ def separation_of_blocks(
         kl_label_free=free,
         kl_label=label,
         error_estimate=error,
-        trusted=error < TRUSTED_BELOW,
+        trusted=resolved(free + label, error),
         condition_number=blocks.condition_number,
         noise_variance=s2,
         groups=groups,

@@ -66,7 +66,8 @@ class Separation:
         (U,) estimated relative error of the KL.
     trusted
         (U,) whether that estimate is small enough: below 1e-8, or for an approximate route below
-        what :data:`leakscope.lood.fitc.APPROXIMATION_TRUSTED_BELOW` says.
+        what :data:`leakscope.lood.fitc.APPROXIMATION_TRUSTED_BELOW` says; or the KL is surely
+        below 1e-12, so that no test has an advantage of 1e-6.
     condition_number
         Of M, in the 1-norm (estimated).
     noise_variance
@@ -324,7 +325,8 @@ class Separation:
         """Which question these laws answer, and what they assume."""
         untrusted = int(np.count_nonzero(~self.trusted))
         digits = Assumption(
-            statement=f"float64 resolves each {self.unit}'s laws to a relative 1e-8",
+            statement=f"float64 resolves each {self.unit}'s laws to a relative 1e-8, or to an "
+            "advantage below 1e-6",
             holds=untrusted == 0,
             evidence=f"condition number {self.condition_number:.2g}; "
             f"{untrusted} of {self.units} {self.unit}s flagged",

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.results.audit import SubgroupEntry
-from leakscope.results.document import DatasetEntry, Number, ResultDocument
+from leakscope.results.document import DatasetEntry, Fraction, Number, ResultDocument
 
 
 class ModelAuditRecord(BaseModel):
@@ -28,10 +28,10 @@ class ModelAuditRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     record_id: int | str
-    advantage: Number
-    tpr_at_fpr_0_01: Number
-    tpr_at_fpr_0_001: Number
-    auc: Number
+    advantage: Fraction
+    tpr_at_fpr_0_01: Fraction
+    tpr_at_fpr_0_001: Fraction
+    auc: Fraction
     kl: Number
     kl_reverse: Number
     shift_in_sd: Number
@@ -41,12 +41,12 @@ class ModelAuditRecord(BaseModel):
     sd_with: Number
     largest_share: Number
     trusted: bool
-    advantage_low: Number = None
-    advantage_high: Number = None
-    tpr_at_fpr_0_01_low: Number = None
-    tpr_at_fpr_0_01_high: Number = None
-    tpr_at_fpr_0_001_low: Number = None
-    tpr_at_fpr_0_001_high: Number = None
+    advantage_low: Fraction = None
+    advantage_high: Fraction = None
+    tpr_at_fpr_0_01_low: Fraction = None
+    tpr_at_fpr_0_01_high: Fraction = None
+    tpr_at_fpr_0_001_low: Fraction = None
+    tpr_at_fpr_0_001_high: Fraction = None
     surely_exposed: bool | None = None
 
 
@@ -88,7 +88,7 @@ class PenaltyOption(BaseModel):
 
     setting: str
     value: float
-    largest_advantage: Number
+    largest_advantage: Fraction
     exposed: int
     score: str
     score_now: Number
@@ -117,7 +117,7 @@ class ModelAuditDocument(ResultDocument):
     observes: str
     exposed_above: float
     exposed: int
-    median_advantage: Number
+    median_advantage: Fraction
     answer: list[str]
     answer_without_ids: list[str]
     answer_noise: Number = None

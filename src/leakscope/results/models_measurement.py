@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from leakscope.results.document import Number, ResultDocument
+from leakscope.results.document import Fraction, ResultDocument
 
 
 class MeasuredRecord(BaseModel):
@@ -24,12 +24,12 @@ class MeasuredRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     record: int
-    advantage: Number
-    advantage_low: Number
-    advantage_high: Number
-    tpr_at_fpr: dict[str, Number]
-    tpr_low: dict[str, Number]
-    tpr_high: dict[str, Number]
+    advantage: Fraction
+    advantage_low: Fraction
+    advantage_high: Fraction
+    tpr_at_fpr: dict[str, Fraction]
+    tpr_low: dict[str, Fraction]
+    tpr_high: dict[str, Fraction]
     exposed: bool
 
 
@@ -45,6 +45,6 @@ class ModelsMeasurement(ResultDocument):
 
     kind: Literal["measure_models"] = "measure_models"
     models: int
-    mean_advantage: Number
-    mean_tpr_at_fpr: dict[str, Number]
+    mean_advantage: Fraction
+    mean_tpr_at_fpr: dict[str, Fraction]
     records: list[MeasuredRecord]

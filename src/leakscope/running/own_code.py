@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
+import os
 import random
 import signal
 import sys
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -96,7 +97,7 @@ def staying(name: str, *, seconds: float | None = None) -> Iterator[None]:
 an error.
     """
     try:
-        with contextlib.redirect_stdout(sys.stderr), _within(seconds):
+        with contextlib.redirect_stdout(sys.stderr), _no_exit_at_once(), _within(seconds):
             yield
     except SystemExit as leaving:
         raise InputError(
@@ -104,6 +105,24 @@ an error.
         ) from leaving
     except _Overtime:
         raise TimeLimitError(f"{name} did not end within its time limit, {seconds:g} s.") from None
+
+
+@contextmanager
+def _no_exit_at_once() -> Iterator[None]:
+    """``os._exit`` as ``sys.exit``: it would end the program with the status of a success."""
+    own, leave = os.getpid(), os._exit
+
+    def leaving(status: int) -> NoReturn:
+        # A process that the user's code forked ends itself in this way, and may.
+        if os.getpid() != own:
+            leave(status)
+        raise SystemExit(status)
+
+    os._exit = leaving
+    try:
+        yield
+    finally:
+        os._exit = leave
 
 
 @contextmanager

@@ -105,8 +105,9 @@ class _House:
         self.limits = limits
         self.uploads = Uploads(folder, limits)
         self.jobs = Jobs(limits, dropped=self._drop)
-        # One file is taken apart at a time: two large tables may not fit.
-        self.reading = threading.Lock()
+        # A few files are taken apart at a time: one that takes long must not hold up the others,
+        # and many large tables may not fit.
+        self.reading = threading.Semaphore(limits.uploads_read)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:

@@ -20,6 +20,8 @@ class Limits:
         Of one file; counted while it streams in.
     uploads_held
         Files kept; a further one replaces the oldest.
+    uploads_read
+        Files that are taken apart at a time; a further one waits.
     jobs_held
         Audits kept; a further one replaces the oldest that is finished.
     jobs_waiting
@@ -27,7 +29,7 @@ class Limits:
     request_bytes
         Of a request that is no upload.
     table_bytes
-        Of what a file unpacks to: a few kilobytes may claim any size.
+        Of what one file unpacks to: a few kilobytes may claim any size.
 
     Examples
     --------
@@ -38,6 +40,7 @@ class Limits:
 
     upload_bytes: int = 100 * MEGABYTE
     uploads_held: int = 5
+    uploads_read: int = 3
     jobs_held: int = 20
     jobs_waiting: int = 8
     request_bytes: int = MEGABYTE

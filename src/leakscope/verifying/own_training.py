@@ -83,7 +83,8 @@ class FunctionTrainer:
 
     def _answers(self, model: Any, queries: FloatArray, outputs: int) -> FloatArray:
         name = self.describe()["name"]
-        predict = getattr(model, "predict", model)
+        with staying(name):
+            predict = getattr(model, "predict", model)
         if not callable(predict):
             raise InputError(
                 f"{name} returned {type(model).__name__}, which is no function of records and has "

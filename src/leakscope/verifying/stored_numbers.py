@@ -12,6 +12,7 @@ rounding the stored means and variances can do, and for one part in a million be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,18 +22,21 @@ from leakscope import lood, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.laws import LawPair, MultivariateNormal, Normal
-from leakscope.results import AuditDocument
+from leakscope.results import AuditDocument, ModelAuditDocument
 
 RELATIVE, ABSOLUTE = 1e-6, 1e-9
 
 # Units in the last place by which a stored mean or variance may be off.
 ROUNDING = 8.0 * np.finfo(np.float64).eps
 
+# What an attacker may see whose law is not normal, or has more to it than a mean and a spread.
+NOT_NORMAL = ("label", "probabilities")
+
 # A pair of C outputs takes about 350 C^2 bytes while it is measured.
 BYTES_AT_ONCE, BYTES_A_PAIR = 64_000_000, 350
 
 
-def require_stored_numbers(document: AuditDocument) -> None:
+def require_stored_numbers(document: AuditDocument | ModelAuditDocument) -> None:
     """Refuse a result whose KL, AUC or advantage are not those of its records' own laws.
 
     Records whose numbers float64 does not resolve (``trusted`` is false) are left out: of those
@@ -61,9 +65,14 @@ def require_stored_numbers(document: AuditDocument) -> None:
     give 0.989; the file was changed after it was written.
     """
     _require_summary(document)
-    if document.unit != "record":
+    told: list[Any] = [record for record in document.records if record.trusted]
+    if isinstance(document, ModelAuditDocument):
+        # Posterior means over a few models are no measures of one pair of laws.
+        if document.observes in NOT_NORMAL or document.models is not None:
+            return
+        told = [_as_audited(record) for record in told]
+    elif document.unit != "record":
         return
-    told = [record for record in document.records if record.trusted]
     outputs = {len(_listed(mean)) for r in told for mean in (r.mean_with, r.mean_without)}
     if len(outputs) > 1:
         raise InputError("the result's records have not as many means each; the file was changed.")
@@ -143,6 +152,10 @@ def _require_records(records: Sequence[Any]) -> None:
     }
     slacks["auc"] = slacks["advantage"]
     everyone = np.ones(len(records), dtype=np.bool_)
+    if hasattr(records[0], "tpr_at_fpr_0_01"):
+        for quantity, fpr in (("tpr_at_fpr_0_01", 0.01), ("tpr_at_fpr_0_001", 0.001)):
+            found[quantity] = np.asarray(measures.tpr_at_fpr(pair, fpr))
+            slacks[quantity] = slacks["advantage"]
     for quantity, values in found.items():
         allowed = RELATIVE * np.abs(values) + ABSOLUTE + 4.0 * slacks[quantity]
         _require_close(records, quantity, values, allowed, everyone)
@@ -170,17 +183,42 @@ def _require_close(
         )
 
 
-_WORDS = {"kl": "a KL", "kl_reverse": "a reverse KL", "advantage": "an advantage", "auc": "an AUC"}
+_WORDS = {
+    "kl": "a KL",
+    "kl_reverse": "a reverse KL",
+    "advantage": "an advantage",
+    "auc": "an AUC",
+    "tpr_at_fpr_0_01": "a TPR at 1% FPR",
+    "tpr_at_fpr_0_001": "a TPR at 0.1% FPR",
+}
 
 
-def _require_summary(document: AuditDocument) -> None:
+def _as_audited(record: Any) -> Any:
+    """A record of an audit of a model, with variances in place of standard deviations."""
+    values = record.model_dump()
+    for side in ("with", "without"):
+        sd = values[f"sd_{side}"]
+        values[f"variance_{side}"] = None if sd is None else sd**2
+    return SimpleNamespace(**values)
+
+
+def _require_summary(document: AuditDocument | ModelAuditDocument) -> None:
     """The order of the records and the median, which the verdict and the page are made from."""
-    kl = [np.inf if record.kl is None else record.kl for record in document.records]
-    for place in range(1, len(kl)):
-        if kl[place] > kl[place - 1]:
+    name, words = "kl", "KL"
+    if isinstance(document, ModelAuditDocument):
+        name, words = "advantage", "advantage"
+        passing = [r for r in document.records if (r.advantage or 0.0) >= document.exposed_above]
+        if len(passing) != document.exposed:
+            raise InputError(
+                f"the result says that {document.exposed} records are exposed, but its records "
+                f"say {len(passing)}; the file was changed after it was written."
+            )
+    ranked = [np.inf if (v := getattr(r, name)) is None else v for r in document.records]
+    for place in range(1, len(ranked)):
+        if ranked[place] > ranked[place - 1]:
             raise InputError(
                 f"the result's record {document.records[place].record_id!r} stands after one of a "
-                "smaller KL; the file was changed after it was written."
+                f"smaller {words}; the file was changed after it was written."
             )
     advantages = [r.advantage for r in document.records if r.advantage is not None]
     if document.median_advantage is None or len(advantages) < len(document.records):

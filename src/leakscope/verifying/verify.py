@@ -134,6 +134,7 @@ def verify(
     elif isinstance(document, ModelAuditDocument):
         if retraining is not None:
             raise InputError("an audit of a fitted model is verified by shadow models of it.")
+        require_stored_numbers(document)
         if isinstance(result, ModelAuditResult) and data is None:
             examined, ids = result.examined, result.record_ids
         else:
