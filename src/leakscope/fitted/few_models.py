@@ -232,7 +232,13 @@ def _interval(
     """
     tail = 0.5 * (1.0 - confidence)
     low, high = np.quantile(draws, [tail, 1.0 - tail], axis=1)
-    return [draws.mean(axis=1), np.where(unsure, np.minimum(low, nothing), low), high]
+    # A mean of ones may be 1 + 2e-16.
+    mean = np.minimum(draws.mean(axis=1), draws.max(axis=1))
+    return [
+        mean,
+        np.where(unsure, np.minimum(low, nothing), low),
+        np.minimum(high, draws.max(axis=1)),
+    ]
 
 
 def _levels(fpr: Sequence[float]) -> tuple[float, ...]:
