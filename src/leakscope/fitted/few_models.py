@@ -232,13 +232,9 @@ def _interval(
     """
     tail = 0.5 * (1.0 - confidence)
     low, high = np.quantile(draws, [tail, 1.0 - tail], axis=1)
-    # A mean of ones may be 1 + 2e-16.
-    mean = np.minimum(draws.mean(axis=1), draws.max(axis=1))
-    return [
-        mean,
-        np.where(unsure, np.minimum(low, nothing), low),
-        np.minimum(high, draws.max(axis=1)),
-    ]
+    low = np.where(unsure, np.minimum(low, nothing), low)
+    # All are fractions, but means and quantiles of ones may be 1 + 2e-16.
+    return [np.minimum(found, 1.0) for found in (draws.mean(axis=1), low, high)]
 
 
 def _levels(fpr: Sequence[float]) -> tuple[float, ...]:
