@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from leakscope.auditing import AuditResult, ModelAuditResult, audit_frame
     from leakscope.auditing.audit import audit
     from leakscope.comparing import compare
+    from leakscope.deciding.decide import decide
     from leakscope.errors import InputError
     from leakscope.estimators import AuditedClassifier, AuditedRegressor, LeakageAuditor
     from leakscope.measuring.measure import measure
@@ -57,6 +58,7 @@ __all__ = [
     "audit_frame",
     "compare",
     "data",
+    "decide",
     "estimators",
     "kernels",
     "laws",
@@ -79,6 +81,7 @@ _ROOMS = (
     "auditing",
     "comparing",
     "data",
+    "deciding",
     "estimators",
     "fitted",
     "kernels",
@@ -112,6 +115,7 @@ _NAMES = {
     "audit": "leakscope.auditing",
     "audit_frame": "leakscope.auditing",
     "compare": "leakscope.comparing",
+    "decide": "leakscope.deciding",
     "measure": "leakscope.measuring",
     "plan_lasso": "leakscope.planning",
     "plan_linear": "leakscope.planning",

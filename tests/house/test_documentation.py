@@ -20,6 +20,7 @@ ROOMS = (
     "leakscope.auditing",
     "leakscope.comparing",
     "leakscope.data",
+    "leakscope.deciding",
     "leakscope.estimators",
     "leakscope.fitted",
     "leakscope.kernels",

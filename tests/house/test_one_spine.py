@@ -46,6 +46,7 @@ ALLOWED: dict[str, str] = {
 NORMAL_FUNCTIONS: dict[str, str] = {
     "advising/released_error.py": "the chance that a released answer has the right sign",
     "auditing/noise_path.py": "the chance that a draw has the wrong sign",
+    "auditing/model_facts.py": "the chance of the right label, with and without the record",
     "estimators/class_coding.py": "class probabilities of two classes",
     "fitted/few_models.py": "the quantile beyond which a shift is claimed, over all records",
     "fitted/fitted_laws.py": "the chance of the right label, which is the law itself",

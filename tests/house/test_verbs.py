@@ -21,6 +21,7 @@ ROOMS = {
     "attack": "attacking",
     "audit": "auditing",
     "compare": "comparing",
+    "decide": "deciding",
     "measure": "measuring",
     "plan": "planning",
     "report": "reporting",

@@ -22,7 +22,7 @@ OLD = Path(__file__).parent / "old"
 FILES = sorted(OLD.glob("*.json"))
 
 # Kinds of result that there were not then.
-NEW_KINDS = {"audit_model", "measure_models"}
+NEW_KINDS = {"audit_model", "decision", "measure_models"}
 
 
 @pytest.fixture

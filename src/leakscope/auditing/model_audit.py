@@ -17,6 +17,7 @@ from leakscope import fitted, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing.checks import checked_ids, oddities
 from leakscope.auditing.file_models import FileFit, file_fit, plain_parameters
+from leakscope.auditing.model_facts import fit_entry, one_threshold_of
 from leakscope.auditing.model_result import Examined, ModelAuditResult
 from leakscope.auditing.named_models import NamedFit, named_fit, stronger
 from leakscope.auditing.subgroups import exposure_by
@@ -225,6 +226,8 @@ def _audited(
         timing={**timing, "measure": time.perf_counter() - start},
         warnings=(*warnings, *laws.warnings),
         answer_noise=noise_for(laws, advantage, EXPOSED_ABOVE),
+        fit=fit_entry(described, laws),
+        one_threshold=one_threshold_of(laws),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -28,6 +28,7 @@ from leakscope.laws import LawPair
 from leakscope.results import (
     DatasetEntry,
     ExaminedModel,
+    FitEntry,
     ModelAuditDocument,
     ModelAuditRecord,
     PenaltyOption,
@@ -90,6 +91,8 @@ class ModelAuditResult:
     few, half_models
         Where models were trained for this audit, what they show, with intervals, and their
         scores: then ``advantage`` and ``tpr_at_fpr`` are posterior means.
+    fit, one_threshold
+        How large the model is beside its data; what one threshold on the score would achieve.
 
     Examples
     --------
@@ -124,6 +127,8 @@ class ModelAuditResult:
     subgroups: tuple[Subgroup, ...] = ()
     few: FewModels | None = None
     half_models: HalfModels | None = None
+    fit: FitEntry | None = None
+    one_threshold: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """The answer, not thousands of numbers."""
@@ -242,6 +247,8 @@ class ModelAuditResult:
             models=self.models,
             by=self.by,
             subgroups=[SubgroupEntry(**entry.to_dict()) for entry in self.subgroups],
+            fit=self.fit,
+            one_threshold=dict(self.one_threshold),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing.checks import checked_ids
 from leakscope.auditing.half_models import HalfModels, train_halves
+from leakscope.auditing.model_facts import measured_fit, one_threshold_of
 from leakscope.auditing.model_result import Examined, ModelAuditResult
 from leakscope.auditing.own_training import (
     OwnTraining,
@@ -259,6 +260,8 @@ def _audited(
         warnings=(*odd, *models.warnings),
         few=found,
         half_models=models,
+        fit=measured_fit(models.scores, models.trained_on, y, training.task),
+        one_threshold=one_threshold_of(laws),
     )
 
 

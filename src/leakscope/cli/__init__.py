@@ -20,6 +20,7 @@ from leakscope.cli import (
     attack,
     audit,
     compare,
+    decide,
     measure,
     plan,
     report,
@@ -44,6 +45,7 @@ app.command("advise", short_help=advise.SUMMARY, epilog=advise.EPILOG)(advise.ad
 app.add_typer(attack.app, short_help=attack.SUMMARY)
 app.command("audit", short_help=audit.SUMMARY, epilog=audit.EPILOG)(audit.audit)
 app.command("compare", short_help=compare.SUMMARY, epilog=compare.EPILOG)(compare.compare)
+app.command("decide", short_help=decide.SUMMARY, epilog=decide.EPILOG)(decide.decide)
 app.command("measure", short_help=measure.SUMMARY, epilog=measure.EPILOG)(measure.measure)
 app.add_typer(plan.app, short_help=plan.SUMMARY)
 app.command("report", short_help=report.SUMMARY, epilog=report.EPILOG)(report.report)

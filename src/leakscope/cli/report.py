@@ -23,6 +23,15 @@ def report(
             show_default=False,
         ),
     ] = None,
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A result of verify or measure of the same data, to set beside the audit; "
+            "repeatable.  verify.json and measure.json in the run are always shown.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
     redact: Annotated[
         bool,
         typer.Option(
@@ -39,7 +48,7 @@ def report(
     from leakscope.reporting import report as write_report
     from leakscope.results import has_digest
 
-    path = write_report(run, output, redact=redact)
+    path = write_report(run, output, redact=redact, beside=beside or ())
     if not has_digest(run):
         say(WITHOUT_DIGEST)
     size = path.stat().st_size / 1e6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
@@ -14,6 +14,8 @@ from leakscope.fitted.fitted_laws import FittedLaws
 from leakscope.fitted.shadow import ShadowScores
 from leakscope.laws import LawPair, Normal
 from leakscope.measures import advantage, tpr_at_fpr
+
+JACKKNIFE_GROUPS = 10
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,9 @@ class ShadowCheck:
         The share of the observed top 1% among the predicted top 1%, and its ceiling.
     tpr_predicted, tpr_observed
         Mean TPR at FPR 1%: of the fitted laws with the shadow models' noise added, and observed.
+    tpr_stderr
+        Standard error of their difference: over shadow models by a jackknife of ten groups, and
+        of the noise that was added; None with too few models.
 
     Examples
     --------
@@ -61,6 +66,7 @@ class ShadowCheck:
     top_ceiling: float
     tpr_predicted: float
     tpr_observed: float
+    tpr_stderr: float | None = None
 
 
 def check_against_shadows(
@@ -115,9 +121,30 @@ def check_against_shadows(
         ceiling=_rank(exposure[0], exposure[2]),
         top_in_common=_common(exposure[0], exposure[1]),
         top_ceiling=_common(exposure[0], exposure[2]),
-        tpr_predicted=float(np.mean(np.asarray(tpr_at_fpr(redrawn, 0.01)))),
-        tpr_observed=float(np.mean(np.asarray(tpr_at_fpr(truth, 0.01)))),
+        tpr_predicted=_mean_tpr(redrawn),
+        tpr_observed=_mean_tpr(truth),
+        tpr_stderr=_tpr_stderr(shadows, usable, redrawn),
     )
+
+
+def _mean_tpr(pair: LawPair) -> float:
+    return float(np.mean(np.asarray(tpr_at_fpr(pair, 0.01))))
+
+
+def _tpr_stderr(shadows: ShadowScores, usable: FloatArray, redrawn: LawPair) -> float | None:
+    """As one group of shadow models after the other is left out, and of the redrawn mean."""
+    group = np.arange(shadows.models) % JACKKNIFE_GROUPS
+    found = []
+    for left_out in range(JACKKNIFE_GROUPS):
+        kept = group != left_out
+        part = replace(shadows, scores=shadows.scores[kept], trained_on=shadows.trained_on[kept])
+        mean_in, sd_in, mean_out, sd_out = part.moments()
+        if not ((sd_in > 0.0) & (sd_out > 0.0))[usable].all():
+            return None
+        pair = _pair(mean_in, sd_in, mean_out, sd_out, usable)
+        found.append(_mean_tpr(pair))
+    drawn = np.asarray(tpr_at_fpr(redrawn, 0.01))
+    return float(np.sqrt((JACKKNIFE_GROUPS - 1) * np.var(found) + np.var(drawn) / len(drawn)))
 
 
 def _pair(

@@ -7,6 +7,13 @@ nothing of the model that made the pair.
 
 from __future__ import annotations
 
+from leakscope.measures.accusation import (
+    advantage_within_auc,
+    lift,
+    one_threshold,
+    positive_predictive_value,
+    tolerable_tpr,
+)
 from leakscope.measures.advantage import advantage, overlap
 from leakscope.measures.composition import Composition, compose
 from leakscope.measures.curves import RocCurve, auc, roc, tpr_at_fpr, trade_off
@@ -32,6 +39,7 @@ __all__ = [
     "TabulatedMeasure",
     "advantage",
     "advantage_of_log_ratios",
+    "advantage_within_auc",
     "auc",
     "binned_advantage",
     "compose",
@@ -41,14 +49,18 @@ __all__ = [
     "kl",
     "kl_parts",
     "kl_reverse_parts",
+    "lift",
     "normal_kl_of_draws",
+    "one_threshold",
     "overlap",
     "population_measures",
+    "positive_predictive_value",
     "renyi",
     "roc",
     "scored_advantage",
     "summary",
     "tabulated",
+    "tolerable_tpr",
     "tpr_at_fpr",
     "trade_off",
 ]

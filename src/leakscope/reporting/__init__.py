@@ -1,7 +1,8 @@
-"""A finished run, a comparison or advice as one HTML page; computes nothing."""
+"""A finished run, a comparison, advice or a decision as one HTML page; computes nothing."""
 
 from leakscope.reporting.advice_page import advice_html, write_advice
 from leakscope.reporting.comparison_page import comparison_html, write_comparison
+from leakscope.reporting.decision_page import decision_html, decision_markdown, write_decision
 from leakscope.reporting.embedding import chart_library, in_order
 from leakscope.reporting.page import report_html
 from leakscope.reporting.records_table import shown_id
@@ -11,6 +12,8 @@ __all__ = [
     "advice_html",
     "chart_library",
     "comparison_html",
+    "decision_html",
+    "decision_markdown",
     "in_order",
     "report",
     "report_html",
@@ -18,5 +21,6 @@ __all__ = [
     "shown_id",
     "write_advice",
     "write_comparison",
+    "write_decision",
     "write_report",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from leakscope.data import reason
@@ -11,7 +12,7 @@ from leakscope.reporting.embedding import chart_library, script_digest, script_j
 from leakscope.reporting.glossary import GLOSSARY
 from leakscope.reporting.records_table import model_record_columns
 from leakscope.reporting.templating import part, template
-from leakscope.results import ModelAuditDocument, Run
+from leakscope.results import ModelAuditDocument, ResultDocument, Run, reconciled
 
 # What a page without JavaScript shows of the table.
 STATIC_RECORDS = 10
@@ -51,7 +52,9 @@ OWN_WORDS = (
 HISTOGRAM = ("histogram_advantage_edges", "histogram_advantage_counts")
 
 
-def model_report_html(run: Run, document: ModelAuditDocument, *, redact: bool = False) -> str:
+def model_report_html(
+    run: Run, document: ModelAuditDocument, beside: Sequence[ResultDocument], *, redact: bool
+) -> str:
     """The answer, the distribution, every record, and what was assumed; computes nothing."""
     from jinja2 import UndefinedError
 
@@ -68,6 +71,7 @@ def model_report_html(run: Run, document: ModelAuditDocument, *, redact: bool = 
             drawn=drawn,
             assumptions=[(entry, HOLDS[entry.holds]) for entry in document.assumptions],
             verification=run.verification,
+            rows=reconciled(document, beside),
             # One subgroup of few is nearly a record.
             subgroups=[s for s in document.subgroups if not (redact and s.small)],
             glossary=[*(entry for entry in GLOSSARY if entry[0] in WORDS), *OWN_WORDS],

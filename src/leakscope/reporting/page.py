@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from leakscope.data import reason
@@ -17,13 +18,25 @@ from leakscope.reporting.glossary import GLOSSARY
 from leakscope.reporting.model_page import HOLDS, model_report_html
 from leakscope.reporting.records_table import record_columns, shown_id
 from leakscope.reporting.templating import part, template
-from leakscope.results import AuditDocument, ExposedPicture, ModelAuditDocument, Run
+from leakscope.results import (
+    AuditDocument,
+    ExposedPicture,
+    ModelAuditDocument,
+    ResultDocument,
+    Run,
+    Verification,
+    reconciled,
+    was_retrained,
+)
+
+NOT_EXAMINED = "your model was not examined"
+RETRAINED = "your model was trained again to check it (see Verification)"
 
 # What a page without JavaScript shows of the table.
 STATIC_RECORDS = 10
 
 
-def report_html(run: Run, *, redact: bool = False) -> str:
+def report_html(run: Run, *, redact: bool = False, beside: Sequence[ResultDocument] = ()) -> str:
     """The report of a run as one page that needs nothing else.
 
     Parameters
@@ -32,6 +45,8 @@ def report_html(run: Run, *, redact: bool = False) -> str:
         From :func:`leakscope.results.read_run`; a run of ``leakscope audit``.
     redact
         Aggregates only: no ids, no rows of single records, no pictures.
+    beside
+        Other results of verify and measure of the same data, set beside the audit.
 
     Examples
     --------
@@ -49,8 +64,9 @@ def report_html(run: Run, *, redact: bool = False) -> str:
     (True, False)
     """
     document = run.document
+    others = [one for one in (run.verification, run.measurement, *beside) if one is not None]
     if isinstance(document, ModelAuditDocument):
-        return model_report_html(run, document, redact=redact)
+        return model_report_html(run, document, others, redact=redact)
     if not isinstance(document, AuditDocument):
         raise InputError(
             f"{run.directory} holds a result of kind {document.kind}; a report is made of a run of "
@@ -65,13 +81,14 @@ def report_html(run: Run, *, redact: bool = False) -> str:
         page: str = template("report.html").render(
             document=document,
             redact=redact,
-            verdict=_verdict(document, redact),
+            verdict=_verdict(document, redact, others),
             first=document.records[0],
             top=[] if redact else document.records[:STATIC_RECORDS],
             drawn=drawn,
             log10_kl_left_out=left_out,
             assumptions=[(entry, HOLDS[entry.holds]) for entry in document.assumptions],
             verification=run.verification,
+            rows=reconciled(document, others),
             # One subgroup of few is nearly a record.
             subgroups=[s for s in document.subgroups if not (redact and s.small)],
             pictures=[] if redact else _pictures(run, run.gallery.pictures),
@@ -93,10 +110,12 @@ def report_html(run: Run, *, redact: bool = False) -> str:
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
-def _verdict(document: AuditDocument, redact: bool) -> str:
-    if not redact:
-        return document.verdict
-    return document.verdict_without_ids or (
+def _verdict(document: AuditDocument, redact: bool, others: Sequence[ResultDocument]) -> str:
+    told = document.verdict_without_ids if redact else document.verdict
+    if told and any(isinstance(one, Verification) and was_retrained(one) for one in others):
+        # The audit is of a stand-in, but by now the model itself was trained again.
+        told = told.replace(NOT_EXAMINED, RETRAINED)
+    return told or (
         "This run was made by an earlier leakscope whose verdict names a record, and is left out "
         "of a redacted report."
     )

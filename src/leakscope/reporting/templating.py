@@ -7,6 +7,7 @@ from importlib import resources
 from typing import Any
 
 from leakscope.reporting.embedding import in_order
+from leakscope.results import NOT_STATED
 
 
 def part(name: str) -> str:
@@ -22,13 +23,14 @@ def template(name: str) -> Any:
 
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(part),
-        autoescape=True,
+        autoescape=not name.endswith(".md"),
         undefined=jinja2.StrictUndefined,
-        finalize=_finalised,
+        finalize=_in_markdown if name.endswith(".md") else _finalised,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters["number"] = number
+    environment.filters["stated"] = stated_number
     environment.filters["fraction"] = fraction
     environment.filters["share"] = lambda value: "–" if value is None else f"{value:.0%}"
     return environment.get_template(name)
@@ -51,6 +53,18 @@ def fraction(value: float | None) -> str:
 def number(value: float | None) -> str:
     """Four significant digits, or a dash."""
     return "–" if value is None else f"{value:.4g}"
+
+
+def stated_number(value: float | None) -> str:
+    """Four significant digits; what nobody knows is not stated, and never zero."""
+    return NOT_STATED if value is None else number(value)
+
+
+def _in_markdown(value: Any) -> Any:
+    """A text on one line that is neither HTML nor the end of a table's cell."""
+    if not isinstance(value, str):
+        return value
+    return " ".join(in_order(value).split()).replace("<", "&lt;").replace("|", "\\|")
 
 
 def _finalised(value: Any) -> Any:

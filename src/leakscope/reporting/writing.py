@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from leakscope.data import require_new_file
 from leakscope.errors import InputError
 from leakscope.reporting.page import report_html
-from leakscope.results import Run, read_run, write_private
+from leakscope.results import (
+    Measurement,
+    ModelsMeasurement,
+    ResultDocument,
+    Run,
+    Verification,
+    read_run,
+    result_of,
+    write_private,
+)
 
 REPORT_FILE = "report.html"
 REDACTED_FILE = "report-redacted.html"
 
 
-def write_report(run: Run, path: str | Path | None = None, *, redact: bool = False) -> Path:
+def write_report(
+    run: Run,
+    path: str | Path | None = None,
+    *,
+    redact: bool = False,
+    beside: Sequence[ResultDocument] = (),
+) -> Path:
     """Write the report of a run, mode 0600, whole or not at all; where it was written.
 
     Parameters
@@ -25,6 +41,8 @@ def write_report(run: Run, path: str | Path | None = None, *, redact: bool = Fal
         ``report-redacted.html``, where left out.  A report that is there is replaced.
     redact
         Aggregates only: no ids, no rows of single records, no pictures.
+    beside
+        Results of verify and measure of the same data, set beside the audit.
 
     Examples
     --------
@@ -45,11 +63,17 @@ def write_report(run: Run, path: str | Path | None = None, *, redact: bool = Fal
         path = run.directory / (REDACTED_FILE if redact else REPORT_FILE)
     path = Path(path)
     require_report_path(path)
-    write_private(path, report_html(run, redact=redact))
+    write_private(path, report_html(run, redact=redact, beside=beside))
     return path
 
 
-def report(run: Run | str | Path, path: str | Path | None = None, *, redact: bool = False) -> Path:
+def report(
+    run: Run | str | Path,
+    path: str | Path | None = None,
+    *,
+    redact: bool = False,
+    beside: Sequence[ResultDocument | str | Path] = (),
+) -> Path:
     """A finished run as one HTML file that works offline; where it was written.
 
     Verdict, charts, every record, assumptions and settings.  It is as sensitive as the data, and
@@ -64,6 +88,9 @@ def report(run: Run | str | Path, path: str | Path | None = None, *, redact: boo
         ``report-redacted.html``, where left out.  A report that is there is replaced.
     redact
         Aggregates only: no ids, no rows of single records, no pictures.
+    beside
+        Results of verify and measure of the same data, or their files, set beside the audit;
+        verify.json and measure.json in the run directory are taken without being named.
 
     Raises
     ------
@@ -85,7 +112,15 @@ def report(run: Run | str | Path, path: str | Path | None = None, *, redact: boo
     """
     if path is not None:
         require_report_path(Path(path))
-    return write_report(run if isinstance(run, Run) else read_run(run), path, redact=redact)
+    others = [result_of(one) for one in beside]
+    for one in others:
+        if not isinstance(one, (Measurement, ModelsMeasurement, Verification)):
+            raise InputError(
+                f"a result of kind {one.kind} says nothing beside an audit; give results of verify "
+                "and measure."
+            )
+    whole = run if isinstance(run, Run) else read_run(run)
+    return write_report(whole, path, redact=redact, beside=others)
 
 
 def require_report_path(path: Path) -> None:

@@ -21,6 +21,21 @@ from leakscope.results.comparison import (
     DifferenceEntry,
     SideEntry,
 )
+from leakscope.results.decision import (
+    DECISION_FILES,
+    NO_HASH,
+    NOT_STATED,
+    Basis,
+    CoverageRow,
+    Decision,
+    ExposedEntry,
+    LevelEntry,
+    MitigationRow,
+    RunEntry,
+    SignOff,
+    StatedField,
+    ThresholdEntry,
+)
 from leakscope.results.document import (
     SCHEMA_VERSION,
     AssumptionEntry,
@@ -35,6 +50,7 @@ from leakscope.results.measurement import MeasureInterval, Measurement
 from leakscope.results.membership import Applicability, MembershipAttack
 from leakscope.results.model_audit import (
     ExaminedModel,
+    FitEntry,
     ModelAuditDocument,
     ModelAuditRecord,
     PenaltyOption,
@@ -51,6 +67,7 @@ from leakscope.results.plan import (
 )
 from leakscope.results.query import FoundQuery, QueryAttack, QueryStart
 from leakscope.results.reader import read_result
+from leakscope.results.reconciliation import ReconciledRow, reconciled, was_retrained
 from leakscope.results.reconstruction import (
     AttackedNetwork,
     ReconstructAttack,
@@ -61,14 +78,19 @@ from leakscope.results.run_directory import (
     default_run_directory,
     require_free,
     versions,
+    write_folder,
     write_run_directory,
 )
 from leakscope.results.run_pictures import GALLERY_FILE, ExposedPicture, Gallery, Neighbour
 from leakscope.results.run_reader import Run, read_run
+from leakscope.results.seal import require_sealed, sealed_record, sealed_text
 from leakscope.results.verification import Verification, VerifiedNumber
 
 __all__ = [
+    "DECISION_FILES",
     "GALLERY_FILE",
+    "NOT_STATED",
+    "NO_HASH",
     "SCHEMA_VERSION",
     "STEPS",
     "Advice",
@@ -80,21 +102,27 @@ __all__ = [
     "AttackedNetwork",
     "AuditDocument",
     "AuditRecord",
+    "Basis",
     "ChoicesEntry",
     "ComparedRecord",
     "Comparison",
+    "CoverageRow",
     "DatasetEntry",
+    "Decision",
     "DifferenceEntry",
     "DisagreementEntry",
     "ExaminedModel",
     "ExplanationEntry",
+    "ExposedEntry",
     "ExposedPicture",
+    "FitEntry",
     "FoundQuery",
     "Gallery",
     "KernelEntry",
     "KernelSensitivityEntry",
     "LassoChoice",
     "LassoPlan",
+    "LevelEntry",
     "LinearCurve",
     "LinearPlan",
     "LinearTarget",
@@ -102,6 +130,7 @@ __all__ = [
     "MeasuredRecord",
     "Measurement",
     "MembershipAttack",
+    "MitigationRow",
     "ModelAuditDocument",
     "ModelAuditRecord",
     "ModelsMeasurement",
@@ -111,14 +140,19 @@ __all__ = [
     "PenaltyOption",
     "QueryAttack",
     "QueryStart",
+    "ReconciledRow",
     "ReconstructAttack",
     "ReconstructedFlat",
     "ReconstructedRecord",
     "ResultDocument",
     "Run",
+    "RunEntry",
     "SensitivityEntry",
     "SideEntry",
+    "SignOff",
+    "StatedField",
     "SubgroupEntry",
+    "ThresholdEntry",
     "Verification",
     "VerifiedNumber",
     "default_run_directory",
@@ -128,11 +162,17 @@ __all__ = [
     "model_doubt_words",
     "read_result",
     "read_run",
+    "reconciled",
     "require_free",
+    "require_sealed",
     "result_of",
+    "sealed_record",
+    "sealed_text",
     "setting_text",
     "to_json",
     "versions",
+    "was_retrained",
+    "write_folder",
     "write_private",
     "write_result",
     "write_run_directory",

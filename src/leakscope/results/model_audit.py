@@ -73,6 +73,35 @@ class ExaminedModel(BaseModel):
     stand_in: bool = False
 
 
+class FitEntry(BaseModel):
+    """How large the model is beside its data, and how much better it does on them than on others.
+
+    ``parameters`` are the coefficients and intercepts that were fitted; null where there is one
+    per record (kernels).  Scores are the share of right classes, or R².
+
+    Examples
+    --------
+    >>> from leakscope.results import FitEntry
+    >>> entry = FitEntry(parameters=11, score="accuracy", training=0.86, left_out=0.84)
+    >>> round(entry.gap, 6)
+    0.02
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    parameters: int | None
+    score: str
+    training: Number
+    left_out: Number
+
+    @property
+    def gap(self) -> float | None:
+        """The score on the training records minus that of each record in a fit without it."""
+        if self.training is None or self.left_out is None:
+            return None
+        return self.training - self.left_out
+
+
 class PenaltyOption(BaseModel):
     """The same model with ten times the penalty: what it would give away, and its price.
 
@@ -97,6 +126,9 @@ class PenaltyOption(BaseModel):
 
 class ModelAuditDocument(ResultDocument):
     """The result of an audit of a fitted model: every record, most exposed first.
+
+    ``one_threshold`` is what a single threshold on the score, the same for all, would achieve:
+    the number that ``leakscope measure`` finds from scores.
 
     Examples
     --------
@@ -126,6 +158,8 @@ class ModelAuditDocument(ResultDocument):
     models: int | None = None
     by: str | None = None
     subgroups: list[SubgroupEntry] = Field(default_factory=list)
+    fit: FitEntry | None = None
+    one_threshold: dict[str, Number] = Field(default_factory=dict)
 
     @property
     def untrusted(self) -> int:

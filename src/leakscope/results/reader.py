@@ -13,6 +13,7 @@ from leakscope.errors import InputError
 from leakscope.results.advice import Advice
 from leakscope.results.audit import AuditDocument
 from leakscope.results.comparison import Comparison
+from leakscope.results.decision import Decision
 from leakscope.results.document import SCHEMA_VERSION, ResultDocument
 from leakscope.results.measurement import Measurement
 from leakscope.results.membership import MembershipAttack
@@ -38,6 +39,7 @@ KINDS: dict[str, type[ResultDocument]] = {
     "plan_lasso": LassoPlan,
     "verify": Verification,
     "advice": Advice,
+    "decision": Decision,
 }
 
 # In digits; a longer one is no version.

@@ -12,7 +12,7 @@ import platform
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -116,34 +116,55 @@ def write_run_directory(
         "settings": document.settings,
         "versions": versions(),
     }
+
+    def fill(partial: Path) -> None:
+        (partial / "settings.json").write_text(to_json(settings) + "\n", encoding="utf-8")
+        (partial / "result.json").write_text(to_json(document) + "\n", encoding="utf-8")
+        with (partial / "records.csv").open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(columns)
+            writer.writerows([_no_formula(cell) for cell in row] for row in rows)
+        with (partial / "arrays.npz").open("wb") as binary:
+            np.savez_compressed(binary, **(arrays or {}))  # type: ignore[arg-type]
+        for name, content in (files or {}).items():
+            (partial / name).write_bytes(content)
+        digests = to_json(dict(run_digests(partial)))
+        (partial / DIGESTS_FILE).write_text(digests + "\n", encoding="utf-8")
+
+    return write_folder(directory, fill)
+
+
+def write_folder(directory: Path, fill: Callable[[Path], None]) -> Path:
+    """Have a folder filled beside its place, for its owner only, and then put there whole.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from leakscope import results
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     folder = results.write_folder(
+    ...         pathlib.Path(place, "new"), lambda inside: (inside / "a.txt").touch()
+    ...     )
+    ...     oct((folder / "a.txt").stat().st_mode & 0o777)
+    '0o600'
+    """
+    require_free(directory)
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         # mkdtemp gives mode 0700, and rename keeps it.
         partial = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
         try:
-            (partial / "settings.json").write_text(to_json(settings) + "\n", encoding="utf-8")
-            (partial / "result.json").write_text(to_json(document) + "\n", encoding="utf-8")
-            with (partial / "records.csv").open("w", encoding="utf-8", newline="") as stream:
-                writer = csv.writer(stream)
-                writer.writerow(columns)
-                writer.writerows([_no_formula(cell) for cell in row] for row in rows)
-            with (partial / "arrays.npz").open("wb") as binary:
-                np.savez_compressed(binary, **(arrays or {}))  # type: ignore[arg-type]
-            for name, content in (files or {}).items():
-                (partial / name).write_bytes(content)
-            digests = to_json(dict(run_digests(partial)))
-            (partial / DIGESTS_FILE).write_text(digests + "\n", encoding="utf-8")
+            fill(partial)
             for file in partial.iterdir():
                 file.chmod(0o600)
-            directory = _placed(partial, directory)
+            return _placed(partial, directory)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
     except OSError as error:
         raise InputError(
-            f"the run directory {directory} cannot be written: {error.strerror or error}."
+            f"the folder {directory} cannot be written: {error.strerror or error}."
         ) from error
-    return directory
 
 
 def _placed(partial: Path, directory: Path) -> Path:

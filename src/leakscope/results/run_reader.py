@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 from leakscope.data import is_folder, is_there, read_arrays, read_json
 from leakscope.errors import InputError
 from leakscope.results.document import ResultDocument
+from leakscope.results.measurement import Measurement
+from leakscope.results.models_measurement import ModelsMeasurement
 from leakscope.results.reader import read_result
 from leakscope.results.run_digests import digest_of, require_unchanged
 from leakscope.results.run_pictures import Gallery, read_gallery
 from leakscope.results.verification import Verification
 
 VERIFY_FILE = "verify.json"
+MEASURE_FILE = "measure.json"
 
 # What a report takes from arrays.npz is small; more than this is not what leakscope wrote.
 LARGEST_ARRAY_BYTES = 16 * 2**20
@@ -35,6 +38,8 @@ class Run:
         Versions of what can change a number, when the run was made.
     verification
         What ``leakscope verify RUN --json RUN/verify.json`` left there; None where it did not.
+    measurement
+        The same of ``leakscope measure ... --json RUN/measure.json``.
     gallery, pictures
         Pictured records, and the contents of their PNG files by name.
     has_digest
@@ -60,6 +65,7 @@ class Run:
     document: ResultDocument
     versions: dict[str, str]
     verification: Verification | None
+    measurement: Measurement | ModelsMeasurement | None
     gallery: Gallery
     pictures: dict[str, bytes]
     has_digest: bool = False
@@ -103,6 +109,7 @@ def read_run(directory: str | Path) -> Run:
         document=document,
         versions=_versions(directory / "settings.json"),
         verification=_verification(directory / VERIFY_FILE, document),
+        measurement=_measurement(directory / MEASURE_FILE),
         gallery=gallery,
         pictures=pictures,
         has_digest=has_digest,
@@ -130,4 +137,13 @@ def _verification(path: Path, document: ResultDocument) -> Verification | None:
         raise InputError(
             f"{path} verifies another run's result; verify this one, or remove the file."
         )
+    return found
+
+
+def _measurement(path: Path) -> Measurement | ModelsMeasurement | None:
+    if not path.exists():
+        return None
+    found = read_result(path)
+    if not isinstance(found, (Measurement, ModelsMeasurement)):
+        raise InputError(f"{path} does not hold a result of leakscope measure.")
     return found

@@ -21,6 +21,7 @@ from leakscope.settings.audit import (
 )
 from leakscope.settings.compare import COMPARE_DEFAULTS, CompareSettings
 from leakscope.settings.data import DATA_DEFAULTS, DataSettings, Missing, Task
+from leakscope.settings.decide import DECIDE_DEFAULTS, DecideSettings, ReleaseAccess
 from leakscope.settings.kernel_catalogue import KERNELS, NamedKernel, kernel_options
 from leakscope.settings.measure import MEASURE_DEFAULTS, MeasureSettings
 from leakscope.settings.model import (
@@ -77,6 +78,7 @@ __all__ = [
     "AUDIT_DEFAULTS",
     "COMPARE_DEFAULTS",
     "DATA_DEFAULTS",
+    "DECIDE_DEFAULTS",
     "FOLDS",
     "KERNELS",
     "LARGEST",
@@ -99,6 +101,7 @@ __all__ = [
     "AuditSettings",
     "CompareSettings",
     "DataSettings",
+    "DecideSettings",
     "Described",
     "KernelName",
     "LassoDesignSettings",
@@ -124,6 +127,7 @@ __all__ = [
     "Questions",
     "ReconstructForm",
     "ReconstructSettings",
+    "ReleaseAccess",
     "RetrainingSettings",
     "RouteChoice",
     "Scaling",

@@ -1,0 +1,166 @@
+"""From finished runs and what a person declares to the record that is signed."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from leakscope import __version__
+from leakscope.deciding.coverage import coverage
+from leakscope.deciding.evidence import (
+    Evidence,
+    Evident,
+    gathered_evidence,
+    require_model_file,
+)
+from leakscope.deciding.exposure import (
+    exposed_entries,
+    exposure_of,
+    level_entries,
+    threshold_entries,
+)
+from leakscope.deciding.fields import attacker_fields, context_fields, identity_fields
+from leakscope.deciding.mitigations import mitigation_rows
+from leakscope.deciding.wording import obstacles_of, summary_of
+from leakscope.errors import InputError
+from leakscope.results import (
+    AuditDocument,
+    Decision,
+    ModelAuditDocument,
+    ModelsMeasurement,
+    ResultDocument,
+    SignOff,
+    reconciled,
+    sealed_record,
+    versions,
+)
+from leakscope.settings import DecideSettings, validated
+
+
+def decide(
+    *runs: Evident, model: str | Path | None = None, redact: bool = False, **declared: Any
+) -> Decision:
+    """The sign-off record of one model: what was examined, what was found, what was declared.
+
+    Parameters
+    ----------
+    runs
+        Of one model and one dataset: an audit, and what verify, measure, advise, compare and
+        attack said of it; results in memory, runs, or paths of run directories and result files.
+        What verify and measure left inside a run directory is read with it.
+    model
+        The file of the model that is to be released; it is hashed, never opened as a model, and
+        refused where the audit was of another file.
+    redact
+        Without the ids of records.
+    declared
+        The fields of :class:`leakscope.settings.DecideSettings`: at least one threshold
+        (``threshold_advantage``, ``threshold_tpr``, ``threshold_ppv``), ``prior``, ``reason``,
+        the context of the release, and the decision itself where it has been taken.
+
+    Raises
+    ------
+    InputError
+        Where the runs are of different data or models, no threshold is given, the model's file
+        changed, or the record may not be marked as approved.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> import leakscope
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> audit = leakscope.audit(X, y, model=Ridge(alpha=1.0).fit(X, y))
+    >>> found = leakscope.decide(audit, threshold_advantage=0.5, prior=0.01)
+    >>> found.thresholds[0].met, found.stated("recipient").text, found.sign_off.decision
+    (True, 'not stated', None)
+    """
+    start = time.perf_counter()
+    settings = validated(DecideSettings, **declared)
+    _require_threshold(settings)
+    evidence = gathered_evidence(runs)
+    file = require_model_file(evidence, model)
+    found = exposure_of(evidence)
+    main = _main(evidence)
+    rows = reconciled(
+        evidence.one_of(ModelAuditDocument) or evidence.one_of(AuditDocument) or main,
+        [given.document for given in evidence.given],
+    )
+    obstacles = obstacles_of(evidence, found, rows)
+    limits = threshold_entries(found, settings)
+    attacks = coverage(evidence)
+    identity = identity_fields(evidence, file)
+    levels = [] if found is None else level_entries(found, settings)
+    name = next(
+        (f.text for f in identity if f.key in ("model.settings", "model.file") and f.value), None
+    )
+    record = Decision(
+        leakscope_version=__version__,
+        settings=settings.model_dump(mode="json"),
+        provenance=main.provenance,
+        assumptions=main.assumptions,
+        timing={"decide": time.perf_counter() - start},
+        warnings=[],
+        model_name=name or "a model that was not named",
+        summary=summary_of(evidence, found, limits, levels, rows, attacks, settings),
+        obstacles=obstacles,
+        identity=identity,
+        context=context_fields(settings),
+        attacker=attacker_fields(main, settings),
+        exposed_basis="computed" if found is None or found.basis == "computed" else "measured",
+        exposed_how="not known" if found is None else found.how,
+        records=None if found is None else found.records,
+        exposed=[] if found is None else exposed_entries(found, settings, ids=not redact),
+        levels=levels,
+        thresholds=limits,
+        reason=settings.reason,
+        reconciliation=rows,
+        coverage=attacks,
+        mitigations=mitigation_rows(evidence),
+        runs=[given.entry() for given in evidence.given],
+        versions=evidence.versions or versions(),
+        sign_off=_sign_off(settings, obstacles, [limit.met for limit in limits]),
+        redacted=redact,
+    )
+    return sealed_record(record)
+
+
+def _require_threshold(settings: DecideSettings) -> None:
+    limits = (settings.threshold_advantage, settings.threshold_tpr, settings.threshold_ppv)
+    if all(limit is None for limit in limits):
+        raise InputError(
+            "What is acceptable?  Give --threshold-advantage, --threshold-tpr or --threshold-ppv; "
+            "docs/acceptable.md says how to find one."
+        )
+    if settings.threshold_ppv is not None and settings.prior is None:
+        raise InputError("--threshold-ppv needs --prior: how sure an accusation is depends on it.")
+
+
+def _sign_off(settings: DecideSettings, obstacles: list[str], met: list[bool | None]) -> SignOff:
+    word = settings.decision
+    if word is not None and word != "refused":
+        if obstacles:
+            raise InputError(f"this cannot be marked {word}: {obstacles[0]}")
+        if word == "approved" and not all(met):
+            raise InputError(
+                "this cannot be marked approved: a threshold is not met; refuse it, or approve it "
+                "with conditions."
+            )
+        if word != "approved" and settings.conditions is None:
+            raise InputError("approved with conditions needs --conditions.")
+    return SignOff(
+        decision=word,
+        conditions=settings.conditions,
+        approver=settings.approver,
+        expires=settings.expires,
+    )
+
+
+def _main(evidence: Evidence) -> ResultDocument:
+    """The result whose attacker and assumptions are those of the decision."""
+    for kind in (ModelAuditDocument, ModelsMeasurement, AuditDocument):
+        found: ResultDocument | None = evidence.one_of(kind)
+        if found is not None:
+            return found
+    return evidence.given[0].document

@@ -1,0 +1,220 @@
+"""What a decision rests on: results of one model and one dataset, read and held together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from leakscope.auditing import AuditResult, ModelAuditResult
+from leakscope.data import is_folder, is_there, require_file, same_data
+from leakscope.errors import InputError
+from leakscope.results import (
+    Advice,
+    AuditDocument,
+    Comparison,
+    Measurement,
+    MembershipAttack,
+    ModelAuditDocument,
+    ModelsMeasurement,
+    QueryAttack,
+    ReconstructAttack,
+    ResultDocument,
+    Run,
+    RunEntry,
+    Verification,
+    digest_of_result,
+    read_run,
+    result_of,
+)
+
+Evident = AuditResult | ModelAuditResult | ResultDocument | Run | str | Path
+
+# Kinds that say something about a model that is to be released.
+KINDS = (
+    Advice,
+    AuditDocument,
+    Comparison,
+    MembershipAttack,
+    Measurement,
+    ModelAuditDocument,
+    ModelsMeasurement,
+    QueryAttack,
+    ReconstructAttack,
+    Verification,
+)
+
+Kind = TypeVar("Kind", bound=ResultDocument)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """One result, what it is called, and the hash of its file."""
+
+    name: str
+    document: ResultDocument
+    sha256: str
+
+    def entry(self) -> RunEntry:
+        """What the record says of it."""
+        return RunEntry(
+            run=self.name,
+            kind=self.document.kind,
+            sha256=self.sha256,
+            leakscope_version=self.document.leakscope_version,
+            created=self.document.created.isoformat(timespec="seconds"),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """All results of one decision, and the versions they were made with."""
+
+    given: tuple[Given, ...]
+    versions: dict[str, str] = field(default_factory=dict)
+
+    def all_of(self, kind: type[Kind]) -> list[tuple[str, Kind]]:
+        """Names and results of one kind."""
+        return [(g.name, g.document) for g in self.given if isinstance(g.document, kind)]
+
+    def one_of(self, kind: type[Kind]) -> Kind | None:
+        """The result of a kind that can be there once."""
+        found = self.all_of(kind)
+        return found[0][1] if found else None
+
+
+def gathered_evidence(runs: Sequence[Evident]) -> Evidence:
+    """Read every run with what verify and measure left in it, and refuse what is not of one model.
+
+    Raises
+    ------
+    InputError
+        Where there is nothing to decide on, or the runs are of different data or models.
+    """
+    if not runs:
+        raise InputError("Which run?  Name the run directory of leakscope audit.")
+    given: list[Given] = []
+    versions: dict[str, str] = {}
+    for place, run in enumerate(runs):
+        for one in _read(run, place, versions):
+            if one.sha256 not in {other.sha256 for other in given}:
+                given.append(one)
+    for one in given:
+        if not isinstance(one.document, KINDS):
+            raise InputError(
+                f"{one.name} is a result of kind {one.document.kind}, which says nothing about a "
+                "model that is to be released; give runs of audit, verify, measure, advise, "
+                "compare or attack."
+            )
+    found = Evidence(tuple(given), versions)
+    _require_one_model(found)
+    _require_one_dataset(found)
+    _require_own_verifications(found)
+    return found
+
+
+def require_model_file(
+    evidence: Evidence, file: str | Path | None
+) -> tuple[str | None, str | None]:
+    """Name and SHA-256 of the model's file; refused where it is not the one that was examined."""
+    audit = evidence.one_of(ModelAuditDocument)
+    told = None if audit is None else audit.model.file_sha256
+    named = None if audit is None else audit.model.file
+    if file is None:
+        if told is None or named is None or not is_there(Path(named)):
+            return named, told
+        file = named
+    path = Path(file)
+    require_file(path)
+    with path.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if told is not None and found != told:
+        raise InputError(
+            f"{path} is not the model that was audited: its SHA-256 begins {found[:12]}, the "
+            f"audit's {told[:12]}; audit the file as it is now."
+        )
+    return path.name, found
+
+
+def _read(run: Evident, place: int, versions: dict[str, str]) -> list[Given]:
+    if isinstance(run, (AuditResult, ModelAuditResult)):
+        run = run.to_document()
+    if isinstance(run, ResultDocument):
+        return [Given(f"result {place + 1}", run, digest_of_result(run))]
+    if not isinstance(run, Run):
+        path = Path(run)
+        if not is_folder(path):
+            return [Given(path.name, result_of(path), digest_of_result(path))]
+        run = read_run(path)
+    versions.update(run.versions)
+    name = run.directory.name
+    found = [Given(name, run.document, digest_of_result(run))]
+    for beside in (run.verification, run.measurement):
+        if beside is not None:
+            found.append(Given(f"{name}/{beside.kind}.json", beside, digest_of_result(beside)))
+    return found
+
+
+def _require_one_model(evidence: Evidence) -> None:
+    audits = evidence.all_of(ModelAuditDocument)
+    for name, other in audits[1:]:
+        first_name, first = audits[0]
+        if other.model != first.model:
+            raise InputError(
+                f"{first_name} examines {first.model.name} and {name} examines "
+                f"{other.model.name}: a decision is about one model; give the runs of one, and "
+                "what compare said of both."
+            )
+        if _digest(other) is None or not same_data(_digest(other) or "", _digest(first) or ""):
+            raise InputError(_different(first_name, name))
+        raise InputError(f"{first_name} and {name} audit the same model; give one of them.")
+    for kind in (AuditDocument, ModelsMeasurement):
+        named = [name for name, _ in evidence.all_of(kind)]
+        if len(named) > 1:
+            raise InputError(f"{named[0]} and {named[1]} are of the same kind; give one of them.")
+
+
+def _require_one_dataset(evidence: Evidence) -> None:
+    known: tuple[str, str] | None = None
+    sizes: dict[int, str] = {}
+    for one in evidence.given:
+        digest = _digest(one.document)
+        if digest is not None:
+            if known is not None and not same_data(known[1], digest):
+                raise InputError(_different(known[0], one.name))
+            known = known or (one.name, digest)
+        if isinstance(one.document, (ModelAuditDocument, ModelsMeasurement)):
+            sizes[len(one.document.records)] = one.name
+    if len(sizes) > 1:
+        (few, first), (many, second) = sorted(sizes.items())
+        raise InputError(
+            f"{first} has {few} records and {second} has {many}: a decision is about one dataset."
+        )
+
+
+def _require_own_verifications(evidence: Evidence) -> None:
+    audited = {
+        g.sha256
+        for g in evidence.given
+        if isinstance(g.document, (AuditDocument, ModelAuditDocument))
+    }
+    for name, verification in evidence.all_of(Verification):
+        if not audited:
+            raise InputError(f"{name} verifies an audit; give the run of that audit too.")
+        told = verification.verified_digest
+        if told is not None and told not in audited:
+            raise InputError(
+                f"{name} verifies another run's result than those given; verify this one."
+            )
+
+
+def _different(first: str, second: str) -> str:
+    return f"{first} and {second} are of different data: a decision is about one dataset."
+
+
+def _digest(document: ResultDocument) -> str | None:
+    dataset = getattr(document, "dataset", None)
+    source = getattr(dataset, "source", None)
+    return None if source is None else source.digest

@@ -1,0 +1,260 @@
+"""How exposed each record is, in one form, from whichever run says it best.
+
+An audit of the model itself comes first, then what a few models showed, then what retraining
+showed of some records.  A stand-in's level is none of the model's, and is not taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from leakscope import measures
+from leakscope._numerics.arrays import FloatArray
+from leakscope.deciding.evidence import Evidence
+from leakscope.results import (
+    AuditDocument,
+    ExposedEntry,
+    LevelEntry,
+    ModelAuditDocument,
+    ModelAuditRecord,
+    ModelsMeasurement,
+    ThresholdEntry,
+    Verification,
+    VerifiedNumber,
+)
+from leakscope.settings import DecideSettings
+
+# The false-positive rates of the record: those at which few are accused wrongly.
+LOW, HIGH = 0.001, 0.01
+
+# How many of the most exposed stand on the form.
+SHOWN = 10
+
+# A standard error to each side of a retrained AUC, as verify's intervals have it.
+HALF_WIDTH = 1.96
+
+
+@dataclass(frozen=True, eq=False)
+class Exposure:
+    """Advantages and TPRs of single records, most exposed first; NaN is not known.
+
+    ``high`` holds the upper ends of intervals, by the same names as ``values``; ``records`` is
+    how many there are in all, None where not known; ``complete`` whether these are all of them.
+    """
+
+    basis: str
+    how: str
+    ids: tuple[int | str, ...]
+    values: dict[str, FloatArray]
+    trusted: FloatArray
+    records: int | None
+    complete: bool = True
+    low: dict[str, FloatArray] = field(default_factory=dict)
+    high: dict[str, FloatArray] = field(default_factory=dict)
+    untrusted: int = 0
+
+    def largest(self, name: str) -> float | None:
+        """The largest value; None where there is none."""
+        return _largest(self.values[name])
+
+    def largest_end(self, name: str) -> float | None:
+        """The largest upper end, where there are intervals; else the largest value."""
+        return _largest(self.high.get(name, self.values[name]))
+
+
+def exposure_of(evidence: Evidence) -> Exposure | None:
+    """The exposure that the decision is about; None where no run says it of single records."""
+    audit = evidence.one_of(ModelAuditDocument)
+    if audit is not None:
+        return _of_model(audit, [v for _, v in evidence.all_of(Verification)])
+    models = evidence.one_of(ModelsMeasurement)
+    if models is not None:
+        return _of_few_models(models)
+    audited = evidence.one_of(AuditDocument)
+    for _, verification in evidence.all_of(Verification):
+        if "trainer" in verification.settings and audited is not None:
+            return _of_retraining(audited, verification)
+    return None
+
+
+def exposed_entries(found: Exposure, settings: DecideSettings, *, ids: bool) -> list[ExposedEntry]:
+    """The most exposed records, with what an accusation of each would be worth."""
+    entries = []
+    for row in range(min(SHOWN, len(found.ids))):
+        tpr = found.values["tpr_low"][row]
+        ppv, lift = _accusation(tpr, LOW, settings.prior)
+        entries.append(
+            ExposedEntry(
+                record_id=found.ids[row] if ids else None,
+                advantage=_number(found.values["advantage"], row),
+                advantage_low=_number(found.low.get("advantage"), row),
+                advantage_high=_number(found.high.get("advantage"), row),
+                tpr_at_fpr_0_001=_number(found.values["tpr_low"], row),
+                tpr_at_fpr_0_001_high=_number(found.high.get("tpr_low"), row),
+                tpr_at_fpr_0_01=_number(found.values["tpr_high"], row),
+                tpr_at_fpr_0_01_high=_number(found.high.get("tpr_high"), row),
+                ppv=ppv,
+                lift=lift,
+                trusted=bool(found.trusted[row]),
+            )
+        )
+    return entries
+
+
+def level_entries(found: Exposure, settings: DecideSettings) -> list[LevelEntry]:
+    """An attack on everybody: how many people it finds on average, and how surely."""
+    entries = []
+    for fpr, name in ((LOW, "tpr_low"), (HIGH, "tpr_high")):
+        tpr = found.values[name]
+        if not found.complete or not np.isfinite(tpr).all():
+            entries.append(LevelEntry(fpr=fpr, mean_tpr=None, expected_found=None))
+            continue
+        mean = float(tpr.mean())
+        ppv, lift = _accusation(mean, fpr, settings.prior)
+        entries.append(
+            LevelEntry(fpr=fpr, mean_tpr=mean, expected_found=float(tpr.sum()), ppv=ppv, lift=lift)
+        )
+    return entries
+
+
+def threshold_entries(found: Exposure | None, settings: DecideSettings) -> list[ThresholdEntry]:
+    """Each limit that was given, and whether the most exposed record keeps it."""
+    limits: list[tuple[str, str, float]] = []
+    if settings.threshold_advantage is not None:
+        limits.append(("advantage", "advantage", settings.threshold_advantage))
+    if settings.threshold_tpr is not None:
+        limits.append(("TPR at 0.1% FPR", "tpr_low", settings.threshold_tpr))
+    if settings.threshold_ppv is not None and settings.prior is not None:
+        tpr = measures.tolerable_tpr(LOW, settings.prior, settings.threshold_ppv)
+        limits.append(
+            (
+                f"TPR at 0.1% FPR, so that no accusation is right more than "
+                f"{100 * settings.threshold_ppv:g}% of the time",
+                "tpr_low",
+                tpr,
+            )
+        )
+    return [_judged(found, *limit) for limit in limits]
+
+
+def _judged(found: Exposure | None, words: str, name: str, limit: float) -> ThresholdEntry:
+    if found is None:
+        return ThresholdEntry(measure=words, limit=limit, largest=None, above=None, met=None)
+    value, end = found.largest(name), found.largest_end(name)
+    above = None if value is None else int(np.count_nonzero(found.values[name] > limit))
+    met: bool | None = None
+    if above:
+        met = False
+    elif end is not None and end <= limit:
+        met = True
+    return ThresholdEntry(measure=words, limit=limit, largest=value, above=above, met=met)
+
+
+def _of_model(audit: ModelAuditDocument, verified: Sequence[Verification]) -> Exposure:
+    records = audit.records
+    ends = ("advantage", "tpr_at_fpr_0_001", "tpr_at_fpr_0_01")
+    trained = audit.models is not None
+    doubtful = {record.record_id for record in records if not record.trusted}
+    # Laws that shadow models have borne out need no trust in the theory.
+    for verification in verified:
+        if "tpr_observed" in (verification.agreement or {}):
+            doubtful -= {name for name in doubtful if _agree(verification.checks, name)}
+    return Exposure(
+        basis="measured" if trained else "computed",
+        how=f"measured with {audit.models} models" if trained else "computed from the fit",
+        ids=tuple(record.record_id for record in records),
+        values={
+            "advantage": _array([record.advantage for record in records]),
+            "tpr_low": _array([record.tpr_at_fpr_0_001 for record in records]),
+            "tpr_high": _array([record.tpr_at_fpr_0_01 for record in records]),
+        },
+        low=_ends(records, ends[:1], "low") if trained else {},
+        high=_ends(records, ends, "high") if trained else {},
+        trusted=np.array([record.record_id not in doubtful for record in records]),
+        records=len(records),
+        untrusted=len(doubtful),
+    )
+
+
+def _ends(
+    records: Sequence[ModelAuditRecord], names: Sequence[str], end: str
+) -> dict[str, FloatArray]:
+    short = {"tpr_at_fpr_0_001": "tpr_low", "tpr_at_fpr_0_01": "tpr_high"}
+    return {
+        short.get(name, name): _array([getattr(record, f"{name}_{end}") for record in records])
+        for name in names
+    }
+
+
+def _agree(checks: Sequence[VerifiedNumber], record_id: int | str) -> bool:
+    own = [check for check in checks if check.law == f"record {record_id}"]
+    return bool(own) and all(check.verdict == "agrees" for check in own)
+
+
+def _of_few_models(found: ModelsMeasurement) -> Exposure:
+    order = sorted(found.records, key=lambda record: -(record.advantage or 0.0))
+    levels = {"tpr_low": f"{LOW:g}", "tpr_high": f"{HIGH:g}"}
+    return Exposure(
+        basis="measured",
+        how=f"measured with {found.models} models",
+        ids=tuple(record.record for record in order),
+        values={
+            "advantage": _array([record.advantage for record in order]),
+            **{k: _array([r.tpr_at_fpr.get(v) for r in order]) for k, v in levels.items()},
+        },
+        low={"advantage": _array([record.advantage_low for record in order])},
+        high={
+            "advantage": _array([record.advantage_high for record in order]),
+            **{k: _array([r.tpr_high.get(v) for r in order]) for k, v in levels.items()},
+        },
+        trusted=np.ones(len(order), dtype=bool),
+        records=len(order),
+    )
+
+
+def _of_retraining(audited: AuditDocument, found: Verification) -> Exposure:
+    """What AUCs allow at most: an advantage of 2 AUC - 1, and that plus the FPR for a TPR."""
+    told = sorted(found.checks, key=lambda check: -(check.measured or 0.0))
+    auc = _array([check.measured for check in told])
+    end = np.minimum(auc + HALF_WIDTH * _array([check.stderr for check in told]), 1.0)
+    named = {f"record {record.record_id}": record.record_id for record in audited.records}
+    advantage, highest = measures.advantage_within_auc(auc), measures.advantage_within_auc(end)
+    unknown = np.full(len(told), np.nan)
+    return Exposure(
+        basis="measured",
+        how=f"at most, by the AUCs that retraining measured of {len(told)} records",
+        ids=tuple(named.get(check.law, check.law) for check in told),
+        values={"advantage": advantage, "tpr_low": unknown, "tpr_high": unknown},
+        high={
+            "advantage": highest,
+            "tpr_low": np.minimum(highest + LOW, 1.0),
+            "tpr_high": np.minimum(highest + HIGH, 1.0),
+        },
+        trusted=np.ones(len(told), dtype=bool),
+        records=len(audited.records),
+        complete=False,
+    )
+
+
+def _accusation(tpr: float, fpr: float, prior: float | None) -> tuple[float | None, float | None]:
+    """How often an accusation is right, and how many times as often as before."""
+    if prior is None or not np.isfinite(tpr):
+        return None, None
+    ppv = float(measures.positive_predictive_value(tpr, fpr, prior))
+    return ppv, float(measures.lift(tpr, fpr, prior))
+
+
+def _array(values: Sequence[float | None]) -> FloatArray:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _number(values: FloatArray | None, row: int) -> float | None:
+    return None if values is None or not np.isfinite(values[row]) else float(values[row])
+
+
+def _largest(values: FloatArray) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(known.max()) if known.size else None

@@ -1,0 +1,175 @@
+"""The fields of the record: which model and data, what was declared, which attacker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leakscope.deciding.evidence import Evidence
+from leakscope.results import (
+    AuditDocument,
+    Basis,
+    ModelAuditDocument,
+    ModelsMeasurement,
+    ResultDocument,
+    StatedField,
+    Verification,
+)
+from leakscope.settings import DecideSettings
+
+ACCESS = {
+    "black-box": "answers only (black box)",
+    "weights": "the model itself, with its weights",
+}
+OTHERS = {
+    "pool": "nothing about which of the other records were used; each is in with probability "
+    "{fraction:g}",
+    "population": "nothing about the other records, which are fresh draws",
+    "leave_one_out": "all other records",
+}
+SEEN = {
+    "log_odds": "the log-odds of the record's label",
+    "scores": "the score of the record's label",
+    "prediction": "the prediction for the record",
+    "residual": "the residual of the record",
+    "label": "the predicted label only",
+    "probabilities": "the probabilities of all classes",
+    "latent": "one draw of the predicted value",
+}
+
+
+def stated(
+    key: str, label: str, value: Any, basis: Basis = "computed", text: str | None = None
+) -> StatedField:
+    """A field; without a value it reads "not stated"."""
+    if value is None:
+        return StatedField(key=key, label=label, basis=basis)
+    shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return StatedField(key=key, label=label, basis=basis, value=value, text=text or shown)
+
+
+def identity_fields(evidence: Evidence, file: tuple[str | None, str | None]) -> list[StatedField]:
+    """Which model, on which data, and how large it is beside them."""
+    audit = evidence.one_of(ModelAuditDocument)
+    trained = _trainer(evidence)
+    kind = name = origin = None
+    if audit is not None:
+        kind, name, origin = audit.model.type, audit.model.name, audit.model.origin
+    elif trained is not None:
+        kind, name = "training function", str(trained.get("name", "function"))
+        origin = f"SHA-256 of its source {trained.get('source', 'unknown')}"
+    return [
+        stated("model.type", "type of the model", kind),
+        stated("model.settings", "the model with its settings", name),
+        stated("model.origin", "where it comes from", origin),
+        stated("model.file", "file of the model", file[0]),
+        stated("model.sha256", "SHA-256 of the model's file", file[1]),
+        *_data_fields(evidence),
+        *_size_fields(audit),
+    ]
+
+
+def context_fields(settings: DecideSettings) -> list[StatedField]:
+    """The context of the release, as declared."""
+    access = settings.access
+    return [
+        stated("release", "what is released, and for what", settings.release, "declared"),
+        stated("recipient", "who receives it", settings.recipient, "declared"),
+        stated(
+            "access",
+            "what they get",
+            access,
+            "declared",
+            None if access is None else ACCESS[access],
+        ),
+        stated("queries", "questions each may ask", settings.queries, "declared"),
+    ]
+
+
+def attacker_fields(main: ResultDocument, settings: DecideSettings) -> list[StatedField]:
+    """The attacker assumed: what they see and know, and how likely membership was before."""
+    told = main.provenance
+    question = told.get("question")
+    others = OTHERS.get(str(question))
+    if others is not None:
+        fraction = main.fraction if isinstance(main, ModelAuditDocument) else 0.5
+        others = others.format(fraction=fraction)
+    elif isinstance(main, ModelsMeasurement):
+        others = OTHERS["pool"].format(fraction=0.5)
+    knows = told.get("attacker_knows_label")
+    record = None
+    if knows is not None:
+        record = f"the record {'with' if knows else 'without'} its label"
+    seen = told.get("observes")
+    return [
+        stated("attacker.knows", "knows of the record", record),
+        stated("attacker.others", "knows of the other records", others),
+        stated("attacker.sees", "sees", SEEN.get(str(seen), seen)),
+        stated(
+            "prior", "prior: share of members among those asked about", settings.prior, "declared"
+        ),
+    ]
+
+
+def _data_fields(evidence: Evidence) -> list[StatedField]:
+    dataset = next(
+        (g.document.dataset for g in evidence.given if hasattr(g.document, "dataset")), None
+    )
+    models = evidence.one_of(ModelsMeasurement)
+    records = len(models.records) if dataset is None and models is not None else None
+    digest = None
+    if dataset is not None:
+        records = dataset.records
+        digest = None if dataset.source is None else dataset.source.digest
+    # Of the values with ids and groups; the file's own stands last.
+    parts = (digest or "").split("-")
+    return [
+        stated("data.name", "training data", None if dataset is None else dataset.name),
+        stated("data.digest", "SHA-256 of its values", parts[1] if len(parts) > 2 else digest),
+        stated("data.file_sha256", "SHA-256 of its file", parts[3] or None if parts[3:] else None),
+        stated("data.records", "number of records", records),
+        stated(
+            "data.features", "number of features", None if dataset is None else dataset.features
+        ),
+    ]
+
+
+def _size_fields(audit: ModelAuditDocument | None) -> list[StatedField]:
+    fit = None if audit is None else audit.fit
+    count = None if fit is None else fit.parameters
+    records = 0 if audit is None else len(audit.records)
+    left = None if count is None else records - count
+    more = f"{left} (more parameters than records)" if left is not None and left < 0 else None
+    score = "score" if fit is None else fit.score
+    of_half = "" if audit is None else f", fits to {audit.fraction:g} of the records"
+    basis: Basis = "computed" if audit is None or audit.models is None else "measured"
+    return [
+        stated("parameters", "parameters fitted", count),
+        stated(
+            "parameters_per_record",
+            "parameters per record",
+            None if count is None else count / records,
+        ),
+        stated("residual_degrees_of_freedom", "residual degrees of freedom", left, text=more),
+        stated(
+            "score.training",
+            f"{score} on records used in training{of_half}",
+            None if fit is None else fit.training,
+            basis,
+        ),
+        stated(
+            "score.left_out",
+            f"{score} on records left out",
+            None if fit is None else fit.left_out,
+            basis,
+        ),
+        stated("generalisation_gap", "generalisation gap", None if fit is None else fit.gap, basis),
+    ]
+
+
+def _trainer(evidence: Evidence) -> dict[str, Any] | None:
+    if evidence.one_of(AuditDocument) is None:
+        return None
+    for _, found in evidence.all_of(Verification):
+        if "trainer" in found.settings:
+            return dict(found.settings["trainer"])
+    return None

@@ -1,0 +1,142 @@
+"""The first page in sentences, and why a record cannot be approved where it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leakscope.deciding.evidence import Evidence
+from leakscope.deciding.exposure import Exposure
+from leakscope.results import (
+    AuditDocument,
+    CoverageRow,
+    LevelEntry,
+    ModelAuditDocument,
+    ReconciledRow,
+    ThresholdEntry,
+    Verification,
+    was_retrained,
+)
+from leakscope.settings import DecideSettings
+
+
+def obstacles_of(
+    evidence: Evidence, found: Exposure | None, rows: Sequence[ReconciledRow]
+) -> list[str]:
+    """Why nobody can approve on these runs; none where somebody can."""
+    sentences = []
+    audit = evidence.one_of(ModelAuditDocument)
+    if found is None and evidence.one_of(AuditDocument) is not None:
+        sentences.append(
+            "a stand-in was examined (a Gaussian process with an assumed noise), and no run "
+            "measures the model that is to be released."
+        )
+    elif found is None:
+        sentences.append("no run says how exposed single records are; audit the model.")
+    if audit is not None and getattr(audit.model, "stand_in", False):
+        sentences.append(
+            f"a stand-in was examined, {audit.model.name} as leakscope fitted it; audit the model "
+            "that is to be released."
+        )
+    if found is not None and found.untrusted:
+        sentences.append(
+            f"the numbers of {found.untrusted} of {found.records} records are not trusted, and no "
+            "shadow models have borne them out."
+        )
+    if audit is not None:
+        sentences += [
+            f"verify contradicts the audit: {row.quantity} is {row.predicted:.3g} by the audit and "
+            f"{row.measured:.3g} measured."
+            for row in rows
+            if row.source == "verify" and row.agrees == "differs"
+        ]
+    return sentences
+
+
+def summary_of(
+    evidence: Evidence,
+    found: Exposure | None,
+    limits: Sequence[ThresholdEntry],
+    levels: Sequence[LevelEntry],
+    rows: Sequence[ReconciledRow],
+    attacks: Sequence[CoverageRow],
+    settings: DecideSettings,
+) -> list[str]:
+    """What was examined, how exposed people are, whether the thresholds hold, what was not run."""
+    sentences = [_examined(evidence), _exposed(found)]
+    sentences += [_limit(limit, found) for limit in limits]
+    first = levels[0] if levels else None
+    if first is not None and first.expected_found is not None and found is not None:
+        words = (
+            f"An attack on all {found.records} people that accuses one nonmember in a thousand "
+            f"finds {first.expected_found:.2g} of them on average."
+        )
+        if first.ppv is not None and settings.prior is not None and first.lift is not None:
+            words += (
+                f" Where {100 * settings.prior:.3g}% of those asked about are members, its "
+                f"accusations are right {100 * first.ppv:.3g}% of the time ({first.lift:.3g} times "
+                "as often as before)."
+            )
+        sentences.append(words)
+    if rows:
+        differ = [row for row in rows if row.agrees == "differs"]
+        agree = sum(row.agrees == "agrees" for row in rows)
+        words = f"Measured beside predicted: {agree} of {len(rows)} numbers agree."
+        if differ:
+            words += f" {differ[0].quantity[:1].upper()}{differ[0].quantity[1:]} differs: believe "
+            words += f"{differ[0].believe}, because {differ[0].why}."
+        sentences.append(words)
+    else:
+        sentences.append("Nothing was measured: no run of verify or measure was given.")
+    if settings.access == "weights":
+        sentences.append(
+            "The weights are released, but what was examined is one answer about each record; "
+            "whoever holds the weights can do more."
+        )
+    missing = sum(not row.ran for row in attacks)
+    sentences.append(f"{missing} of {len(attacks)} attacks in the table were not run.")
+    return sentences
+
+
+def _examined(evidence: Evidence) -> str:
+    audit = evidence.one_of(ModelAuditDocument)
+    if audit is not None:
+        return audit.answer_without_ids[0]
+    trained = [v for _, v in evidence.all_of(Verification) if "trainer" in v.settings]
+    if trained and was_retrained(trained[0]):
+        name = trained[0].settings["trainer"].get("name", "a training function")
+        return f"Examined: your own model, {name}, which verify trained again and again."
+    if evidence.one_of(AuditDocument) is not None:
+        return "Examined: a stand-in (a Gaussian process), not the model itself."
+    return f"Examined: {', '.join(given.name for given in evidence.given)}."
+
+
+def _exposed(found: Exposure | None) -> str:
+    if found is None:
+        return "How exposed single records are is not known."
+    words = f"Most exposed ({found.how}): advantage {_most(found, 'advantage')}."
+    if found.largest("tpr_low") is not None:
+        words += f" Largest TPR: {_most(found, 'tpr_low', 100)}% at 0.1% FPR"
+        if found.largest("tpr_high") is not None:
+            words += f", {_most(found, 'tpr_high', 100)}% at 1% FPR"
+        words += "."
+    return words
+
+
+def _most(found: Exposure, name: str, scale: int = 1) -> str:
+    """The largest value, and how far the intervals reach."""
+    value, end = found.largest(name), found.largest_end(name)
+    text = "not known" if value is None else f"{scale * value:.2g}"
+    return text if end is None or end == value else f"{text} (intervals up to {scale * end:.2g})"
+
+
+def _limit(limit: ThresholdEntry, found: Exposure | None) -> str:
+    words = f"Threshold: {limit.measure}, {limit.limit:.3g} at most."
+    if limit.met is None:
+        return f"{words} Whether it is met is not known."
+    if limit.met:
+        return f"{words} Met by every record" + (
+            "." if found is None or found.complete else f" of the {len(found.ids)} measured."
+        )
+    count = "" if found is None else f" of {len(found.ids)}"
+    verb = "is" if limit.above == 1 else "are"
+    return f"{words} Not met: {limit.above}{count} records {verb} above it."

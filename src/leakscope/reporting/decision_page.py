@@ -1,0 +1,98 @@
+"""The record of a decision as one HTML page that prints well, and as Markdown for a model card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from leakscope.reporting.templating import part, template
+from leakscope.results import (
+    DECISION_FILES,
+    NO_HASH,
+    NOT_STATED,
+    Decision,
+    sealed_text,
+    to_json,
+    write_folder,
+)
+
+CHOICES = ("approved", "approved with conditions", "refused")
+
+
+def decision_html(document: Decision) -> str:
+    """The record as one page that needs nothing else, with a hash of itself.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> import leakscope
+    >>> from leakscope import reporting
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> audit = leakscope.audit(X, y, model=Ridge(alpha=1.0).fit(X, y))
+    >>> page = reporting.decision_html(leakscope.decide(audit, threshold_advantage=0.5))
+    >>> "Decision, to be signed" in page, "not stated" in page
+    (True, True)
+    """
+    return _rendered(
+        "decision.html",
+        document,
+        choices=CHOICES[2:] if document.obstacles else CHOICES,
+        style=part("report.css"),
+        digests="'none'",
+    )
+
+
+def decision_markdown(document: Decision) -> str:
+    """The record for a model card; it names no record, since model cards are public.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> import leakscope
+    >>> from leakscope import reporting
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> audit = leakscope.audit(X, y, model=Ridge(alpha=1.0).fit(X, y))
+    >>> text = reporting.decision_markdown(leakscope.decide(audit, threshold_advantage=0.5))
+    >>> text.splitlines()[0]
+    '## Privacy: membership leakage of Ridge(alpha=1)'
+    """
+    return _rendered("decision.md", document)
+
+
+def write_decision(document: Decision, folder: str | Path) -> Path:
+    """Write decision.json, decision.html and decision.md into a new folder, all or none.
+
+    Only its owner may read it (mode 0700, files 0600).
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> import leakscope
+    >>> from leakscope import reporting
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> audit = leakscope.audit(X, y, model=Ridge(alpha=1.0).fit(X, y))
+    >>> found = leakscope.decide(audit, threshold_advantage=0.5)
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     folder = reporting.write_decision(found, pathlib.Path(place, "filed"))
+    ...     sorted(file.name for file in folder.iterdir())
+    ['decision.html', 'decision.json', 'decision.md']
+    """
+    texts = (to_json(document) + "\n", decision_html(document), decision_markdown(document))
+
+    def fill(inside: Path) -> None:
+        for name, text in zip(DECISION_FILES, texts, strict=True):
+            (inside / name).write_bytes(text.encode("utf-8"))
+
+    return write_folder(Path(folder), fill)
+
+
+def _rendered(name: str, document: Decision, **more: Any) -> str:
+    text: str = template(name).render(
+        document=document, not_stated=NOT_STATED, no_hash=NO_HASH, **more
+    )
+    # A lone surrogate in an id cannot be written as UTF-8.
+    return sealed_text(text.encode("utf-8", "replace").decode("utf-8"))

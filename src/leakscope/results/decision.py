@@ -1,0 +1,251 @@
+"""The result file of ``leakscope decide``: what a person signs, and on what it rests."""
+
+from __future__ import annotations
+
+from datetime import date
+from importlib import resources
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from leakscope.results.document import Number, ResultDocument
+from leakscope.results.reconciliation import ReconciledRow
+
+NOT_STATED = "not stated"
+
+# Before the record's own hash is known; the hash is of the file with these in its place.
+NO_HASH = "0" * 64
+
+# The record for machines first: its hash stands in the other two.
+DECISION_FILES = ("decision.json", "decision.html", "decision.md")
+
+Basis = Literal["measured", "computed", "declared"]
+
+
+class StatedField(BaseModel):
+    """One field of the record: its value, how it reads, and whether it was measured or declared.
+
+    Examples
+    --------
+    >>> from leakscope.results import StatedField
+    >>> StatedField(key="queries", label="queries", basis="declared").text
+    'not stated'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    key: str
+    label: str
+    basis: Basis
+    value: bool | int | float | str | None = None
+    text: str = NOT_STATED
+
+
+class ExposedEntry(BaseModel):
+    """One of the most exposed records; what is not known is null.
+
+    ``ppv`` and ``lift`` are of an accusation at a false-positive rate of 0.1%, at the declared
+    prior.  Ends of intervals are there where the numbers were measured.
+
+    Examples
+    --------
+    >>> from leakscope.results import ExposedEntry
+    >>> ExposedEntry(record_id=7, advantage=0.4, tpr_at_fpr_0_001=0.02, tpr_at_fpr_0_01=0.1,
+    ...              trusted=True).ppv
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    record_id: int | str | None
+    advantage: Number
+    advantage_low: Number = None
+    advantage_high: Number = None
+    tpr_at_fpr_0_001: Number
+    tpr_at_fpr_0_001_high: Number = None
+    tpr_at_fpr_0_01: Number
+    tpr_at_fpr_0_01_high: Number = None
+    ppv: Number = None
+    lift: Number = None
+    trusted: bool
+
+
+class LevelEntry(BaseModel):
+    """An attack on everybody at one false-positive rate: how many it finds, and how surely.
+
+    Examples
+    --------
+    >>> from leakscope.results import LevelEntry
+    >>> LevelEntry(fpr=0.001, mean_tpr=0.004, expected_found=1.2).expected_found
+    1.2
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    fpr: float
+    mean_tpr: Number
+    expected_found: Number
+    ppv: Number = None
+    lift: Number = None
+
+
+class ThresholdEntry(BaseModel):
+    """One limit, the largest value found, and how many records are above; ``met`` null: not known.
+
+    Examples
+    --------
+    >>> from leakscope.results import ThresholdEntry
+    >>> ThresholdEntry(measure="advantage", limit=0.2, largest=0.4, above=3, met=False).met
+    False
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    measure: str
+    limit: float
+    largest: Number
+    above: int | None
+    met: bool | None
+
+
+class CoverageRow(BaseModel):
+    """One attack, and whether it was run.
+
+    Examples
+    --------
+    >>> from leakscope.results import CoverageRow
+    >>> CoverageRow(attack="attribute inference", ran=False, found="not run").run
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    attack: str
+    ran: bool
+    found: str
+    run: str | None = None
+
+
+class MitigationRow(BaseModel):
+    """One change that was tried or searched, what it does and what it costs.
+
+    Examples
+    --------
+    >>> from leakscope.results import MitigationRow
+    >>> MitigationRow(change="C=0.1", effect="largest advantage 0.2", price="accuracy 0.83",
+    ...               run="advice.json").change
+    'C=0.1'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    change: str
+    effect: str
+    price: str
+    run: str
+
+
+class RunEntry(BaseModel):
+    """One of the runs that the decision rests on, with the hash of its result.
+
+    Examples
+    --------
+    >>> from leakscope.results import RunEntry
+    >>> RunEntry(run="before", kind="audit_model", sha256="ab", leakscope_version="1",
+    ...          created="2026-01-02T00:00:00Z").kind
+    'audit_model'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    run: str
+    kind: str
+    sha256: str
+    leakscope_version: str
+    created: str
+
+
+class SignOff(BaseModel):
+    """What the person who decides writes; blank until then.
+
+    Examples
+    --------
+    >>> from leakscope.results import SignOff
+    >>> SignOff().decision
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    decision: Literal["approved", "approved with conditions", "refused"] | None = None
+    conditions: str | None = None
+    approver: str | None = None
+    expires: date | None = None
+
+
+class Decision(ResultDocument):
+    """The record of a decision to release a model.
+
+    Attributes
+    ----------
+    model_name
+        Which model it is about, in words.
+    summary, obstacles
+        The first page in sentences; why it cannot be approved, where it cannot.
+    identity, context, attacker
+        Fields that were computed or declared, each with its basis.
+    exposed, exposed_basis, exposed_how, records, levels
+        The most exposed records; whether measured or computed, and how; of how many; attacks on
+        everybody.
+    thresholds, reason
+        Limits, and why these.
+    reconciliation, coverage, mitigations
+        Tables; see docs/decide.md.
+    runs, versions
+        What it rests on.
+    sign_off, record_hash
+        Blank to be signed; SHA-256 of the file with zeros in place of the hash.
+
+    Examples
+    --------
+    >>> from leakscope.results import Decision
+    >>> Decision.model_fields["kind"].default, '"record_hash"' in Decision.schema_text()
+    ('decision', True)
+    """
+
+    kind: Literal["decision"] = "decision"
+    model_name: str
+    summary: list[str]
+    obstacles: list[str]
+    identity: list[StatedField]
+    context: list[StatedField]
+    attacker: list[StatedField]
+    exposed_basis: Basis
+    exposed_how: str
+    records: int | None
+    exposed: list[ExposedEntry]
+    levels: list[LevelEntry]
+    thresholds: list[ThresholdEntry]
+    reason: str | None
+    reconciliation: list[ReconciledRow]
+    coverage: list[CoverageRow]
+    mitigations: list[MitigationRow]
+    runs: list[RunEntry]
+    versions: dict[str, str]
+    sign_off: SignOff = Field(default_factory=SignOff)
+    redacted: bool = False
+    record_hash: str = Field(default=NO_HASH, pattern="^[0-9a-f]{64}$")
+
+    @staticmethod
+    def schema_text() -> str:
+        """The JSON Schema of the file, as the package holds it."""
+        place = resources.files("leakscope.results") / "decision.schema.json"
+        return place.read_text(encoding="utf-8")
+
+    @property
+    def may_be_approved(self) -> bool:
+        """Whether nothing stands in the way of an approval."""
+        return not self.obstacles
+
+    def stated(self, key: str) -> StatedField:
+        """A field of identity, context or attacker by its key."""
+        return next(
+            field for field in (*self.identity, *self.context, *self.attacker) if field.key == key
+        )

@@ -1,0 +1,268 @@
+"""An audit beside what verify and measure found of the same model: who is right, and about what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from leakscope.results.audit import AuditDocument
+from leakscope.results.document import Number, ResultDocument
+from leakscope.results.measurement import Measurement
+from leakscope.results.model_audit import ModelAuditDocument
+from leakscope.results.models_measurement import ModelsMeasurement
+from leakscope.results.verification import Verification
+
+Agrees = Literal["agrees", "differs", "cannot be compared"]
+
+# Standard errors to each side of a 95% interval: of many draws, and of ten groups of models, whose
+# standard error is itself known from nine degrees of freedom.
+HALF_WIDTH, HALF_WIDTH_OF_GROUPS = 1.96, 2.262
+
+# Mean TPRs within this share of each other are called the same, however many models there were.
+TOLERANCE = 0.1
+
+# Rates at which scores and laws are set side by side.
+LEVELS = ("0.01", "0.001")
+
+ONE_THRESHOLD = "one threshold for all records"
+
+
+class ReconciledRow(BaseModel):
+    """One number as the audit predicts it and as it was measured; which to believe, and why.
+
+    Examples
+    --------
+    >>> from leakscope.results import ReconciledRow
+    >>> ReconciledRow(source="verify", quantity="mean TPR at 1% FPR", predicted=0.05,
+    ...               measured=0.051, low=0.048, high=0.054, agrees="agrees", believe="both",
+    ...               why="shadow models of the same estimator show the same").agrees
+    'agrees'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: Literal["verify", "measure"]
+    quantity: str
+    predicted: Number
+    measured: Number
+    low: Number = None
+    high: Number = None
+    agrees: Agrees
+    believe: str
+    why: str
+
+
+def was_retrained(verification: Verification | None) -> bool:
+    """Whether a verification trained models: the user's own, or shadow models of the same kind.
+
+    Examples
+    --------
+    >>> from leakscope.results import was_retrained
+    >>> was_retrained(None)
+    False
+    """
+    return verification is not None and (
+        "trainer" in verification.settings or "tpr_observed" in (verification.agreement or {})
+    )
+
+
+def reconciled(
+    audit: ResultDocument, others: Iterable[ResultDocument | None]
+) -> list[ReconciledRow]:
+    """What verify and measure found, each beside what the audit says of it.
+
+    Parameters
+    ----------
+    audit
+        Of a fitted model, or of a Gaussian process; another kind of result predicts nothing.
+    others
+        Results of ``verify`` and ``measure`` of the same data; others are passed over.
+
+    Examples
+    --------
+    >>> import leakscope
+    >>> from leakscope import results
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> audit = leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y))
+    >>> found = leakscope.verify(audit, records=4, models=100)
+    >>> row, = results.reconciled(audit.to_document(), [found])
+    >>> row.quantity, row.agrees
+    ('mean TPR at 1% FPR, all records', 'agrees')
+    """
+    rows: list[ReconciledRow] = []
+    for other in others:
+        if isinstance(other, Verification):
+            rows += _verified(audit, other)
+        elif isinstance(other, Measurement):
+            rows += _scores(audit, other)
+        elif isinstance(other, ModelsMeasurement) and other is not audit:
+            rows += _models(audit, other)
+    return rows
+
+
+def _verified(audit: ResultDocument, found: Verification) -> Iterator[ReconciledRow]:
+    together = found.agreement or {}
+    if "tpr_observed" in together:
+        measured, error = together["tpr_observed"], together.get("tpr_stderr")
+        # Both are compared with the noise of so many shadow models in them.
+        yield _row(
+            "verify",
+            "mean TPR at 1% FPR, all records",
+            together["tpr_predicted"],
+            measured,
+            *_ends(measured, error, HALF_WIDTH_OF_GROUPS),
+            tolerance=TOLERANCE * measured,
+            sure="the audit, for single records",
+            why="shadow models of the same estimator show the same on average, and the audit's "
+            "numbers of single records carry less noise",
+            unsure="verify",
+            why_not="it fitted the same estimator again and again; the audit's laws are off here",
+        )
+    elif "trainer" in found.settings and found.checks:
+        told = [c for c in found.checks if c.predicted is not None and c.measured is not None]
+        count = max(1, len(told))
+        predicted = sum(c.predicted or 0.0 for c in told) / count
+        measured = sum(c.measured or 0.0 for c in told) / count
+        error = sum((c.stderr or 0.0) ** 2 for c in told) ** 0.5 / count
+        stand_in = (
+            "it trained your own model; the audit is of a stand-in whose noise is assumed, and "
+            "its level is not to be read"
+        )
+        yield _row(
+            "verify",
+            f"AUC, mean of {len(told)} records",
+            predicted,
+            measured,
+            *_ends(measured, error),
+            sure="verify",
+            why=stand_in,
+            unsure="verify",
+            why_not=stand_in,
+        )
+        if "spearman" in together:
+            rank = together["spearman"]
+            yield ReconciledRow(
+                source="verify",
+                quantity="rank correlation of predicted and measured AUC",
+                predicted=1.0,
+                measured=rank["value"],
+                low=rank["low"],
+                high=rank["high"],
+                agrees="agrees" if rank["low"] > 0.0 else "differs",
+                believe="the audit's ranks" if rank["low"] > 0.0 else "verify",
+                why="the same people come first in your own model"
+                if rank["low"] > 0.0
+                else "the audit's order is not that of your own model",
+            )
+    else:
+        total = found.agrees + found.differs + found.could_not_be_told
+        yield ReconciledRow(
+            source="verify",
+            quantity="checks of the laws that agree",
+            predicted=float(total),
+            measured=float(found.agrees),
+            agrees="differs" if found.differs else "agrees",
+            believe="neither, for your model",
+            why="the stand-in's own laws were drawn anew; no model was trained",
+        )
+
+
+def _scores(audit: ResultDocument, found: Measurement) -> Iterator[ReconciledRow]:
+    told = audit.one_threshold if isinstance(audit, ModelAuditDocument) else {}
+    entries = [("advantage", "advantage", found.advantage)]
+    entries += [
+        (f"tpr_at_fpr_{level}", f"TPR at {100 * float(level):g}% FPR", found.tpr_at_fpr[level])
+        for level in LEVELS
+        if level in found.tpr_at_fpr
+    ]
+    for name, words, measured in entries:
+        ends = found.intervals.get(name)
+        yield _row(
+            "measure",
+            f"{words}, {ONE_THRESHOLD}",
+            told.get(name.removeprefix("tpr_at_fpr_")),
+            measured,
+            None if ends is None else ends.low,
+            None if ends is None else ends.high,
+            sure="both; the audit, for single records",
+            why="the scores are those of your model, but one threshold for everybody averages "
+            "over all and does not see the few who are exposed",
+            unsure="measure, for the average",
+            why_not="it saw your model's own scores; see that they are log-odds of the true label, "
+            "and that its nonmembers were never trained on",
+        )
+
+
+def _models(audit: ResultDocument, found: ModelsMeasurement) -> Iterator[ReconciledRow]:
+    if not isinstance(audit, (ModelAuditDocument, AuditDocument)):
+        return
+    first = audit.records[0]
+    told = {record.record: record for record in found.records}
+    same = {record.record_id for record in audit.records} == set(told)
+    own = told.get(first.record_id) if same and isinstance(first.record_id, int) else None
+    largest = max((r.advantage or 0.0 for r in found.records), default=None)
+    few = f"{found.models} models were trained; the intervals are wide, but they are of your model"
+    yield _row(
+        "measure",
+        "advantage of the audit's most exposed record" if own else "largest advantage",
+        first.advantage,
+        own.advantage if own else largest,
+        own.advantage_low if own else None,
+        own.advantage_high if own else None,
+        sure="the audit" if isinstance(audit, ModelAuditDocument) else "measure",
+        why=few,
+        unsure="measure",
+        why_not=few,
+    )
+
+
+def _ends(
+    value: float | None, error: float | None, half_width: float = HALF_WIDTH
+) -> tuple[float | None, float | None]:
+    if value is None or error is None:
+        return None, None
+    return max(0.0, value - half_width * error), value + half_width * error
+
+
+def _row(
+    source: Literal["verify", "measure"],
+    quantity: str,
+    predicted: float | None,
+    measured: float | None,
+    low: float | None,
+    high: float | None,
+    *,
+    sure: str,
+    why: str,
+    unsure: str,
+    why_not: str,
+    tolerance: float = 0.0,
+) -> ReconciledRow:
+    if predicted is None or measured is None or low is None or high is None:
+        return ReconciledRow(
+            source=source,
+            quantity=quantity,
+            predicted=predicted,
+            measured=measured,
+            low=low,
+            high=high,
+            agrees="cannot be compared",
+            believe=unsure,
+            why="the audit says nothing of this number" if predicted is None else why_not,
+        )
+    agrees = low <= predicted <= high or abs(predicted - measured) <= tolerance
+    return ReconciledRow(
+        source=source,
+        quantity=quantity,
+        predicted=predicted,
+        measured=measured,
+        low=low,
+        high=high,
+        agrees="agrees" if agrees else "differs",
+        believe=sure if agrees else unsure,
+        why=why if agrees else why_not,
+    )

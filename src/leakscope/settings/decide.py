@@ -1,0 +1,65 @@
+"""The settings of ``leakscope decide``: what a person declares, and the limits that hold."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from leakscope.settings.setting import Count, Probability, setting
+
+ReleaseAccess = Literal["black-box", "weights"]
+Verdict = Literal["approved", "approved with conditions", "refused"]
+
+# A limit of 1 allows everything, and is no limit.
+Limit = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False)]
+Words = Annotated[str, Field(min_length=1, max_length=2000)]
+
+
+class DecideSettings(BaseModel):
+    """What is declared about a release; a field that is left out reads "not stated".
+
+    Examples
+    --------
+    >>> from leakscope.settings import DecideSettings
+    >>> DecideSettings(threshold_tpr=0.01).prior
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    threshold_advantage: Limit | None = setting(None, "No record's advantage may be above this.")
+    threshold_tpr: Limit | None = setting(
+        None, "No record's true-positive rate at a false-positive rate of 0.1% may be above this."
+    )
+    threshold_ppv: Limit | None = setting(
+        None,
+        "No accusation at a false-positive rate of 0.1% may be right more often than this; needs "
+        "--prior.",
+    )
+    prior: Probability | None = setting(
+        None,
+        "The share of members among those whom an attacker might ask about, such as 0.01.",
+        unset="not stated",
+    )
+    reason: Words | None = setting(None, "Why these thresholds.", metavar="TEXT")
+    release: Words | None = setting(None, "What is released, and for what.", metavar="TEXT")
+    recipient: Words | None = setting(None, "Who receives it.", metavar="TEXT")
+    access: ReleaseAccess | None = setting(
+        None, "What they get: black-box (answers only) or weights.", metavar="WHAT"
+    )
+    queries: Count | None = setting(None, "How many questions each recipient may ask.")
+    decision: Verdict | None = setting(
+        None,
+        "Fill in the decision: approved, approved with conditions, or refused.",
+        metavar="WORD",
+        unset="blank, to be signed",
+    )
+    conditions: Words | None = setting(None, "Fill in the conditions.", metavar="TEXT")
+    approver: Words | None = setting(None, "Fill in who decides.", metavar="TEXT")
+    expires: date | None = setting(
+        None, "Fill in until when the decision holds.", metavar="YYYY-MM-DD"
+    )
+
+
+DECIDE_DEFAULTS = DecideSettings()

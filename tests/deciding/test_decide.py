@@ -1,0 +1,331 @@
+"""What a record says, what it refuses, and that a changed digit is seen."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import leakscope
+from conftest import audit_run, write_table
+from leakscope.cli import main
+from leakscope.deciding import check_record
+from leakscope.deciding.evidence import Evidence, Given, require_model_file
+from leakscope.errors import InputError
+from leakscope.reporting import decision_html, decision_markdown
+from leakscope.results import DECISION_FILES, ModelAuditDocument, read_result
+
+LIMIT = ("--threshold-advantage", "0.9")
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The one sentence of a command that ends with status 2."""
+    capsys.readouterr()
+    assert main(["decide", *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("leakscope: ")
+    assert err.count("\n") == 1
+    return err
+
+
+@pytest.fixture
+def place(filed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(filed / "run", tmp_path / "run")
+    return tmp_path
+
+
+def test_the_form_is_written_and_checks(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", *LIMIT, "--prior", "0.05", "--recipient", "two hospitals", "--output", "form"]
+    assert main(["decide", *words]) == 0
+    out = capsys.readouterr().out
+    assert "Examined: LogisticRegression(C=0.1)" in out
+    assert "Met by every record." in out
+    assert "Not stated: what is released, and for what" in " ".join(out.split())
+    assert sorted(p.name for p in Path("form").iterdir()) == sorted(DECISION_FILES)
+    assert Path("form").stat().st_mode & 0o777 == 0o700
+    assert main(["decide", "--check", "form"]) == 0
+    record = read_result("form/decision.json")
+    assert record.record_hash in capsys.readouterr().out  # type: ignore[attr-defined]
+    for name in DECISION_FILES:
+        assert record.record_hash in Path("form", name).read_text()  # type: ignore[attr-defined]
+
+
+def test_the_numbers_are_the_audits(place: Path) -> None:
+    record = leakscope.decide("run", threshold_advantage=0.2, prior=0.05)
+    audit = read_result("run/result.json")
+    assert isinstance(audit, ModelAuditDocument)
+    assert [entry.record_id for entry in record.exposed] == [
+        entry.record_id for entry in audit.records[:10]
+    ]
+    first = record.exposed[0]
+    assert first.tpr_at_fpr_0_001 == audit.records[0].tpr_at_fpr_0_001
+    tpr = audit.records[0].tpr_at_fpr_0_001 or 0.0
+    assert first.ppv == pytest.approx(0.05 * tpr / (0.05 * tpr + 0.95 * 0.001))
+    assert first.lift == pytest.approx((first.ppv or 0.0) / 0.05)
+    total = sum(entry.tpr_at_fpr_0_01 or 0.0 for entry in audit.records)
+    assert record.levels[1].expected_found == pytest.approx(total)
+    above = sum((entry.advantage or 0.0) > 0.2 for entry in audit.records)
+    assert record.thresholds[0].above == above
+    assert record.thresholds[0].met is (above == 0)
+    assert record.stated("parameters").value == 4
+    assert record.stated("residual_degrees_of_freedom").value == 76
+    assert record.stated("parameters_per_record").value == pytest.approx(4 / 80)
+    told = audit.dataset.source.digest if audit.dataset.source else ""
+    assert str(record.stated("data.digest").value) in told
+    assert str(record.stated("data.file_sha256").value) in told
+
+
+def test_what_nobody_stated_is_never_zero(place: Path) -> None:
+    record = leakscope.decide("run", threshold_tpr=0.5)
+    unstated = [f for f in (*record.identity, *record.context, *record.attacker) if f.value is None]
+    assert {f.key for f in unstated} == {
+        "model.file",
+        "model.sha256",
+        "release",
+        "recipient",
+        "access",
+        "queries",
+        "prior",
+    }
+    assert {f.text for f in unstated} == {"not stated"}
+    assert record.exposed[0].ppv is None
+    assert record.levels[0].lift is None
+    assert record.sign_off.model_dump() == dict.fromkeys(
+        ("decision", "conditions", "approver", "expires")
+    )
+
+
+def test_the_bases_are_kept_apart(place: Path) -> None:
+    record = leakscope.decide("run", threshold_tpr=0.5, prior=0.1, release="a paper")
+    bases = {f.key: f.basis for f in (*record.identity, *record.context, *record.attacker)}
+    assert {k for k, basis in bases.items() if basis == "declared"} == {
+        "release",
+        "recipient",
+        "access",
+        "queries",
+        "prior",
+    }
+    assert record.exposed_basis == "computed"
+    assert {row.source for row in record.reconciliation} == {"verify"}
+
+
+def test_every_attack_has_a_row_and_says_whether_it_was_run(place: Path) -> None:
+    rows = leakscope.decide("run", threshold_tpr=0.5).coverage
+    ran = [row.attack for row in rows if row.ran]
+    assert ran == [
+        "membership, from answers about the record",
+        "membership, against shadow models of the same estimator",
+    ]
+    for word in ("reconstruction", "attribute inference", "model inversion", "regurgitation"):
+        row = next(row for row in rows if word in row.attack)
+        assert not row.ran
+        assert row.found.startswith("not run")
+
+
+def test_redacted_records_name_nobody(place: Path) -> None:
+    assert main(["decide", "run", *LIMIT, "--redact", "--output", "form"]) == 0
+    first = read_result("run/result.json").records[0].record_id  # type: ignore[attr-defined]
+    for name in DECISION_FILES:
+        assert re.search(rf"\b{first}\b", Path("form", name).read_text()) is None
+
+
+def test_a_model_card_never_names_a_record(place: Path) -> None:
+    assert main(["decide", "run", *LIMIT, "--output", "form"]) == 0
+    assert re.search(r"\bp\d+\b", Path("form/decision.html").read_text())
+    assert re.search(r"\bp\d+\b", Path("form/decision.md").read_text()) is None
+
+
+def test_every_changed_digit_is_seen(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decide", "run", *LIMIT, "--prior", "0.1", "--output", "form"]) == 0
+    rng = np.random.default_rng(0)
+    for name in DECISION_FILES:
+        file = Path("form", name)
+        text = file.read_text()
+        digits = [match.start() for match in re.finditer(r"\d", text)]
+        for spot in rng.choice(digits, 40, replace=False):
+            other = str((int(text[spot]) + 1) % 10)
+            file.write_text(text[:spot] + other + text[spot + 1 :])
+            with pytest.raises(InputError, match=r"was changed|carries no own hash"):
+                check_record(file)
+        file.write_text(text)
+    file = Path("form/decision.json")
+    file.write_text(file.read_text().replace('"limit": 0.9', '"limit": 0.8'))
+    assert "was changed after it was written" in refused(capsys, "--check", "form/decision.json")
+    assert "was changed after it was written" in refused(capsys, "--check", "form")
+
+
+def test_files_of_two_records_are_not_one(place: Path) -> None:
+    for name in ("one", "two"):
+        assert main(["decide", "run", *LIMIT, "--output", name]) == 0
+    shutil.copy("two/decision.html", "one/decision.html")
+    with pytest.raises(InputError, match="different records"):
+        check_record("one")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ([], "What is acceptable?"),
+        (["--threshold-ppv", "0.5"], "--threshold-ppv needs --prior"),
+        ([*LIMIT, "--prior", "0"], "--prior: input should be greater than 0"),
+        ([*LIMIT, "--prior", "1.2"], "--prior: input should be less than 1"),
+        ([*LIMIT, "--prior", "nan"], "--prior"),
+        (["--threshold-tpr", "1"], "--threshold-tpr: input should be less than 1"),
+        ([*LIMIT, "--access", "both"], "--access must be one of black-box, weights"),
+        ([*LIMIT, "--queries", "0"], "--queries: input should be greater than or equal to 1"),
+        ([*LIMIT, "--expires", "soon"], "--expires: input should be a valid date"),
+        ([*LIMIT, "--model", "gone.skops"], "There is no file gone.skops"),
+        ([*LIMIT, "--decision", "approved with conditions"], "needs --conditions"),
+    ],
+)
+def test_bad_options_are_one_sentence_and_no_form(
+    place: Path, capsys: pytest.CaptureFixture[str], options: list[str], sentence: str
+) -> None:
+    before = sorted(place.rglob("*"))
+    assert sentence in refused(capsys, "run", *options, "--output", "form")
+    assert sorted(place.rglob("*")) == before
+
+
+def test_runs_of_different_data_or_models_are_refused(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = write_table(place / "table.csv")
+    audit_run(table, place / "weaker", "--C", "1")
+    audit_run(write_table(place / "other.csv", seed=1), place / "elsewhere")
+    process = ["audit", str(place / "other.csv"), "--target", "y", "--id", "who"]
+    process += ["--task", "classification", "--kernel", "rbf", "--run-dir", str(place / "process")]
+    assert main(process) == 0
+    before = sorted(place.rglob("*"))
+    for runs, sentence in (
+        (("run", "weaker"), "a decision is about one model"),
+        (("run", "elsewhere"), "run and elsewhere are of different data"),
+        (("run", "process"), "run and process are of different data"),
+        (("weaker", "run/verify.json"), "verifies another run's result"),
+        (("run/verify.json",), "verifies an audit; give the run of that audit too"),
+        ((), "Which run?"),
+        (("nowhere",), "There is no file nowhere"),
+    ):
+        assert sentence in refused(capsys, *runs, *LIMIT, "--output", "form")
+    assert sorted(place.rglob("*")) == before
+
+
+def test_a_run_changed_by_hand_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = place / "run" / "result.json"
+    text = file.read_text()
+    spot = text.index('"advantage": 0.') + len('"advantage": 0.')
+    file.write_text(text[:spot] + str((int(text[spot]) + 1) % 10) + text[spot + 1 :])
+    assert "was changed after the run was written" in refused(capsys, "run", *LIMIT)
+
+
+def test_a_model_file_that_changed_is_refused(place: Path) -> None:
+    document = read_result("run/result.json")
+    assert isinstance(document, ModelAuditDocument)
+    file = place / "model.skops"
+    file.write_bytes(b"as audited")
+
+    digest = hashlib.sha256(b"as audited").hexdigest()
+    model = document.model.model_copy(update={"file_sha256": digest, "file": str(file)})
+    audited = document.model_copy(update={"model": model})
+    evidence = Evidence((Given("run", audited, "ab"),))
+    assert require_model_file(evidence, file) == ("model.skops", digest)
+    assert require_model_file(evidence, None) == ("model.skops", digest)
+    file.write_bytes(b"trained again")
+    for given in (file, None):
+        with pytest.raises(InputError, match="is not the model that was audited"):
+            require_model_file(evidence, given)
+
+
+def test_the_hash_of_a_model_file_is_its_sha256(place: Path) -> None:
+    (place / "model.bin").write_bytes(b"abc")
+    record = leakscope.decide("run", model="model.bin", threshold_advantage=0.9)
+    # FIPS 180-2, appendix B.1.
+    assert record.stated("model.sha256").value == (
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )
+
+
+def untrusted_audit() -> ModelAuditDocument:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))
+    y = (X[:, 0] + rng.normal(size=50) > 0).astype(int)
+    found = leakscope.audit(X, y, model=LogisticRegression(C=0.1).fit(X, y)).to_document()
+    doubted = [r.model_copy(update={"trusted": False}) for r in found.records[:3]]
+    return found.model_copy(update={"records": [*doubted, *found.records[3:]]})
+
+
+def test_untrusted_numbers_are_said_first_and_cannot_be_approved() -> None:
+
+    audit = untrusted_audit()
+    record = leakscope.decide(audit, threshold_advantage=0.99)
+    assert not record.may_be_approved
+    assert "3 of 50 records are not trusted" in record.obstacles[0]
+    page = decision_html(record)
+    first_page = page.split('<section id="first-page">')[1].split("Thresholds</h2>")[0]
+    assert "This cannot be approved on these numbers" in first_page
+    assert "☐ refused" in first_page
+    assert "☐ approved" not in first_page
+    assert "cannot be approved" in decision_markdown(record).split("### Decision")[0]
+    for word in ("approved", "approved with conditions"):
+        with pytest.raises(InputError, match=f"cannot be marked {word}: the numbers of 3 of 50"):
+            leakscope.decide(audit, threshold_advantage=0.99, decision=word, conditions="none")
+    assert leakscope.decide(audit, threshold_advantage=0.99, decision="refused").sign_off.decision
+
+
+def test_a_threshold_that_is_not_met_needs_conditions(place: Path) -> None:
+    with pytest.raises(InputError, match="a threshold is not met"):
+        leakscope.decide("run", threshold_advantage=0.0, decision="approved")
+    record = leakscope.decide(
+        "run",
+        threshold_advantage=0.0,
+        decision="approved with conditions",
+        conditions="answers rounded to two digits",
+        approver="A. Person",
+        expires="2027-06-30",
+    )
+    assert str(record.sign_off.expires) == "2027-06-30"
+    assert leakscope.decide("run", threshold_advantage=0.9, decision="approved").may_be_approved
+
+
+def test_a_stand_in_cannot_be_approved(place: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    stand_in = leakscope.audit(X, X[:, 0], noise_variance=0.1, kernel=leakscope.kernels.rbf(1.0))
+    record = leakscope.decide(stand_in, threshold_advantage=0.5)
+    assert "a stand-in was examined" in record.obstacles[0]
+    assert record.thresholds[0].met is None
+    assert record.exposed == []
+    scores = leakscope.measure([1.0, 2.0, 3.0], [0.0, 0.5, 1.0])
+    assert "no run says how exposed" in leakscope.decide(scores, threshold_tpr=0.1).obstacles[0]
+
+
+def test_shadow_models_that_agree_bear_untrusted_records_out() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))
+    y = (X[:, 0] + rng.normal(size=50) > 0).astype(int)
+    audit = leakscope.audit(X, y, model=LogisticRegression(C=0.1).fit(X, y))
+    found = leakscope.verify(audit, models=200, records=50).model_copy(
+        update={"verified_digest": None}
+    )
+    agreed = {c.law for c in found.checks} - {c.law for c in found.checks if c.verdict != "agrees"}
+    document = untrusted_audit()
+    doubted = {f"record {r.record_id}" for r in document.records if not r.trusted}
+    left = len(doubted - agreed)
+    assert left < 3
+    record = leakscope.decide(document, found, threshold_advantage=0.99)
+    assert sum("not trusted" in sentence for sentence in record.obstacles) == bool(left)
+
+
+def test_json_to_stdout_holds_nothing_else(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decide", "run", *LIMIT, "--output", "form", "--json", "-"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content == json.loads(Path("form/decision.json").read_text())
+    assert "Give --check alone" in refused(capsys, "run", "--check", "form")
+    assert "already there" in refused(capsys, "run", *LIMIT, "--output", "form")
