@@ -1,4 +1,4 @@
-"""``audited(X, y, train=...)``: a few models of the user's own training."""
+"""``leakscope.audit(X, y, train=...)``: a few models of the user's own training."""
 
 from __future__ import annotations
 
@@ -26,15 +26,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+import leakscope
 from leakscope import InputError, auditing, measures, measuring, results
 from leakscope.auditing.half_models import half
 from leakscope.auditing.own_training import own_label_log_odds, require_own_rows, training_of
 from leakscope.running import TimeLimitError, read_cells, staying
-
-
-def audited(records: Any, targets: Any, *, train: Any, **given: Any) -> auditing.ModelAuditResult:
-    return auditing.audit_trained(records, targets, train, **given)
-
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(120, 4))
@@ -91,7 +87,7 @@ def test_an_odd_number_of_records_is_halved_by_chance() -> None:
     ],
 )
 def test_any_estimator(estimator: Any, target: np.ndarray) -> None:
-    result = audited(X, target, train=estimator, models=4)
+    result = leakscope.audit(X, target, train=estimator, models=4)
     frame = result.to_frame()
     assert len(frame) == 120
     assert frame["advantage"].between(0.0, 1.0).all()
@@ -125,11 +121,11 @@ def test_functions_frames_and_forms_of_answers_agree() -> None:
             [np.full(len(asked), 0.7), 0.7 + np.asarray(asked) @ model.weights], axis=1
         )
 
-    first = audited(X, Y, train=train)
+    first = leakscope.audit(X, Y, train=train)
     for other in (column, scores):
-        assert np.allclose(audited(X, Y, train=other).advantage, first.advantage)
+        assert np.allclose(leakscope.audit(X, Y, train=other).advantage, first.advantage)
     frame = pd.DataFrame(X, columns=list("abcd"))
-    assert np.allclose(audited(frame, Y, train=column).advantage, first.advantage)
+    assert np.allclose(leakscope.audit(frame, Y, train=column).advantage, first.advantage)
 
 
 def test_log_odds_of_certain_votes_stay_finite_and_in_order() -> None:
@@ -168,18 +164,18 @@ def test_four_models_then_eight_trains_four(tmp_path: Path) -> None:
             trained.append(seed)
         return train(features, targets, seed)
 
-    four = audited(X, Y, train=counted, models=4, keep=tmp_path / "kept")
+    four = leakscope.audit(X, Y, train=counted, models=4, keep=tmp_path / "kept")
     # The function is tried on few records first, which here are halves too.
     first = len(trained)
-    again = audited(X, Y, train=counted, models=4, keep=tmp_path / "kept")
+    again = leakscope.audit(X, Y, train=counted, models=4, keep=tmp_path / "kept")
     tries = len(trained) - first
     assert first - tries == 4
     assert np.array_equal(four.advantage, again.advantage)
     before = len(trained)
-    eight = audited(X, Y, train=counted, models=8, keep=tmp_path / "kept")
+    eight = leakscope.audit(X, Y, train=counted, models=8, keep=tmp_path / "kept")
     assert len(trained) - before - tries == 4
     assert eight.models == 8
-    whole = audited(X, Y, train=counted, models=8)
+    whole = leakscope.audit(X, Y, train=counted, models=8)
     assert np.array_equal(eight.advantage, whole.advantage)
 
 
@@ -256,23 +252,23 @@ def test_a_third_model_that_fails_keeps_the_first_two(tmp_path: Path) -> None:
 
     keep = tmp_path / "kept"
     with pytest.raises(InputError, match=r"Model 3: .*FloatingPointError: loss is nan") as told:
-        audited(X, Y, train=fragile, models=4, keep=keep)
+        leakscope.audit(X, Y, train=fragile, models=4, keep=keep)
     assert "2 of 4 models are kept" in str(told.value)
     with read_cells(keep) as store:
         assert store.finished() == {"model=0", "model=1"}
     broken = False
     before = len(calls)
-    result = audited(X, Y, train=fragile, models=4, keep=keep)
+    result = leakscope.audit(X, Y, train=fragile, models=4, keep=keep)
     assert len(calls) - before == 3 + 2
-    assert np.array_equal(result.advantage, audited(X, Y, train=fragile).advantage)
+    assert np.array_equal(result.advantage, leakscope.audit(X, Y, train=fragile).advantage)
 
 
 def test_a_changed_training_is_not_taken_for_the_same(tmp_path: Path) -> None:
-    audited(X, Y, train=RandomForestClassifier(5), models=2, keep=tmp_path / "kept")
+    leakscope.audit(X, Y, train=RandomForestClassifier(5), models=2, keep=tmp_path / "kept")
     with pytest.raises(InputError, match="was begun with training"):
-        audited(X, Y, train=RandomForestClassifier(6), models=2, keep=tmp_path / "kept")
+        leakscope.audit(X, Y, train=RandomForestClassifier(6), models=2, keep=tmp_path / "kept")
     with pytest.raises(InputError, match="was begun with data"):
-        audited(X + 1, Y, train=RandomForestClassifier(5), models=2, keep=tmp_path / "kept")
+        leakscope.audit(X + 1, Y, train=RandomForestClassifier(5), models=2, keep=tmp_path / "kept")
 
 
 @pytest.mark.parametrize(
@@ -289,7 +285,7 @@ def test_a_changed_training_is_not_taken_for_the_same(tmp_path: Path) -> None:
 )
 def test_wrong_scores_are_refused(answer: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
-        audited(X, Y, train=lambda features, targets, seed: answer)
+        leakscope.audit(X, Y, train=lambda features, targets, seed: answer)
 
 
 def test_a_function_that_ignores_its_rows_is_refused() -> None:
@@ -297,14 +293,15 @@ def test_a_function_that_ignores_its_rows_is_refused() -> None:
         return train(X, Y, seed)
 
     with pytest.raises(InputError, match="ignores the rows it is given"):
-        audited(X, Y, train=ignores)
+        leakscope.audit(X, Y, train=ignores)
 
 
 def test_a_function_that_ignores_its_seed_is_told() -> None:
     def constant(features: np.ndarray, targets: np.ndarray, seed: int) -> Linear:
         return train(features, targets, 0)
 
-    assert "gives the same model for every seed" in audited(X, Y, train=constant).warnings[0]
+    with pytest.warns(UserWarning, match="gives the same model for every seed"):
+        leakscope.audit(X, Y, train=constant)
 
 
 def test_a_function_that_draws_from_the_global_generator_is_seeded() -> None:
@@ -312,7 +309,7 @@ def test_a_function_that_draws_from_the_global_generator_is_seeded() -> None:
         return train(features, targets, int(np.random.randint(2**31)))  # noqa: NPY002
 
     state = np.random.get_state()[1].copy()  # type: ignore[union-attr] # noqa: NPY002
-    one, two = (audited(X, Y, train=careless) for _ in range(2))
+    one, two = (leakscope.audit(X, Y, train=careless) for _ in range(2))
     assert np.array_equal(one.advantage, two.advantage)
     assert np.array_equal(state, np.random.get_state()[1])  # type: ignore[index] # noqa: NPY002
     assert not one.warnings
@@ -353,7 +350,7 @@ def test_what_a_function_prints_stays_out_of_stdout(capsys: pytest.CaptureFixtur
         print("epoch 1")
         return train(features, targets, seed)
 
-    audited(X, Y, train=loud, models=2)
+    leakscope.audit(X, Y, train=loud, models=2)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "epoch 1" in captured.err
@@ -361,7 +358,7 @@ def test_what_a_function_prints_stays_out_of_stdout(capsys: pytest.CaptureFixtur
 
 def test_a_function_that_ends_the_program() -> None:
     with pytest.raises(InputError, match="ended the program"):
-        audited(X, Y, train=lambda features, targets, seed: sys.exit())
+        leakscope.audit(X, Y, train=lambda features, targets, seed: sys.exit())
 
 
 def test_a_function_is_tried_on_few_records() -> None:
@@ -388,12 +385,14 @@ def test_a_function_is_tried_on_few_records() -> None:
         ({"y": np.arange(120) == 3}, "has one record only"),
         ({"y": Y[:-1]}, "X has 120 records and y has 119"),
         ({"X": X[:10], "y": Y[:10]}, "At least 20 records"),
+        ({"model": LogisticRegression()}, "not both"),
+        ({"kernel": "rbf"}, "kernel belongs to"),
     ],
 )
 def test_bad_input(given: dict[str, Any], sentence: str) -> None:
     arguments: dict[str, Any] = {"X": X, "y": Y, "train": RandomForestClassifier(3), **given}
     with pytest.raises(InputError, match=sentence):
-        audited(arguments.pop("X"), arguments.pop("y"), **arguments)
+        leakscope.audit(arguments.pop("X"), arguments.pop("y"), **arguments)
 
 
 def test_workers_give_the_same_numbers(tmp_path: Path) -> None:
@@ -404,7 +403,7 @@ def test_workers_give_the_same_numbers(tmp_path: Path) -> None:
 
 
 def test_the_run_is_written_and_read_again(tmp_path: Path) -> None:
-    result = audited(X, Y, train=RandomForestClassifier(5))
+    result = leakscope.audit(X, Y, train=RandomForestClassifier(5))
     place = result.write(tmp_path / "run")
     document = results.result_of(place)
     assert document.kind == "audit_model"
@@ -433,5 +432,5 @@ def test_torch(tmp_path: Path) -> None:
             step.step()
         return lambda asked: net(torch.tensor(asked, dtype=torch.float32))
 
-    one, two = (audited(X, Y, train=network, models=2) for _ in range(2))
+    one, two = (leakscope.audit(X, Y, train=network, models=2) for _ in range(2))
     assert np.array_equal(one.advantage, two.advantage)

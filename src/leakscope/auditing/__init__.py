@@ -17,7 +17,12 @@ from leakscope.auditing.model_audit import MODEL_STAGES, audit_model, audit_name
 from leakscope.auditing.model_result import Examined, ModelAuditResult
 from leakscope.auditing.noise_path import audit_noise_path, noise_path_unavailable
 from leakscope.auditing.out_of_core import OutOfCoreAudit, audit_out_of_core
-from leakscope.auditing.own_training import OwnTraining, named_training
+from leakscope.auditing.own_training import (
+    OwnTraining,
+    named_training,
+    require_one_subject,
+    trains_classes,
+)
 from leakscope.auditing.process_audit import SENSITIVITY_STAGES, STAGES, audit_process
 from leakscope.auditing.process_of_run import process_of_run
 from leakscope.auditing.reopened import (
@@ -75,8 +80,10 @@ __all__ = [
     "process_of_run",
     "rank_correlation",
     "record_name",
+    "require_one_subject",
     "settings_of",
     "taken_from_result",
     "top_kept",
+    "trains_classes",
     "write_run",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings as python_warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -18,11 +19,18 @@ from leakscope.auditing.model_result import ModelAuditResult
 from leakscope.auditing.process_audit import OnStage, audit_process
 from leakscope.auditing.result import AuditResult
 from leakscope.auditing.routes import RoutePlan, Wanted
+from leakscope.auditing.trained_audit import audit_trained
 from leakscope.auditing.units import leaving_units
 from leakscope.data import Dataset, RecordId, pictured, two_classes
 from leakscope.errors import InputError
 from leakscope.results import DatasetEntry
-from leakscope.settings import AUDIT_DEFAULTS, MODEL_DEFAULTS, ModelSettings, validated
+from leakscope.settings import (
+    AUDIT_DEFAULTS,
+    MODEL_DEFAULTS,
+    TRAINING_DEFAULTS,
+    ModelSettings,
+    validated,
+)
 
 
 @overload
@@ -37,6 +45,18 @@ def audit(
     sample_weight: ArrayLike | None = None,
     record_ids: Sequence[Any] | None = None,
     on_stage: OnStage | None = None,
+) -> ModelAuditResult: ...
+
+
+@overload
+def audit(
+    X: Any,
+    y: Any,
+    *,
+    train: Any,
+    models: int = ...,
+    keep: str | Path | None = None,
+    record_ids: Sequence[Any] | None = None,
 ) -> ModelAuditResult: ...
 
 
@@ -94,6 +114,9 @@ def audit(
     y: Any,
     *,
     model: Any = None,
+    train: Any = None,
+    models: int = TRAINING_DEFAULTS.models,
+    keep: str | Path | None = None,
     kernel: kernels.Kernel | str | None = None,
     noise_variance: float | str | None = None,
     fit_kernel_scale: bool | None = None,
@@ -114,7 +137,11 @@ def audit(
     With ``model``, a fitted scikit-learn estimator, that model is examined
     (:func:`leakscope.fitted.laws_of`): no kernel and no noise variance is assumed.
 
-    Without it a stand-in is fitted, as a person would: ridge regression, or logistic regression
+    With ``train``, any other estimator or a training function of your own, a few models of it are
+    trained on halves of the records (:func:`leakscope.auditing.audit_trained`, which has a seed, a
+    time limit for each model, processes and Dask besides).
+
+    Without either a stand-in is fitted, as a person would: ridge regression, or logistic regression
     where y is text, booleans or two whole numbers; features standardised, the penalty by
     cross-validation.  Where none can be fitted a Gaussian process stands in, and a warning says
     why.
@@ -136,6 +163,12 @@ def audit(
     model
         Your own model, fitted on X and y: ridge, kernel ridge, logistic, Poisson regression and
         others, or a pipeline that ends in one (:func:`leakscope.fitted.from_sklearn`).
+    train
+        A scikit-learn estimator that need not be fitted, or a function ``train(X, y, seed)`` that
+        returns a predictor.
+    models, keep
+        With ``train``: how many models, an even number, and a directory that keeps each one's
+        answers, so that none is trained twice.
     kernel
         From :mod:`leakscope.kernels`, or a kernel's name, such as ``"rbf"``: its length scale is
         then the median distance between records.
@@ -188,6 +221,15 @@ def audit(
     [[3.0, 8.441, 0.657], [1.0, 0.104, 0.148], [2.0, 0.097, 0.136], [0.0, 0.083, 0.127]]
     >>> frame[["rank_low", "rank_high"]].values.tolist()
     [[1, 1], [2, 4], [2, 4], [3, 4]]
+
+    Any estimator, by four models of halves of the records:
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> found = leakscope.audit(X, y, train=DecisionTreeClassifier(min_samples_leaf=5))
+    >>> found.models, found.to_frame().columns[:2].tolist()
+    (4, ['record_id', 'advantage'])
     """
     given: dict[str, Any] = {
         "noise_variance": noise_variance,
@@ -198,6 +240,8 @@ def audit(
     }
     process = {name: value for name, value in given.items() if value is not None}
     own = [*(["kernel"] if kernel is not None else []), *process, *(["explain"] if explain else [])]
+    if model is not None and train is not None:
+        raise InputError("give model, which is fitted, or train, which is to be; not both.")
     if model is not None:
         _require_no_process(own, groups)
         return _warned(
@@ -215,6 +259,9 @@ def audit(
         )
     if sample_weight is not None:
         raise InputError("sample_weight belongs to model; pass one.")
+    if train is not None:
+        _require_no_process(own, groups)
+        return _warned(audit_trained(X, y, train, models=models, keep=keep, record_ids=record_ids))
     told: dict[str, Any] = {"question": question, "fraction": fraction, "observes": observes}
     asked = {k: value for k, value in told.items() if value != getattr(MODEL_DEFAULTS, k)}
     features = checked_features(X)

@@ -85,7 +85,7 @@ def trained_sentence(
     *, exposed: int, surely: int, count: int, threshold: float, models: int, trusted: bool
 ) -> str:
     """How many pass the threshold by a few models of one training, and what can be done."""
-    more = f"--models {2 * models} trains {models} more and narrows the intervals."
+    more = f"--models {2 * models} narrows the intervals."
     if not trusted:
         return (
             "Trust the ranks, not the levels: with one model on each side of a record the noise "
@@ -98,8 +98,8 @@ def trained_sentence(
     if not exposed:
         return f"{passing}; {more}"
     return (
-        f"{passing}, {surely or 'none'} of them with 95% certainty. What helps: training less "
-        f"(epochs, rounds, depth), more penalty, or more records; {more}"
+        f"{passing}, {surely or 'none'} of them with 95% certainty. What helps: shorter training, "
+        f"more penalty or more records; {more}"
     )
 
 

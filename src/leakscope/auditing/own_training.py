@@ -11,17 +11,20 @@ import inspect
 import sys
 import traceback
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data import Task, reason
 from leakscope.errors import InputError
 from leakscope.running import TimeLimitError, load_by_name, seeded, staying
+from leakscope.settings import AuditSettings, ModelSettings, TrainingSettings, described
 
 # A probability of zero counts as half of the smallest that the model gave, but within these: the
 # votes of a forest are a share of its trees, and those of a single tree are all or nothing.
@@ -176,6 +179,62 @@ def named_training(text: str, task: Task, time_limit: float | None) -> OwnTraini
                 "function that makes and fits it."
             ) from error
     return training_of(found, task, time_limit, name=text)
+
+
+def trains_classes(settings: TrainingSettings) -> bool:
+    """Whether the estimator that is named predicts classes; a function does not say.
+
+    Examples
+    --------
+    >>> from leakscope import auditing
+    >>> from leakscope.settings import TrainingSettings
+    >>> auditing.trains_classes(TrainingSettings(train="sklearn.tree:DecisionTreeClassifier"))
+    True
+    """
+    if settings.train is None:
+        return False
+    training = named_training(settings.train, "regression", None)
+    return training.is_estimator and predicts_classes(training.subject) is True
+
+
+def predicts_classes(subject: Any) -> bool | None:
+    """Whether an estimator predicts classes; None where it does not say, as a function."""
+    if not hasattr(subject, "get_params"):
+        return None
+    from sklearn.base import is_classifier, is_regressor
+
+    return True if is_classifier(subject) else False if is_regressor(subject) else None
+
+
+def require_one_subject(
+    settings: AuditSettings, chosen: ModelSettings, training: TrainingSettings
+) -> None:
+    """Refuse what belongs to --train without it, and to something else beside it.
+
+    Examples
+    --------
+    >>> from leakscope import auditing, settings
+    >>> auditing.require_one_subject(
+    ...     settings.AUDIT_DEFAULTS, settings.MODEL_DEFAULTS, settings.TrainingSettings(models=8))
+    Traceback (most recent call last):
+    ...
+    leakscope.errors.InputError: --models belongs to --train; name what is trained.
+    """
+    if training.train is None:
+        for name in sorted(training.model_fields_set):
+            if getattr(training, name) is not None:
+                option = described(TrainingSettings, name).option
+                raise InputError(f"{option} belongs to --train; name what is trained.")
+        return
+    others: tuple[tuple[type[BaseModel], Collection[str]], ...] = (
+        (ModelSettings, sorted(chosen.model_fields_set)),
+        (AuditSettings, settings.of_process()),
+    )
+    for model, given in others:
+        for name in given:
+            raise InputError(
+                f"{described(model, name).option} does not go with --train; leave out one of them."
+            )
 
 
 def training_of(

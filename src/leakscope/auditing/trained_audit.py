@@ -24,6 +24,7 @@ from leakscope.auditing.model_result import Examined, ModelAuditResult
 from leakscope.auditing.own_training import (
     OwnTraining,
     named_training,
+    predicts_classes,
     require_own_rows,
     training_of,
 )
@@ -172,6 +173,11 @@ def audit_trained_dataset(
         )
     prepared = prepare(dataset, scaling=settings.scaling)
     training = named_training(how.train, dataset.task, how.time_limit)
+    if predicts_classes(training.subject) not in (None, dataset.task == "classification"):
+        raise InputError(
+            f"{training.name} does not suit the target {dataset.target_name!r}, which is taken for "
+            f"{dataset.task}; give --task, or another estimator."
+        )
     y: NDArray[Any] = np.asarray(prepared.target, dtype=np.float64)
     steps = list(prepared.steps)
     if dataset.task == "classification":
@@ -325,13 +331,9 @@ def _require_fit_target(training: OwnTraining, y: NDArray[Any]) -> None:
 
 
 def _task(train: Any, y: NDArray[Any]) -> Task:
-    if hasattr(train, "get_params"):
-        from sklearn.base import is_classifier, is_regressor
-
-        if is_classifier(train):
-            return "classification"
-        if is_regressor(train):
-            return "regression"
+    says = predicts_classes(train)
+    if says is not None:
+        return "classification" if says else "regression"
     if y.dtype.kind in "fc":
         return "regression"
     many = y.dtype.kind in "iu" and len(np.unique(y)) > MOST_WHOLE_CLASSES

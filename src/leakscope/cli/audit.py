@@ -12,11 +12,12 @@ from leakscope.cli.audit_page import page
 from leakscope.cli.derived_options import Options, with_options
 from leakscope.cli.model_page import model_page
 from leakscope.cli.options import DatasetFile, Example, JsonPath, RunDirectory, dataset_from
-from leakscope.cli.output import STDOUT, emit_json, require_writable, say, show, stages
+from leakscope.cli.output import STDOUT, cells_bar, emit_json, require_writable, say, show, stages
 from leakscope.errors import InputError
-from leakscope.settings import AuditSettings, DataSettings, ModelSettings
+from leakscope.settings import AuditSettings, DataSettings, ModelSettings, TrainingSettings
 
 if TYPE_CHECKING:
+    from leakscope.auditing import AuditResult, ModelAuditResult
     from leakscope.data import Dataset
 
 SUMMARY = "A dataset in, every record's leakage out."
@@ -28,6 +29,7 @@ EPILOG = "Example: leakscope audit --example diabetes --top 5"
     # --explain says why; how many are explained goes by --top.
     settings=Options(AuditSettings, without=("explain",)),
     chosen=Options(ModelSettings),
+    training=Options(TrainingSettings),
 )
 def audit(
     *,
@@ -36,6 +38,7 @@ def audit(
     data: DataSettings,
     settings: AuditSettings,
     chosen: ModelSettings,
+    training: TrainingSettings,
     top: Annotated[int, typer.Option(help="How many records to print.", metavar="COUNT")] = 10,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why each printed record is exposed.")
@@ -57,7 +60,8 @@ def audit(
     For every record: the law of the model's answer at that record with the record in the training
     set and without it, and how far apart the two are.  Without --model and without any option of
     a Gaussian process (--kernel, --noise-variance and the like) a stand-in is fitted: ridge
-    regression for numbers, logistic regression for classes.
+    regression for numbers, logistic regression for classes.  With --train a few models of your own
+    training function, or of any scikit-learn estimator, are trained on halves of the records.
     """
     from leakscope import auditing
     from leakscope.results import default_run_directory, require_free
@@ -67,6 +71,7 @@ def audit(
         raise InputError("--explain speaks of records; with --group the unit is the group.")
     if top < 0:
         raise InputError(f"--top must be zero or more, but it is {top}.")
+    auditing.require_one_subject(settings, chosen, training)
     if explain and (chosen.model is not None or not settings.of_process()):
         raise InputError(
             "--explain belongs to the Gaussian process; give --kernel rbf, and no --model."
@@ -74,12 +79,19 @@ def audit(
     require_writable(json_path, file)
     if run_dir is not None:
         require_free(run_dir)
-    dataset = _dataset(data, settings, chosen, file, example)
+    dataset = _dataset(data, settings, chosen, training, file, example)
     place = run_dir or default_run_directory("audit", dataset.name)
     if explain:
         settings = settings.model_copy(update={"explain": max(settings.explain, top)})
-    with stages(auditing.audit_stages(dataset, settings, chosen)) as on_stage:
-        result = auditing.audit_by_settings(dataset, settings, chosen, on_stage=on_stage)
+    result: AuditResult | ModelAuditResult
+    if training.train is not None:
+        with cells_bar() as on_model:
+            result = auditing.audit_trained_dataset(
+                dataset, training, settings, on_progress=on_model
+            )
+    else:
+        with stages(auditing.audit_stages(dataset, settings, chosen)) as on_stage:
+            result = auditing.audit_by_settings(dataset, settings, chosen, on_stage=on_stage)
     if isinstance(result, auditing.AuditResult):
         directory = auditing.write_run(result, place, dataset=dataset)
         text = page(result, top, explain=explain)
@@ -103,16 +115,17 @@ def _dataset(
     data: DataSettings,
     settings: AuditSettings,
     chosen: ModelSettings,
+    training: TrainingSettings,
     file: Path | None,
     example: str | None,
 ) -> Dataset:
     """The dataset; its target is classes where the model, or the stand-in, takes it so."""
-    from leakscope.auditing import classifies
+    from leakscope.auditing import classifies, trains_classes
     from leakscope.data import two_classes
 
     classes = data.model_copy(update={"task": "classification"})
     unsaid = data.task is None and example is None
-    if unsaid and classifies(chosen):
+    if unsaid and (classifies(chosen) or trains_classes(training)):
         return dataset_from(classes, file, example)
     dataset = dataset_from(data, file, example)
     if unsaid and chosen.model is None and not settings.of_process() and two_classes(dataset):

@@ -50,9 +50,14 @@ def record_columns(document: AuditDocument) -> dict[str, list[Any]]:
 def model_record_columns(document: ModelAuditDocument) -> dict[str, list[Any]]:
     """The columns of an audit of a fitted model, most exposed record first."""
     records = document.records
+    intervals: dict[str, list[Any]] = {}
+    if document.models is not None:
+        intervals["low"] = [_short(record.advantage_low) for record in records]
+        intervals["high"] = [_short(record.advantage_high) for record in records]
     return {
         "id": [shown_id(record.record_id) for record in records],
         "advantage": [_short(record.advantage) for record in records],
+        **intervals,
         "tpr_01": [_short(record.tpr_at_fpr_0_01) for record in records],
         "tpr_001": [_short(record.tpr_at_fpr_0_001) for record in records],
         "auc": [_short(record.auc) for record in records],

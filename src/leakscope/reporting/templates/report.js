@@ -45,6 +45,12 @@
     ["n", (row) => String(row + 1)],
     ["id", (row) => records.id[row]],
     ["n", (row) => fraction(records.advantage[row])],
+    ...(records.low
+      ? [
+          ["n", (row) => fraction(records.low[row])],
+          ["n", (row) => fraction(records.high[row])],
+        ]
+      : []),
     ["n", (row) => fraction(records.tpr_01[row])],
     ["n wide", (row) => fraction(records.tpr_001[row])],
     ["n wide", (row) => fraction(records.auc[row])],
