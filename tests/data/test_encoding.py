@@ -179,10 +179,10 @@ def test_subgroups_and_groups_come_with_the_records(people):
         people, target="cost", group_column="person", by="region", missing="impute"
     )
     assert dataset.group == ("ann", "bob", "cat", "dan", "eve", "fay")
-    assert dataset.by == ("north", "south", "north", "east", "(empty)", "south")
+    assert dataset.by == {"region": ("north", "south", "north", "east", "(empty)", "south")}
     assert "region=north" in dataset.feature_names
-    quarters = data.read_example("diabetes", by="age").by
+    quarters = data.read_example("diabetes", by="age").by["age"]
     counts = np.unique(quarters, return_counts=True)[1]
     assert len(counts) == 4
     assert counts.min() > 90
-    assert set(data.read_example("iris", by="target").by) == {"0", "1", "2"}
+    assert set(data.read_example("iris", by="target").by["target"]) == {"0", "1", "2"}

@@ -36,6 +36,7 @@ from leakscope.auditing.reopened import (
 from leakscope.auditing.result import AuditResult
 from leakscope.auditing.routes import RoutePlan
 from leakscope.auditing.run_writing import write_run
+from leakscope.auditing.subgroups import Subgroup
 from leakscope.auditing.trained_audit import audit_trained, audit_trained_dataset
 from leakscope.auditing.units import leaving_units
 from leakscope.auditing.verdict import EXPOSED_ABOVE
@@ -53,6 +54,7 @@ __all__ = [
     "OutOfCoreAudit",
     "OwnTraining",
     "RoutePlan",
+    "Subgroup",
     "audit",
     "audit_by_settings",
     "audit_dataset",

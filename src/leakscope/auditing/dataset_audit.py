@@ -18,7 +18,7 @@ from leakscope.auditing.model_result import ModelAuditResult
 from leakscope.auditing.process_audit import SENSITIVITY_STAGES, STAGES, OnStage, audit_process
 from leakscope.auditing.result import AuditResult
 from leakscope.auditing.routes import RoutePlan
-from leakscope.auditing.subgroups import exposure_by, of_groups
+from leakscope.auditing.subgroups import exposure_by
 from leakscope.auditing.units import leaving_units
 from leakscope.data import Dataset, Task, doubts, from_frame, pictured, prepare, two_classes
 from leakscope.errors import InputError
@@ -197,13 +197,7 @@ def audit_dataset(
         warnings=found,
         picture=dataset.picture or pictured(dataset.features),
     )
-    if prepared.by is None or prepared.by_name is None:
-        return result
-    values = prepared.by
-    if labels is not None:
-        values = of_groups(values, labels, len(ids))
-    found_by = exposure_by(values, result.advantage, prepared.by_name)
-    return replace(result, by=prepared.by_name, subgroups=found_by)
+    return replace(result, subgroups=exposure_by(prepared.by, result.advantage, labels))
 
 
 def audit_frame(
@@ -215,7 +209,8 @@ def audit_frame(
     missing: Missing = DATA_DEFAULTS.missing,
     ignore: Sequence[str] = (),
     group_column: str | None = None,
-    by: str | None = None,
+    by: str | Sequence[str] = (),
+    na_values: Sequence[str] = DATA_DEFAULTS.na_values,
     settings: AuditSettings = AUDIT_DEFAULTS,
     model: ModelSettings = MODEL_DEFAULTS,
     on_stage: OnStage | None = None,
@@ -226,7 +221,7 @@ def audit_frame(
     ----------
     frame
         The table.
-    target, id_column, task, missing, ignore, group_column, by
+    target, id_column, task, missing, ignore, group_column, by, na_values
         As in :func:`leakscope.data.read_dataset`; where ``task`` is left out, a target of two
         whole numbers is taken as classes, unless a Gaussian process is asked for.
     settings, model
@@ -258,6 +253,7 @@ def audit_frame(
             ignore=ignore,
             group_column=group_column,
             by=by,
+        na_values=na_values,
         )
 
     if task is None:

@@ -176,10 +176,7 @@ def audit_named_model(
     option = _option(fit, result) if exposed and isinstance(fit, NamedFit) else None
     spent = {**result.timing, "option": time.perf_counter() - start}
     result = replace(result, option=option, timing=spent)
-    if prepared.by is None or prepared.by_name is None:
-        return result
-    found_by = exposure_by(prepared.by, result.advantage, prepared.by_name)
-    return replace(result, by=prepared.by_name, subgroups=found_by)
+    return replace(result, subgroups=exposure_by(prepared.by, result.advantage))
 
 
 def _audited(

@@ -86,8 +86,8 @@ class ModelAuditResult:
         None where none is needed, or where only the label is seen.
     option
         What ten times the penalty would give, where the model was named.
-    by, subgroups
-        The column of subgroups, and their exposure, where it was asked for.
+    subgroups
+        Exposure by the values of each column that it was asked for.
     few, half_models
         Where models were trained for this audit, what they show, with intervals, and their
         scores: then ``advantage`` and ``tpr_at_fpr`` are posterior means.
@@ -123,7 +123,6 @@ class ModelAuditResult:
     warnings: tuple[str, ...]
     answer_noise: float | None = None
     option: PenaltyOption | None = None
-    by: str | None = None
     subgroups: tuple[Subgroup, ...] = ()
     few: FewModels | None = None
     half_models: HalfModels | None = None
@@ -228,7 +227,7 @@ class ModelAuditResult:
             created=self.created,
             settings=self.settings,
             provenance=provenance,
-            assumptions=assumptions,
+            assumptions=[*assumptions, *self.dataset.assumptions()],
             timing=self.timing,
             warnings=list(self.warnings),
             dataset=self.dataset,
@@ -245,7 +244,6 @@ class ModelAuditResult:
             option=self.option,
             records=[ModelAuditRecord(**dict(zip(arrays, row, strict=True))) for row in rows],
             models=self.models,
-            by=self.by,
             subgroups=[SubgroupEntry(**entry.to_dict()) for entry in self.subgroups],
             fit=self.fit,
             one_threshold=dict(self.one_threshold),

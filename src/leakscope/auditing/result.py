@@ -105,8 +105,8 @@ class AuditResult:
         What was audited and what was done to it.
     settings, created, timing, warnings
         As given; when (UTC); seconds by stage; sentences.
-    by, subgroups
-        The column of subgroups, and their exposure, where it was asked for.
+    subgroups
+        Exposure by the values of each column that it was asked for.
     explanations
         Why the most exposed records are, where it was asked for; of records, not of groups.
     choices
@@ -142,7 +142,6 @@ class AuditResult:
     created: datetime
     timing: dict[str, float]
     warnings: tuple[str, ...]
-    by: str | None = None
     subgroups: tuple[Subgroup, ...] = ()
     explanations: tuple[Explanation, ...] = ()
     choices: Choices | None = None
@@ -268,7 +267,7 @@ class AuditResult:
             created=self.created,
             settings=self.settings,
             provenance=provenance,
-            assumptions=assumptions,
+            assumptions=[*assumptions, *self.dataset.assumptions()],
             timing=self.timing,
             warnings=list(self.warnings),
             dataset=self.dataset,
@@ -284,7 +283,6 @@ class AuditResult:
             median_advantage=float(np.median(self.advantage)),
             records=[AuditRecord(**dict(zip(arrays, row, strict=True))) for row in rows],
             unit=self.unit,
-            by=self.by,
             subgroups=[SubgroupEntry(**entry.to_dict()) for entry in self.subgroups],
             explanations=[ExplanationEntry(**entry.to_dict()) for entry in self.explanations],
             choices=self._choices(),

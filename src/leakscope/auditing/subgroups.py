@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -29,8 +29,8 @@ class Subgroup:
 
     Attributes
     ----------
-    value
-        The column's value.
+    column, value
+        The column, and its value.
     count
         Records (or groups, where they are the unit).
     median_advantage, largest_advantage
@@ -41,6 +41,7 @@ class Subgroup:
         Whether there are fewer than ten, too few to compare.
     """
 
+    column: str
     value: str
     count: int
     median_advantage: float
@@ -53,18 +54,30 @@ class Subgroup:
         return asdict(self)
 
 
-def exposure_by(values: Sequence[str], advantage: FloatArray, name: str) -> tuple[Subgroup, ...]:
-    """One entry a value, the largest median first.
+def exposure_by(
+    columns: Mapping[str, Sequence[str]],
+    advantage: FloatArray,
+    groups: NDArray[np.intp] | None = None,
+) -> tuple[Subgroup, ...]:
+    """One entry per column and value, the largest median of each column first.
 
     Parameters
     ----------
-    values
-        (n,) each record's subgroup.
+    columns
+        By name, (n,) each record's subgroup.
     advantage
-        (n,) each record's advantage.
-    name
-        The column, for the sentence where there are too many values.
+        Of each record, or of each group.
+    groups
+        (n,) each record's group, where groups leave as a whole.
     """
+    found: list[Subgroup] = []
+    for name, values in columns.items():
+        own = values if groups is None else of_groups(values, groups, len(advantage))
+        found += _exposure(own, advantage, name)
+    return tuple(found)
+
+
+def _exposure(values: Sequence[str], advantage: FloatArray, name: str) -> list[Subgroup]:
     labels = np.asarray(values, dtype=object)
     found = sorted(set(values))
     if len(found) > MOST_SUBGROUPS:
@@ -77,6 +90,7 @@ def exposure_by(values: Sequence[str], advantage: FloatArray, name: str) -> tupl
         own = advantage[labels == value]
         entries.append(
             Subgroup(
+                column=name,
                 value=value,
                 count=len(own),
                 median_advantage=float(np.median(own)),
@@ -85,7 +99,7 @@ def exposure_by(values: Sequence[str], advantage: FloatArray, name: str) -> tupl
                 small=len(own) < SMALL_BELOW,
             )
         )
-    return tuple(sorted(entries, key=lambda entry: -entry.median_advantage))
+    return sorted(entries, key=lambda entry: -entry.median_advantage)
 
 
 def of_groups(values: Sequence[str], groups: NDArray[np.intp], count: int) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from leakscope.cli.output import fraction, table
 
 if TYPE_CHECKING:
-    from leakscope.auditing import AuditResult
+    from leakscope.auditing import AuditResult, Subgroup
 
 
 def page(result: AuditResult, top: int, *, explain: bool = False) -> str:
@@ -75,8 +75,7 @@ def page(result: AuditResult, top: int, *, explain: bool = False) -> str:
             for entry in result.explanations[:top]
         ]
         parts.append("Why they are exposed:\n\n" + "\n".join(why))
-    if result.subgroups:
-        parts.append(_subgroups(result))
+    parts += subgroup_tables(result.subgroups, result.unit)
     parts.append(_wrapped(result.verdict))
     parts += _choices(result)
     return "\n\n".join(parts)
@@ -134,17 +133,22 @@ def _others(what: str, ids: Sequence[int | str]) -> str:
     return f"{what}: {', '.join(str(other) for other in ids)}. " if ids else ""
 
 
-def _subgroups(result: AuditResult) -> str:
-    rows = [
-        [
-            entry.value,
-            str(entry.count),
-            fraction(entry.median_advantage),
-            fraction(entry.largest_advantage),
-            f"{entry.share_exposed:.0%}",
-            "few" if entry.small else "",
+def subgroup_tables(subgroups: Sequence[Subgroup], unit: str) -> list[str]:
+    """A table for each column of subgroups."""
+    found = []
+    for column in dict.fromkeys(entry.column for entry in subgroups):
+        rows = [
+            [
+                entry.value,
+                str(entry.count),
+                fraction(entry.median_advantage),
+                fraction(entry.largest_advantage),
+                f"{entry.share_exposed:.0%}",
+                "few" if entry.small else "",
+            ]
+            for entry in subgroups
+            if entry.column == column
         ]
-        for entry in result.subgroups
-    ]
-    headings = [str(result.by), f"{result.unit}s", "median advantage", "largest", "0.1 or more", ""]
-    return f"Exposure by {result.by}:\n\n{table(headings, rows)}"
+        headings = [column, f"{unit}s", "median advantage", "largest", "0.1 or more", ""]
+        found.append(f"Exposure by {column}:\n\n{table(headings, rows)}")
+    return found

@@ -127,7 +127,7 @@ def _parameter(one: Described) -> inspect.Parameter:
     elif default is None:
         kind = kind | None
         text += "" if one.shown_default is None else f"  [default: {one.shown_default}]"
-    both_ways = f"{one.option}/--no-{one.option[2:]}" if one.default is True else one.option
+    both_ways = f"{one.option}/{one.typed}" if one.typed != one.option else one.option
     information = typer.Option(
         both_ways,
         help=text,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from leakscope.cli.audit_page import subgroup_tables
 from leakscope.cli.output import fraction, table, wrapped
 
 if TYPE_CHECKING:
@@ -29,20 +30,7 @@ def model_page(result: ModelAuditResult, top: int, *, threshold: float | None = 
         with_interval = "advantage" if result.few is None else "advantage (95%)"
         headings = ["record_id", with_interval, "TPR at 1%", "TPR at 0.1%", "shift", "trusted"]
         parts.append(table(headings, rows))
-    if result.subgroups:
-        entries = [
-            [
-                entry.value,
-                str(entry.count),
-                fraction(entry.median_advantage),
-                fraction(entry.largest_advantage),
-                f"{entry.share_exposed:.0%}",
-                "few" if entry.small else "",
-            ]
-            for entry in result.subgroups
-        ]
-        names = [str(result.by), "records", "median advantage", "largest", "0.1 or more", ""]
-        parts.append(f"Exposure by {result.by}:\n\n{table(names, entries)}")
+    parts += subgroup_tables(result.subgroups, result.unit)
     parts.append(wrapped(result.question))
     return "\n\n".join(parts)
 

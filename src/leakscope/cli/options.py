@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DatasetFile = Annotated[
     Path | None,
     typer.Argument(
-        help="The dataset: .csv, .tsv, .parquet, .arrow, .feather, .npy or .npz; a folder of "
+        help="The dataset: .csv, .data, .tsv, .parquet, .arrow, .feather, .npy or .npz; a folder of "
         "pictures, one subfolder per class; or a Hugging Face dataset saved to disk.",
         show_default=False,
     ),
@@ -79,7 +79,8 @@ def dataset_from(data: DataSettings, file: Path | None, example: str | None) -> 
     if example is not None:
         _require_unset(data, "target", "id_column", "task")
         _require_unset(data, "ignore", "group_column", "missing", "split")
-        return read_example(example, by=data.by)
+        _require_unset(data, "header", "na_values", "decimal")
+        return read_example(example, by=data.by, sample=data.sample, sample_seed=data.sample_seed)
     if file is None:
         raise InputError(
             "Which dataset?  Name a file, or try one that is here already: --example diabetes."
@@ -96,7 +97,7 @@ def dataset_from(data: DataSettings, file: Path | None, example: str | None) -> 
 def _require_unset(data: DataSettings, *names: str) -> None:
     """Refuse settings that only a file has."""
     if any(getattr(data, name) != DataSettings.model_fields[name].default for name in names):
-        *first, last = (described(DataSettings, name).option for name in names)
+        *first, last = (described(DataSettings, name).typed for name in names)
         raise InputError(f"{', '.join(first)} and {last} belong to a file, not to --example.")
 
 

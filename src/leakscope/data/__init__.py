@@ -12,6 +12,7 @@ from leakscope.data.datasets import (
     same_data,
 )
 from leakscope.data.doubts import doubts, two_classes
+from leakscope.data.delimited import Layout, marks_in
 from leakscope.data.examples import EXAMPLES, read_example
 from leakscope.data.image_folder import read_image_folder
 from leakscope.data.json_files import read_json
@@ -29,6 +30,7 @@ from leakscope.data.regular_files import (
     require_new_file,
     require_usable_name,
 )
+from leakscope.data.sampling import sampled
 from leakscope.data.scores import read_scores
 from leakscope.data.tables import read_table
 from leakscope.data.written_files import (
@@ -41,6 +43,7 @@ from leakscope.data.written_files import (
 __all__ = [
     "EXAMPLES",
     "Dataset",
+    "Layout",
     "LinearArrays",
     "ModelFile",
     "NetworkArrays",
@@ -53,6 +56,7 @@ __all__ = [
     "is_folder",
     "is_there",
     "kind_of",
+    "marks_in",
     "partial_beside",
     "picture_shape",
     "pictured",
@@ -78,5 +82,6 @@ __all__ = [
     "require_usable_name",
     "same_data",
     "two_classes",
+    "sampled",
     "write_file",
 ]

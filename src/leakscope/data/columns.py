@@ -42,7 +42,7 @@ class Roles:
     group
         The person, or whatever unit leaves as a whole; never a feature.
     by
-        The subgroups that exposure is summed up by; a feature too, unless it is ignored.
+        Subgroups that exposure is summed up by; features too, unless they are ignored.
     ignored
         Neither features nor anything else.
     """
@@ -50,7 +50,7 @@ class Roles:
     target: str
     id: str | None = None
     group: str | None = None
-    by: str | None = None
+    by: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 
     def features(self, columns: Sequence[str]) -> tuple[str, ...]:

@@ -32,20 +32,24 @@ from leakscope.data.datasets import (
     require_distinct_ids,
     subgroups,
 )
+from leakscope.data.delimited import Layout, emptied, refuse_marks, written_labels
 from leakscope.data.hugging_face import is_hugging_face, open_hugging_face, read_columns
 from leakscope.data.image_folder import read_image_folder
 from leakscope.data.preparation import encode, without_empty
 from leakscope.data.regular_files import is_folder
+from leakscope.data.sampling import sampled
 from leakscope.data.tables import (
     PICTURE,
     UNNAMED_ID,
     UNNAMED_TARGET,
     read_table,
     table_from_frame,
-    written_labels,
 )
 from leakscope.errors import InputError
-from leakscope.settings import DATA_DEFAULTS, Missing
+from leakscope.settings import DATA_DEFAULTS, Decimal, Missing
+
+# The options of a table that is written as text.
+_OF_TEXT = "--no-header, --na-values and --decimal"
 
 
 def read_dataset(
@@ -57,8 +61,13 @@ def read_dataset(
     missing: Missing = DATA_DEFAULTS.missing,
     ignore: Sequence[str] = (),
     group_column: str | None = None,
-    by: str | None = None,
+    by: str | Sequence[str] = (),
     split: str | None = None,
+    header: bool = DATA_DEFAULTS.header,
+    na_values: Sequence[str] = DATA_DEFAULTS.na_values,
+    decimal: Decimal = DATA_DEFAULTS.decimal,
+    sample: int | None = DATA_DEFAULTS.sample,
+    sample_seed: int = DATA_DEFAULTS.sample_seed,
 ) -> Dataset:
     """Read a file; every column that is not the target, the id or the group is a feature.
 
@@ -88,9 +97,20 @@ def read_dataset(
     group_column
         The column with the unit that leaves as a whole, such as the person; never a feature.
     by
-        The column of subgroups; it is a feature as well, unless it is ignored.
+        A column of subgroups, or several; each is a feature as well, unless it is ignored.
     split
         Which split of a Hugging Face dataset; needed where it has several.
+    header
+        Whether the first line of a text file names the columns; ``x0``, ``x1`` and so on are the
+        names where it does not.
+    na_values
+        Texts that mean empty, such as ``?``, beside nothing at all and ``NA``.  A sign such as
+        ``?`` is refused while none is given: it is neither a number nor a category.
+    decimal
+        The decimal sign of a text file, ``.`` or ``,``.
+    sample, sample_seed
+        Draw so many records at random, in which the classes, or the tenths of a target of numbers,
+        have the share that they have in all; of groups, so many that about as many records come.
 
     Raises
     ------
@@ -109,6 +129,8 @@ def read_dataset(
     (('ann', 'bob'), ('age', 'height'), [65.0, 80.0])
     """
     path = Path(path)
+    by = (by,) if isinstance(by, str) else tuple(by)
+    layout = Layout(header, tuple(na_values), decimal)
     source = Source(
         file=os.path.realpath(path),
         example=None,
@@ -120,19 +142,33 @@ def read_dataset(
         ignore=tuple(ignore),
         missing=missing,
         split=split,
+        **vars(layout),
     )
+    found = _read(path, source, task, by, layout)
+    return found if sample is None else sampled(found, sample, seed=sample_seed)
+
+
+def _read(
+    path: Path, source: Source, task: Task | None, by: tuple[str, ...], layout: Layout
+) -> Dataset:
+    """All records of a file or a folder, as the source says."""
+    target, id_column, group_column = source.target, source.id_column, source.group_column
+    ignore, missing, split = source.ignore, source.missing, source.split
     if is_folder(path) and is_hugging_face(path):
+        if layout != Layout():
+            raise InputError(f"{path}: {_OF_TEXT} belong to a file, not to a folder.")
         return _from_hugging_face(path, source, task, by)
     if split is not None:
         raise InputError(f"{path} is no Hugging Face dataset and has no splits; leave --split out.")
     if is_folder(path):
-        if target is not None or id_column or ignore or group_column or by or missing != "error":
+        columns_named = target is not None or id_column or ignore or group_column or by
+        if columns_named or missing != "error" or layout != Layout():
             raise InputError(
                 f"{path} is a folder; the options of a table's columns belong to a file, and a "
                 "folder of pictures has none."
             )
         return read_image_folder(path)
-    table = read_table(path)
+    table = read_table(path, layout)
     columns = [str(name) for name in table.columns]
     is_archive = path.suffix.lower() == ".npz"
     if target is None and is_archive and UNNAMED_TARGET in columns:
@@ -141,7 +177,7 @@ def read_dataset(
         target_given = _required(target, columns, str(path))
     id_given = UNNAMED_ID if id_column is None and is_archive and UNNAMED_ID in columns else None
     # What pandas wrote as an index names the records, and is never a feature.
-    index = [name for name in table.attrs.get(INDEX, ()) if name not in (target_given, by)]
+    index = [name for name in table.attrs.get(INDEX, ()) if name not in (target_given, *by)]
     if id_column is None and len(index) == 1 and bool(table[index[0]].is_unique):
         id_given = index[0]
     roles = _roles(
@@ -155,7 +191,7 @@ def read_dataset(
     )
     labels = {roles.id, roles.group}
     labels |= {roles.target} if source.task == "classification" else set()
-    labels |= {roles.by} if roles.by is not None and not many_numbers(table[roles.by]) else set()
+    labels |= {name for name in roles.by if not many_numbers(table[name])}
     return _dataset(
         table,
         roles,
@@ -168,13 +204,16 @@ def read_dataset(
             source=source,
             picture=table.attrs.get(PICTURE),
             written=written_labels(
-                table, path, sorted(name for name in labels if name is not None)
+                table, path, sorted(name for name in labels if name is not None), layout
             ),
+            na_values=layout.na_values,
         ),
     )
 
 
-def _from_hugging_face(path: Path, source: Source, task: Task | None, by: str | None) -> Dataset:
+def _from_hugging_face(
+    path: Path, source: Source, task: Task | None, by: tuple[str, ...]
+) -> Dataset:
     """One split of a folder that ``save_to_disk`` wrote."""
     folder = open_hugging_face(path, source.split)
     columns, where = folder.columns, folder.where
@@ -189,7 +228,7 @@ def _from_hugging_face(path: Path, source: Source, task: Task | None, by: str | 
     )
     task = task or ("classification" if folder.is_class(roles.target) else "regression")
     # Subgroups and groups may be ignored as features and are read all the same.
-    unread = frozenset(roles.ignored) - {roles.by, roles.group, roles.id}
+    unread = frozenset(roles.ignored) - {*roles.by, roles.group, roles.id}
     read = read_columns(folder, unread)
     return _dataset(
         read.frame,
@@ -216,7 +255,8 @@ def from_frame(
     missing: Missing = DATA_DEFAULTS.missing,
     ignore: Sequence[str] = (),
     group_column: str | None = None,
-    by: str | None = None,
+    by: str | Sequence[str] = (),
+    na_values: Sequence[str] = DATA_DEFAULTS.na_values,
     name: str = "frame",
 ) -> Dataset:
     """A pandas, polars or Arrow table in memory as a dataset; the rest as in ``read_dataset``.
@@ -237,6 +277,8 @@ def from_frame(
     OneHotEncoder): region
     """
     table, index = table_from_frame(frame)
+    table = emptied(table, na_values)
+    by = (by,) if isinstance(by, str) else tuple(by)
     columns = [str(column) for column in table.columns]
     where = "the frame"
     roles = _roles(columns, where, target, id_column, group_column, by, ignore)
@@ -251,6 +293,7 @@ def from_frame(
             missing=missing,
             source=None,
             index=index,
+            na_values=tuple(na_values),
         ),
     )
 
@@ -261,7 +304,7 @@ def _roles(
     target: str,
     id_column: str | None,
     group_column: str | None,
-    by: str | None,
+    by: tuple[str, ...],
     ignore: Sequence[str],
 ) -> Roles:
     def found(wanted: str | None, role: str) -> str | None:
@@ -271,7 +314,7 @@ def _roles(
         target=column_name(columns, target, "target", where),
         id=found(id_column, "id"),
         group=found(group_column, "group"),
-        by=found(by, "subgroups"),
+        by=tuple(dict.fromkeys(column_name(columns, name, "subgroups", where) for name in by)),
         ignored=tuple(column_name(columns, name, "list to ignore", where) for name in ignore),
     )
     for other, role in ((roles.id, "the id"), (roles.group, "the group")):
@@ -298,6 +341,7 @@ class _Reading:
     picture: tuple[int, ...] | None = None
     steps: Sequence[str] = ()
     written: Mapping[str, pd.Series[Any]] = field(default_factory=dict)
+    na_values: tuple[str, ...] = ()
 
 
 def _dataset(table: pd.DataFrame, roles: Roles, reading: _Reading) -> Dataset:
@@ -306,6 +350,10 @@ def _dataset(table: pd.DataFrame, roles: Roles, reading: _Reading) -> Dataset:
     names = roles.features([str(column) for column in table.columns])
     read = f"read {len(table)} records of {len(names)} features from {reading.read_from}"
     steps = [read, *reading.steps]
+    if reading.na_values:
+        steps.append(f"read as empty: {listed([repr(text) for text in reading.na_values])}")
+    else:
+        refuse_marks(table, [*names, roles.target], where)
     if roles.ignored:
         steps.append(f"ignored: {listed(roles.ignored)}")
     if missing == "drop":
@@ -351,8 +399,7 @@ def _dataset(table: pd.DataFrame, roles: Roles, reading: _Reading) -> Dataset:
         indicators=encoded.indicators,
         group=group,
         group_name=roles.group,
-        by=None if roles.by is None else subgroups(labelled(roles.by)),
-        by_name=roles.by,
+        by={name: subgroups(labelled(name)) for name in roles.by},
         picture=picture if picture and math.prod(picture) == encoded.features.shape[1] else None,
     )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from leakscope.data.columns import shown
 from leakscope.errors import InputError
-from leakscope.settings import DATA_DEFAULTS, Missing
+from leakscope.settings import DATA_DEFAULTS, Decimal, Missing
 from leakscope.settings import Task as Task
 
 RecordId = int | str
@@ -31,8 +31,10 @@ class Source:
     ----------
     file, example
         The file's absolute path, or the example's name.
-    target, id_column, task, group_column, ignore, missing, split
+    target, id_column, task, group_column, ignore, missing, split, header, na_values, decimal
         As they were given.
+    sample, sample_seed
+        How many records were drawn, where not all were taken, and the seed.
     digest
         Of the features, the target, the ids and the groups, and of the file: the same data, or
         not; see :func:`leakscope.data.datasets.same_data`.
@@ -54,6 +56,11 @@ class Source:
     ignore: tuple[str, ...] = ()
     missing: Missing = DATA_DEFAULTS.missing
     split: str | None = None
+    header: bool = DATA_DEFAULTS.header
+    na_values: tuple[str, ...] = DATA_DEFAULTS.na_values
+    decimal: Decimal = DATA_DEFAULTS.decimal
+    sample: int | None = DATA_DEFAULTS.sample
+    sample_seed: int = DATA_DEFAULTS.sample_seed
 
 
 @dataclass(frozen=True)
@@ -82,11 +89,13 @@ class Dataset:
         Positions of the features that indicate a category; they are never scaled.
     group, group_name
         Each record's group, such as the person, where the group is the unit; and its column.
-    by, by_name
-        Each record's subgroup, where exposure is summed up by one; and its column.
+    by
+        Each record's subgroup, for every column that exposure is summed up by.
     picture
         Height, width and, in colour, 3, where records are known to be pictures, row by row and
         channels last; None where nothing says so.
+    sampled_from
+        How many records there were, where these are a sample; None where they are all.
 
     Examples
     --------
@@ -108,9 +117,9 @@ class Dataset:
     indicators: tuple[int, ...] = ()
     group: tuple[RecordId, ...] | None = None
     group_name: str | None = None
-    by: tuple[str, ...] | None = None
-    by_name: str | None = None
+    by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     picture: tuple[int, ...] | None = None
+    sampled_from: int | None = None
 
 
 def subgroups(column: pd.Series[Any]) -> tuple[str, ...]:

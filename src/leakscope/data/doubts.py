@@ -25,6 +25,11 @@ LEAST_OF_EACH = 3
 # A count of few records may well be a measurement.
 LEAST_COUNTED = 20
 
+# Words for a value that is not known; they may be a category all the same.
+NOT_KNOWN = frozenset(
+    ("unknown", "missing", "not known", "not available", "not stated", "unk", "undefined", "nil")
+)
+
 # Of the features, this many numbers are compared with the target at once.
 BLOCK = 2**24
 
@@ -47,8 +52,41 @@ def doubts(dataset: Dataset) -> tuple[str, ...]:
     the feature 'grower' is the target in other words (they are perfectly correlated), so that the
     model has nothing to learn; leave it out with --ignore.
     """
-    found = [_copies(dataset), _answer(dataset), *_counts(dataset), _classes(dataset)]
+    found = [
+        _sample(dataset),
+        _copies(dataset),
+        _answer(dataset),
+        *_counts(dataset),
+        _classes(dataset),
+        _not_known(dataset),
+    ]
     return tuple(sentence for sentence in found if sentence is not None)
+
+
+def _sample(dataset: Dataset) -> str | None:
+    """Not all records were taken."""
+    if dataset.sampled_from is None:
+        return None
+    return (
+        f"a sample of {len(dataset.record_ids)} of {dataset.sampled_from} records was taken: the "
+        "numbers are for a model trained on the sample alone, and more records usually hide each "
+        "other better."
+    )
+
+
+def _not_known(dataset: Dataset) -> str | None:
+    """Categories whose name says that a value is not known."""
+    names = (dataset.feature_names[place] for place in dataset.indicators)
+    parts = (name.rpartition("=") for name in names)
+    found = [(part[0], part[2]) for part in parts if part[2].strip().lower() in NOT_KNOWN]
+    if not found:
+        return None
+    column, value = found[0]
+    more = f" (and {len(found) - 1} more such)" if len(found) > 1 else ""
+    return (
+        f"{value!r} in column {column!r} is taken as a category of its own{more}; if it means that "
+        f"the value is not known, give --na-values {value!r} and --missing."
+    )
 
 
 def _copies(dataset: Dataset) -> str | None:

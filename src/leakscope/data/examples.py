@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import pandas as pd
 
 from leakscope.data.columns import column_name
 from leakscope.data.datasets import Dataset, Source, Task, digest, subgroups
+from leakscope.data.sampling import sampled
 from leakscope.errors import InputError
+from leakscope.settings import DATA_DEFAULTS
 
 EXAMPLES: dict[str, Task] = {
     "diabetes": "regression",
@@ -20,10 +23,17 @@ EXAMPLES: dict[str, Task] = {
 }
 
 
-def read_example(name: str, *, by: str | None = None) -> Dataset:
+def read_example(
+    name: str,
+    *,
+    by: str | Sequence[str] = (),
+    sample: int | None = DATA_DEFAULTS.sample,
+    sample_seed: int = DATA_DEFAULTS.sample_seed,
+) -> Dataset:
     """One of scikit-learn's own datasets; ``record_ids`` are row numbers, starting at 0.
 
-    ``by`` names a feature, or ``target``, to take subgroups from.
+    ``by`` names features, or ``target``, to take subgroups from; ``sample`` and ``sample_seed``
+    are those of :func:`leakscope.data.read_dataset`.
 
     Examples
     --------
@@ -43,8 +53,9 @@ def read_example(name: str, *, by: str | None = None) -> Dataset:
     features = np.asarray(bunch.data, dtype=np.float64)
     target = np.asarray(bunch.target)
     names = [str(feature) for feature in bunch.feature_names]
-    chosen = None if by is None else column_name([*names, "target"], by, "subgroups", name)
-    return Dataset(
+    wanted = (by,) if isinstance(by, str) else tuple(by)
+    chosen = [column_name([*names, "target"], one, "subgroups", name) for one in wanted]
+    found = Dataset(
         name=name,
         features=features,
         target=target,
@@ -65,10 +76,9 @@ def read_example(name: str, *, by: str | None = None) -> Dataset:
             task=EXAMPLES[name],
             digest=digest(features, target, range(len(features))),
         ),
-        by=None
-        if chosen is None
-        else subgroups(
-            pd.Series(target if chosen == "target" else features[:, names.index(chosen)])
-        ),
-        by_name=chosen,
+        by={
+            one: subgroups(pd.Series(target if one == "target" else features[:, names.index(one)]))
+            for one in chosen
+        },
     )
+    return found if sample is None else sampled(found, sample, seed=sample_seed)

@@ -26,7 +26,7 @@ def read_again(source: Source, file: str | Path | None = None) -> Dataset:
     'wine'
     """
     if source.example is not None and file is None:
-        found = read_example(source.example)
+        found = read_example(source.example, sample=source.sample, sample_seed=source.sample_seed)
     else:
         place = file or source.file
         if place is None:
@@ -40,6 +40,11 @@ def read_again(source: Source, file: str | Path | None = None) -> Dataset:
             ignore=source.ignore,
             group_column=source.group_column,
             split=source.split,
+            header=source.header,
+            na_values=source.na_values,
+            decimal=source.decimal,
+            sample=source.sample,
+            sample_seed=source.sample_seed,
         )
     assert found.source is not None
     if not same_data(found.source.digest, source.digest):

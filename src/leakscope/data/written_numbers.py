@@ -55,7 +55,8 @@ WRITINGS: tuple[Writing, ...] = (
     _writing(
         r"[+-]?(?:\d+,\d+|,\d+|\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?)",
         "numbers with commas",
-        "write them with a decimal point and nothing between the thousands",
+        "give --decimal , if the comma is the decimal sign, or write a point and nothing between "
+        "the thousands",
     ),
     _writing(rf"{_PLAIN}\s*[%‰]", "percentages", "write the numbers without the sign"),
     _writing(
@@ -83,7 +84,8 @@ def written_numbers(texts: Sequence[str]) -> tuple[str, str, int] | None:
     --------
     >>> from leakscope.data.written_numbers import written_numbers
     >>> written_numbers(["1,5", "2,25", "3"])
-    ('numbers with commas', 'write them with a decimal point and nothing between the thousands', 0)
+    ('numbers with commas', 'give --decimal , if the comma is the decimal sign, or write a point and
+    nothing between the thousands', 0)
     >>> written_numbers(["60 kg", "71 kg", "64.5 kg"])
     ('numbers with the unit kg', 'write the numbers alone (or, if they are names, a letter before
     each)', 0)

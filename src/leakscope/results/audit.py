@@ -168,18 +168,19 @@ class ChoicesEntry(BaseModel):
 
 
 class SubgroupEntry(BaseModel):
-    """The exposure of the records with one value of the column ``by``.
+    """The exposure of the records with one value of a column.
 
     Examples
     --------
     >>> from leakscope.results import SubgroupEntry
-    >>> SubgroupEntry(value="north", count=3, median_advantage=0.1, largest_advantage=0.4,
-    ...               share_exposed=0.5, small=True).small
+    >>> SubgroupEntry(column="region", value="north", count=3, median_advantage=0.1,
+    ...               largest_advantage=0.4, share_exposed=0.5, small=True).small
     True
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    column: str
     value: str
     count: int
     median_advantage: Number
@@ -265,7 +266,6 @@ class AuditDocument(ResultDocument):
     median_advantage: Fraction
     records: Annotated[list[AuditRecord], Field(min_length=1)]
     unit: Literal["record", "group"] = "record"
-    by: str | None = None
     subgroups: list[SubgroupEntry] = Field(default_factory=list)
     explanations: list[ExplanationEntry] = Field(default_factory=list)
     choices: ChoicesEntry | None = None

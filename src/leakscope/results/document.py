@@ -90,6 +90,11 @@ class SourceEntry(BaseModel):
     ignore: tuple[str, ...] = ()
     missing: Literal["error", "drop", "impute"] = "error"
     split: str | None = None
+    header: bool = True
+    na_values: tuple[str, ...] = ()
+    decimal: Literal[".", ","] = "."
+    sample: int | None = None
+    sample_seed: int = 0
 
 
 class DatasetEntry(BaseModel):
@@ -112,6 +117,7 @@ class DatasetEntry(BaseModel):
     target_name: str
     steps: list[str]
     source: SourceEntry | None = None
+    sampled_from: int | None = None
 
     @classmethod
     def of(cls, dataset: Dataset) -> DatasetEntry:
@@ -125,7 +131,19 @@ class DatasetEntry(BaseModel):
             target_name=dataset.target_name,
             steps=list(dataset.steps),
             source=None if source is None else SourceEntry(**asdict(source)),
+            sampled_from=dataset.sampled_from,
         )
+
+    def assumptions(self) -> list[AssumptionEntry]:
+        """What a number rests on because of how the data were taken: a sample, where it is one."""
+        if self.sampled_from is None:
+            return []
+        statement = "the records audited are those that the model is trained on"
+        evidence = (
+            f"only if the model is trained on this sample: {self.records} of {self.sampled_from} "
+            "records were drawn at random, and the others were not examined"
+        )
+        return [AssumptionEntry(statement=statement, holds=None, evidence=evidence)]
 
 
 def to_json(value: ResultDocument | dict[str, Any]) -> str:

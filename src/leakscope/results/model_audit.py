@@ -156,7 +156,6 @@ class ModelAuditDocument(ResultDocument):
     option: PenaltyOption | None = None
     records: Annotated[list[ModelAuditRecord], Field(min_length=1)]
     models: int | None = None
-    by: str | None = None
     subgroups: list[SubgroupEntry] = Field(default_factory=list)
     fit: FitEntry | None = None
     one_threshold: dict[str, Number] = Field(default_factory=dict)

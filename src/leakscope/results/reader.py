@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -86,6 +87,7 @@ one reads up to 1): update leakscope to read it.
         )
     if kind is None:
         raise InputError(f"{path} is not a result of a known kind ({', '.join(kinds)}).")
+    content = _as_now(content)
     try:
         # Strictly: leakscope writes numbers as numbers, and null for what is not finite.
         return kind.model_validate_json(json.dumps(content, allow_nan=False), strict=True)
@@ -97,3 +99,14 @@ one reads up to 1): update leakscope to read it.
         raise InputError(
             f"{path} is not a leakscope result: it holds a number that is not finite."
         ) from error
+
+
+def _as_now(content: dict[str, Any]) -> dict[str, Any]:
+    """Earlier audits had subgroups of one column, whose name stood beside them."""
+    if "by" not in content:
+        return content
+    column, entries = content["by"], content.get("subgroups")
+    if isinstance(entries, list):
+        entries = [{"column": column} | e if isinstance(e, dict) else e for e in entries]
+    kept = {name: value for name, value in content.items() if name not in ("by", "subgroups")}
+    return kept if entries is None else kept | {"subgroups": entries}

@@ -136,7 +136,9 @@ def _dataset(request: AuditRequest, upload: Upload | None) -> Dataset:
     if upload is None:
         if request.example is None:
             raise InputError("Choose an example, or upload a file.")
-        return read_example(request.example, by=request.by)
+        return read_example(
+            request.example, by=request.by, sample=request.sample, sample_seed=request.sample_seed
+        )
     try:
         columns = {name: getattr(request, name) for name in DataSettings.model_fields}
         dataset = read_dataset(upload.path, **columns)

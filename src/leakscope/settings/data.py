@@ -6,10 +6,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from leakscope.settings.setting import setting
+from leakscope.settings.setting import Count, Natural, setting
 
 Task = Literal["regression", "classification"]
 Missing = Literal["error", "drop", "impute"]
+Decimal = Literal[".", ","]
 
 
 class DataSettings(BaseModel):
@@ -57,12 +58,30 @@ class DataSettings(BaseModel):
         metavar="COLUMN",
         option="--group",
     )
-    by: str | None = setting(
-        None,
-        "Show exposure by the values of this column.  It stays a feature, unless it is the target "
-        "or in --ignore.",
+    by: tuple[str, ...] = setting(
+        (),
+        "Show exposure by the values of this column; repeatable.  It stays a feature, unless it is "
+        "the target or in --ignore.",
         metavar="COLUMN",
     )
+    header: bool = setting(
+        True, "Whether the first line of a text file names the columns; without, x0, x1 and so on."
+    )
+    na_values: tuple[str, ...] = setting(
+        (),
+        "Text that means empty, such as '?', beside nothing at all and NA; repeatable.",
+        metavar="TEXT",
+    )
+    decimal: Decimal = setting(
+        ".", "The decimal sign of a text file: . or , (1.5 or 1,5).", metavar="SIGN"
+    )
+    sample: Count | None = setting(
+        None,
+        "Audit a random sample of this many records, in which classes (or the target's tenths) "
+        "have the same share as in all.",
+        unset="all records",
+    )
+    sample_seed: Natural = setting(0, "Seed of --sample.", metavar="NUMBER")
 
 
 DATA_DEFAULTS = DataSettings()

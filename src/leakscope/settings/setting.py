@@ -116,6 +116,11 @@ class Described:
     choices: dict[str, str]
     text: str
 
+    @property
+    def typed(self) -> str:
+        """The option that changes it: that of a setting which is on turns it off."""
+        return f"--no-{self.option[2:]}" if self.default is True else self.option
+
 
 METAVARS: dict[type, str] = {int: "COUNT", float: "NUMBER", str: "NAME", tuple: "LIST"}
 
