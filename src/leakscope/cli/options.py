@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 DatasetFile = Annotated[
     Path | None,
     typer.Argument(
-        help="The dataset: .csv, .data, .tsv, .parquet, .arrow, .feather, .npy or .npz; a folder of "
-        "pictures, one subfolder per class; or a Hugging Face dataset saved to disk.",
+        help="The dataset: .csv, .data, .tsv, .parquet, .arrow, .feather, .npy or .npz; a folder "
+        "of pictures, one subfolder per class; or a Hugging Face dataset saved to disk.",
         show_default=False,
     ),
 ]
