@@ -36,7 +36,7 @@ def test_groups_of_a_mixed_table(capsys):
         content = json.load(stream)
     assert content["unit"] == "group"
     assert {record["size"] for record in content["records"]} == {2}
-    assert content["by"] == "ward"
+    assert {entry["column"] for entry in content["subgroups"]} == {"ward"}
     assert sum(entry["count"] for entry in content["subgroups"]) == 20
     assert any("filled in by the median" in step for step in content["dataset"]["steps"])
     assert content["dataset"]["source"]["group_column"] == "person"

@@ -47,7 +47,7 @@ TEXTS: dict[str, bytes | str | tuple[bytes | str, tuple[str, ...]]] = {
     "a web page": "<!DOCTYPE html>\n<html><body>\n<p>Not found, sorry</p>\n</body></html>\n",
     "a pdf": b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<< /Type /Catalog >>\nendobj\n",
     "a pickle": b"\x80\x04\x95\x0c\x00\x00\x00\x00\x00\x00\x00]\x94(K\x01K\x02K\x03e.",
-    "semicolons": GOOD.replace(",", ";"),
+    "bars between": GOOD.replace(",", "|"),
     "tabs": GOOD.replace(",", "\t"),
     "a number of 400 digits": GOOD.replace("3,5", "9" * 400 + ",5"),
     "a target of 400 digits": GOOD.replace("5,1\n", "5," + "9" * 400 + "\n"),

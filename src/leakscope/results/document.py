@@ -16,6 +16,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 
 from leakscope._numerics.json_numbers import finite_or_none, without_non_finite
 from leakscope.data import write_file
+from leakscope.settings import DATA_DEFAULTS, Decimal
 
 if TYPE_CHECKING:
     from leakscope.data import Dataset
@@ -90,11 +91,11 @@ class SourceEntry(BaseModel):
     ignore: tuple[str, ...] = ()
     missing: Literal["error", "drop", "impute"] = "error"
     split: str | None = None
-    header: bool = True
-    na_values: tuple[str, ...] = ()
-    decimal: Literal[".", ","] = "."
-    sample: int | None = None
-    sample_seed: int = 0
+    header: bool = DATA_DEFAULTS.header
+    na_values: tuple[str, ...] = DATA_DEFAULTS.na_values
+    decimal: Decimal = DATA_DEFAULTS.decimal
+    sample: int | None = DATA_DEFAULTS.sample
+    sample_seed: int = DATA_DEFAULTS.sample_seed
 
 
 class DatasetEntry(BaseModel):
