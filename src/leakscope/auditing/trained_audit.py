@@ -197,11 +197,11 @@ def audit_trained_dataset(
         scaling=settings.scaling,
         on_progress=on_progress,
     )
-    result = replace(result, warnings=(*doubts_of(dataset), *result.warnings))
-    if prepared.by is None or prepared.by_name is None:
-        return result
-    found_by = exposure_by(prepared.by, result.advantage, prepared.by_name)
-    return replace(result, by=prepared.by_name, subgroups=found_by)
+    return replace(
+        result,
+        warnings=(*doubts_of(dataset), *result.warnings),
+        subgroups=exposure_by(prepared.by, result.advantage),
+    )
 
 
 def _audited(

@@ -14,6 +14,7 @@ from leakscope.cli.output import (
     emit_json,
     in_options,
     require_writable,
+    say,
     show,
     table,
     wrapped,
@@ -105,6 +106,8 @@ def measure(
 
     with in_options(measure):
         found = measure_pair(first, second, **dict(settings))
+    for sentence in found.warnings:
+        say(f"warning: {sentence}")
     if json_path is not None:
         emit_json(found, json_path)
     if json_path != STDOUT:

@@ -90,10 +90,21 @@ def measure(
         assumptions=provenance.pop("assumptions", []),
         provenance=provenance,
         timing={"measure": time.perf_counter() - start},
-        warnings=[],
+        warnings=_turned(found),
         infinite=[str(name) for name, value in _only(summary).items() if np.isposinf(value)],
         **found,
     )
+
+
+def _turned(found: dict[str, Any]) -> list[str]:
+    """A question where members surely score lower than non-members."""
+    ends, auc = found.get("intervals", {}).get("auc"), found["auc"]
+    if ends is None or auc is None or ends["high"] is None or ends["high"] >= 0.5:
+        return []
+    return [
+        f"the AUC is {auc:.3g}, well under one half: is the sign reversed?  A higher score must "
+        f"mean more likely a member; with the sign turned the AUC would be {1.0 - auc:.3g}."
+    ]
 
 
 def _only(summary: measures.Summary) -> dict[str, float]:

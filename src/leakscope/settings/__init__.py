@@ -69,6 +69,7 @@ from leakscope.settings.validation import first_problem, validated
 from leakscope.settings.verify import (
     RETRAINING_DEFAULTS,
     VERIFY_DEFAULTS,
+    Labels,
     RetrainingSettings,
     VerifySettings,
 )
@@ -105,6 +106,7 @@ __all__ = [
     "Decimal",
     "Described",
     "KernelName",
+    "Labels",
     "LassoDesignSettings",
     "LassoDivergence",
     "LassoMechanism",

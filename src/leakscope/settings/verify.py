@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.settings.setting import Natural, setting
+
+Labels = Literal["coded", "written"]
 
 # No layer that is trained here is wider.
 Width = Annotated[int, Field(ge=1, le=100_000)]
@@ -25,6 +27,13 @@ class VerifySettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     records: int = setting(10, "How many records of an audit to check.")
+    record_ids: tuple[str, ...] = setting(
+        (),
+        "Check this record (or group), by its id, instead of some from the whole range; "
+        "repeatable.",
+        metavar="ID",
+        option="--record",
+    )
     draws: int | None = setting(
         None,
         "Random draws of each law.",
@@ -49,6 +58,11 @@ class RetrainingSettings(BaseModel):
         None,
         "Retrain an audit's models with your own function, train(X, y, seed) -> predictor.",
         metavar="MODULE:FUNCTION",
+    )
+    labels: Labels = setting(
+        "coded",
+        "What --train gets as y: coded (numbers as the audit uses them) or written (as in the "
+        "file; then predict_proba is asked, where the model has it).",
     )
     widths: tuple[Width, ...] | None = setting(
         None,

@@ -28,7 +28,7 @@ from leakscope.verifying.posterior_draws import (
     posterior_draws,
 )
 from leakscope.verifying.prediction_difference import PredictionDifference, prediction_difference
-from leakscope.verifying.record_choice import choose_records
+from leakscope.verifying.record_choice import choose_records, rows_to_check
 from leakscope.verifying.retrained_checks import Retraining
 from leakscope.verifying.retraining import Retrained, RetrainedRecord, RetrainingPlan, retrain
 from leakscope.verifying.simulation import Simulated, SimulationPlan, simulate
@@ -81,6 +81,7 @@ __all__ = [
     "require_group_numbers",
     "require_stored_numbers",
     "retrain",
+    "rows_to_check",
     "simulate",
     "tangent_products",
     "threshold_for",

@@ -16,7 +16,7 @@ from leakscope.verifying.checks import Check
 from leakscope.verifying.group_draws import check_groups
 from leakscope.verifying.plan_checks import Outcome
 from leakscope.verifying.posterior_draws import RecordLaws, check_records, kl_from_draws
-from leakscope.verifying.record_choice import choose_records
+from leakscope.verifying.record_choice import rows_to_check
 from leakscope.verifying.stored_numbers import require_group_numbers
 
 
@@ -108,7 +108,12 @@ def by_draws(
 
 
 def by_draws_of_groups(
-    document: AuditDocument, prepared: Dataset, count: int, draws: int, seed: int
+    document: AuditDocument,
+    prepared: Dataset,
+    count: int,
+    wanted: Sequence[RecordId],
+    draws: int,
+    seed: int,
 ) -> Outcome:
     """KL and mean distance of some groups against draws of the same process."""
     members: dict[RecordId, list[int]] = {}
@@ -126,7 +131,7 @@ def by_draws_of_groups(
     names = list(told)
     finite = np.array([np.nan if told[n].kl is None else told[n].kl for n in names], dtype=float)
     finite = np.where(np.isfinite(finite), finite, np.nanmax(finite, initial=0.0))
-    chosen = [names[i] for i in choose_records(finite, count, random_state=seed)]
+    chosen = [names[i] for i in rows_to_check(names, finite, count, wanted, random_state=seed)]
     checks = check_groups(
         matrix,
         prepared.target,

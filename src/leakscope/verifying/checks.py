@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 Verdict = Literal["agrees", "differs", "could not be told"]
+
+# So many predictions err to one side by chance less than once in a hundred times.
+LEAST_LEANING = 8
+
+# And so far off on average, in standard errors: models that all records share move all of them.
+LEANING_FROM = 2.0
 
 # How many false alarms are allowed over all the checks of one verification, on average.
 FALSE_ALARMS = 0.01
@@ -77,6 +83,34 @@ def threshold_for(count: int, false_alarms: float = FALSE_ALARMS) -> float:
     from scipy.special import ndtri
 
     return float(-ndtri(0.5 * false_alarms / max(count, 1)))
+
+
+def leaning(checks: Sequence[Check]) -> str | None:
+    """A sentence where the predictions of one quantity all err to one side; None where not.
+
+    Each may agree within its own standard error and all together be off.
+
+    Examples
+    --------
+    >>> from leakscope.verifying.checks import Check, leaning
+    >>> print(leaning([Check(str(i), "AUC", 0.62, 0.82, 0.08, 0.1) for i in range(8)]))
+    all 8 measured values of AUC lie above the predictions, by 0.2 on average: the predictions are
+    too low, even where single records agree within their errors.
+    """
+    for quantity in dict.fromkeys(check.quantity for check in checks):
+        own = [check for check in checks if check.quantity == quantity and math.isfinite(check.z)]
+        # Of a shift to the left, more is more to the left.
+        gaps = [math.copysign(1.0, c.predicted) * (c.measured - c.predicted) for c in own]
+        if len(own) < LEAST_LEANING or min(gaps) * max(gaps) <= 0.0:
+            continue
+        if sum(abs(check.z) for check in own) >= LEANING_FROM * len(own):
+            side, size = ("above", "low") if gaps[0] > 0.0 else ("below", "high")
+            return (
+                f"all {len(own)} measured values of {quantity} lie {side} the predictions, by "
+                f"{abs(sum(gaps)) / len(own):.2g} on average: the predictions are too {size}, even "
+                "where single records agree within their errors."
+            )
+    return None
 
 
 def counted(checks: Iterable[Check]) -> dict[Verdict, int]:

@@ -29,6 +29,9 @@ class FunctionTrainer:
         a seed to a predictor: a function of records, or an object with ``predict``.
     name
         What a run calls it.
+    labels
+        Each record's target as it was written, which the function gets in place of numbers; None
+        for numbers.  Of classes ``predict_proba`` is asked where the model has it.
 
     Examples
     --------
@@ -45,6 +48,7 @@ class FunctionTrainer:
 
     train_function: Callable[[FloatArray, FloatArray, int], Any]
     name: str = ""
+    labels: NDArray[Any] | None = None
 
     def describe(self) -> dict[str, Any]:
         """Its name and a digest of its source, so that a changed function is not resumed."""
@@ -57,7 +61,25 @@ class FunctionTrainer:
             "kind": "function",
             "name": name,
             "source": hashlib.sha256(source.encode()).hexdigest() if source else "unknown",
+            **({} if self.labels is None else {"labels": "written"}),
         }
+
+    def arrives(self, X: FloatArray, y: FloatArray) -> str:
+        """What the function gets, in words."""
+        if self.labels is not None:
+            first = ", ".join(repr(value) for value in self.labels[:3].tolist())
+            targets = f"{len(y)} labels as written ({first}, ...)"
+        elif y.shape[1] == 1:
+            values = np.unique(y)
+            low, high = float(values[0]), float(values[-1])
+            kind = f"{low:g} or {high:g}" if len(values) == 2 else f"from {low:.3g} to {high:.3g}"
+            targets = f"{len(y)} numbers, {kind}"
+        else:
+            targets = f"{len(y)} rows of {y.shape[1]} numbers, one per class"
+        return (
+            f"X, {len(X)} records of {X.shape[1]} numbers, encoded and scaled as for the audit, "
+            f"and y, {targets}"
+        )
 
     def train(
         self,
@@ -72,26 +94,30 @@ class FunctionTrainer:
         answers, losses = [], []
         for rows, seed in zip(included, seeds, strict=True):
             targets = y[rows]
+            given = targets[:, 0].copy() if y.shape[1] == 1 else targets
+            if self.labels is not None:
+                given = self.labels[rows].copy()
             with staying(self.describe()["name"]):
-                model = self.train_function(
-                    X[rows].copy(), targets[:, 0].copy() if y.shape[1] == 1 else targets, int(seed)
-                )
-            answers.append(self._answers(model, queries, y.shape[1]))
-            residual = self._answers(model, X[rows], y.shape[1]) - targets
+                model = self.train_function(X[rows].copy(), given, int(seed))
+            answers.append(self._answers(model, queries, y))
+            residual = self._answers(model, X[rows], y) - targets
             losses.append(0.5 * float(np.mean(np.sum(residual**2, axis=1))))
         return TrainedAnswers(np.array(answers), np.array(losses))
 
-    def _answers(self, model: Any, queries: FloatArray, outputs: int) -> FloatArray:
-        name = self.describe()["name"]
+    def _answers(self, model: Any, queries: FloatArray, y: FloatArray) -> FloatArray:
+        name, outputs = self.describe()["name"], y.shape[1]
         with staying(name):
             predict = getattr(model, "predict", model)
+            if self.labels is not None:
+                predict = getattr(model, "predict_proba", predict)
         if not callable(predict):
             raise InputError(
                 f"{name} returned {type(model).__name__}, which is no function of records and has "
                 "no predict."
             )
         with staying(name):
-            found = np.asarray(predict(queries.copy()), dtype=np.float64)
+            told = np.asarray(predict(queries.copy()))
+        found = self._coded(told, y, name)
         if found.size != len(queries) * outputs:
             raise InputError(
                 f"the model of {name} answered {len(queries)} records with an array of shape "
@@ -100,6 +126,39 @@ class FunctionTrainer:
         if not np.isfinite(found).all():
             raise InputError(f"the model of {name} gave an answer that is not finite.")
         return found.reshape(len(queries), outputs)
+
+    def _coded(self, told: NDArray[Any], y: FloatArray, name: str) -> FloatArray:
+        """Answers in the numbers of y, whatever the model was given as y."""
+        if self.labels is None:
+            return _numbers(told, name)
+        is_classes = y.shape[1] > 1 or set(np.unique(y)) == {-0.5, 0.5}
+        if not is_classes:
+            # In the target's own units, brought to those of the audit.
+            written = _numbers(self.labels, name)
+            low, high = int(np.argmin(written)), int(np.argmax(written))
+            slope = float(y[high, 0] - y[low, 0]) / (float(written[high] - written[low]) or 1.0)
+            return np.asarray(y[low, 0] + slope * (_numbers(told, name) - written[low]))
+        classes = np.unique(self.labels)
+        if told.ndim == 1:
+            # Labels: all of the probability on one class.
+            told = (told[:, None].astype(str) == classes[None, :].astype(str)).astype(np.float64)
+        if told.shape[1:] != (len(classes),):
+            raise InputError(
+                f"the model of {name} answered with an array of shape {told.shape}; a label or the "
+                f"probabilities of {len(classes)} classes are needed for each record."
+            )
+        centred = _numbers(told, name) - 1.0 / len(classes)
+        return centred if y.shape[1] > 1 else centred[:, 1:]
+
+
+def _numbers(told: NDArray[Any], name: str) -> FloatArray:
+    try:
+        return np.asarray(told, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"the model of {name} answered {told.reshape(-1)[0]!r}, which is no number; if it is a "
+            "class, give --labels written."
+        ) from None
 
 
 def load_trainer(text: str) -> FunctionTrainer:

@@ -21,12 +21,13 @@ LASSO_COEFFICIENTS = 1000
 
 @dataclass(frozen=True)
 class Outcome:
-    """The checks that were made, and how, in words and as settings."""
+    """The checks that were made, how, in words and as settings, and what to beware of."""
 
     checks: list[Check]
     how: str
     settings: dict[str, Any]
     agreement: dict[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def by_matrices(document: LinearPlan, draws: int, seed: int) -> Outcome:

@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.keys import Key, as_key
+from leakscope.data import RecordId
 from leakscope.errors import InputError
+
+
+def rows_to_check(
+    names: Sequence[RecordId],
+    predicted: ArrayLike,
+    count: int,
+    wanted: Sequence[RecordId] = (),
+    *,
+    random_state: int | np.random.Generator | Key | None = None,
+) -> list[int]:
+    """Rows of the records named in ``wanted``, or of ``count`` that :func:`choose_records` draws.
+
+    Examples
+    --------
+    >>> from leakscope.verifying import rows_to_check
+    >>> rows_to_check(("ann", "bob", "cid"), [0.1, 0.2, 0.3], 2, ["cid"])
+    [2]
+    """
+    if not wanted:
+        return [int(row) for row in choose_records(predicted, count, random_state=random_state)]
+    places = {str(name): row for row, name in enumerate(names)}
+    for name in wanted:
+        if str(name) not in places:
+            raise InputError(
+                f"the result has no record {name!r}; the first of {len(names)} is {names[0]!r}."
+            )
+    return list(dict.fromkeys(places[str(name)] for name in wanted))
 
 
 def choose_records(

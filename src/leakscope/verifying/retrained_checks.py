@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from leakscope.auditing import settings_of
 from leakscope.data import Dataset
 from leakscope.errors import InputError
 from leakscope.results import AuditDocument, default_run_directory
 from leakscope.running import OnProgress, cluster_client, open_cells
-from leakscope.settings import RETRAINING_DEFAULTS
+from leakscope.settings import RETRAINING_DEFAULTS, Labels
 from leakscope.verifying.agreement import LEAST_RECORDS, agreement
-from leakscope.verifying.checks import Check
+from leakscope.verifying.checks import Check, leaning
 from leakscope.verifying.network_training import NetworkTrainer, Trainer
 from leakscope.verifying.networks import DenseNetwork
 from leakscope.verifying.own_training import FunctionTrainer, load_trainer
@@ -22,6 +25,9 @@ from leakscope.verifying.plan_checks import Outcome
 from leakscope.verifying.retraining import RetrainedRecord, RetrainingPlan, retrain
 
 AUC_RESOLUTION = 0.1
+
+# Answers that differ by less are one answer, but for rounding.
+SAME = 1e-12
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,8 @@ class Retraining:
     ----------
     train
         ``train(X, y, seed)`` that returns a predictor; the function, or ``"module:function"``.
+    labels
+        What ``train`` gets as y: ``"coded"``, numbers as the audit uses them, or ``"written"``.
     widths
         Of the hidden layers of a dense network, instead of ``train``.
     epochs, learning_rate
@@ -56,6 +64,7 @@ of the two.
     """
 
     train: str | Callable[..., Any] | None = None
+    labels: Labels = RETRAINING_DEFAULTS.labels
     widths: tuple[int, ...] | None = None
     epochs: int = RETRAINING_DEFAULTS.epochs
     learning_rate: float = RETRAINING_DEFAULTS.learning_rate
@@ -70,12 +79,13 @@ of the two.
                 "retraining needs a training function or a network's widths, one of the two."
             )
 
-    def trainer(self, activation: str) -> tuple[Trainer, str]:
+    def trainer(self, activation: str, labels: NDArray[Any] | None) -> tuple[Trainer, str]:
         """What trains, and its name in words."""
         if isinstance(self.train, str):
-            return load_trainer(self.train), self.train
+            return replace(load_trainer(self.train), labels=labels), self.train
         if self.train is not None:
-            return FunctionTrainer(self.train), getattr(self.train, "__qualname__", "a function")
+            name = getattr(self.train, "__qualname__", "a function")
+            return FunctionTrainer(self.train, labels=labels), name
         widths = self.widths or ()
         network = NetworkTrainer(
             DenseNetwork(widths, activation=activation),
@@ -88,13 +98,14 @@ of the two.
 def by_retraining(
     document: AuditDocument,
     prepared: Dataset,
+    labels: NDArray[Any] | None,
     rows: Sequence[int],
     retraining: Retraining,
     seed: int,
     on_progress: OnProgress | None,
 ) -> Outcome:
     """The audit's AUCs against attacks on models trained with and without each record."""
-    trainer, what = retraining.trainer(document.kernel.get("activation", "relu"))
+    trainer, what = retraining.trainer(document.kernel.get("activation", "relu"), labels)
     plan = RetrainingPlan(
         records=tuple(rows), models=retraining.models, models_per_cell=min(8, retraining.models)
     )
@@ -130,28 +141,58 @@ def by_retraining(
             law=f"record {record.record_id}",
             quantity="AUC",
             predicted=float("nan") if record.auc is None else record.auc,
-            measured=float(measured.auc.value),
+            measured=float("nan") if _identical(measured) else float(measured.auc.value),
             stderr=_auc_stderr(measured, record.auc),
             resolution=AUC_RESOLUTION,
         )
         for record, measured in zip(told, found.records, strict=True)
     ]
+    told_apart = [
+        (check, measured.auc)
+        for check, measured in zip(checks, found.records, strict=True)
+        if not _identical(measured)
+    ]
     together = None
-    if len(rows) >= LEAST_RECORDS:
+    if len(told_apart) >= LEAST_RECORDS:
         together = agreement(
-            [check.predicted for check in checks],
-            [check.measured for check in checks],
-            [float(r.auc.low) for r in found.records],
-            [float(r.auc.high) for r in found.records],
+            [check.predicted for check, _ in told_apart],
+            [check.measured for check, _ in told_apart],
+            [float(auc.low) for _, auc in told_apart],
+            [float(auc.high) for _, auc in told_apart],
             random_state=seed,
         ).to_dict()
+    warnings = [_deterministic(what, len(rows) - len(told_apart), len(rows)), leaning(checks)]
     how = (
         f"{found.models_trained} models of {what}, trained with and without each of {len(rows)} "
         f"records ({found.models_planned} were planned; records whose AUC was known to within "
         f"0.05 needed no more), attacked by the likelihood ratio; cells in {place}"
     )
+    if isinstance(trainer, FunctionTrainer):
+        targets = np.reshape(prepared.target, (len(prepared.target), -1))
+        how += f". It was given {trainer.arrives(prepared.features, targets)}"
     told_settings = {**settings, "models": retraining.models, "run_directory": str(place)}
-    return Outcome(checks, how, told_settings, together)
+    beware = tuple(sentence for sentence in warnings if sentence is not None)
+    return Outcome(checks, how, told_settings, together, beware)
+
+
+def _identical(measured: RetrainedRecord) -> bool:
+    """Whether all models with the record, and all without it, answer alike: no seed was used."""
+    return all(
+        float(np.max(np.ptp(answers, axis=0))) <= SAME * (1.0 + float(np.max(np.abs(answers))))
+        for answers in (measured.member, measured.nonmember)
+    )
+
+
+def _deterministic(what: str, count: int, records: int) -> str | None:
+    """What is said where models do not differ; None where they do."""
+    if not count:
+        return None
+    return (
+        f"for {count} of {records} records every model of {what} answers alike, with the record "
+        "and without it: the seed is ignored, and an AUC would be 0.5 or 1 by construction.  Use "
+        "the seed (of the initialisation, the order or a subsample); if the model has no "
+        "randomness, audit the model itself (--model) and verify that by shadow models."
+    )
 
 
 def _auc_stderr(measured: RetrainedRecord, predicted: float | None) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -9,11 +10,12 @@ import numpy as np
 from leakscope import fitted
 from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing import Examined
+from leakscope.data import RecordId
 from leakscope.errors import InputError
 from leakscope.results import ModelAuditDocument, ModelAuditRecord
-from leakscope.verifying.checks import Check
+from leakscope.verifying.checks import Check, leaning
 from leakscope.verifying.plan_checks import Outcome
-from leakscope.verifying.record_choice import choose_records
+from leakscope.verifying.record_choice import rows_to_check
 
 # With fewer, a standard deviation is not known to a fifth.
 LEAST_MODELS = 20
@@ -25,9 +27,10 @@ RESOLUTION = 0.25
 def by_shadow_models(
     document: ModelAuditDocument,
     examined: Examined,
-    record_ids: tuple[int | str, ...],
+    ids: tuple[RecordId, ...],
     *,
     records: int,
+    record_ids: Sequence[RecordId] = (),
     models: int,
     seed: int,
 ) -> Outcome:
@@ -42,7 +45,7 @@ def by_shadow_models(
     if models < LEAST_MODELS:
         raise InputError(f"at least {LEAST_MODELS} shadow models are needed, not {models}.")
     told = {record.record_id: record for record in document.records}
-    if set(told) != set(record_ids):
+    if set(told) != set(ids):
         raise InputError("the records of the data are not those of the result.")
     laws = fitted.laws_of(
         examined.estimator,
@@ -61,13 +64,13 @@ def by_shadow_models(
         random_state=seed,
     )
     found = fitted.check_against_shadows(laws, shadows, random_state=seed)
-    exposure = np.array([told[name].advantage or 0.0 for name in record_ids])
-    rows = [int(row) for row in choose_records(exposure, records, random_state=seed)]
+    exposure = np.array([told[name].advantage or 0.0 for name in ids])
+    rows = rows_to_check(ids, exposure, records, record_ids, random_state=seed)
     checks = [
         check
         for row in rows
         for check in _of_record(
-            told[record_ids[row]],
+            told[ids[row]],
             shadows.scores[shadows.trained_on[:, row], row],
             shadows.scores[~shadows.trained_on[:, row], row],
         )
@@ -80,7 +83,14 @@ def by_shadow_models(
         f"right laws would reach {found.ceiling:.2f} with so many models; the mean TPR at 1% FPR "
         f"is {found.tpr_predicted:.3f} predicted and {found.tpr_observed:.3f} observed"
     )
-    return Outcome(checks, how, {"models": models, "records": records}, asdict(found))
+    lean = leaning(checks)
+    return Outcome(
+        checks,
+        how,
+        {"models": models, "records": len(rows)},
+        asdict(found),
+        () if lean is None else (lean,),
+    )
 
 
 def _of_record(record: ModelAuditRecord, inside: FloatArray, outside: FloatArray) -> list[Check]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakscope import __version__
 from leakscope.auditing import (
@@ -15,7 +18,7 @@ from leakscope.auditing import (
     data_of,
     examined_again,
 )
-from leakscope.data import Dataset
+from leakscope.data import Dataset, RecordId, Source, read_again
 from leakscope.errors import InputError
 from leakscope.results import (
     AuditDocument,
@@ -40,7 +43,7 @@ from leakscope.verifying.audit_checks import (
 )
 from leakscope.verifying.checks import Verdict, counted, threshold_for
 from leakscope.verifying.plan_checks import Outcome, by_matrices, by_refits
-from leakscope.verifying.record_choice import choose_records
+from leakscope.verifying.record_choice import rows_to_check
 from leakscope.verifying.retrained_checks import Retraining, by_retraining
 from leakscope.verifying.shadow_checks import by_shadow_models
 from leakscope.verifying.stored_numbers import require_stored_numbers
@@ -58,6 +61,7 @@ def verify(
     *,
     data: str | Path | Dataset | None = None,
     records: int = VERIFY_DEFAULTS.records,
+    record_ids: Sequence[RecordId] = VERIFY_DEFAULTS.record_ids,
     draws: int | None = None,
     retraining: Retraining | None = None,
     models: int = RETRAINING_DEFAULTS.models,
@@ -75,6 +79,8 @@ def verify(
         Where the data are now, or the dataset itself, where the result does not say.
     records
         Of an audit: how many records, or groups, to check.
+    record_ids
+        Of an audit: check these records, or groups, instead.
     draws
         Random draws of each law; 4,000 for an audit, 20,000 for a query, 200 matrices for a linear
         plan and 20 datasets for a lasso plan where left out.
@@ -130,7 +136,11 @@ def verify(
             prepared = data_in_memory(result)
         else:
             prepared = data_of(document, data)
-        outcome = _audited(document, prepared, records, count, retraining, seed, on_progress)
+        labels = None
+        if retraining is not None and retraining.labels == "written":
+            labels = _labels(document, data, prepared)
+        chosen = (records, record_ids)
+        outcome = _audited(document, prepared, labels, chosen, count, retraining, seed, on_progress)
     elif isinstance(document, ModelAuditDocument):
         if retraining is not None:
             raise InputError("an audit of a fitted model is verified by shadow models of it.")
@@ -140,7 +150,13 @@ def verify(
         else:
             examined, ids = examined_again(document, data)
         outcome = by_shadow_models(
-            document, examined, ids, records=records, models=models, seed=seed
+            document,
+            examined,
+            ids,
+            records=records,
+            record_ids=record_ids,
+            models=models,
+            seed=seed,
         )
     elif retraining is not None or data is not None:
         raise InputError("retraining and data belong to the result of an audit.")
@@ -161,7 +177,8 @@ def verify(
 def _audited(
     document: AuditDocument,
     prepared: Dataset,
-    records: int,
+    labels: NDArray[Any] | None,
+    chosen: tuple[int, Sequence[RecordId]],
     draws: int,
     retraining: Retraining | None,
     seed: int,
@@ -173,22 +190,40 @@ def _audited(
                 "retraining checks audits of records, and this one is of groups, which are "
                 "checked by draws."
             )
-        return by_draws_of_groups(document, prepared, records, draws, seed)
-    rows = _chosen(document, prepared, records, seed)
+        return by_draws_of_groups(document, prepared, *chosen, draws, seed)
+    rows = _chosen(document, prepared, *chosen, seed)
     if retraining is None:
         return by_draws(document, prepared, rows, draws, seed)
-    return by_retraining(document, prepared, rows, retraining, seed, on_progress)
+    return by_retraining(document, prepared, labels, rows, retraining, seed, on_progress)
 
 
-def _chosen(document: AuditDocument, prepared: Dataset, count: int, seed: int) -> list[int]:
-    """Rows of records, one from each stratum of predicted leakage."""
+def _labels(
+    document: AuditDocument, data: str | Path | Dataset | None, prepared: Dataset
+) -> NDArray[Any]:
+    """The target as it was read, before it was coded or scaled; of arrays, as it was given."""
+    if isinstance(data, Dataset):
+        return data.target
+    entry = document.dataset.source
+    if entry is None:
+        return prepared.target
+    return read_again(Source(**entry.model_dump()), data).target
+
+
+def _chosen(
+    document: AuditDocument,
+    prepared: Dataset,
+    count: int,
+    wanted: Sequence[RecordId],
+    seed: int,
+) -> list[int]:
+    """Rows of the records named, or one from each stratum of predicted leakage."""
     require_same_records(document, prepared)
     place = {name: row for row, name in enumerate(prepared.record_ids)}
     kl = np.zeros(len(place))
     for record in document.records:
         kl[place[record.record_id]] = np.inf if record.kl is None else record.kl
     finite = np.where(np.isfinite(kl), kl, np.max(kl[np.isfinite(kl)], initial=0.0))
-    return [int(row) for row in choose_records(finite, count, random_state=seed)]
+    return rows_to_check(prepared.record_ids, finite, count, wanted, random_state=seed)
 
 
 def _verification(
@@ -202,7 +237,7 @@ def _verification(
         provenance=document.provenance,
         assumptions=document.assumptions,
         timing={"verify": seconds},
-        warnings=_doubts(document),
+        warnings=[*_doubts(document), *outcome.warnings],
         verified_kind=document.kind,
         how=outcome.how,
         threshold=threshold,

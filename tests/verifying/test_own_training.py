@@ -1,0 +1,190 @@
+"""A user's training function: what it gets, what its models answer, and a seed that it ignores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import leakscope
+from leakscope import data, kernels
+from leakscope._numerics.keys import Key
+from leakscope.auditing import audit_dataset, audit_named_model
+from leakscope.cli import main
+from leakscope.errors import InputError
+from leakscope.settings import AuditSettings, ModelSettings
+from leakscope.verifying import FunctionTrainer, Retraining, rows_to_check, verify
+from leakscope.verifying.checks import Check, leaning
+
+rng = np.random.default_rng(5)
+X = rng.normal(size=(24, 2))
+Y = X[:, 0] + 0.3 * rng.normal(size=24)
+
+
+@pytest.fixture(scope="module")
+def audited():
+    return leakscope.audit(X, Y, kernel=kernels.rbf(1.0), noise_variance=0.1, sensitivity=False)
+
+
+def ridge(features, targets, seed):
+    """No randomness at all: the seed is ignored."""
+    gram = features.T @ features + np.eye(features.shape[1])
+    weights = np.linalg.solve(gram, features.T @ targets)
+    return lambda asked: asked @ weights
+
+
+def test_models_that_ignore_the_seed_are_told_of_and_give_no_number(audited, tmp_path):
+    """It reported an AUC of 1.0, or of 0.5 with z = -22, for every record."""
+    again = Retraining(train=ridge, models=8, run_dir=tmp_path / "run")
+    found = verify(audited, records=3, retraining=again)
+    assert [check.measured for check in found.checks] == [None] * 3
+    assert (found.agrees, found.differs, found.could_not_be_told) == (0, 0, 3)
+    assert any("the seed is ignored" in sentence for sentence in found.warnings)
+    assert "for 3 of 3 records" in found.warnings[0]
+
+
+def test_models_that_use_the_seed_are_measured(audited, tmp_path):
+    def noisy(features, targets, seed):
+        predict = ridge(features, targets, seed)
+        added = np.random.default_rng(seed).normal()
+        return lambda asked: predict(asked) + added
+
+    found = verify(
+        audited, records=2, retraining=Retraining(train=noisy, models=8, run_dir=tmp_path / "run")
+    )
+    assert all(check.measured is not None for check in found.checks)
+    assert not any("seed is ignored" in sentence for sentence in found.warnings)
+
+
+def test_it_is_said_what_the_function_gets(audited, tmp_path):
+    got = []
+
+    def seen(features, targets, seed):
+        got.append((features.shape, targets.shape, targets.dtype))
+        return ridge(features, targets, seed)
+
+    again = Retraining(train=seen, models=8, run_dir=tmp_path / "run")
+    found = verify(audited, records=1, retraining=again)
+    assert "given X, 24 records of 2 numbers" in found.how
+    assert f"y, 24 numbers, from {Y.min():.3g} to {Y.max():.3g}" in found.how
+    assert {shape[1] for shape, _, _ in got} == {2}
+
+
+CLASSES = "x,z,y\n" + "".join(
+    f"{a:.3f},{b:.3f},{('no', 'yes')[int(a + 0.3 * c > 0)]}\n"
+    for a, b, c in np.random.default_rng(3).normal(size=(40, 3))
+)
+
+
+def test_labels_as_written_reach_the_function(tmp_path):
+    (tmp_path / "people.csv").write_text(CLASSES)
+    people = data.read_dataset(tmp_path / "people.csv", target="y", task="classification")
+    result = audit_dataset(people, AuditSettings(noise_variance=0.1, sensitivity=False))
+    seen = set()
+
+    def train(features, targets, seed):
+        from sklearn.ensemble import RandomForestClassifier
+
+        seen.update(targets.tolist())
+        return RandomForestClassifier(5, random_state=seed).fit(features, targets)
+
+    again = Retraining(train=train, labels="written", models=8, run_dir=tmp_path / "run")
+    found = verify(result, data=people, records=2, retraining=again)
+    assert seen == {"no", "yes"}
+    assert "40 labels as written" in found.how
+    assert all(check.measured is not None for check in found.checks)
+    # Coded, the same function gets numbers, and its models answer with numbers.
+    seen.clear()
+    coded = Retraining(train=train, models=8, run_dir=tmp_path / "other")
+    with pytest.raises(ValueError, match="continuous"):
+        verify(result, data=people, records=2, retraining=coded)
+    assert seen == {-0.5, 0.5}
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_probabilities_and_labels_come_in_the_audit_s_coding(classes):
+    names = np.array(["a", "b", "c"])[:classes]
+    labels = names[np.arange(6) % classes]
+    onehot = (labels[:, None] == names[None, :]).astype(float)
+    y = (onehot[:, 1:] - 0.5) if classes == 2 else onehot - 1.0 / 3.0
+    features = np.arange(6.0)[:, None]
+
+    class Model:
+        def predict(self, asked):
+            return labels[asked[:, 0].astype(int)]
+
+    class Certain(Model):
+        def predict_proba(self, asked):
+            return onehot[asked[:, 0].astype(int)]
+
+    for model in (Model, Certain):
+        trainer = FunctionTrainer(lambda features, targets, seed, m=model: m(), labels=labels)
+        answers = trainer.train(features, y, np.ones((1, 6), dtype=bool), features, Key(0))
+        assert answers.answers[0] == pytest.approx(y), model
+        assert answers.losses == pytest.approx([0.0]), model
+
+
+def test_a_quantity_in_its_own_units_comes_in_the_audit_s(audited):
+    written = 152.0 + 77.0 * Y
+    trainer = FunctionTrainer(lambda f, t, seed: lambda asked: t[: len(asked)], labels=written)
+    included = np.ones((1, 24), dtype=bool)
+    found = trainer.train(X, Y[:, None], included, X, Key(0))
+    assert found.answers[0, :, 0] == pytest.approx(Y)
+
+
+def test_text_without_written_labels_is_refused_in_a_sentence():
+    trainer = FunctionTrainer(lambda f, t, seed: lambda asked: np.array(["yes"] * len(asked)))
+    with pytest.raises(InputError, match=r"answered .*yes.*, which is no number.*--labels written"):
+        trainer.train(X, Y[:, None], np.ones((1, 24), dtype=bool), X, Key(0))
+
+
+def test_a_record_can_be_named(audited, tmp_path, monkeypatch, capsys):
+    found = verify(audited, record_ids=[7, "3"])
+    assert {check.law.split(",")[0] for check in found.checks} == {"record 7", "record 3"}
+    with pytest.raises(InputError, match="the result has no record 99; the first of 24 is 0"):
+        verify(audited, record_ids=[99])
+    assert rows_to_check(("a", "b"), [0.0, 1.0], 2, ["b", "b"]) == [1]
+    monkeypatch.chdir(tmp_path)
+    command = "audit --example iris --sample 40 --kernel rbf --no-sensitivity --run-dir run"
+    assert main(command.split()) == 0
+    name = str(leakscope.results.read_result("run/result.json").records[0].record_id)
+    capsys.readouterr()
+    assert main(["verify", "run", "--record", name, "--draws", "500"]) == 0
+    assert f"record {name}" in capsys.readouterr().out
+
+
+def test_a_record_of_a_model_s_audit_can_be_named():
+    result = audit_named_model(
+        data.read_example("iris", sample=90), ModelSettings(model="logistic", C=1.0)
+    )
+    name = result.ranking()[0]
+    found = verify(result, record_ids=[name], models=20)
+    assert {check.law for check in found.checks} == {f"record {name}"}
+
+
+def test_predictions_that_all_err_to_one_side_are_told_of():
+    def checks(measured, stderr=0.07, count=10):
+        return [Check(f"record {i}", "AUC", 0.62, measured, stderr, 0.1) for i in range(count)]
+
+    assert all(check.verdict() == "agrees" for check in checks(0.82))
+    assert "all 10 measured values of AUC lie above" in str(leaning(checks(0.82)))
+    assert "too high" in str(leaning(checks(0.42)))
+    assert leaning(checks(0.82, count=7)) is None
+    assert leaning(checks(0.66)) is None
+    assert leaning([*checks(0.82), *checks(0.5, count=1)]) is None
+    left = [Check(str(i), "shift", -1.0, -2.0, 0.3, 0.5) for i in range(8)]
+    assert "too low" in str(leaning(left))
+
+
+def test_measure_asks_whether_the_sign_is_reversed(capsys, tmp_path):
+    generator = np.random.default_rng(0)
+    low, high = generator.normal(size=200), generator.normal(1.0, size=200)
+    found = leakscope.measure(low, high)
+    assert len(found.warnings) == 1
+    assert "is the sign reversed?" in found.warnings[0]
+    assert leakscope.measure(high, low).warnings == []
+    assert leakscope.measure(low, generator.normal(size=200)).warnings == []
+    np.save(tmp_path / "m.npy", low)
+    np.save(tmp_path / "n.npy", high)
+    files = [str(tmp_path / "m.npy"), "--nonmember-scores", str(tmp_path / "n.npy")]
+    assert main(["measure", "--member-scores", *files]) == 0
+    assert "is the sign reversed?" in capsys.readouterr().err
