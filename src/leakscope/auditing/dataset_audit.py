@@ -253,7 +253,7 @@ def audit_frame(
             ignore=ignore,
             group_column=group_column,
             by=by,
-        na_values=na_values,
+            na_values=na_values,
         )
 
     if task is None:

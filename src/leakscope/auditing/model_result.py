@@ -26,13 +26,17 @@ from leakscope.data import RecordId
 from leakscope.fitted import FewModels, FittedLaws
 from leakscope.laws import LawPair
 from leakscope.results import (
+    SHOWN,
     DatasetEntry,
     ExaminedModel,
     FitEntry,
     ModelAuditDocument,
     ModelAuditRecord,
     PenaltyOption,
+    Short,
+    Shown,
     SubgroupEntry,
+    audit_in_short,
 )
 
 if TYPE_CHECKING:
@@ -56,8 +60,8 @@ class Examined:
     sample_weight: Any = None
 
 
-@dataclass(frozen=True, eq=False)
-class ModelAuditResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelAuditResult(Shown):
     """The leakage of every record under one fitted model.
 
     Arrays are in the order of the rows of X; ``to_frame``, ``to_document`` and ``ranking`` put the
@@ -129,9 +133,10 @@ class ModelAuditResult:
     fit: FitEntry | None = None
     one_threshold: Mapping[str, float] = field(default_factory=dict)
 
-    def __repr__(self) -> str:
-        """The answer, not thousands of numbers."""
-        return f"<{type(self).__name__}: {self.verdict}>"
+    def in_short(self) -> Short:
+        """The answer, and the most exposed."""
+        rows = self.to_frame().head(SHOWN).to_dict("records")
+        return audit_in_short(self.dataset.name, self.answer(), self.unit, rows, self.warnings)
 
     @property
     def order(self) -> NDArray[np.intp]:

@@ -29,6 +29,7 @@ from leakscope.lood import (
     ranks_of,
 )
 from leakscope.results import (
+    SHOWN,
     AuditDocument,
     AuditRecord,
     ChoicesEntry,
@@ -39,7 +40,10 @@ from leakscope.results import (
     KernelSensitivityEntry,
     NoiseOfDataEntry,
     SensitivityEntry,
+    Short,
+    Shown,
     SubgroupEntry,
+    audit_in_short,
 )
 
 if TYPE_CHECKING:
@@ -71,8 +75,8 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class AuditResult:
+@dataclass(frozen=True, repr=False)
+class AuditResult(Shown):
     """The leakage of every record of a dataset under one Gaussian process.
 
     Arrays are in the order of the rows of X; ``to_frame``, ``to_dict`` and ``ranking`` put the
@@ -145,6 +149,11 @@ class AuditResult:
     subgroups: tuple[Subgroup, ...] = ()
     explanations: tuple[Explanation, ...] = ()
     choices: Choices | None = None
+
+    def in_short(self) -> Short:
+        """The verdict, and the most exposed."""
+        rows = self.to_frame().head(SHOWN).to_dict("records")
+        return audit_in_short(self.dataset.name, (self.verdict,), self.unit, rows, self.warnings)
 
     @property
     def order(self) -> NDArray[np.intp]:

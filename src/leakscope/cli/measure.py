@@ -114,71 +114,16 @@ def measure(
         show(_page(found) + "\n")
 
 
-def _models_page(found: ModelsMeasurement, most: int = 10) -> str:
+def _models_page(found: ModelsMeasurement) -> str:
     """How many records, the most exposed of them, and the mean TPRs."""
-    ranked = sorted(found.records, key=lambda record: -(record.advantage or 0.0))[:most]
-    levels = list(found.mean_tpr_at_fpr)
-    interval = f"{found.settings['confidence']:.0%} interval"
-    rows = [
-        [
-            str(record.record),
-            f"{record.advantage:.3f}",
-            f"[{record.advantage_low:.3f}, {record.advantage_high:.3f}]",
-            *(f"{record.tpr_at_fpr[level]:.3g}" for level in levels),
-        ]
-        for record in ranked
-    ]
-    exposed = sum(record.exposed for record in found.records)
-    means = ", ".join(f"{v:.3g} at FPR {k}" for k, v in found.mean_tpr_at_fpr.items())
-    return "\n".join(
-        [
-            f"{len(found.records):,} records, {found.models} models; {exposed:,} surely exposed",
-            wrapped(f"mean advantage {found.mean_advantage:.3f}; mean TPR {means}"),
-            "",
-            table(["record", "advantage", interval, *(f"TPR at {k}" for k in levels)], rows),
-        ]
-    )
+    short = found.in_short()
+    lines = [wrapped(sentence) for sentence in (short.title, *short.sentences)]
+    return "\n".join([*lines, "", table(short.headings, short.rows)])
 
 
 def _page(found: Measurement) -> str:
     """A table of the numbers, with intervals where there are any."""
-    entries: list[tuple[str, str, float | None]] = [
-        ("advantage", "advantage (best TPR - FPR)", found.advantage),
-        ("auc", "AUC", found.auc),
-        ("kl", "KL(nonmember || member)", found.kl),
-        ("kl_reverse", "KL(member || nonmember)", found.kl_reverse),
-    ]
-    entries += [
-        (f"tpr_at_fpr_{level}", f"TPR at FPR {level}", value)
-        for level, value in found.tpr_at_fpr.items()
-    ]
-    entries += [
-        (f"epsilon_at_delta_{level}", f"epsilon at delta {level}", value)
-        for level, value in found.epsilon_at_delta.items()
-    ]
-
-    def shown(name: str, value: float | None) -> str:
-        if value is None:
-            return "infinite" if name in found.infinite else "unknown"
-        return f"{value:.6g}"
-
-    headings = ["measure", "value"]
-    rows = [[label, shown(name, value)] for name, label, value in entries]
-    if found.intervals:
-        headings.append(f"{found.settings['confidence']:.0%} interval")
-        for row, (name, _, _) in zip(rows, entries, strict=True):
-            ends = found.intervals.get(name)
-            text = ""
-            if ends is not None:
-                text = f"[{shown(f'{name}_low', ends.low)}, {shown(f'{name}_high', ends.high)}]"
-            row.append(text)
-    note = found.epsilon_note
-    return "\n".join(
-        [
-            f"member {found.settings['member']} against nonmember {found.settings['nonmember']}",
-            "",
-            table(headings, rows),
-            "",
-            wrapped(f"{note[:1].upper()}{note[1:]}."),
-        ]
-    )
+    short, note = found.in_short(), found.epsilon_note
+    told = wrapped(f"{note[:1].upper()}{note[1:]}.")
+    given = f"member {found.settings['member']} against nonmember {found.settings['nonmember']}"
+    return "\n".join([given, "", table(short.headings, short.rows), "", told])

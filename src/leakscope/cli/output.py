@@ -146,9 +146,9 @@ def number(value: float) -> str:
 
 def fraction(value: float | None) -> str:
     """Four digits; what would round to 1 is not certainty, only beyond them."""
-    if value is None:
-        return "-"
-    return ">0.9999" if value >= 0.99995 else f"{value:.4f}"
+    from leakscope.results import certain
+
+    return certain(value)
 
 
 def standard_error(value: float) -> str:

@@ -86,21 +86,5 @@ def verify(
 
 def _page(found: Verification) -> str:
     """What a person sees."""
-    rows = [
-        [
-            check.law,
-            check.quantity,
-            _number(check.predicted),
-            _number(check.measured),
-            _number(check.stderr, 2),
-            "-" if check.z is None else f"{check.z:+.2f}",
-            "inconclusive" if check.verdict == "could not be told" else check.verdict,
-        ]
-        for check in found.checks
-    ]
-    headings = ["law", "quantity", "predicted", "measured", "std. error", "z", "verdict"]
-    return "\n".join([table(headings, rows), "", wrapped(found.verdict)])
-
-
-def _number(value: float | None, digits: int = 5) -> str:
-    return "-" if value is None else f"{value:.{digits}g}"
+    short = found.in_short()
+    return "\n".join([table(short.headings, short.rows), "", wrapped(found.verdict)])

@@ -11,8 +11,8 @@ from leakscope.data.datasets import (
     require_distinct_ids,
     same_data,
 )
-from leakscope.data.doubts import doubts, two_classes
 from leakscope.data.delimited import Layout, marks_in
+from leakscope.data.doubts import doubts, two_classes
 from leakscope.data.examples import EXAMPLES, read_example
 from leakscope.data.image_folder import read_image_folder
 from leakscope.data.json_files import read_json
@@ -81,7 +81,7 @@ __all__ = [
     "require_plain_output",
     "require_usable_name",
     "same_data",
-    "two_classes",
     "sampled",
+    "two_classes",
     "write_file",
 ]

@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Any
 
 from leakscope.reporting.embedding import in_order
-from leakscope.results import NOT_STATED
+from leakscope.results import NOT_STATED, certain
 
 
 def part(name: str) -> str:
@@ -45,9 +45,7 @@ def fraction(value: float | None) -> str:
     >>> fraction(0.25), fraction(0.999999), fraction(None)
     ('0.2500', '>0.9999', '–')
     """
-    if value is None:
-        return "–"
-    return ">0.9999" if value >= 0.99995 else f"{value:.4f}"
+    return "–" if value is None else certain(value)
 
 
 def number(value: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from leakscope.results.advice import Advice, AdviceOption, AdvicePoint, AdviceTarget, setting_text
 from leakscope.results.audit import (
+    SHOWN,
     AuditDocument,
     AuditRecord,
     ChoicesEntry,
@@ -12,6 +13,7 @@ from leakscope.results.audit import (
     NoiseOfDataEntry,
     SensitivityEntry,
     SubgroupEntry,
+    audit_in_short,
     doubt_words,
 )
 from leakscope.results.comparison import (
@@ -84,6 +86,7 @@ from leakscope.results.run_directory import (
 from leakscope.results.run_pictures import GALLERY_FILE, ExposedPicture, Gallery, Neighbour
 from leakscope.results.run_reader import Run, read_run
 from leakscope.results.seal import require_sealed, sealed_record, sealed_text
+from leakscope.results.shown import Short, Shown, certain, digits
 from leakscope.results.verification import Verification, VerifiedNumber
 
 __all__ = [
@@ -92,6 +95,7 @@ __all__ = [
     "NOT_STATED",
     "NO_HASH",
     "SCHEMA_VERSION",
+    "SHOWN",
     "STEPS",
     "Advice",
     "AdviceOption",
@@ -148,6 +152,8 @@ __all__ = [
     "Run",
     "RunEntry",
     "SensitivityEntry",
+    "Short",
+    "Shown",
     "SideEntry",
     "SignOff",
     "StatedField",
@@ -155,8 +161,11 @@ __all__ = [
     "ThresholdEntry",
     "Verification",
     "VerifiedNumber",
+    "audit_in_short",
+    "certain",
     "default_run_directory",
     "digest_of_result",
+    "digits",
     "doubt_words",
     "has_digest",
     "model_doubt_words",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from leakscope.results.document import DatasetEntry, Fraction, Number, ResultDocument
+from leakscope.results.shown import Short, certain
 
 
 class AuditRecord(BaseModel):
@@ -271,6 +273,13 @@ class AuditDocument(ResultDocument):
     choices: ChoicesEntry | None = None
     disagreeing: list[DisagreementEntry] = Field(default_factory=list)
 
+    def in_short(self) -> Short:
+        """The verdict, and the most exposed."""
+        rows = [record.model_dump() for record in self.records[:SHOWN]]
+        return audit_in_short(
+            self.dataset.name, (self.verdict,), self.unit, rows, tuple(self.warnings)
+        )
+
     @property
     def untrusted(self) -> int:
         """How many records, or groups, have numbers that are not trusted."""
@@ -286,6 +295,47 @@ class AuditDocument(ResultDocument):
             approximate=self.route == "fitc",
             noise_variance=self.noise_variance,
         )
+
+
+# So many of the most exposed are in a result in short.
+SHOWN = 10
+
+# Their columns: in the result, and in the table.
+SHORT_COLUMNS = {
+    "advantage": "advantage",
+    "tpr_at_fpr_0_01": "TPR at 1% FPR",
+    "tpr_at_fpr_0_001": "TPR at 0.1% FPR",
+    "auc": "AUC",
+}
+
+
+def audit_in_short(
+    name: str,
+    sentences: tuple[str, ...],
+    unit: str,
+    records: Sequence[Mapping[Any, Any]],
+    warnings: tuple[str, ...],
+) -> Short:
+    """An audit in short, from its most exposed records as plain values.
+
+    Examples
+    --------
+    >>> from leakscope.results import audit_in_short
+    >>> rows = [{"record_id": 7, "advantage": 0.5, "auc": 0.8, "trusted": True}]
+    >>> audit_in_short("wine", ("All well.",), "record", rows, ()).rows
+    [['7', '0.5000', '0.8000', 'yes']]
+    """
+    names = [key for key in SHORT_COLUMNS if records and key in records[0]]
+    rows = [
+        [
+            str(record["record_id"]),
+            *(certain(record[key]) for key in names),
+            "yes" if record["trusted"] else "no",
+        ]
+        for record in records
+    ]
+    headings = (unit, *(SHORT_COLUMNS[key] for key in names), "trusted")
+    return Short(f"Audit of {name}: the most exposed", sentences, headings, rows, warnings)
 
 
 def doubt_words(

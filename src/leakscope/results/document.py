@@ -16,6 +16,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 
 from leakscope._numerics.json_numbers import finite_or_none, without_non_finite
 from leakscope.data import write_file
+from leakscope.results.shown import Short, Shown, digits
 from leakscope.settings import DATA_DEFAULTS, Decimal
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class AssumptionEntry(BaseModel):
     evidence: str
 
 
-class ResultDocument(BaseModel):
+class ResultDocument(Shown, BaseModel):
     """What every result file has, whatever its kind.
 
     Examples
@@ -74,6 +75,24 @@ class ResultDocument(BaseModel):
     assumptions: list[AssumptionEntry]
     timing: dict[str, float]
     warnings: list[str]
+
+    def in_short(self) -> Short:
+        """The answer in words where there is one, and the numbers of the result."""
+        told = getattr(self, "verdict", None) or getattr(self, "sentence", None)
+        rows = [
+            (name.replace("_", " "), digits(value) if isinstance(value, float) else str(value))
+            for name, value in self
+            if isinstance(value, (int, float, str)) and name not in _NOT_NUMBERS
+        ]
+        title = f"leakscope {self.kind.replace('_', ' ')}"
+        sentences = (told,) if told else (", ".join(" ".join(row) for row in rows[:4]),)
+        return Short(title, sentences, ("what", "value"), rows, tuple(self.warnings))
+
+
+# Of a result's plain values, those that are told elsewhere.
+_NOT_NUMBERS = frozenset(
+    ("schema_version", "kind", "leakscope_version", "verdict", "sentence", "verified_digest")
+)
 
 
 class SourceEntry(BaseModel):

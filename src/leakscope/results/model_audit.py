@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leakscope.results.audit import SubgroupEntry
 from leakscope.results.document import DatasetEntry, Fraction, Number, ResultDocument
+from leakscope.results.audit import SHOWN, SubgroupEntry, audit_in_short
+from leakscope.results.shown import Short
 
 
 class ModelAuditRecord(BaseModel):
@@ -159,6 +160,13 @@ class ModelAuditDocument(ResultDocument):
     subgroups: list[SubgroupEntry] = Field(default_factory=list)
     fit: FitEntry | None = None
     one_threshold: dict[str, Number] = Field(default_factory=dict)
+
+    def in_short(self) -> Short:
+        """The answer, and the most exposed."""
+        rows = [record.model_dump() for record in self.records[:SHOWN]]
+        return audit_in_short(
+            self.dataset.name, tuple(self.answer), "record", rows, tuple(self.warnings)
+        )
 
     @property
     def untrusted(self) -> int:

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from leakscope.results.document import Fraction, ResultDocument
+from leakscope.results.shown import Short
 
 
 class MeasuredRecord(BaseModel):
@@ -48,3 +49,30 @@ class ModelsMeasurement(ResultDocument):
     mean_advantage: Fraction
     mean_tpr_at_fpr: dict[str, Fraction]
     records: list[MeasuredRecord]
+
+    def in_short(self, most: int = 10) -> Short:
+        """How many records are exposed for certain, the mean TPRs, and the most exposed."""
+        ranked = sorted(self.records, key=lambda record: -(record.advantage or 0.0))[:most]
+        levels = list(self.mean_tpr_at_fpr)
+        rows = [
+            [
+                str(record.record),
+                f"{record.advantage:.3f}",
+                f"[{record.advantage_low:.3f}, {record.advantage_high:.3f}]",
+                *(f"{record.tpr_at_fpr[level]:.3g}" for level in levels),
+            ]
+            for record in ranked
+        ]
+        exposed = sum(record.exposed for record in self.records)
+        means = ", ".join(f"{v:.3g} at FPR {k}" for k, v in self.mean_tpr_at_fpr.items())
+        interval = f"{self.settings['confidence']:.0%} interval"
+        return Short(
+            f"{len(self.records):,} records, {self.models} models",
+            (
+                f"{exposed:,} of {len(self.records):,} records are surely exposed.",
+                f"Mean advantage {self.mean_advantage:.3f}; mean TPR {means}.",
+            ),
+            ("record", "advantage", interval, *(f"TPR at {level}" for level in levels)),
+            rows,
+            tuple(self.warnings),
+        )

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from leakscope.results.document import Number, ResultDocument
+from leakscope.results.shown import Short, digits
 
 
 class VerifiedNumber(BaseModel):
@@ -52,3 +53,21 @@ class Verification(ResultDocument):
     checks: list[VerifiedNumber]
     agreement: dict[str, Any] | None = None
     verdict: str
+
+    def in_short(self) -> Short:
+        """The verdict, and every check."""
+        rows = [
+            [
+                check.law,
+                check.quantity,
+                digits(check.predicted, most=5),
+                digits(check.measured, most=5),
+                digits(check.stderr, most=2),
+                "-" if check.z is None else f"{check.z:+.2f}",
+                "inconclusive" if check.verdict == "could not be told" else check.verdict,
+            ]
+            for check in self.checks
+        ]
+        headings = ("what", "quantity", "predicted", "measured", "std. error", "z", "verdict")
+        title = f"Verification of {self.verified_kind.replace('_', ' ')}"
+        return Short(title, (self.verdict,), headings, rows, tuple(self.warnings))

@@ -1,0 +1,93 @@
+"""Every result in short: one line as its repr, HTML in a notebook, Markdown; texts are escaped."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+import leakscope
+from leakscope import kernels, results
+from leakscope.results.shown import LONGEST
+
+OLD = sorted((Path(__file__).parent / "old").glob("*.json"))
+HOSTILE = "<script>alert(1)</script>|`*_\x1b[31m"
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append(tag)
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def parsed(text: str) -> Tags:
+    tags = Tags()
+    tags.feed(text)
+    return tags
+
+
+@pytest.fixture(scope="module")
+def audits():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2))
+    y = X[:, 0] + rng.normal(size=90)
+    ids = [HOSTILE, *(f"r{i}" for i in range(89))]
+    return [
+        leakscope.audit(X, y, kernel=kernels.rbf(1.0), noise_variance=0.1, record_ids=ids),
+        leakscope.audit(X, y, model=Ridge(alpha=10.0).fit(X, y), record_ids=ids),
+    ]
+
+
+def test_an_audit_has_a_short_repr_and_a_table(audits):
+    """The repr of an audit was every array of it, thousands of numbers."""
+    for result in audits:
+        assert len(repr(result)) <= LONGEST + 40
+        assert "\n" not in repr(result)
+        assert "array(" not in repr(result)
+        for shown in (result, result.to_document()):
+            tags = parsed(shown._repr_html_())
+            assert "script" not in tags.found
+            assert tags.found.count("tr") == 11
+            assert result.verdict.split(".")[0] in " ".join(tags.text)
+            assert "\x1b" not in shown._repr_html_() + shown.to_markdown() + repr(shown)
+        assert result.in_short().rows == result.to_document().in_short().rows
+
+
+def test_markdown_has_one_row_per_record_whatever_they_are_called(audits):
+    for result in audits:
+        lines = result.to_markdown().splitlines()
+        rows = [line for line in lines if line.startswith("|")]
+        assert len(rows) == 12
+        bars = {line.replace("\\|", "").count("|") for line in rows}
+        assert len(bars) == 1
+        assert "<script>" not in result.to_markdown()
+
+
+@pytest.mark.parametrize("path", OLD, ids=lambda path: path.stem)
+def test_every_kind_of_result_is_shown_in_short(path):
+    found = results.read_result(path)
+    assert repr(found).startswith(f"<{type(found).__name__}: ")
+    assert len(repr(found)) <= LONGEST + 40
+    short = found.in_short()
+    assert short.sentences
+    assert all(short.sentences)
+    assert parsed(found._repr_html_()).found[0] == "div"
+    assert found.to_markdown().startswith("**")
+    assert all(len(row) == len(short.headings) for row in short.rows)
+
+
+def test_the_numbers_in_short_are_the_result_s():
+    found = leakscope.measure("normal:1,1", "normal:0,1")
+    table = dict(found.in_short().rows)
+    assert float(table["AUC"]) == pytest.approx(found.auc, rel=1e-5)
+    assert float(table["TPR at FPR 0.01"]) == pytest.approx(found.tpr_at_fpr["0.01"], rel=1e-5)
