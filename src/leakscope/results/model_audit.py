@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leakscope.results.document import DatasetEntry, Fraction, Number, ResultDocument
 from leakscope.results.audit import SHOWN, SubgroupEntry, audit_in_short
+from leakscope.results.document import DatasetEntry, Fraction, Number, ResultDocument
 from leakscope.results.shown import Short
 
 
