@@ -9,7 +9,6 @@ import pytest
 from runs import HOSTILE, SHOWN, example_run, hostile_run
 
 import leakscope
-from leakscope.errors import InputError
 from leakscope.reporting import report_html, write_report
 from leakscope.reporting.charts import HISTOGRAM_ARRAYS, ROC_ARRAYS
 from leakscope.results import read_run, write_run_directory
@@ -219,14 +218,30 @@ def test_ten_thousand_records_are_under_five_megabytes(tmp_path):
     assert "was not swept" in page
 
 
-def test_a_run_of_another_kind_is_refused(tmp_path):
+def test_a_measurement_and_a_verification_have_a_report(tmp_path, monkeypatch):
+    """They were refused: a report was made of audits only."""
     from leakscope.cli import main
 
-    file = str(tmp_path / "result.json")
+    monkeypatch.chdir(tmp_path)
     laws = ["--member", "normal:1,1", "--nonmember", "normal:0,1"]
-    assert main(["measure", *laws, "--json", file]) == 0
-    with pytest.raises(InputError, match="kind measure; a report is made of a run of"):
-        report_html(read_run(tmp_path))
+    assert main(["measure", *laws, "--json", "result.json"]) == 0
+    assert "0.382925" in report_html(read_run(tmp_path))
+    assert main(["report", "result.json"]) == 0
+    page = (tmp_path / "result.html").read_text()
+    assert "An attacker&#39;s advantage is 0.383" in page
+    assert "<script" not in page
+    assert (tmp_path / "result.html").stat().st_mode & 0o777 == 0o600
+    audit = "audit --example iris --sample 40 --kernel rbf --no-sensitivity --run-dir run"
+    assert main(audit.split()) == 0
+    assert main(["verify", "run", "--records", "2", "--draws", "500", "--json", "v.json"]) == 0
+    assert main(["report", "v.json", "--output", "v.html"]) == 0
+    whole = (tmp_path / "v.html").read_text()
+    assert "checks agree" in whole
+    assert ", with it" in whole
+    assert main(["report", "v.json", "--redact"]) == 0
+    assert ", with it" not in (tmp_path / "v-redacted.html").read_text()
+    # An audit's charts are in its run, not in its result file.
+    assert main(["report", "run/result.json"]) == 2
 
 
 def test_verification_is_shown(hostile, tmp_path):

@@ -14,7 +14,13 @@ EPILOG = "Example: leakscope report diabetes-run --output diabetes.html"
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="A run directory of leakscope audit.", metavar="RUN")],
+    run: Annotated[
+        Path,
+        typer.Argument(
+            help="A run directory, or the JSON file of another verb such as measure or verify.",
+            metavar="RUN",
+        ),
+    ],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -49,7 +55,7 @@ def report(
     from leakscope.results import has_digest
 
     path = write_report(run, output, redact=redact, beside=beside or ())
-    if not has_digest(run):
+    if run.is_dir() and not has_digest(run):
         say(WITHOUT_DIGEST)
     size = path.stat().st_size / 1e6
     kind = "aggregates only" if redact else "as sensitive as the data"

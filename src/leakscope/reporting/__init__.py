@@ -6,6 +6,7 @@ from leakscope.reporting.decision_page import decision_html, decision_markdown, 
 from leakscope.reporting.embedding import chart_library, in_order
 from leakscope.reporting.page import report_html
 from leakscope.reporting.records_table import shown_id
+from leakscope.reporting.short_page import short_html
 from leakscope.reporting.writing import report, require_report_path, write_report
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "report",
     "report_html",
     "require_report_path",
+    "short_html",
     "shown_id",
     "write_advice",
     "write_comparison",

@@ -17,6 +17,7 @@ from leakscope.reporting.embedding import (
 from leakscope.reporting.glossary import GLOSSARY
 from leakscope.reporting.model_page import HOLDS, model_report_html
 from leakscope.reporting.records_table import record_columns, shown_id
+from leakscope.reporting.short_page import short_html
 from leakscope.reporting.templating import part, template
 from leakscope.results import (
     AuditDocument,
@@ -42,7 +43,7 @@ def report_html(run: Run, *, redact: bool = False, beside: Sequence[ResultDocume
     Parameters
     ----------
     run
-        From :func:`leakscope.results.read_run`; a run of ``leakscope audit``.
+        From :func:`leakscope.results.read_run`.
     redact
         Aggregates only: no ids, no rows of single records, no pictures.
     beside
@@ -68,10 +69,7 @@ def report_html(run: Run, *, redact: bool = False, beside: Sequence[ResultDocume
     if isinstance(document, ModelAuditDocument):
         return model_report_html(run, document, others, redact=redact)
     if not isinstance(document, AuditDocument):
-        raise InputError(
-            f"{run.directory} holds a result of kind {document.kind}; a report is made of a run of "
-            "leakscope audit."
-        )
+        return short_html(document, versions=run.versions, redact=redact)
     from jinja2 import UndefinedError
 
     drawn, left_out = _charts(run, document, redact)

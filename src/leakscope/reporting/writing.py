@@ -8,6 +8,7 @@ from pathlib import Path
 from leakscope.data import require_new_file
 from leakscope.errors import InputError
 from leakscope.reporting.page import report_html
+from leakscope.reporting.short_page import result_in_file, short_html
 from leakscope.results import (
     Measurement,
     ModelsMeasurement,
@@ -74,18 +75,20 @@ def report(
     redact: bool = False,
     beside: Sequence[ResultDocument | str | Path] = (),
 ) -> Path:
-    """A finished run as one HTML file that works offline; where it was written.
+    """A finished run, or a result file, as one HTML file that works offline; where it was written.
 
-    Verdict, charts, every record, assumptions and settings.  It is as sensitive as the data, and
+    Verdict, charts, every record, assumptions and settings; of a result that is no audit, such as
+    that of ``measure`` or ``verify``, what it says in short.  It is as sensitive as the data, and
     only its owner may read it (mode 0600).
 
     Parameters
     ----------
     run
-        The run directory of an audit, or the run as it was read.
+        A run directory, or the run as it was read; or a result file that is no audit's.
     path
         A name that ends in .html; in the run directory, ``report.html`` or, redacted,
-        ``report-redacted.html``, where left out.  A report that is there is replaced.
+        ``report-redacted.html``, where left out, or beside the result file under its name.  A
+        report that is there is replaced.
     redact
         Aggregates only: no ids, no rows of single records, no pictures.
     beside
@@ -95,7 +98,7 @@ def report(
     Raises
     ------
     InputError
-        Where there is no run, it is not an audit's, or the file cannot be written.
+        Where there is no run or result, or the file cannot be written.
 
     Examples
     --------
@@ -112,6 +115,10 @@ def report(
     """
     if path is not None:
         require_report_path(Path(path))
+    if isinstance(run, (str, Path)) and Path(run).is_file():
+        if beside:
+            raise InputError("results are set beside the run of an audit; name its directory.")
+        return _report_of_file(Path(run), path, redact=redact)
     others = [result_of(one) for one in beside]
     for one in others:
         if not isinstance(one, (Measurement, ModelsMeasurement, Verification)):
@@ -121,6 +128,15 @@ def report(
             )
     whole = run if isinstance(run, Run) else read_run(run)
     return write_report(whole, path, redact=redact, beside=others)
+
+
+def _report_of_file(file: Path, path: str | Path | None, *, redact: bool) -> Path:
+    document = result_in_file(file)
+    ending = "-redacted.html" if redact else ".html"
+    target = file.with_name(f"{file.stem}{ending}") if path is None else Path(path)
+    require_report_path(target)
+    write_private(target, short_html(document, redact=redact))
+    return target
 
 
 def require_report_path(path: Path) -> None:

@@ -20,8 +20,8 @@ from leakscope.settings.audit import (
     Scaling,
 )
 from leakscope.settings.compare import COMPARE_DEFAULTS, CompareSettings
-from leakscope.settings.decide import DECIDE_DEFAULTS, DecideSettings, ReleaseAccess
 from leakscope.settings.data import DATA_DEFAULTS, DataSettings, Decimal, Missing, Task
+from leakscope.settings.decide import DECIDE_DEFAULTS, DecideSettings, ReleaseAccess
 from leakscope.settings.kernel_catalogue import KERNELS, NamedKernel, kernel_options
 from leakscope.settings.measure import MEASURE_DEFAULTS, MeasureSettings
 from leakscope.settings.model import (
