@@ -26,6 +26,7 @@ REQUIRE_ALL = "LEAKSCOPE_REQUIRE_ALL"
 COMPONENTS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("chromium",), "apt-get install chromium"),
     (("torch",), "pip install torch (the CPU build is enough)"),
+    (("mlflow",), "pip install mlflow-skinny"),
     (("playwright", "distributed", "dask", "polars", "PIL", "safetensors", "onnx", "cvxpy"),
      "pip install 'leakscope[test]'"),
 )  # fmt: skip

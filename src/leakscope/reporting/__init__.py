@@ -4,6 +4,7 @@ from leakscope.reporting.advice_page import advice_html, write_advice
 from leakscope.reporting.comparison_page import comparison_html, write_comparison
 from leakscope.reporting.decision_page import decision_html, decision_markdown, write_decision
 from leakscope.reporting.embedding import chart_library, in_order
+from leakscope.reporting.mlflow_log import log_to_mlflow, mlflow_metrics
 from leakscope.reporting.page import report_html
 from leakscope.reporting.records_table import shown_id
 from leakscope.reporting.short_page import short_html
@@ -16,6 +17,8 @@ __all__ = [
     "decision_html",
     "decision_markdown",
     "in_order",
+    "log_to_mlflow",
+    "mlflow_metrics",
     "report",
     "report_html",
     "require_report_path",
