@@ -56,9 +56,7 @@ def mlflow(tmp_path, monkeypatch):
 
 
 def everything(folder):
-    return "".join(
-        path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file()
-    )
+    return "".join(path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file())
 
 
 def test_an_audit_is_logged_without_its_records(mlflow, audited, tmp_path):

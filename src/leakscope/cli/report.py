@@ -46,12 +46,21 @@ def report(
             "file: report-redacted.html]",
         ),
     ] = False,
+    sacro: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write each record's exposure in the form of a SACRO-ML report too.",
+            metavar="FILE.json",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """One HTML file that works offline: verdict, charts, every record, assumptions, settings.
 
     It is as sensitive as the data, and only its owner may read it (mode 0600).
     """
     from leakscope.reporting import report as write_report
+    from leakscope.reporting import write_sacro
     from leakscope.results import has_digest
 
     path = write_report(run, output, redact=redact, beside=beside or ())
@@ -59,4 +68,6 @@ def report(
         say(WITHOUT_DIGEST)
     size = path.stat().st_size / 1e6
     kind = "aggregates only" if redact else "as sensitive as the data"
+    if sacro is not None:
+        show(f"SACRO-ML report: {write_sacro(run, sacro)}\n")
     show(f"Report: {path} ({size:.1f} MB, {kind})\n")

@@ -2,7 +2,7 @@
 
 from leakscope.data.arrays import read_arrays
 from leakscope.data.columns import kind_of
-from leakscope.data.dataset_reader import from_frame, read_dataset
+from leakscope.data.dataset_reader import read_dataset
 from leakscope.data.datasets import (
     Dataset,
     RecordId,
@@ -32,6 +32,7 @@ from leakscope.data.regular_files import (
 )
 from leakscope.data.sampling import sampled
 from leakscope.data.scores import read_scores
+from leakscope.data.table_datasets import from_frame
 from leakscope.data.tables import read_table
 from leakscope.data.written_files import (
     descriptor_of,

@@ -1,50 +1,22 @@
-"""From a file, or a table in memory, to a dataset: which column is what, and what was done."""
+"""From a file or a folder to a dataset: which reader belongs to it."""
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
 from leakscope.data.arrow_tables import INDEX
-from leakscope.data.columns import (
-    Roles,
-    column_name,
-    listed,
-    numbers,
-    refuse_written_numbers,
-    require_present,
-)
-from leakscope.data.datasets import (
-    Dataset,
-    RecordId,
-    Source,
-    Task,
-    digest,
-    many_numbers,
-    require_distinct_ids,
-    subgroups,
-)
-from leakscope.data.delimited import Layout, emptied, refuse_marks, written_labels
+from leakscope.data.datasets import Dataset, Source, Task, many_numbers
+from leakscope.data.delimited import Layout, written_labels
 from leakscope.data.hugging_face import is_hugging_face, open_hugging_face, read_columns
 from leakscope.data.image_folder import read_image_folder
-from leakscope.data.preparation import encode, without_empty
 from leakscope.data.regular_files import is_folder
+from leakscope.data.sacro_target import is_sacro_target, read_sacro_target
 from leakscope.data.sampling import sampled
-from leakscope.data.tables import (
-    PICTURE,
-    UNNAMED_ID,
-    UNNAMED_TARGET,
-    read_table,
-    table_from_frame,
-)
+from leakscope.data.table_datasets import Reading, dataset_of, required_target, roles_of
+from leakscope.data.tables import PICTURE, UNNAMED_ID, UNNAMED_TARGET, read_table
 from leakscope.errors import InputError
 from leakscope.settings import DATA_DEFAULTS, Decimal, Missing
 
@@ -79,7 +51,7 @@ def read_dataset(
     path
         CSV, TSV, Parquet, Arrow, .npy or .npz; its suffix says what it is.  A folder is a
         Hugging Face dataset on disk (``save_to_disk``), or pictures for
-        :func:`read_image_folder`.
+        :func:`read_image_folder`, or the folder of a SACRO-ML target (its training records).
     target
         The target column's name, or its position (``0`` is the first, ``-1`` the last).  An
         .npz archive that holds ``y`` needs none.
@@ -160,7 +132,8 @@ def _read(
         return _from_hugging_face(path, source, task, by)
     if split is not None:
         raise InputError(f"{path} is no Hugging Face dataset and has no splits; leave --split out.")
-    if is_folder(path):
+    is_target = is_folder(path) and is_sacro_target(path)
+    if is_folder(path) and not is_target:
         columns_named = target is not None or id_column or ignore or group_column or by
         if columns_named or missing != "error" or layout != Layout():
             raise InputError(
@@ -168,19 +141,19 @@ def _read(
                 "folder of pictures has none."
             )
         return read_image_folder(path)
-    table = read_table(path, layout)
+    table = read_sacro_target(path) if is_target else read_table(path, layout)
     columns = [str(name) for name in table.columns]
-    is_archive = path.suffix.lower() == ".npz"
+    is_archive = is_target or path.suffix.lower() == ".npz"
     if target is None and is_archive and UNNAMED_TARGET in columns:
         target_given = UNNAMED_TARGET
     else:
-        target_given = _required(target, columns, str(path))
+        target_given = required_target(target, columns, str(path))
     id_given = UNNAMED_ID if id_column is None and is_archive and UNNAMED_ID in columns else None
     # What pandas wrote as an index names the records, and is never a feature.
     index = [name for name in table.attrs.get(INDEX, ()) if name not in (target_given, *by)]
     if id_column is None and len(index) == 1 and bool(table[index[0]].is_unique):
         id_given = index[0]
-    roles = _roles(
+    roles = roles_of(
         columns,
         str(path),
         target_given,
@@ -192,10 +165,10 @@ def _read(
     labels = {roles.id, roles.group}
     labels |= {roles.target} if source.task == "classification" else set()
     labels |= {name for name in roles.by if not many_numbers(table[name])}
-    return _dataset(
+    return dataset_of(
         table,
         roles,
-        _Reading(
+        Reading(
             where=str(path),
             name=path.stem,
             read_from=path.name,
@@ -217,10 +190,10 @@ def _from_hugging_face(
     """One split of a folder that ``save_to_disk`` wrote."""
     folder = open_hugging_face(path, source.split)
     columns, where = folder.columns, folder.where
-    roles = _roles(
+    roles = roles_of(
         columns,
         where,
-        _required(source.target, columns, where),
+        required_target(source.target, columns, where),
         source.id_column,
         source.group_column,
         by,
@@ -230,10 +203,10 @@ def _from_hugging_face(
     # Subgroups and groups may be ignored as features and are read all the same.
     unread = frozenset(roles.ignored) - {*roles.by, roles.group, roles.id}
     read = read_columns(folder, unread)
-    return _dataset(
+    return dataset_of(
         read.frame,
         roles,
-        _Reading(
+        Reading(
             where=where,
             name=folder.name,
             read_from=folder.name,
@@ -244,203 +217,3 @@ def _from_hugging_face(
             steps=read.steps,
         ),
     )
-
-
-def from_frame(
-    frame: Any,
-    *,
-    target: str,
-    id_column: str | None = None,
-    task: Task = "regression",
-    missing: Missing = DATA_DEFAULTS.missing,
-    ignore: Sequence[str] = (),
-    group_column: str | None = None,
-    by: str | Sequence[str] = (),
-    na_values: Sequence[str] = DATA_DEFAULTS.na_values,
-    name: str = "frame",
-) -> Dataset:
-    """A pandas, polars or Arrow table in memory as a dataset; the rest as in ``read_dataset``.
-
-    Where there is no id column, a pandas frame's index is the id unless it merely counts.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from leakscope import data
-    >>> frame = pd.DataFrame({"age": [31, 45, 28], "smokes": [True, False, True],
-    ...                       "region": ["north", "south", "north"], "cost": [1.0, 3.0, 1.5]})
-    >>> people = data.from_frame(frame, target="cost")
-    >>> people.feature_names
-    ('age', 'smokes', 'region=north', 'region=south')
-    >>> print(people.steps[-1])
-    categories one-hot encoded as 2 features of 0 and 1, which are not scaled (scikit-learn
-    OneHotEncoder): region
-    """
-    table, index = table_from_frame(frame)
-    table = emptied(table, na_values)
-    by = (by,) if isinstance(by, str) else tuple(by)
-    columns = [str(column) for column in table.columns]
-    where = "the frame"
-    roles = _roles(columns, where, target, id_column, group_column, by, ignore)
-    return _dataset(
-        table,
-        roles,
-        _Reading(
-            where=where,
-            name=name,
-            read_from="a frame in memory",
-            task=task,
-            missing=missing,
-            source=None,
-            index=index,
-            na_values=tuple(na_values),
-        ),
-    )
-
-
-def _roles(
-    columns: list[str],
-    where: str,
-    target: str,
-    id_column: str | None,
-    group_column: str | None,
-    by: tuple[str, ...],
-    ignore: Sequence[str],
-) -> Roles:
-    def found(wanted: str | None, role: str) -> str | None:
-        return None if wanted is None else column_name(columns, wanted, role, where)
-
-    roles = Roles(
-        target=column_name(columns, target, "target", where),
-        id=found(id_column, "id"),
-        group=found(group_column, "group"),
-        by=tuple(dict.fromkeys(column_name(columns, name, "subgroups", where) for name in by)),
-        ignored=tuple(column_name(columns, name, "list to ignore", where) for name in ignore),
-    )
-    for other, role in ((roles.id, "the id"), (roles.group, "the group")):
-        if roles.target == other:
-            raise InputError(f"{where}: column {other!r} cannot be both the target and {role}.")
-    if roles.target in roles.ignored:
-        raise InputError(f"{where}: column {roles.target!r} is the target and cannot be ignored.")
-    if not roles.features(columns):
-        raise InputError(f"{where}: no feature is left beside the target {roles.target!r}.")
-    return roles
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """Where a table came from, and how it is to be read; labels as a text file has them."""
-
-    where: str
-    name: str
-    read_from: str
-    task: Task
-    missing: Missing
-    source: Source | None
-    index: pd.Index[Any] | None = None
-    picture: tuple[int, ...] | None = None
-    steps: Sequence[str] = ()
-    written: Mapping[str, pd.Series[Any]] = field(default_factory=dict)
-    na_values: tuple[str, ...] = ()
-
-
-def _dataset(table: pd.DataFrame, roles: Roles, reading: _Reading) -> Dataset:
-    where, missing, source, index = reading.where, reading.missing, reading.source, reading.index
-    picture = reading.picture
-    names = roles.features([str(column) for column in table.columns])
-    read = f"read {len(table)} records of {len(names)} features from {reading.read_from}"
-    steps = [read, *reading.steps]
-    if reading.na_values:
-        steps.append(f"read as empty: {listed([repr(text) for text in reading.na_values])}")
-    else:
-        refuse_marks(table, [*names, roles.target], where)
-    if roles.ignored:
-        steps.append(f"ignored: {listed(roles.ignored)}")
-    if missing == "drop":
-        table, step = without_empty(table, [*names, roles.target], where)
-        steps.extend([step] if step else [])
-
-    def labelled(name: str) -> pd.Series[Any]:
-        own = reading.written.get(name)
-        return table[name] if own is None else own.loc[table.index]
-
-    steps.append(f"target: column {roles.target}")
-    if roles.id is not None:
-        ids = _ids(labelled(roles.id), roles.id, where)
-        steps.append(f"record_id: column {roles.id}")
-    elif index is not None:
-        ids = _ids(pd.Series(index.to_numpy())[table.index], str(index.name or "index"), where)
-        steps.append("record_id: the frame's index")
-    else:
-        ids = tuple(int(row) for row in table.index)
-        steps.append("record_id: row numbers, starting at 0")
-    target = _target(labelled(roles.target), roles.target, reading.task, where)
-    encoded = encode(table, names, where, missing=missing)
-    steps.extend(encoded.steps)
-    group = None
-    if roles.group is not None:
-        require_present(table[roles.group], roles.group, where, "every record needs its group")
-        group = _labels(labelled(roles.group), roles.group, where)
-        steps.append(f"group: column {roles.group}, {len(set(group))} of them; not a feature")
-    if source is not None:
-        # The values of a folder's Arrow files are exact, and other splits lie beside them.
-        file = None if source.file is None or is_folder(Path(source.file)) else source.file
-        source = replace(source, digest=digest(encoded.features, target, ids, group, file))
-    return Dataset(
-        name=reading.name,
-        features=encoded.features,
-        target=target,
-        record_ids=ids,
-        feature_names=encoded.names,
-        target_name=roles.target,
-        task=reading.task,
-        steps=tuple(steps),
-        source=source,
-        indicators=encoded.indicators,
-        group=group,
-        group_name=roles.group,
-        by={name: subgroups(labelled(name)) for name in roles.by},
-        picture=picture if picture and math.prod(picture) == encoded.features.shape[1] else None,
-    )
-
-
-def _required(target: str | None, columns: list[str], where: str) -> str:
-    if target is None:
-        raise InputError(
-            f"{where}: which column is the target?  Name it with --target; the columns are "
-            f"{listed(columns)}."
-        )
-    return target
-
-
-def _target(column: pd.Series[Any], name: str, task: Task, where: str) -> NDArray[Any]:
-    require_present(column, name, where, "every record needs a target; give --missing drop")
-    if task == "classification":
-        return np.asarray(column.to_numpy())
-    is_text = not pd.api.types.is_numeric_dtype(column)
-    try:
-        return numbers(column, name, where)
-    except InputError as error:
-        if not is_text or ", which" not in str(error):
-            raise
-        refuse_written_numbers(column, name, where)
-        raise InputError(
-            f"{str(error).split(', which')[0]}, which is not a number; for a target of "
-            "classes give --task classification."
-        ) from None
-
-
-def _ids(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:
-    require_present(column, name, where, "every record needs its id")
-    return require_distinct_ids(
-        list(_labels(column, name, where)),
-        f"{where}: the id column {name!r}",
-        [int(row) for row in column.index],
-    )
-
-
-def _labels(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:
-    if any(isinstance(value, (list, dict)) for value in column):
-        raise InputError(f"{where}: column {name!r} holds lists or tables, which name nothing.")
-    integral = pd.api.types.is_integer_dtype(column) and column.max() < 2**63
-    return tuple(int(value) if integral else str(value) for value in column)

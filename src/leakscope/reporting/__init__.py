@@ -7,6 +7,7 @@ from leakscope.reporting.embedding import chart_library, in_order
 from leakscope.reporting.mlflow_log import log_to_mlflow, mlflow_metrics
 from leakscope.reporting.page import report_html
 from leakscope.reporting.records_table import shown_id
+from leakscope.reporting.sacro import sacro_individual, write_sacro
 from leakscope.reporting.short_page import short_html
 from leakscope.reporting.writing import report, require_report_path, write_report
 
@@ -22,10 +23,12 @@ __all__ = [
     "report",
     "report_html",
     "require_report_path",
+    "sacro_individual",
     "short_html",
     "shown_id",
     "write_advice",
     "write_comparison",
     "write_decision",
     "write_report",
+    "write_sacro",
 ]
