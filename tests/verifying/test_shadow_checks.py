@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 import leakscope
+from leakscope import auditing, fitted
+from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing import Examined, audit_named_model, examined_again
 from leakscope.data import read_example
 from leakscope.errors import InputError
 from leakscope.results import read_run
-from leakscope.settings import ModelSettings
+from leakscope.settings import ModelSettings, TrainingSettings
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +71,47 @@ def test_an_estimator_in_memory_is_not_in_its_run(audited, tmp_path):
     run = audited.write(tmp_path / "run")
     with pytest.raises(InputError, match="was in memory, and no file holds it"):
         leakscope.verify(run)
+
+
+def test_a_training_is_checked_by_many_more_models_of_it(tmp_path: Path) -> None:
+    """It was refused: boosting has no formula, and its shadow models were never trained."""
+    cancer = read_example("breast_cancer")
+    how = TrainingSettings(
+        train="sklearn.naive_bayes:GaussianNB", models=8, keep=str(tmp_path / "models")
+    )
+    result = auditing.audit_trained_dataset(cancer, how)
+    found = leakscope.verify(result, models=41, records=3)
+    assert found.agreement is not None
+    assert found.agreement["models"] == 40
+    assert "of the same training" in found.verdict
+    assert found.agreement["rank_correlation"] > 0.5
+    again = leakscope.verify(result.write(tmp_path / "run"), models=40, records=3)
+    assert again.agreement == found.agreement
+    assert [check.measured for check in again.checks] == [check.measured for check in found.checks]
+
+
+def test_the_mean_tpr_has_an_honest_standard_error() -> None:
+    """Exactly right laws: the z-scores of predicted and observed have a spread of about one."""
+    rng = np.random.default_rng(0)
+    shift, sd = rng.exponential(size=300), np.exp(0.3 * rng.normal(size=300))
+    scores = []
+    for seed in range(40):
+        generator = np.random.default_rng(seed)
+        inside = generator.random((100, 300)) < 0.5
+        shadows = fitted.ShadowScores(
+            np.where(inside, shift, 0.0) + sd * generator.normal(size=inside.shape), inside
+        )
+        laws = exact_laws(shift, sd)
+        found = fitted.check_against_shadows(laws, shadows, random_state=seed)
+        assert found.tpr_stderr is not None
+        scores.append((found.tpr_predicted - found.tpr_observed) / found.tpr_stderr)
+    # Forty draws of Student's t with nine degrees of freedom: a spread of 1.13, give or take 0.16.
+    assert 0.6 < float(np.std(scores)) < 1.8
+    assert abs(float(np.mean(scores))) < 4 * 1.13 / 40**0.5
+
+
+def exact_laws(shift: FloatArray, sd: FloatArray) -> fitted.FittedLaws:
+    X = np.random.default_rng(1).normal(size=(len(shift), 2))
+    found = fitted.laws_of(Ridge().fit(X, X[:, 0]), X, X[:, 0])
+    zero = np.zeros(len(shift))
+    return replace(found, member_mean=shift, member_sd=sd, nonmember_mean=zero, nonmember_sd=sd)

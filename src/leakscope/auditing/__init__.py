@@ -37,6 +37,7 @@ from leakscope.auditing.result import AuditResult
 from leakscope.auditing.routes import RoutePlan
 from leakscope.auditing.run_writing import write_run
 from leakscope.auditing.subgroups import Subgroup
+from leakscope.auditing.trained_again import models_of_halves, stored_laws
 from leakscope.auditing.trained_audit import audit_trained, audit_trained_dataset
 from leakscope.auditing.units import leaving_units
 from leakscope.auditing.verdict import EXPOSED_ABOVE
@@ -77,6 +78,7 @@ __all__ = [
     "kernel_in_words",
     "leaving_units",
     "measured",
+    "models_of_halves",
     "named_training",
     "noise_path_unavailable",
     "process_of_run",
@@ -84,6 +86,7 @@ __all__ = [
     "record_name",
     "require_one_subject",
     "settings_of",
+    "stored_laws",
     "taken_from_result",
     "top_kept",
     "trains_classes",

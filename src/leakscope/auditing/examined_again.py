@@ -8,10 +8,11 @@ from leakscope.auditing.file_models import file_fit
 from leakscope.auditing.model_result import Examined
 from leakscope.auditing.named_models import named_fit
 from leakscope.auditing.reopened import taken_from_result
+from leakscope.auditing.trained_audit import training_and_target
 from leakscope.data import Dataset, RecordId, Source, prepare, read_again, read_model
 from leakscope.errors import InputError
 from leakscope.results import ModelAuditDocument
-from leakscope.settings import AuditSettings, ModelSettings, validated
+from leakscope.settings import AuditSettings, ModelSettings, TrainingSettings, validated
 
 
 def examined_again(
@@ -22,7 +23,7 @@ def examined_again(
     Parameters
     ----------
     document
-        The result of an audit of a model by name.
+        The result of an audit of a model, or of a training, by name.
     data
         Where the data are now, or the dataset itself as it was read; where left out, they are
         read from where the result says.
@@ -43,13 +44,17 @@ def examined_again(
     (1.0, 442)
     """
     told, entry = document.settings, document.dataset.source
-    if told.get("model") is None:
+    trained = document.models is not None and entry is not None
+    if told.get("model") is None and not trained:
         raise InputError(
             f"the estimator of this audit ({document.model.name}) was in memory, and no file holds "
             "it; verify the result that leakscope.audit returned."
         )
     with taken_from_result():
-        chosen = validated(ModelSettings, **{k: told[k] for k in ModelSettings.model_fields})
+        kind: type[TrainingSettings | ModelSettings] = (
+            TrainingSettings if trained else ModelSettings
+        )
+        chosen = validated(kind, **{k: told[k] for k in kind.model_fields})
         usual = validated(AuditSettings, scaling=told["scaling"], seed=told["seed"])
     if isinstance(data, Dataset):
         if entry is not None and data.source is not None and data.source.digest != entry.digest:
@@ -60,6 +65,9 @@ def examined_again(
     else:
         read = read_again(Source(**entry.model_dump()), data)
     prepared = prepare(read, scaling=usual.scaling)
+    if isinstance(chosen, TrainingSettings):
+        training, y, _ = training_and_target(read, prepared, chosen)
+        return Examined(training.subject, prepared.features, y), prepared.record_ids
     if chosen.file is not None:
         file = read_model(chosen.file)
         if file.sha256 != document.model.file_sha256:

@@ -164,28 +164,13 @@ def audit_trained_dataset(
     >>> result.model.name, result.models
     ('DecisionTreeClassifier()', 2)
     """
-    if how.train is None:
-        raise InputError("name a training: --train module:function.")
     if dataset.group is not None:
         raise InputError(
             "With --train the unit is the record, and a group's laws are not known; leave out "
             "--group."
         )
     prepared = prepare(dataset, scaling=settings.scaling)
-    training = named_training(how.train, dataset.task, how.time_limit)
-    if predicts_classes(training.subject) not in (None, dataset.task == "classification"):
-        raise InputError(
-            f"{training.name} does not suit the target {dataset.target_name!r}, which is taken for "
-            f"{dataset.task}; give --task, or another estimator."
-        )
-    y: NDArray[Any] = np.asarray(prepared.target, dtype=np.float64)
-    steps = list(prepared.steps)
-    if dataset.task == "classification":
-        classes, y = np.unique(dataset.target.astype(str), return_inverse=True)
-        steps = [text for text in steps if not text.startswith("target ")]
-        steps.append(f"target taken as {len(classes)} classes, 0 to {len(classes) - 1}")
-    elif y.ndim > 1:
-        raise InputError("With --train the target must be one column.")
+    training, y, steps = training_and_target(dataset, prepared, how)
     result = _audited(
         prepared.features,
         y,
@@ -202,6 +187,29 @@ def audit_trained_dataset(
         warnings=(*doubts_of(dataset), *result.warnings),
         subgroups=exposure_by(prepared.by, result.advantage),
     )
+
+
+def training_and_target(
+    dataset: Dataset, prepared: Dataset, how: TrainingSettings
+) -> tuple[OwnTraining, NDArray[Any], list[str]]:
+    """What is trained, the target as it sees it, and what was done to the data."""
+    if how.train is None:
+        raise InputError("name a training: --train module:function.")
+    training = named_training(how.train, dataset.task, how.time_limit)
+    if predicts_classes(training.subject) not in (None, dataset.task == "classification"):
+        raise InputError(
+            f"{training.name} does not suit the target {dataset.target_name!r}, which is taken for "
+            f"{dataset.task}; give --task, or another estimator."
+        )
+    y: NDArray[Any] = np.asarray(prepared.target, dtype=np.float64)
+    steps = list(prepared.steps)
+    if dataset.task == "classification":
+        classes, y = np.unique(dataset.target.astype(str), return_inverse=True)
+        steps = [text for text in steps if not text.startswith("target ")]
+        steps.append(f"target taken as {len(classes)} classes, 0 to {len(classes) - 1}")
+    elif y.ndim > 1:
+        raise InputError("With --train the target must be one column.")
+    return training, y, steps
 
 
 def _audited(

@@ -85,7 +85,7 @@ def summary_of(
             words += f" {differ[0].quantity[:1].upper()}{differ[0].quantity[1:]} differs: believe "
             words += f"{differ[0].believe}, because {differ[0].why}."
         sentences.append(words)
-    else:
+    elif found is None or found.basis == "computed":
         sentences.append("Nothing was measured: no run of verify or measure was given.")
     if settings.access == "weights":
         sentences.append(
@@ -115,18 +115,25 @@ def _exposed(found: Exposure | None) -> str:
         return "How exposed single records are is not known."
     words = f"Most exposed ({found.how}): advantage {_most(found, 'advantage')}."
     if found.largest("tpr_low") is not None:
-        words += f" Largest TPR: {_most(found, 'tpr_low', 100)}% at 0.1% FPR"
+        words += f" Largest TPR: {_most(found, 'tpr_low')} at 0.1% FPR"
         if found.largest("tpr_high") is not None:
-            words += f", {_most(found, 'tpr_high', 100)}% at 1% FPR"
+            words += f", {_most(found, 'tpr_high')} at 1% FPR"
         words += "."
     return words
 
 
-def _most(found: Exposure, name: str, scale: int = 1) -> str:
+def _most(found: Exposure, name: str) -> str:
     """The largest value, and how far the intervals reach."""
     value, end = found.largest(name), found.largest_end(name)
-    text = "not known" if value is None else f"{scale * value:.2g}"
-    return text if end is None or end == value else f"{text} (intervals up to {scale * end:.2g})"
+    text = "not known" if value is None else _shown(name, value)
+    reach = text if end is None else _shown(name, end)
+    return text if reach == text else f"{text} (intervals up to {reach})"
+
+
+def _shown(name: str, value: float) -> str:
+    """Two digits, of a TPR in per cent; what would round to 1 is not certainty."""
+    scale, unit = (1, "") if name == "advantage" else (100, "%")
+    return f">{0.99 * scale:g}{unit}" if value >= 0.995 else f"{scale * value:.2g}{unit}"
 
 
 def _limit(limit: ThresholdEntry, found: Exposure | None) -> str:

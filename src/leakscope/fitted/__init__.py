@@ -6,7 +6,7 @@ From one fit where the loss is convex; from a few models for networks and trees.
 from __future__ import annotations
 
 from leakscope.fitted.few_models import CredibleInterval, FewModels, few_models
-from leakscope.fitted.fitted_laws import Diagnostics, FittedLaws, laws_of
+from leakscope.fitted.fitted_laws import Diagnostics, FittedLaws, Observed, laws_of
 from leakscope.fitted.from_sklearn import from_sklearn
 from leakscope.fitted.leave_one_out import LeaveOneOutValues, leave_one_out
 from leakscope.fitted.losses import LogisticLoss, Loss, PoissonLoss, SquareLoss
@@ -28,6 +28,7 @@ __all__ = [
     "LogisticLoss",
     "Loss",
     "ModelEffects",
+    "Observed",
     "PoissonLoss",
     "ShadowCheck",
     "ShadowScores",

@@ -106,7 +106,8 @@ def check_against_shadows(
     bias = np.sqrt(stats.chi2.median(count_out - 1) / (count_out - 1))
     truth = _pair(mean_in, sd_in, mean_out, sd_out, usable)
     ours = _pair(laws.member_mean, laws.member_sd, laws.nonmember_mean, laws.nonmember_sd, usable)
-    redrawn = _redrawn(laws, count_in, count_out, as_key(random_state), usable)
+    key = as_key(random_state)
+    redrawn, other = (_redrawn(laws, count_in, count_out, k, usable) for k in (key, key.child(6)))
     exposure = [np.asarray(advantage(pair)) for pair in (ours, truth, redrawn)]
     return ShadowCheck(
         models=shadows.models,
@@ -123,7 +124,7 @@ def check_against_shadows(
         top_ceiling=_common(exposure[0], exposure[2]),
         tpr_predicted=_mean_tpr(redrawn),
         tpr_observed=_mean_tpr(truth),
-        tpr_stderr=_tpr_stderr(shadows, usable, redrawn),
+        tpr_stderr=_tpr_stderr(shadows, usable, redrawn, other),
     )
 
 
@@ -131,8 +132,10 @@ def _mean_tpr(pair: LawPair) -> float:
     return float(np.mean(np.asarray(tpr_at_fpr(pair, 0.01))))
 
 
-def _tpr_stderr(shadows: ShadowScores, usable: FloatArray, redrawn: LawPair) -> float | None:
-    """As one group of shadow models after the other is left out, and of the redrawn mean."""
+def _tpr_stderr(
+    shadows: ShadowScores, usable: FloatArray, redrawn: LawPair, other: LawPair
+) -> float | None:
+    """As one group of shadow models after the other is left out, and between two redraws."""
     group = np.arange(shadows.models) % JACKKNIFE_GROUPS
     found = []
     for left_out in range(JACKKNIFE_GROUPS):
@@ -143,8 +146,9 @@ def _tpr_stderr(shadows: ShadowScores, usable: FloatArray, redrawn: LawPair) -> 
             return None
         pair = _pair(mean_in, sd_in, mean_out, sd_out, usable)
         found.append(_mean_tpr(pair))
-    drawn = np.asarray(tpr_at_fpr(redrawn, 0.01))
-    return float(np.sqrt((JACKKNIFE_GROUPS - 1) * np.var(found) + np.var(drawn) / len(drawn)))
+    apart = np.asarray(tpr_at_fpr(redrawn, 0.01)) - np.asarray(tpr_at_fpr(other, 0.01))
+    drawn = float(np.sum(apart**2)) / 2.0 / len(apart) ** 2
+    return float(np.sqrt((JACKKNIFE_GROUPS - 1) * np.var(found) + drawn))
 
 
 def _pair(

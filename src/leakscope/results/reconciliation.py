@@ -106,6 +106,7 @@ def reconciled(
 
 def _verified(audit: ResultDocument, found: Verification) -> Iterator[ReconciledRow]:
     together = found.agreement or {}
+    few = isinstance(audit, ModelAuditDocument) and audit.models is not None
     if "tpr_observed" in together:
         measured, error = together["tpr_observed"], together.get("tpr_stderr")
         # Both are compared with the noise of so many shadow models in them.
@@ -116,8 +117,10 @@ def _verified(audit: ResultDocument, found: Verification) -> Iterator[Reconciled
             measured,
             *_ends(measured, error, HALF_WIDTH_OF_GROUPS),
             tolerance=TOLERANCE * measured,
-            sure="the audit, for single records",
-            why="shadow models of the same estimator show the same on average, and the audit's "
+            sure="both" if few else "the audit, for single records",
+            why="many more models of the same training show the same on average"
+            if few
+            else "shadow models of the same estimator show the same on average, and the audit's "
             "numbers of single records carry less noise",
             unsure="verify",
             why_not="it fitted the same estimator again and again; the audit's laws are off here",

@@ -9,7 +9,7 @@ import numpy as np
 
 from leakscope import fitted
 from leakscope._numerics.arrays import FloatArray
-from leakscope.auditing import Examined
+from leakscope.auditing import Examined, models_of_halves, stored_laws
 from leakscope.data import RecordId
 from leakscope.errors import InputError
 from leakscope.results import ModelAuditDocument, ModelAuditRecord
@@ -22,6 +22,9 @@ LEAST_MODELS = 20
 
 # A check agrees where its standard error is within this share of the score's own sd.
 RESOLUTION = 0.25
+
+# Between the seeds of an audit and those of its check: none of its models is trained again.
+AFRESH = 1_000_003
 
 
 def by_shadow_models(
@@ -40,13 +43,56 @@ def by_shadow_models(
             "shadow models draw the others from the records at hand; this audit asks about fresh "
             "ones, and the pool question can be verified."
         )
-    if document.observes == "residual":
+    trained = document.models is not None
+    if document.observes == "residual" and not trained:
         raise InputError("shadow models check predictions; audit with observes prediction.")
     if models < LEAST_MODELS:
         raise InputError(f"at least {LEAST_MODELS} shadow models are needed, not {models}.")
     told = {record.record_id: record for record in document.records}
     if set(told) != set(ids):
         raise InputError("the records of the data are not those of the result.")
+    laws, shadows = (_trained_afresh if trained else _fitted_again)(
+        document, examined, [told[name] for name in ids], models, seed
+    )
+    found = fitted.check_against_shadows(laws, shadows, random_state=seed)
+    exposure = np.array([told[name].advantage or 0.0 for name in ids])
+    rows = rows_to_check(ids, exposure, records, record_ids, random_state=seed)
+    checks = [
+        check
+        for row in rows
+        for check in _of_record(
+            told[ids[row]],
+            shadows.scores[shadows.trained_on[:, row], row],
+            shadows.scores[~shadows.trained_on[:, row], row],
+        )
+    ]
+    kind = "training" if trained else "estimator"
+    how = (
+        f"{shadows.models} shadow models of the same {kind}, each fitted on a random "
+        f"{document.fraction:g} of the records. Over all records the predicted shift is "
+        f"{found.shift_ratio:.2f} times the observed one and the sd {found.sd_ratio:.2f} times; "
+        f"the rank correlation of the advantages is {found.rank_correlation:.2f}, where exactly "
+        f"right laws would reach {found.ceiling:.2f} with so many models; the mean TPR at 1% FPR "
+        f"is {found.tpr_predicted:.3f} predicted and {found.tpr_observed:.3f} observed"
+    )
+    lean = leaning(checks)
+    return Outcome(
+        checks,
+        how,
+        {"models": models, "records": len(rows)},
+        asdict(found),
+        () if lean is None else (lean,),
+    )
+
+
+def _fitted_again(
+    document: ModelAuditDocument,
+    examined: Examined,
+    told: Sequence[ModelAuditRecord],
+    models: int,
+    seed: int,
+) -> tuple[fitted.FittedLaws, fitted.ShadowScores]:
+    """The laws of the fit, and the same estimator fitted on random parts of the records."""
     laws = fitted.laws_of(
         examined.estimator,
         examined.X,
@@ -63,34 +109,21 @@ def by_shadow_models(
         sample_weight=examined.sample_weight,
         random_state=seed,
     )
-    found = fitted.check_against_shadows(laws, shadows, random_state=seed)
-    exposure = np.array([told[name].advantage or 0.0 for name in ids])
-    rows = rows_to_check(ids, exposure, records, record_ids, random_state=seed)
-    checks = [
-        check
-        for row in rows
-        for check in _of_record(
-            told[ids[row]],
-            shadows.scores[shadows.trained_on[:, row], row],
-            shadows.scores[~shadows.trained_on[:, row], row],
-        )
-    ]
-    how = (
-        f"{models} shadow models of the same estimator, each fitted on a random "
-        f"{document.fraction:g} of the records. Over all records the predicted shift is "
-        f"{found.shift_ratio:.2f} times the observed one and the sd {found.sd_ratio:.2f} times; "
-        f"the rank correlation of the advantages is {found.rank_correlation:.2f}, where exactly "
-        f"right laws would reach {found.ceiling:.2f} with so many models; the mean TPR at 1% FPR "
-        f"is {found.tpr_predicted:.3f} predicted and {found.tpr_observed:.3f} observed"
+    return laws, shadows
+
+
+def _trained_afresh(
+    document: ModelAuditDocument,
+    examined: Examined,
+    told: Sequence[ModelAuditRecord],
+    models: int,
+    seed: int,
+) -> tuple[fitted.FittedLaws, fitted.ShadowScores]:
+    """The laws that a few models gave, and many more models of other halves and other seeds."""
+    shadows = models_of_halves(
+        examined, document.settings["task"], models - models % 2, seed=seed + AFRESH
     )
-    lean = leaning(checks)
-    return Outcome(
-        checks,
-        how,
-        {"models": models, "records": len(rows)},
-        asdict(found),
-        () if lean is None else (lean,),
-    )
+    return stored_laws(document, told), shadows
 
 
 def _of_record(record: ModelAuditRecord, inside: FloatArray, outside: FloatArray) -> list[Check]:
