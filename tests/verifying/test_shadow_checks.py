@@ -77,7 +77,7 @@ def test_a_training_is_checked_by_many_more_models_of_it(tmp_path: Path) -> None
     """It was refused: boosting has no formula, and its shadow models were never trained."""
     cancer = read_example("breast_cancer")
     how = TrainingSettings(
-        train="sklearn.naive_bayes:GaussianNB", models=8, keep=str(tmp_path / "models")
+        train="sklearn.neighbors:KNeighborsClassifier", models=8, keep=str(tmp_path / "models")
     )
     result = auditing.audit_trained_dataset(cancer, how)
     found = leakscope.verify(result, models=41, records=3)
