@@ -75,17 +75,17 @@ def test_an_estimator_in_memory_is_not_in_its_run(audited, tmp_path):
 
 def test_a_training_is_checked_by_many_more_models_of_it(tmp_path: Path) -> None:
     """It was refused: boosting has no formula, and its shadow models were never trained."""
-    cancer = read_example("breast_cancer")
+    wine = read_example("wine")
     how = TrainingSettings(
-        train="sklearn.neighbors:KNeighborsClassifier", models=8, keep=str(tmp_path / "models")
+        train="sklearn.ensemble:GradientBoostingClassifier", models=8, keep=str(tmp_path / "models")
     )
-    result = auditing.audit_trained_dataset(cancer, how)
-    found = leakscope.verify(result, models=41, records=3)
+    result = auditing.audit_trained_dataset(wine, how)
+    found = leakscope.verify(result, models=21, records=3)
     assert found.agreement is not None
-    assert found.agreement["models"] == 40
+    assert found.agreement["models"] == 20
     assert "of the same training" in found.verdict
-    assert found.agreement["rank_correlation"] > 0.5
-    again = leakscope.verify(result.write(tmp_path / "run"), models=40, records=3)
+    assert found.agreement["rank_correlation"] > 0.5 * found.agreement["ceiling"] > 0.0
+    again = leakscope.verify(result.write(tmp_path / "run"), models=20, records=3)
     assert again.agreement == found.agreement
     assert [check.measured for check in again.checks] == [check.measured for check in found.checks]
 

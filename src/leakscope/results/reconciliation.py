@@ -127,7 +127,22 @@ def _verified(audit: ResultDocument, found: Verification) -> Iterator[Reconciled
         )
     elif "trainer" in found.settings and found.checks:
         told = [c for c in found.checks if c.predicted is not None and c.measured is not None]
-        count = max(1, len(told))
+        count = len(told)
+        if not told:
+            yield _row(
+                "verify",
+                f"AUC of {len(found.checks)} records",
+                None,
+                None,
+                None,
+                None,
+                sure="neither",
+                why="",
+                unsure="neither",
+                why_not="",
+                unknown="every model of a record was the same, so that no AUC was measured",
+            )
+            return
         predicted = sum(c.predicted or 0.0 for c in told) / count
         measured = sum(c.measured or 0.0 for c in told) / count
         error = sum((c.stderr or 0.0) ** 2 for c in told) ** 0.5 / count
@@ -137,7 +152,7 @@ def _verified(audit: ResultDocument, found: Verification) -> Iterator[Reconciled
         )
         yield _row(
             "verify",
-            f"AUC, mean of {len(told)} records",
+            f"AUC, mean of {count} records",
             predicted,
             measured,
             *_ends(measured, error),
@@ -244,6 +259,7 @@ def _row(
     unsure: str,
     why_not: str,
     tolerance: float = 0.0,
+    unknown: str = "the audit says nothing of this number",
 ) -> ReconciledRow:
     if predicted is None or measured is None or low is None or high is None:
         return ReconciledRow(
@@ -255,7 +271,7 @@ def _row(
             high=high,
             agrees="cannot be compared",
             believe=unsure,
-            why="the audit says nothing of this number" if predicted is None else why_not,
+            why=unknown if predicted is None else why_not,
         )
     agrees = low <= predicted <= high or abs(predicted - measured) <= tolerance
     return ReconciledRow(
