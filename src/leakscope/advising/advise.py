@@ -11,11 +11,28 @@ import numpy as np
 from leakscope import __version__
 from leakscope._numerics.keys import Key
 from leakscope.advising.audit_target import AuditTarget
+from leakscope.advising.model_advice import model_options
+from leakscope.advising.own_model import LOSSES, OwnModel
 from leakscope.advising.ranked_options import OnStage, Ranked, ranked_options
-from leakscope.auditing import Audited, AuditResult, audit_document, data_of, process_of_run
+from leakscope.auditing import (
+    Audited,
+    AuditResult,
+    ModelAuditResult,
+    audit_document,
+    data_of,
+    examined_again,
+    process_of_run,
+)
 from leakscope.data import Dataset, RecordId
 from leakscope.lood import Process
-from leakscope.results import Advice, AdviceTarget, DatasetEntry
+from leakscope.results import (
+    Advice,
+    AdviceTarget,
+    AuditDocument,
+    DatasetEntry,
+    ModelAuditDocument,
+    result_of,
+)
 from leakscope.settings import ADVISE_DEFAULTS, AdviseSettings, Questions, validated
 
 PRIVACY_OF_CHOOSING = (
@@ -38,14 +55,15 @@ def advise(
     repeats: int | None = None,
     most_dropped: float = ADVISE_DEFAULTS.most_dropped,
     questions: Questions = ADVISE_DEFAULTS.questions,
+    check: int | None = None,
     random_state: int | np.random.Generator | Key | None = None,
     on_stage: OnStage | None = None,
 ) -> Advice:
     """Which defence keeps every record to a target, and what each costs in error.
 
-    Searched: noise on the answers, training noise, fewer features, dropping or merging the most
-    exposed, and pairs of these with noise on the answers.  Each is priced by cross-validation; the
-    cheapest comes first.
+    Searched: noise on the answers, training noise (of a fitted model: its penalty), fewer
+    features, dropping or merging the most exposed, and pairs of these with noise on the answers.
+    Each is priced by cross-validation; the cheapest comes first.
 
     Parameters
     ----------
@@ -65,7 +83,10 @@ def advise(
     questions
         ``own``: output noise is for one question at the record's own point, as the audit asks;
         ``any``: for one question anywhere, by a bound, for rbf and matern kernels and records.
-        Without output noise an option holds for every set of questions, either way.
+        Without output noise an option of a process holds for every set of questions.
+    check
+        Of an audit of a fitted model: how many shadow models check each option that meets the
+        target; none where left out.
     random_state
         Of the folds; nothing else is random.
     on_stage
@@ -96,9 +117,15 @@ def advise(
     (True, ['dropping', 'fewer features'])
     """
     start = time.perf_counter()
-    document = None
+    document: AuditDocument | ModelAuditDocument | None = None
+    model: Process | OwnModel
     names: Sequence[RecordId]
-    if isinstance(audited, Process):
+    fitted_model = _fitted_model(audited)
+    if fitted_model is not None:
+        document = fitted_model
+        model, names = _own_model(audited, fitted_model, data)
+        told = fitted_model.dataset
+    elif isinstance(audited, Process):
         model, names, told = audited, range(audited.units), _arrays(audited)
     elif isinstance(audited, AuditResult) and data is None:
         document = audited.to_document()
@@ -114,19 +141,21 @@ def advise(
         repeats=repeats,
         most_dropped=most_dropped,
         questions=questions,
+        check=check,
     )
-    found = ranked_options(
-        model,
-        names,
-        target,
-        settings,
-        random_state=random_state,
-        on_stage=on_stage,
-    )
-    warnings = [PRIVACY_OF_CHOOSING, MODEL_FAMILY]
+    if isinstance(model, OwnModel):
+        found = model_options(
+            model, names, target, settings, random_state=random_state, on_stage=on_stage
+        )
+    else:
+        found = ranked_options(
+            model, names, target, settings, random_state=random_state, on_stage=on_stage
+        )
+    own = isinstance(model, OwnModel)
+    warnings = [PRIVACY_OF_CHOOSING, *([] if own else [MODEL_FAMILY])]
     if found.doubt is not None:
         warnings.insert(0, found.doubt)
-    if document is not None and document.route == "fitc":
+    if isinstance(document, AuditDocument) and document.route == "fitc":
         warnings.append("The audit was approximate (FITC); the advice is by exact laws.")
     return Advice(
         leakscope_version=__version__,
@@ -136,6 +165,7 @@ def advise(
             "repeats": len(found.folds.number),
             "most_dropped": most_dropped,
             "questions": questions,
+            "check": check,
             "seed": random_state if isinstance(random_state, int) else None,
             "audit": {} if document is None else document.settings,
         },
@@ -151,12 +181,35 @@ def advise(
             delta=target.delta if target.measure == "epsilon" else None,
         ),
         target_label=target.label,
-        unit="record" if model.groups is None else "group",
-        sentence=_sentence(found, target, model.unit),
+        unit="group" if isinstance(model, Process) and model.groups is not None else "record",
+        sentence=_sentence(found, target, model.unit if isinstance(model, Process) else "record"),
         own=found.own,
         options=found.options,
         notes=found.notes,
+        model=document.model if isinstance(document, ModelAuditDocument) else None,
+        loss=LOSSES[model.loss] if isinstance(model, OwnModel) else LOSSES["square"],
     )
+
+
+def _fitted_model(audited: Audited | Process) -> ModelAuditDocument | None:
+    """What is stored of the audit of a fitted model; None where it is something else."""
+    if isinstance(audited, ModelAuditResult):
+        return audited.to_document()
+    if isinstance(audited, (Process, AuditResult)):
+        return None
+    document = result_of(audited)
+    return document if isinstance(document, ModelAuditDocument) else None
+
+
+def _own_model(
+    audited: Audited | Process, document: ModelAuditDocument, data: str | Path | Dataset | None
+) -> tuple[OwnModel, Sequence[RecordId]]:
+    """The model that was audited: as it is in memory, fitted again or read from its file."""
+    if isinstance(audited, ModelAuditResult) and data is None:
+        examined, names = audited.examined, audited.record_ids
+    else:
+        examined, names = examined_again(document, data)
+    return OwnModel.of(examined, document.question, document.fraction, document.observes), names
 
 
 def _sentence(found: Ranked, target: AuditTarget, unit: str) -> str:

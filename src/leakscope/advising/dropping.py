@@ -9,7 +9,9 @@ its answers do not depend on it; the choice to drop it does, and that is not cou
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +22,14 @@ from leakscope.errors import InputError
 from leakscope.lood import Process, Separation, WholeInverse, separation_of_blocks
 
 Rows = NDArray[np.intp]
+Laws = TypeVar("Laws")
 
 # A batch is this share of all units, and at least one; measures of many outputs take longer.
 SHARE, SHARE_SEVERAL_OUTPUTS = 200, 40
 
 
 @dataclass(frozen=True)
-class DropStep:
+class DropStep(Generic[Laws]):
     """What is left after a batch: units gone so far, worst and median of the rest, their laws.
 
     ``more_exposed`` of the units left are more exposed than before any was dropped, and
@@ -36,13 +39,13 @@ class DropStep:
     dropped: int
     worst: float
     median: float
-    laws: Separation
+    laws: Laws
     more_exposed: int
     newly_exposed: int
 
 
 @dataclass(frozen=True)
-class DropPath:
+class DropPath(Generic[Laws]):
     """Units in the order in which they were dropped, and what was left after each batch.
 
     Attributes
@@ -71,11 +74,11 @@ class DropPath:
     """
 
     order: Rows
-    steps: tuple[DropStep, ...]
+    steps: tuple[DropStep[Laws], ...]
     met: bool
 
     @property
-    def best(self) -> DropStep:
+    def best(self) -> DropStep[Laws]:
         """The step whose worst unit is the least exposed; the last one where the target is met."""
         return self.steps[-1] if self.met else min(self.steps, key=lambda step: step.worst)
 
@@ -101,7 +104,7 @@ def drop_exposed(
     *,
     most: float = 0.5,
     batch: int | None = None,
-) -> DropPath:
+) -> DropPath[Separation]:
     """Drop the most exposed units, a batch at a time, until the target is met or too many are gone.
 
     Parameters
@@ -130,34 +133,58 @@ def drop_exposed(
     batch = max(1, model.units // share) if batch is None else batch
     if batch < 1:
         raise InputError(f"a batch must hold at least one, but it is {batch}.")
-    own, blocks = model.separation(), model.inverse()
-    alive = np.ones(model.units, dtype=bool)
-    order: list[int] = []
-    first = own.measured(target.measured)
+    blocks = model.inverse()
 
-    def step(values: FloatArray, laws: Separation) -> DropStep:
-        more = values > first[alive] * (1.0 + 1e-9)
+    def without(gone: Rows, alive: NDArray[np.bool_]) -> tuple[FloatArray, Separation]:
+        nonlocal blocks
+        blocks = blocks.without(np.flatnonzero(np.isin(model.labels, gone)))
+        laws = _laws(model, blocks, alive)
+        return laws.measured(target.measured), laws
+
+    own = model.separation()
+    first = own.measured(target.measured), own
+    return dropped_until(first, without, target, most=most, batch=batch)
+
+
+def dropped_until(
+    first: tuple[FloatArray, Laws],
+    without: Callable[[Rows, NDArray[np.bool_]], tuple[FloatArray, Laws]],
+    target: AuditTarget,
+    *,
+    most: float,
+    batch: int,
+) -> DropPath[Laws]:
+    """Batches of the most exposed, until the target is met or a share of ``most`` is gone.
+
+    ``first`` has every unit's measure and the laws as they are; ``without`` audits again what is
+    left, given the units that go now and which of all are left then.
+    """
+    before, own = first
+    units = len(before)
+    alive = np.ones(units, dtype=bool)
+    order: list[int] = []
+
+    def step(values: FloatArray, laws: Laws) -> DropStep[Laws]:
+        more = values > before[alive] * (1.0 + 1e-9)
         return DropStep(
             dropped=len(order),
             worst=float(np.max(values)),
             median=float(np.median(values)),
             laws=laws,
             more_exposed=int(np.count_nonzero(more)),
-            newly_exposed=int(np.count_nonzero(first[order] <= target.value)) if order else 0,
+            newly_exposed=int(np.count_nonzero(before[order] <= target.value)) if order else 0,
         )
 
-    values, steps = first, [step(first, own)]
-    limit = int(most * model.units)
+    values, steps = before, [step(before, own)]
+    limit = int(most * units)
     while not target.met(steps[-1].worst) and len(order) < limit:
         left = np.flatnonzero(alive)
         above = np.argsort(-values, kind="stable")
         above = above[values[above] > target.value][: min(batch, limit - len(order))]
         gone = left[above]
-        blocks = blocks.without(np.flatnonzero(np.isin(model.labels, gone)))
         alive[gone] = False
         order += gone.tolist()
-        laws = _laws(model, blocks, alive)
-        values = laws.measured(target.measured)
+        values, laws = without(gone, alive)
         steps.append(step(values, laws))
     return DropPath(
         order=np.array(order, dtype=np.intp),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -16,16 +17,15 @@ from leakscope.results import AdviceOption, AdvicePoint
 
 
 @dataclass(frozen=True)
-class Priced:
-    """A setting with its leakage, its defence and what that costs.
+class PricedSetting:
+    """A setting with its leakage and what it costs.
 
-    ``trusted`` is whether float64 resolves the laws of every unit there.
+    ``trusted`` is whether the laws of every unit there are.
     """
 
     setting: Mapping[str, float]
     worst: float
     median: float
-    defence: Defence
     released: ReleasedError
     trusted: bool = True
 
@@ -36,6 +36,81 @@ class Priced:
             worst=self.worst,
             median=self.median,
             error=self.released.error,
+        )
+
+
+@dataclass(frozen=True)
+class Priced(PricedSetting):
+    """The same with the defence to apply."""
+
+    defence: Defence = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What every option is told against: the target, the price of changing nothing, and words.
+
+    ``loss`` names the error, ``whose`` says whose accuracy it is, ``doubt`` why a unit is not
+    trusted, and ``variance`` is the target's, for R²; None where the error is no squared one.
+    """
+
+    target: AuditTarget
+    own: PricedSetting
+    unit: str
+    variance: float | None
+    loss: str = "the released answers' squared error"
+    whose: str = "their"
+    doubt: str = "float64 does not resolve every {unit} there"
+
+    def option(
+        self,
+        name: str,
+        found: PricedSetting,
+        words: str,
+        curve: Sequence[PricedSetting],
+        notes: tuple[str, ...] = (),
+        verdict: str = "cannot meet",
+        **more: Any,
+    ) -> AdviceOption:
+        """The option, with its sentence: ``words`` say what to do, ``verdict`` that it fails."""
+        cost, stderr, split = found.released.cost(self.own.released)
+        meets = found.trusted and self.target.met(found.worst)
+        own, shown = self.own.released, self.target.shown(found.worst)
+        if meets:
+            result = f"the worst {self.unit} then has {self.target.label} {shown}"
+        elif not found.trusted:
+            result = f"This cannot be shown to meet {self.target.words}: "
+            result += self.doubt.format(unit=self.unit)
+        else:
+            result = (
+                f"This {verdict} {self.target.words}: the best that was tried leaves the worst "
+                f"{self.unit} at {shown}"
+            )
+        price = f"{self.loss} goes from {own.error:.4g} to "
+        price += f"{found.released.error:.4g} ({cost:+.2g}, standard error {stderr:.1g})"
+        if found.released.accuracy is not None and own.accuracy is not None:
+            price += (
+                f", {self.whose} accuracy from {own.accuracy:.1%} to {found.released.accuracy:.1%}"
+            )
+        start = f"{words}: " if meets else ""
+        return AdviceOption(
+            name=name,
+            setting=dict(found.setting),
+            meets=meets,
+            worst=found.worst,
+            median=found.median,
+            error=found.released.error,
+            stderr=found.released.stderr,
+            cost=cost,
+            cost_stderr=stderr,
+            split_stderr=split,
+            r_squared=1.0 - found.released.error / self.variance if self.variance else None,
+            accuracy=found.released.accuracy,
+            sentence=f"{start}{result}, and {price}." if meets else f"{result}; {price}.",
+            curve=[point.point() for point in curve],
+            trusted=found.trusted,
+            notes=list(notes),
+            **more,
         )
 
 
@@ -100,7 +175,7 @@ class Pricing:
         """A setting whose worst and median unit are known."""
         held = self.held_out(defence) if held is None else held
         released = held.released(defence.output_variance)
-        return Priced(setting, worst, median, defence, released, trusted)
+        return Priced(setting, worst, median, released, trusted, defence=defence)
 
     def option(
         self,
@@ -112,49 +187,17 @@ class Pricing:
         verdict: str = "cannot meet",
     ) -> AdviceOption:
         """The option, with its sentence: ``words`` say what to do, ``verdict`` that it fails."""
-        cost, stderr, split = found.released.cost(self.own.released)
-        meets = found.trusted and self.target.met(found.worst)
-        variance = self.model.total_variance
-        r_squared = None if variance == 0.0 else 1.0 - found.released.error / variance
-        own, shown = self.own.released, self.target.shown(found.worst)
-        if meets:
-            result = f"the worst {self.model.unit} then has {self.target.label} {shown}"
-        elif not found.trusted:
-            result = (
-                f"This cannot be shown to meet {self.target.words}: float64 does not resolve every "
-                f"{self.model.unit} there"
-            )
-        else:
-            result = (
-                f"This {verdict} {self.target.words}: the best that was tried leaves the worst "
-                f"{self.model.unit} at {shown}"
-            )
-        price = f"the released answers' squared error goes from {own.error:.4g} to "
-        price += f"{found.released.error:.4g} ({cost:+.2g}, standard error {stderr:.1g})"
-        if found.released.accuracy is not None and own.accuracy is not None:
-            price += f", their accuracy from {own.accuracy:.1%} to {found.released.accuracy:.1%}"
-        start = f"{words}: " if meets else ""
         dropped, merged = touched(found.defence, self.model, self.names)
-        return AdviceOption(
-            name=name,
-            setting=dict(found.setting),
-            meets=meets,
-            worst=found.worst,
-            median=found.median,
-            error=found.released.error,
-            stderr=found.released.stderr,
-            cost=cost,
-            cost_stderr=stderr,
-            split_stderr=split,
-            r_squared=r_squared,
-            accuracy=found.released.accuracy,
-            sentence=f"{start}{result}, and {price}." if meets else f"{result}; {price}.",
-            curve=[point.point() for point in curve],
-            questions=(
-                "own" if found.defence.output_variance > 0.0 and self.reach is None else "any"
-            ),
-            trusted=found.trusted,
-            notes=list(notes),
+        noised = found.defence.output_variance > 0.0 and self.reach is None
+        terms = Terms(self.target, self.own, self.model.unit, self.model.total_variance)
+        return terms.option(
+            name,
+            found,
+            words,
+            curve,
+            notes,
+            verdict,
+            questions="own" if noised else "any",
             dropped=dropped,
             merged=merged,
         )

@@ -41,7 +41,16 @@ NOT_BY_UNRESOLVED = (
 # Two merged pairs, or two dropped and two left.
 LEAST_UNITS = 4
 
-ADVICE_STAGES = ("audit", "output noise", "kernel noise", "features", "dropping", "merging")
+# In their order for a fitted model and for a process, each of which has some of them.
+ADVICE_STAGES = (
+    "audit",
+    "penalty",
+    "output noise",
+    "kernel noise",
+    "features",
+    "dropping",
+    "merging",
+)
 
 CONSTANT_TARGET = (
     "The target is the same for every record: there is no variance to compare an error with, so "
@@ -99,10 +108,10 @@ def ranked_options(
     chosen = Folds.of(
         model.labels,
         count=min(FOLDS, model.units) if folds is None else folds,
-        repeats=_by_size(REPEATS, count, 1) if repeats is None else repeats,
+        repeats=by_size(REPEATS, count, 1) if repeats is None else repeats,
         random_state=random_state,
     )
-    pricing = Pricing(model, names, target, chosen, _by_size(POINTS, count, 4), reach)
+    pricing = Pricing(model, names, target, chosen, by_size(POINTS, count, 4), reach)
     own = pricing.option("as audited", pricing.own, "Change nothing", [pricing.own])
     notes = [CONSTANT_TARGET] if model.total_variance == 0.0 else []
     options: list[AdviceOption] = []
@@ -125,9 +134,12 @@ def ranked_options(
             options.append(merging_option(pricing))
         else:
             notes.append("Merging is of records and was not searched: here groups leave.")
-    # What cannot meet the target comes last, the nearest first.
-    options.sort(key=lambda option: (not option.meets, _rank(option)))
-    return Ranked(own, options, chosen, notes, _assumptions(chosen, questions), doubt)
+    return Ranked(own, ranked(options), chosen, notes, _assumptions(chosen, questions), doubt)
+
+
+def ranked(options: list[AdviceOption]) -> list[AdviceOption]:
+    """By cost; what cannot meet the target comes last, the nearest first."""
+    return sorted(options, key=lambda option: (not option.meets, _rank(option)))
 
 
 def _rank(option: AdviceOption) -> float:
@@ -161,7 +173,8 @@ def _reach(model: Process, questions: str) -> float | None:
     return model.reach
 
 
-def _by_size(table: tuple[tuple[int, int], ...], count: int, otherwise: int) -> int:
+def by_size(table: tuple[tuple[int, int], ...], count: int, otherwise: int) -> int:
+    """What a table has for so many records."""
     return next((value for limit, value in table if count <= limit), otherwise)
 
 

@@ -73,6 +73,19 @@ class Folds:
             number[repeat] = place[units]
         return cls(number, count)
 
+    def released(self, loss: FloatArray, right: FloatArray | None = None) -> ReleasedError:
+        """Fold by fold, the mean of every record's loss, (R, n), and of being right."""
+        sizes = np.array([np.bincount(row, minlength=self.count) for row in self.number])
+
+        def means(values: FloatArray) -> FloatArray:
+            sums = [
+                np.bincount(row, weights=each, minlength=self.count)
+                for row, each in zip(self.number, values, strict=True)
+            ]
+            return np.asarray(np.array(sums) / sizes)
+
+        return ReleasedError(means(loss), sizes, None if right is None else means(right))
+
 
 @dataclass(frozen=True)
 class ReleasedError:
@@ -158,17 +171,8 @@ class HeldOut:
         squared = np.mean((self.mean - self.targets) ** 2, axis=2) + spread
         right = None
         if self.task == "classification":
-            right = self._by_fold(_right(self.mean, spread, self.targets))
-        sizes = self._by_fold(np.ones_like(squared), total=True).astype(np.intp)
-        return ReleasedError(self._by_fold(squared), sizes, right)
-
-    def _by_fold(self, values: FloatArray, *, total: bool = False) -> FloatArray:
-        sums = [
-            np.bincount(number, weights=row, minlength=self.folds.count)
-            / (1 if total else np.bincount(number, minlength=self.folds.count))
-            for number, row in zip(self.folds.number, values, strict=True)
-        ]
-        return np.array(sums)
+            right = _right(self.mean, spread, self.targets)
+        return self.folds.released(squared, right)
 
 
 TrainingSet = Callable[[Rows, Rows], tuple[FloatArray, FloatArray, FloatArray]]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from leakscope.advising.applied_defence import Defence
+from leakscope.advising.audit_target import AuditTarget
 from leakscope.advising.dropping import DropPath, DropStep, drop_exposed
 from leakscope.advising.fewer_features import largest_components
 from leakscope.advising.kernel_noise import NoiseScan, least_kernel_noise
@@ -247,7 +249,7 @@ def dropping_options(pricing: Pricing, most: float) -> list[AdviceOption]:
             best,
             f"Drop {gone} of {model.units} {unit}s",
             alone,
-            _drop_notes(pricing, path, most),
+            drop_notes(unit, model.units, pricing.target, path, most),
         )
     ]
     cheapest = _cheapest(together)
@@ -267,7 +269,7 @@ def dropping_options(pricing: Pricing, most: float) -> list[AdviceOption]:
     return options
 
 
-def _confirmed(pricing: Pricing, found: Priced, step: DropStep) -> Priced:
+def _confirmed(pricing: Pricing, found: Priced, step: DropStep[Separation]) -> Priced:
     """A step by a factorisation of its own, instead of downdates of the inverse."""
     if not step.dropped:
         return found
@@ -282,8 +284,11 @@ def _confirmed(pricing: Pricing, found: Priced, step: DropStep) -> Priced:
     )
 
 
-def _drop_notes(pricing: Pricing, path: DropPath, most: float) -> tuple[str, ...]:
-    unit, units, best, last = pricing.model.unit, pricing.model.units, path.best, path.steps[-1]
+def drop_notes(
+    unit: str, units: int, target: AuditTarget, path: DropPath[Any], most: float
+) -> tuple[str, ...]:
+    """What dropping did to the others, and whether it came to an end."""
+    best, last = path.best, path.steps[-1]
     verb = "is" if best.more_exposed == 1 else "are"
     notes = [
         f"Of the {units - best.dropped} {unit}s left, {best.more_exposed} {verb} more exposed than "
@@ -295,7 +300,7 @@ def _drop_notes(pricing: Pricing, path: DropPath, most: float) -> tuple[str, ...
     if not path.met:
         notes.append(
             f"Dropping did not converge: with {last.dropped} of {units} {unit}s gone (at most "
-            f"{most:.0%} may be), the worst of the rest is at {pricing.target.shown(last.worst)}."
+            f"{most:.0%} may be), the worst of the rest is at {target.shown(last.worst)}."
         )
     return tuple(notes)
 

@@ -13,7 +13,12 @@ from leakscope.auditing.file_models import classifies
 from leakscope.auditing.kernel_choice import kernel_from_settings, kernel_in_words
 from leakscope.auditing.kernel_sensitivity import TOP, rank_correlation, top_kept
 from leakscope.auditing.measured import measured
-from leakscope.auditing.model_audit import MODEL_STAGES, audit_model, audit_named_model
+from leakscope.auditing.model_audit import (
+    MODEL_STAGES,
+    audit_model,
+    audit_named_model,
+    noise_for,
+)
 from leakscope.auditing.model_result import Examined, ModelAuditResult
 from leakscope.auditing.noise_path import audit_noise_path, noise_path_unavailable
 from leakscope.auditing.out_of_core import OutOfCoreAudit, audit_out_of_core
@@ -80,6 +85,7 @@ __all__ = [
     "measured",
     "models_of_halves",
     "named_training",
+    "noise_for",
     "noise_path_unavailable",
     "process_of_run",
     "rank_correlation",

@@ -48,7 +48,7 @@ def examined_again(
     if told.get("model") is None and not trained:
         raise InputError(
             f"the estimator of this audit ({document.model.name}) was in memory, and no file holds "
-            "it; verify the result that leakscope.audit returned."
+            "it; take the result that leakscope.audit returned."
         )
     with taken_from_result():
         kind: type[TrainingSettings | ModelSettings] = (
@@ -73,6 +73,10 @@ def examined_again(
         if file.sha256 != document.model.file_sha256:
             raise InputError(f"{chosen.file} is not the model that was audited; it has changed.")
         own = file_fit(read, prepared, file, chosen)
-        return Examined(own.estimator, own.X, own.y), prepared.record_ids
+        return (
+            Examined(own.estimator, own.X, own.y, feature_names=prepared.feature_names),
+            prepared.record_ids,
+        )
     fit = named_fit(read, prepared, chosen, seed=usual.seed)
-    return Examined(fit.estimator, fit.X, fit.y), prepared.record_ids
+    again = Examined(fit.estimator, fit.X, fit.y, feature_names=prepared.feature_names)
+    return again, prepared.record_ids

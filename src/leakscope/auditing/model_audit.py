@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy import optimize
+from numpy.typing import ArrayLike, NDArray
 
 from leakscope import fitted, measures
 from leakscope._numerics.arrays import FloatArray
@@ -24,14 +23,12 @@ from leakscope.auditing.subgroups import exposure_by
 from leakscope.auditing.verdict import EXPOSED_ABOVE
 from leakscope.data import Dataset, RecordId, doubts, prepare, read_model
 from leakscope.errors import InputError
+from leakscope.laws import LawPair
 from leakscope.results import DatasetEntry, ExaminedModel, PenaltyOption
 from leakscope.settings import AUDIT_DEFAULTS, MODEL_DEFAULTS, AuditSettings, ModelSettings
 
 # The false-positive rates at which every table says what is found.
 FPRS = (0.01, 0.001)
-
-# So many records at most are looked at again when the noise on the answers is sought.
-MOST_NOISED = 2000
 
 MODEL_STAGES = ("check", "fit", "laws", "measure", "option")
 
@@ -154,7 +151,7 @@ def audit_named_model(
     timing["fit"] = time.perf_counter() - start
     result = _audited(
         described,
-        Examined(fit.estimator, fit.X, fit.y),
+        Examined(fit.estimator, fit.X, fit.y, feature_names=prepared.feature_names),
         fit.examined,
         {
             **chosen.model_dump(),
@@ -222,38 +219,57 @@ def _audited(
         created=datetime.now(UTC),
         timing={**timing, "measure": time.perf_counter() - start},
         warnings=(*warnings, *laws.warnings),
-        answer_noise=noise_for(laws, advantage, EXPOSED_ABOVE),
+        answer_noise=noise_for(laws, _advantage, EXPOSED_ABOVE) or None,
         fit=fit_entry(described, laws),
         one_threshold=one_threshold_of(laws),
     )
 
 
-def noise_for(laws: fitted.FittedLaws, advantage: FloatArray, threshold: float) -> float | None:
-    """The sd of normal noise on each answer that brings every advantage below the threshold.
+def noise_for(
+    laws: fitted.FittedLaws, measured: Callable[[LawPair], FloatArray], limit: float
+) -> float | None:
+    """The least sd of normal noise on each answer that brings a measure of every record to a limit.
 
-    None where no record passes it, or where the answer is a label.
+    Upwards to two digits, so that the number that is shown suffices; 0 where no record passes it,
+    None where the answer is a label, or where more noise than float64 resolves would be needed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from leakscope import auditing, fitted, measures
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> laws = fitted.laws_of(Ridge(alpha=0.1).fit(X, y), X, y)
+    >>> auditing.noise_for(laws, measures.advantage, 0.1)
+    50.0
     """
-    if float(advantage.max()) < threshold or laws.observes == "label":
+    pair = laws.law_pair()
+    # Noise cannot help the attacker: who is within the limit stays there.
+    rows = np.flatnonzero(measured(pair) > limit)
+    if not rows.size:
+        return 0.0
+    if laws.observes == "label":
         return None
-    # With noise the largest shifts come first, whatever the spread was without.
-    size = np.abs(laws.shift)
-    rows = np.union1d(np.argsort(-size)[:MOST_NOISED], np.argsort(-advantage)[:MOST_NOISED])
 
-    def excess(log_noise: float) -> float:
-        pair = laws.law_pair(answer_noise=float(np.exp(log_noise))).take(rows)
-        return float(_exact(measures.advantage(pair)).max()) - threshold
+    def above(noise: float) -> NDArray[np.intp]:
+        return rows[measured(laws.law_pair(answer_noise=noise).take(rows)) > limit]
 
-    # The advantage at noise s is at most |shift| / (s sqrt(2 pi)) plus what the spreads differ by.
-    high = float(np.log(max(size.max(), laws.nonmember_sd.max()) / threshold))
-    while excess(high) > 0.0:
-        high += 1.0
-    low = high - 1.0
-    while excess(low) < 0.0:
-        low -= 1.0
-    found = float(np.exp(optimize.brentq(excess, low, high, xtol=1e-3) + 1e-3))
-    # Upwards to two digits, so that the number that is shown suffices.
-    unit = 10.0 ** (np.floor(np.log10(found)) - 1.0)
-    return float(f"{np.ceil(found / unit) * unit:.2g}")
+    low = high = float(np.median(laws.nonmember_sd[rows]))
+    while (left := above(high)).size:
+        low, rows, high = high, left, 2.0 * high
+        if high > 1e100:
+            return None
+    if low == high:
+        low = 0.5 * high
+        while not above(low).size:
+            low, high = 0.5 * low, low
+    while high > low * 1.001:
+        middle = float(np.sqrt(low * high))
+        left = above(middle)
+        low, high, rows = (middle, high, left) if left.size else (low, middle, rows)
+    unit = 10.0 ** (np.floor(np.log10(high)) - 1.0)
+    return float(f"{np.ceil(high / unit) * unit:.2g}")
 
 
 def _option(fit: NamedFit, result: ModelAuditResult) -> PenaltyOption | None:
@@ -292,6 +308,10 @@ def _require_numbers(laws: fitted.FittedLaws, ids: tuple[RecordId, ...]) -> None
             f"float64 resolves, first record {ids[int(np.argmin(good))]!r}: drop constant or "
             "repeated columns, or use a larger penalty."
         )
+
+
+def _advantage(pair: LawPair) -> FloatArray:
+    return _exact(measures.advantage(pair))
 
 
 def _exact(found: FloatArray | measures.Estimate) -> FloatArray:

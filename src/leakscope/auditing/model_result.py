@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 class Examined:
     """What was given to an audit of a fitted model; kept in memory only, for shadow models.
 
+    ``feature_names`` are those of the numbers that reach the innermost estimator, where known.
+
     Examples
     --------
     >>> from leakscope.auditing import Examined
@@ -58,6 +60,7 @@ class Examined:
     X: Any
     y: Any
     sample_weight: Any = None
+    feature_names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

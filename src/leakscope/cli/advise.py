@@ -58,9 +58,9 @@ def advise(
 ) -> None:
     """Which defence keeps every record to a target, and what each costs in error.
 
-    Give one target.  Searched: noise on the answers, training noise, fewer features, dropping or
-    merging the most exposed, and pairs of these with noise on the answers.  Each is priced by
-    cross-validation; the cheapest comes first.
+    Give one target.  Searched: noise on the answers, training noise (of a fitted model: its
+    penalty), fewer features, dropping or merging the most exposed, and pairs of these with noise
+    on the answers.  Each is priced by cross-validation; the cheapest comes first.
     """
     wanted = _target(target)
     require_writable(json_path, run, data)
@@ -80,6 +80,7 @@ def advise(
             repeats=settings.repeats,
             most_dropped=settings.most_dropped,
             questions=settings.questions,
+            check=settings.check,
             random_state=settings.seed,
             on_stage=on_stage,
         )
@@ -118,31 +119,41 @@ def _page(found: Advice) -> str:
     """What a person sees."""
     own, unit = found.own, found.unit
     measured = _number if found.target.measure == "epsilon" else _fraction
-    heading = f"{found.dataset.name}: no {unit} may have {found.target_label} above "
+    whose = "" if found.model is None else f", {found.model.name}"
+    heading = f"{found.dataset.name}{whose}: no {unit} may have {found.target_label} above "
     heading += f"{found.target.value:g}; as audited "
     if own.trusted:
         heading += f"the worst has {measured(own.worst)}, the median {measured(own.median)}."
+    elif found.model is not None:
+        heading += "the laws of some are not trusted."
     else:
         heading += "float64 does not resolve what they have."
-    classes = own.accuracy is not None
-    headings = [
-        "option",
-        "setting",
-        "meets",
-        "asked at",
-        "worst",
-        "median",
-        "error",
-        "cost",
-        "+-",
-        "R2",
-    ]
-    rows = [_row(option, classes, measured) for option in (own, *found.options)]
+    error = "error" if found.loss == "squared error" else found.loss
+    columns: dict[str, Callable[[AdviceOption], str]] = {
+        "option": lambda option: option.name,
+        "setting": lambda option: option.setting_words,
+        "meets": _met,
+        "asked at": lambda option: option.questions,
+        "worst": lambda option: measured(option.worst),
+        "median": lambda option: measured(option.median),
+        error: lambda option: _number(option.error),
+        "cost": lambda option: _signed(option, option.cost, "+.3g"),
+        "+-": lambda option: _signed(option, option.cost_stderr, ".1g"),
+        "R2": lambda option: "-" if option.r_squared is None else _r_squared(option.r_squared),
+        "accuracy": lambda option: "-" if option.accuracy is None else f"{option.accuracy:.1%}",
+    }
+    # Of a fitted model all are asked at the record's own point; only classes have an accuracy.
+    unused = {"asked at"} if found.model is not None else set()
+    unused |= {"accuracy"} if own.accuracy is None else set()
+    unused |= {"R2"} if own.r_squared is None and found.model is not None else set()
+    shown = {name: column for name, column in columns.items() if name not in unused}
+    rows = [[column(option) for column in shown.values()] for option in (own, *found.options)]
     parts = [wrapped(heading)]
-    parts.append(table([*headings, *(["accuracy"] if classes else [])], rows))
+    parts.append(table(list(shown), rows))
     parts.append(wrapped(found.sentence))
     parts += [wrapped(note) for option in found.options[:1] for note in option.notes]
-    if any(option.questions == "own" for option in found.options):
+    parts += [wrapped(f"{o.name}: {o.check.sentence}") for o in found.options if o.check]
+    if found.model is None and any(option.questions == "own" for option in found.options):
         parts.append(wrapped(OWN_POINT))
     unmet = [option for option in found.options if not option.meets]
     parts += [wrapped(f"{o.name}: {' '.join([o.sentence, *o.notes])}") for o in unmet]
@@ -150,20 +161,9 @@ def _page(found: Advice) -> str:
     return "\n\n".join(parts)
 
 
-def _row(option: AdviceOption, classes: bool, measured: Callable[[float | None], str]) -> list[str]:
-    row = [
-        option.name,
-        option.setting_words,
-        _met(option),
-        "own" if option.questions == "own" else "any",
-        measured(option.worst),
-        measured(option.median),
-        _number(option.error),
-        "-" if option.cost is None or not option.setting else f"{option.cost:+.3g}",
-        "-" if option.cost_stderr is None or not option.setting else f"{option.cost_stderr:.1g}",
-        "-" if option.r_squared is None else _r_squared(option.r_squared),
-    ]
-    return [*row, "-" if option.accuracy is None else f"{option.accuracy:.1%}"] if classes else row
+def _signed(option: AdviceOption, value: float | None, form: str) -> str:
+    """A number of an option; of the audit's own setting there is none."""
+    return "-" if value is None or not option.setting else f"{value:{form}}"
 
 
 def _met(option: AdviceOption) -> str:

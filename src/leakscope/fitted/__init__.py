@@ -14,6 +14,7 @@ from leakscope.fitted.model import FittedModel
 from leakscope.fitted.model_effects import ModelEffects, model_effects
 from leakscope.fitted.peers import ensemble_loss, lira, rmia
 from leakscope.fitted.problem import ConvexProblem
+from leakscope.fitted.refitting import fit_again, fresh_copy, inner_model, penalty_of
 from leakscope.fitted.shadow import ShadowScores, shadow_models
 from leakscope.fitted.shadow_check import ShadowCheck, check_against_shadows
 
@@ -36,11 +37,15 @@ __all__ = [
     "check_against_shadows",
     "ensemble_loss",
     "few_models",
+    "fit_again",
+    "fresh_copy",
     "from_sklearn",
+    "inner_model",
     "laws_of",
     "leave_one_out",
     "lira",
     "model_effects",
+    "penalty_of",
     "rmia",
     "shadow_models",
 ]

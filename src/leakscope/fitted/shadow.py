@@ -6,7 +6,6 @@ are about, so that the two can be laid side by side (`shadow_check`).
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,8 @@ from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.fitted.known_others import own_log_odds
 from leakscope.fitted.model import require_fraction
-from leakscope.fitted.sklearn_parts import class_names, unwrapped
+from leakscope.fitted.refitting import fit_again, fresh_copy, inner_model
+from leakscope.fitted.sklearn_parts import class_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,21 +84,13 @@ def shadow_models(
     >>> fitted.shadow_models(Ridge().fit(X, y), X, y, models=4).scores.shape
     (4, 442)
     """
-    from sklearn.base import clone
-
     fraction = require_fraction(fraction, whole=False)
     if models < 2:
         raise InputError(f"At least two shadow models are needed, but {models} were asked for.")
-    inner, design, _ = unwrapped(estimator, X)
-    design = design.toarray() if hasattr(design, "toarray") else np.asarray(design)
+    inner, design = inner_model(estimator, X)
     labels = np.ravel(np.asarray(y))
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    fresh = clone(inner)
-    names = class_names(inner)
-    if "GaussianProcessRegressor" in names:
-        fresh.set_params(kernel=inner.kernel_, optimizer=None)
-    if "warm_start" in fresh.get_params():
-        fresh.set_params(warm_start=True)
+    fresh = fresh_copy(inner)
     key = as_key(random_state)
     scores = np.empty((models, len(labels)))
     trained_on = np.empty((models, len(labels)), dtype=np.bool_)
@@ -108,24 +100,11 @@ def shadow_models(
             raise InputError(
                 "A shadow training set has only one class; use more records or a larger fraction."
             )
-        _start_from(fresh, inner)
-        extra = {} if weights is None else {"sample_weight": weights[chosen]}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fresh.fit(design[chosen], labels[chosen], **extra)
+        part = None if weights is None else weights[chosen]
+        fit_again(fresh, inner, design[chosen], labels[chosen], part)
         scores[number] = score_records(fresh, design, labels)
         trained_on[number] = chosen
     return ShadowScores(scores, trained_on)
-
-
-def _start_from(fresh: Any, released: Any) -> None:
-    """A warm start from the released coefficients, where the solver takes one."""
-    if fresh.get_params().get("warm_start") and hasattr(released, "coef_"):
-        fresh.coef_ = np.array(released.coef_)
-        fresh.intercept_ = np.array(released.intercept_)
-        for name in ("classes_", "n_features_in_"):
-            if hasattr(released, name):
-                setattr(fresh, name, getattr(released, name))
 
 
 def score_records(estimator: Any, X: Any, y: npt.NDArray[Any]) -> FloatArray:

@@ -38,7 +38,11 @@ def error_against_leakage(document: Advice) -> dict[str, Any]:
     )
     y = alt.Y(
         "error:Q",
-        title="squared error of a released answer",
+        title=(
+            f"{document.loss} on held-out records"
+            if document.model
+            else "squared error of a released answer"
+        ),
         scale=alt.Scale(
             type="log", domain=[0.95 * min([*shown, own]), 1.05 * max([*shown, own])], nice=False
         ),

@@ -1,6 +1,13 @@
 """What is stored: one class for each kind of result, and the run directories that hold them."""
 
-from leakscope.results.advice import Advice, AdviceOption, AdvicePoint, AdviceTarget, setting_text
+from leakscope.results.advice import (
+    Advice,
+    AdviceCheck,
+    AdviceOption,
+    AdvicePoint,
+    AdviceTarget,
+    setting_text,
+)
 from leakscope.results.audit import (
     SHOWN,
     AuditDocument,
@@ -98,6 +105,7 @@ __all__ = [
     "SHOWN",
     "STEPS",
     "Advice",
+    "AdviceCheck",
     "AdviceOption",
     "AdvicePoint",
     "AdviceTarget",

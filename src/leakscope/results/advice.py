@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.results.document import DatasetEntry, Number, ResultDocument
+from leakscope.results.model_audit import ExaminedModel
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +48,60 @@ class AdvicePoint(BaseModel):
     error: Number
 
 
+class AdviceCheck(BaseModel):
+    """What shadow models of the changed model show of its worst record.
+
+    Attributes
+    ----------
+    models
+        How many there were.
+    promised, expected, observed, stderr
+        The target's measure of that record: by its laws; what so many shadow models would show
+        on average were the laws exactly right; what they showed; and the standard error of that.
+    shift_ratio, sd_ratio
+        Over all records: predicted over observed.
+    agrees
+        Whether observed and expected are within three standard errors.
+
+    Examples
+    --------
+    >>> from leakscope.results import AdviceCheck
+    >>> AdviceCheck(models=200, promised=0.2, expected=0.21, observed=0.22, stderr=0.04,
+    ...             shift_ratio=1.0, sd_ratio=1.0, agrees=True).agrees
+    True
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    models: int
+    promised: Number
+    expected: Number
+    observed: Number
+    stderr: Number
+    shift_ratio: Number
+    sd_ratio: Number
+    agrees: bool
+
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        shown = [
+            "infinite" if value is None else f"{value:.3g}"
+            for value in (self.observed, self.expected, self.stderr)
+        ]
+        verdict = "agrees with" if self.agrees else "DIFFERS from"
+        return (
+            f"Checked by {self.models} shadow models: the worst record shows {shown[0]}, which "
+            f"{verdict} the {shown[1]} that exact laws would show with so few (standard error "
+            f"{shown[2]}); over all records the predicted shift is {_ratio(self.shift_ratio)} "
+            f"times the observed one and the sd {_ratio(self.sd_ratio)} times."
+        )
+
+
+def _ratio(value: float | None) -> str:
+    return "?" if value is None else f"{value:.2f}"
+
+
 class AdviceOption(BaseModel):
     """One way to meet the target, or the best that this way can do.
 
@@ -61,7 +116,8 @@ class AdviceOption(BaseModel):
     worst, median
         The target's measure of the worst and the median unit.
     error, stderr
-        Cross-validated squared error of a released answer, and the standard error over folds.
+        Cross-validated error of a released answer, squared or as ``Advice.loss`` says, and the
+        standard error over folds.
     cost, cost_stderr, split_stderr
         The error minus that of the audit's own setting on the same folds; its standard error
         over folds (other records) and over repetitions (another split); the last is ``None``
@@ -79,6 +135,10 @@ class AdviceOption(BaseModel):
     dropped, merged
         The ids of the units to drop, and of the records that share a row: they name records, and
         the file is as sensitive as the data.
+    features
+        The features that are kept, where fewer are.
+    check
+        What shadow models showed, where they were asked for.
 
     Examples
     --------
@@ -113,6 +173,8 @@ class AdviceOption(BaseModel):
     curve: list[AdvicePoint]
     dropped: list[int | str] = Field(default_factory=list)
     merged: list[list[int | str]] = Field(default_factory=list)
+    features: list[str] = Field(default_factory=list)
+    check: AdviceCheck | None = None
 
     @property
     def setting_words(self) -> str:
@@ -137,6 +199,8 @@ class Advice(ResultDocument):
         Ranked; those that cannot meet the target last.
     notes
         What was not searched, and why.
+    model, loss
+        The fitted model that it is about, where it is about one; and what its error is.
 
     Examples
     --------
@@ -161,6 +225,8 @@ class Advice(ResultDocument):
     own: AdviceOption
     options: list[AdviceOption]
     notes: list[str]
+    model: ExaminedModel | None = None
+    loss: str = "squared error"
 
     @property
     def best(self) -> AdviceOption | None:

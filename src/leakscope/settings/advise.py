@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.settings.setting import Natural, setting
 
@@ -59,7 +59,13 @@ class AdviseSettings(BaseModel):
         "asks; any, wherever it is (rbf and matern).",
         metavar="WHERE",
     )
-    seed: Natural = setting(0, "Seed of the folds.", metavar="NUMBER")
+    check: Annotated[int, Field(ge=20)] | None = setting(
+        None,
+        "Of an audit of a fitted model: check each option that meets the target by so many shadow "
+        "models.",
+        unset="none",
+    )
+    seed: Natural = setting(0, "Seed of the folds and shadow models.", metavar="NUMBER")
 
 
 TARGET_DEFAULTS = TargetSettings()
