@@ -44,6 +44,7 @@ ALLOWED: dict[str, str] = {
 
 # Files that use the normal law's own functions, which are what measures are made of, and for what.
 NORMAL_FUNCTIONS: dict[str, str] = {
+    "advising/own_model.py": "the chance that a noised score names the right class",
     "advising/released_error.py": "the chance that a released answer has the right sign",
     "auditing/noise_path.py": "the chance that a draw has the wrong sign",
     "auditing/model_facts.py": "the chance of the right label, with and without the record",

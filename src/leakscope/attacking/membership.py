@@ -1,4 +1,4 @@
-"""Which queries was this network trained on?"""
+"""Which queries was this model trained on?  A network by its margin, a fitted model by its laws."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, get_args
 from numpy.typing import ArrayLike
 
 from leakscope import __version__, relu
+from leakscope.attacking.model_membership import Records, attack_model
 from leakscope.attacking.network_inputs import (
-    Network,
     TrainingSet,
     answered,
     network_arrays,
@@ -20,36 +20,55 @@ from leakscope.attacking.network_inputs import (
 )
 from leakscope.errors import InputError
 from leakscope.relu import KktResidual, MarginBounds
-from leakscope.results import Applicability, AssumptionEntry, MembershipAttack
-from leakscope.settings import MEMBERSHIP_DEFAULTS, MarginKnowledge
+from leakscope.results import (
+    Applicability,
+    AssumptionEntry,
+    MembershipAttack,
+    ModelMembershipAttack,
+)
+from leakscope.settings import (
+    MEMBERSHIP_DEFAULTS,
+    POOL_ATTACK_DEFAULTS,
+    MarginKnowledge,
+    PoolAttackSettings,
+)
 
 # How far from the margin, as a share of it, is on it.
 TOLERANCE = MEMBERSHIP_DEFAULTS.tolerance
 
 
 def attack_membership(
-    network: Network,
-    queries: ArrayLike | str | Path,
+    network: Any,
+    queries: Any,
     *,
+    pool: Records | None = None,
+    settings: PoolAttackSettings = POOL_ATTACK_DEFAULTS,
     knowledge: MarginKnowledge = MEMBERSHIP_DEFAULTS.knowledge,
     margin: float | None = None,
     leaked: ArrayLike | str | Path | None = None,
     lower_bound: float | None = None,
     tolerance: float = TOLERANCE,
     data: TrainingSet | None = None,
-) -> MembershipAttack:
-    """Which of these queries was a network trained on?  From its answers alone.
+) -> MembershipAttack | ModelMembershipAttack:
+    """Which of these queries was a model trained on?  From its answers alone.
 
-    Training with the logistic or exponential loss ends near a KKT point of the maximum-margin
-    problem.  In high dimension its answers have the size of the margin at every training record
-    and are far smaller elsewhere.
+    With ``pool`` a fitted model is attacked, by the likelihood ratio of its own laws.  Without it
+    a network is: training with the logistic or exponential loss ends near a KKT point of the
+    maximum-margin problem.  In high dimension its answers have the size of the margin at every
+    training record and are far smaller elsewhere.
 
     Parameters
     ----------
     network
-        A :class:`leakscope.relu.TwoLayerNetwork`, or the file that holds one.
+        A :class:`leakscope.relu.TwoLayerNetwork`, or the file that holds one.  With ``pool`` a
+        fitted estimator, a .skops or .onnx file, or a model's name.
     queries
-        The records in question, one row each, a column for each input; an array or a file.
+        The records in question, one row each, a column for each input; an array or a file.  With
+        ``pool`` records and labels, as it has them.
+    pool
+        The records that the model was trained on a part of, records and labels or a file.
+    settings
+        With ``pool``: target, penalty, the share trained on, the prior.
     knowledge
         What the attacker knows: ``margin``, its value; ``leaked``, points one of which was trained
         on; ``bounded``, a lower bound of the margin.
@@ -69,6 +88,8 @@ def attack_membership(
     -------
     MembershipAttack
         A score and a call for each query, and whether the theorem covers the network.
+    ModelMembershipAttack
+        With ``pool``: score, posterior and calibrated thresholds.
 
     Raises
     ------
@@ -83,6 +104,11 @@ def attack_membership(
     >>> leakscope.attack_membership(network, [[1.0], [0.1], [-0.9]], margin=1.0).member
     [True, False, True]
     """
+    if pool is not None:
+        of_margin = any(value is not None for value in (margin, leaked, lower_bound, data))
+        if of_margin or knowledge != MEMBERSHIP_DEFAULTS.knowledge:
+            raise InputError("pool: what is known of a network's margin does not go with it.")
+        return attack_model(network, queries, pool, settings)
     if knowledge not in get_args(MarginKnowledge):
         raise InputError(
             f"knowledge must be one of {', '.join(get_args(MarginKnowledge))}, but it is "

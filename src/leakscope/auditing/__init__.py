@@ -9,7 +9,8 @@ from leakscope.auditing.dataset_audit import (
     audit_stages,
 )
 from leakscope.auditing.examined_again import examined_again
-from leakscope.auditing.file_models import classifies
+from leakscope.auditing.file_models import classifies, labels_for, plain_parameters, rebuilt
+from leakscope.auditing.gate import gate_failures, gate_limits
 from leakscope.auditing.kernel_choice import kernel_from_settings, kernel_in_words
 from leakscope.auditing.kernel_sensitivity import TOP, rank_correlation, top_kept
 from leakscope.auditing.measured import measured
@@ -20,6 +21,7 @@ from leakscope.auditing.model_audit import (
     noise_for,
 )
 from leakscope.auditing.model_result import Examined, ModelAuditResult
+from leakscope.auditing.named_models import named_fit
 from leakscope.auditing.noise_path import audit_noise_path, noise_path_unavailable
 from leakscope.auditing.out_of_core import OutOfCoreAudit, audit_out_of_core
 from leakscope.auditing.own_training import (
@@ -79,16 +81,22 @@ __all__ = [
     "data_in_memory",
     "data_of",
     "examined_again",
+    "gate_failures",
+    "gate_limits",
     "kernel_from_settings",
     "kernel_in_words",
+    "labels_for",
     "leaving_units",
     "measured",
     "models_of_halves",
+    "named_fit",
     "named_training",
     "noise_for",
     "noise_path_unavailable",
+    "plain_parameters",
     "process_of_run",
     "rank_correlation",
+    "rebuilt",
     "record_name",
     "require_one_subject",
     "settings_of",

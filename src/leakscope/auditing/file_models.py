@@ -60,14 +60,14 @@ def file_fit(
         raise InputError("--gamma belongs to --model kernel_ridge; a file has its own.")
     if file.linear is None and (settings.C is not None or settings.alpha is not None):
         raise InputError(f"{file.path.name} has its own penalty; leave out --C and --alpha.")
-    y = _target(dataset, file)
+    y = labels_for(file, dataset)
     first: InputError | None = None
     for X, step in _features(dataset, prepared, file):
         try:
             estimator = (
                 file.estimator
                 if file.linear is None
-                else _rebuilt(file.linear, X, y, settings, file.path.name)
+                else rebuilt(file.linear, X, y, settings, file.path.name)
             )
             described = fitted.from_sklearn(estimator, X, y)
         except InputError as error:
@@ -93,7 +93,18 @@ def _features(
     return found
 
 
-def _target(dataset: Dataset, file: ModelFile) -> NDArray[Any]:
+def labels_for(file: ModelFile, dataset: Dataset) -> NDArray[Any]:
+    """The target as the model of a file takes it: its own classes, or numbers.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from sklearn.linear_model import Ridge
+    >>> from leakscope import auditing, data
+    >>> file = data.ModelFile(Path("mine.skops"), "ab12", estimator=Ridge())
+    >>> auditing.labels_for(file, data.read_example("diabetes")).shape
+    (442,)
+    """
     if not file.classifies:
         if dataset.task == "classification":
             raise InputError(
@@ -139,7 +150,15 @@ def _examined(
 
 
 def plain_parameters(model: Any) -> dict[str, Any]:
-    """The estimator's own parameters, those that are plain values that JSON can hold."""
+    """The estimator's own parameters, those that are plain values that JSON can hold.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from leakscope import auditing
+    >>> auditing.plain_parameters(LinearRegression())["fit_intercept"]
+    True
+    """
     if not hasattr(model, "get_params"):
         return {}
     return {
@@ -151,10 +170,24 @@ def plain_parameters(model: Any) -> dict[str, Any]:
     }
 
 
-def _rebuilt(
+def rebuilt(
     linear: LinearArrays, X: FloatArray, y: NDArray[Any], settings: ModelSettings, name: str
 ) -> Any:
-    """The estimator that an ONNX file was written from, with the penalty that its fit reveals."""
+    """The estimator that an ONNX file was written from, with the penalty that its fit reveals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from leakscope import auditing, data
+    >>> from leakscope.settings import ModelSettings
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> own = Ridge(alpha=0.5).fit(X, y)
+    >>> held = data.LinearArrays(own.coef_[:, None], np.array([own.intercept_]), "identity", None)
+    >>> auditing.rebuilt(held, X, y, ModelSettings(), "mine.onnx")
+    Ridge(alpha=0.5)
+    """
     from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 
     if X.shape[1] != len(linear.matrix):

@@ -103,6 +103,15 @@ def named_fit(
     """Fit the named model; ``dataset`` is as read, ``prepared`` is scaled and coded.
 
     Where none is named: what a person would fit, ridge for a quantity and logistic for classes.
+
+    Examples
+    --------
+    >>> from leakscope import auditing, data
+    >>> from leakscope.settings import ModelSettings
+    >>> wine = data.read_example("wine")
+    >>> chosen = ModelSettings(model="logistic", C=0.1)
+    >>> auditing.named_fit(wine, data.prepare(wine), chosen, seed=0).parameters
+    {'C': 0.1}
     """
     name = settings.named or ("logistic" if dataset.task == "classification" else "ridge")
     _require_own_options(name, settings)

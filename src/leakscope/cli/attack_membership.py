@@ -1,4 +1,4 @@
-"""``leakscope attack membership``: which queries was this network trained on?"""
+"""``leakscope attack membership``: which queries was this model trained on?"""
 
 from __future__ import annotations
 
@@ -8,34 +8,28 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leakscope.cli.derived_options import Options, with_options
+from leakscope.cli.network_attacks import NETWORK, TrainingData, attack_and_show
 from leakscope.cli.options import JsonPath
-from leakscope.cli.output import (
-    STDOUT,
-    emit_json,
-    in_options,
-    require_writable,
-    show,
-    table,
-    wrapped,
-)
-from leakscope.settings import MembershipSettings
+from leakscope.cli.output import fraction, require_writable, table, wrapped
+from leakscope.settings import MembershipSettings, PoolAttackSettings
 
 if TYPE_CHECKING:
-    from leakscope.results import MembershipAttack
+    from leakscope.results import MembershipAttack, ModelMembershipAttack
 
-SUMMARY = "Which of these queries was a network trained on?  From its answers alone."
+SUMMARY = "Which of these queries was a model trained on?  From its answers alone."
 EPILOG = "Example: leakscope attack membership network.npz --queries queries.csv"
 
 SHOWN = 20
 
 
-@with_options(settings=Options(MembershipSettings))
+@with_options(settings=Options(MembershipSettings), pooled=Options(PoolAttackSettings))
 def membership(
     *,
     model: Annotated[
-        Path,
+        str,
         typer.Argument(
-            help="The network: .safetensors, .onnx, .npz or .json (arrays w, b, v), .pt or .pth.",
+            help=f"{NETWORK}  With --pool a fitted model: .skops or .onnx, or ridge, linear, "
+            "logistic, poisson or kernel_ridge with its penalty.",
             show_default=False,
         ),
     ],
@@ -47,6 +41,15 @@ def membership(
             show_default=False,
         ),
     ],
+    pool: Annotated[
+        Path | None,
+        typer.Option(
+            help="Attack a fitted model: the records that it was trained on a part of.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    pooled: PoolAttackSettings,
     settings: MembershipSettings,
     leaked: Annotated[
         Path | None,
@@ -56,40 +59,34 @@ def membership(
             show_default=False,
         ),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="The training set, its last column a label of -1 or 1, to check the theorem on.",
-            metavar="FILE",
-            show_default=False,
-        ),
-    ] = None,
+    data: TrainingData = None,
     json_path: JsonPath = None,
 ) -> None:
-    """Which of these queries was a network trained on?  From its answers alone.
+    """Which of these queries was a model trained on?  From its answers alone.
 
-    Training with the logistic or exponential loss ends near a KKT point of the maximum-margin
-    problem.  In high dimension its answers have the size of the margin at every training record
-    and are far smaller elsewhere.
+    With --pool a fitted model is attacked: both laws of every query's score follow from the pool,
+    and queries are scored by their likelihood ratio.  Without it a network is: its answers have
+    the size of the margin at every training record and are far smaller elsewhere.
     """
-    require_writable(json_path, model, queries, leaked, data)
+    files = [Path(model), queries, *(path for path in (pool, leaked, data) if path is not None)]
+    require_writable(json_path, *files)
     from leakscope.attacking import attack_membership
 
-    with in_options(membership):
-        found = attack_membership(
-            model,
-            queries,
-            leaked=leaked,
-            data=data,
-            **dict(settings),
-        )
-    if json_path is not None:
-        emit_json(found, json_path)
-    if json_path != STDOUT:
-        show(_page(found) + "\n")
+    attack_and_show(
+        membership,
+        lambda: attack_membership(
+            model, queries, pool=pool, settings=pooled, leaked=leaked, data=data, **dict(settings)
+        ),
+        _page,
+        json_path,
+    )
 
 
-def _page(document: MembershipAttack) -> str:
+def _page(found: MembershipAttack | ModelMembershipAttack) -> str:
+    return _pooled_page(found) if found.kind == "attack_membership_model" else _network_page(found)
+
+
+def _network_page(document: MembershipAttack) -> str:
     network = document.network
     what = (
         f"margin {document.margin:.6g}"
@@ -100,7 +97,6 @@ def _page(document: MembershipAttack) -> str:
         f"{network.name}: {network.width} neurons, {network.features} inputs, {what} "
         f"({document.margin_from})"
     )
-    order = sorted(range(len(document.scores)), key=lambda i: -(document.scores[i] or 0.0))
     rows = [
         [
             str(i),
@@ -108,10 +104,46 @@ def _page(document: MembershipAttack) -> str:
             f"{(document.scores[i] or 0.0) + 0.0:.6g}",
             "yes" if document.member[i] else "no",
         ]
-        for i in order[:SHOWN]
+        for i in _order(document.scores)
     ]
-    parts = [opening, table(["query", "answer", "score", "member"], rows)]
-    if len(order) > SHOWN:
-        parts.append(f"{len(order) - SHOWN} more queries are in the --json answer.")
-    parts.append(wrapped(document.verdict))
-    return "\n\n".join(parts)
+    headings = ["query", "answer", "score", "member"]
+    return _listed(opening, headings, rows, document.verdict)
+
+
+def _pooled_page(document: ModelMembershipAttack) -> str:
+    opening = (
+        f"{document.model.name} {document.model.origin}; {document.queries} queries, "
+        f"{document.in_pool} of them in the pool of {document.pool}, of which a share of "
+        f"{document.fraction:g} was trained on."
+    )
+    limits = [test.threshold for test in document.tests]
+    rows = [
+        [
+            str(document.record_ids[i]),
+            f"{document.answers[i]:.4g}",
+            f"{document.scores[i]:+.3f}",
+            fraction(document.posteriors[i]),
+            *("yes" if (document.scores[i] or 0.0) > limit else "no" for limit in limits),
+            "yes" if document.trusted[i] else "NO",
+        ]
+        for i in _order(document.scores)
+    ]
+    called = [f"member at {test.fpr:.1%}" for test in document.tests]
+    headings = ["record_id", "answer", "score", "posterior", *called, "trusted"]
+    told = (
+        f"{document.verdict} Score: the log likelihood ratio, member over nonmember; posterior: "
+        f"from a prior of {document.prior:g}. Thresholds: "
+        f"{', '.join(f'{t.threshold:.3f} at {t.fpr:.1%} FPR' for t in document.tests)}."
+    )
+    return _listed(wrapped(opening), headings, rows, told)
+
+
+def _order(scores: list[float | None]) -> list[int]:
+    return sorted(range(len(scores)), key=lambda place: -(scores[place] or 0.0))
+
+
+def _listed(opening: str, headings: list[str], rows: list[list[str]], verdict: str) -> str:
+    parts = [opening, table(headings, rows[:SHOWN])]
+    if len(rows) > SHOWN:
+        parts.append(f"{len(rows) - SHOWN} more queries are in the --json answer.")
+    return "\n\n".join([*parts, wrapped(verdict)])

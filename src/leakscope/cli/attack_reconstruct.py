@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leakscope.cli.derived_options import Options, with_options
+from leakscope.cli.network_attacks import NETWORK, TrainingData, attack_and_show
 from leakscope.cli.options import JsonPath
-from leakscope.cli.output import (
-    STDOUT,
-    emit_json,
-    in_options,
-    require_writable,
-    show,
-    table,
-    wrapped,
-)
+from leakscope.cli.output import require_writable, table, wrapped
 from leakscope.errors import InputError
 from leakscope.settings import ReconstructSettings
 
@@ -35,20 +28,10 @@ def reconstruct(
     *,
     model: Annotated[
         Path,
-        typer.Argument(
-            help="The network: .safetensors, .onnx, .npz or .json (arrays w, b, v), .pt or .pth.",
-            show_default=False,
-        ),
+        typer.Argument(help=NETWORK, show_default=False),
     ],
     settings: ReconstructSettings,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="The training set, its last column a label of -1 or 1, to check the answer on.",
-            metavar="FILE",
-            show_default=False,
-        ),
-    ] = None,
+    data: TrainingData = None,
     json_path: JsonPath = None,
 ) -> None:
     """Reconstruct training records from a trained network.
@@ -62,16 +45,12 @@ def reconstruct(
     require_writable(json_path, model, data)
     from leakscope.attacking import attack_reconstruct
 
-    with in_options(reconstruct):
-        found = attack_reconstruct(
-            model,
-            data=data,
-            **dict(settings),
-        )
-    if json_path is not None:
-        emit_json(found, json_path)
-    if json_path != STDOUT:
-        show((_page(found) if found.form != "kkt" else _points_page(found)) + "\n")
+    attack_and_show(
+        reconstruct,
+        lambda: attack_reconstruct(model, data=data, **dict(settings)),
+        lambda found: _points_page(found) if found.form == "kkt" else _page(found),
+        json_path,
+    )
 
 
 def _page(document: ReconstructAttack) -> str:

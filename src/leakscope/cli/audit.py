@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli import gate
 from leakscope.cli.audit_page import page
 from leakscope.cli.derived_options import Options, with_options
 from leakscope.cli.model_page import model_page
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
     from leakscope.data import Dataset
 
 SUMMARY = "A dataset in, every record's leakage out."
+# What the status says to a pipeline: a limit is exceeded.
+EXCEEDED = 3
+
 EPILOG = "Example: leakscope audit --example diabetes --top 5"
 
 
@@ -66,7 +68,7 @@ def audit(
     from leakscope import auditing
     from leakscope.results import default_run_directory, require_free
 
-    above = gate.limits(fail_above)
+    above = auditing.gate_limits(fail_above)
     if explain and data.group_column is not None:
         raise InputError("--explain speaks of records; with --group the unit is the group.")
     if top < 0:
@@ -104,11 +106,11 @@ def audit(
         emit_json(result.to_document(), json_path)
     if json_path != STDOUT:
         show(f"{text}\n\nRun directory: {directory}\n")
-    found = gate.failures(result, above)
+    found = auditing.gate_failures(result, above)
     for sentence in found:
         say(f"leakscope: {sentence}")
     if found:
-        raise typer.Exit(gate.EXIT_STATUS)
+        raise typer.Exit(EXCEEDED)
 
 
 def _dataset(

@@ -104,8 +104,7 @@ def _page(found: Comparison, top: int) -> str:
     """What a person sees."""
     parts = [
         "\n".join(
-            f"{place}: {side.run} ({side.dataset}, {side.units} {found.unit}s; {side.kernel}; "
-            f"noise variance {side.noise_variance:.4g})"
+            f"{place}: {side.run} ({side.dataset}, {side.units} {found.unit}s; {side.what})"
             for place, side in (("First", found.first), ("Second", found.second))
         )
     ]
@@ -127,10 +126,18 @@ def _page(found: Comparison, top: int) -> str:
 
 
 def _levels(found: Comparison) -> str:
-    first, second = found.first, found.second
+    first, second = sides = found.first, found.second
     rows = [
         ["largest advantage", *(fraction(s.largest_advantage) for s in (first, second))],
         ["median advantage", *(fraction(s.median_advantage) for s in (first, second))],
+        *(
+            [
+                ["largest TPR at 1%", *(fraction(s.largest_tpr_at_fpr_0_01) for s in sides)],
+                ["largest TPR at 0.1%", *(fraction(s.largest_tpr_at_fpr_0_001) for s in sides)],
+            ]
+            if first.model is not None
+            else []
+        ),
         ["with 0.1 or more", *(f"{s.exposed} of {s.units}" for s in (first, second))],
         ["largest kl", *(_number(s.largest_kl) for s in (first, second))],
         ["median kl", *(_number(s.median_kl) for s in (first, second))],
@@ -142,7 +149,7 @@ def _ranks(found: Comparison) -> str:
     words = [f"{found.shared} {found.unit}s are in both"]
     if found.rank_correlation is not None:
         words.append(
-            f"; the rank correlation of their kl is {found.rank_correlation:.2f}, and "
+            f"; their rank correlation is {found.rank_correlation:.2f}, and "
             f"{found.top_ten_kept} of the {found.top_ten} most exposed "
             f"({found.top_hundredth_kept} of {found.top_hundredth} in the top hundredth) are the "
             "same"

@@ -1,4 +1,4 @@
-"""Two audits side by side: two datasets, two kernels, before and after a defence.
+"""Two audits side by side: two models, two datasets, two kernels, before and after a defence.
 
 Records are compared one by one only where their ids name the same records: the data are the same
 (by their digest), or both have an id column of their own.  Row numbers of different data are not
@@ -25,6 +25,7 @@ from leakscope.auditing import (
     top_kept,
 )
 from leakscope.comparing.run_differences import run_differences
+from leakscope.comparing.verdict import Document, number, verdict, worse_in
 from leakscope.data import RecordId, is_folder, same_data
 from leakscope.errors import InputError
 from leakscope.results import (
@@ -32,8 +33,8 @@ from leakscope.results import (
     AuditRecord,
     ComparedRecord,
     Comparison,
-    DifferenceEntry,
     ModelAuditDocument,
+    ModelAuditRecord,
     ResultDocument,
     Run,
     SideEntry,
@@ -53,6 +54,7 @@ NAMED = 10
 # What of a provenance makes a question; its method and source do not.
 QUESTION = ("question", "adjacency", "observes", "random", "attacker_knows_label")
 
+Record = AuditRecord | ModelAuditRecord
 Comparable = AuditResult | ModelAuditResult | ResultDocument | Run | str | Path
 
 
@@ -102,7 +104,7 @@ def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERAN
     appeared = _only_in(two, one) if aligned else []
     vanished = _only_in(one, two) if aligned else []
     differences = run_differences(one, two, one_versions, two_versions)
-    worse = _worse(sides[0], sides[1], tolerance, one.unit)
+    worse = worse_in(sides[0], sides[1], tolerance, one.unit)
     return Comparison(
         leakscope_version=_version(),
         settings={"first": one_name, "second": two_name, "tolerance": tolerance},
@@ -129,7 +131,7 @@ def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERAN
         vanished_ids=vanished[:NAMED],
         tolerance=tolerance,
         worse=worse,
-        verdict=_verdict(sides, worse, differences, one.unit),
+        verdict=verdict((one, two), sides, worse, differences, same_data),
     )
 
 
@@ -139,13 +141,11 @@ def _version() -> str:
     return __version__
 
 
-def _read(side: Comparable, place: str) -> tuple[AuditDocument, str, dict[str, str]]:
+def _read(side: Comparable, place: str) -> tuple[Document, str, dict[str, str]]:
     """The document, a name for it, and the versions it was made with, where those are known."""
-    if isinstance(side, AuditResult):
+    if isinstance(side, (AuditResult, ModelAuditResult)):
         return side.to_document(), place, {}
     document: ResultDocument
-    if isinstance(side, ModelAuditResult):
-        side = side.to_document()
     if isinstance(side, Run):
         document, name, versions = side.document, str(side.directory), side.versions
     elif isinstance(side, (str, Path)):
@@ -156,12 +156,7 @@ def _read(side: Comparable, place: str) -> tuple[AuditDocument, str, dict[str, s
             document, name, versions = read_result(side), str(side), {}
     else:
         document, name, versions = side, place, {}
-    if isinstance(document, ModelAuditDocument):
-        raise InputError(
-            f"{name} holds the audit of a fitted model ({document.model.name}); compare takes two "
-            "audits of Gaussian processes."
-        )
-    if not isinstance(document, AuditDocument):
+    if not isinstance(document, (AuditDocument, ModelAuditDocument)):
         raise InputError(
             f"{name} holds a result of kind {document.kind}; compare takes two runs of leakscope "
             "audit."
@@ -169,10 +164,18 @@ def _read(side: Comparable, place: str) -> tuple[AuditDocument, str, dict[str, s
     return document, name, versions
 
 
-def _require_one_question(one: AuditDocument, two: AuditDocument) -> None:
+def _require_one_question(one: Document, two: Document) -> None:
+    kinds = {type(one), type(two)}
+    if len(kinds) > 1:
+        raise InputError(
+            "one run is of a fitted model and the other of a Gaussian process: they answer "
+            "different questions, and their numbers are not ranked together."
+        )
+    # What a fitted model's attacker sees and knows is an assumption that the verdict speaks of.
+    asked = () if isinstance(one, ModelAuditDocument) else QUESTION
     differing = [
         f"{name.replace('_', ' ')}: {one.provenance.get(name)} against {two.provenance.get(name)}"
-        for name in QUESTION
+        for name in asked
         if one.provenance.get(name) != two.provenance.get(name)
     ]
     if one.unit != two.unit:
@@ -185,7 +188,7 @@ def _require_one_question(one: AuditDocument, two: AuditDocument) -> None:
 
 
 def _sides(
-    one: AuditDocument, two: AuditDocument, names: tuple[str, str]
+    one: Document, two: Document, names: tuple[str, str]
 ) -> tuple[tuple[SideEntry, SideEntry], list[float], list[float]]:
     levels = [_logarithms(document) for document in (one, two)]
     both = np.concatenate(levels)
@@ -200,8 +203,7 @@ def _sides(
                 run=name,
                 dataset=document.dataset.name,
                 units=len(document.records),
-                kernel=kernel_in_words(document.kernel),
-                noise_variance=document.noise_variance,
+                **_model_of(document),
                 largest_advantage=float(np.max(advantage)),
                 median_advantage=float(np.median(advantage)),
                 exposed=int(np.count_nonzero(advantage >= EXPOSED_ABOVE)),
@@ -215,13 +217,25 @@ def _sides(
     return (made[0], made[1]), advantage_edges.tolist(), kl_edges.tolist()
 
 
-def _values(document: AuditDocument, name: str) -> FloatArray:
+def _model_of(document: Document) -> dict[str, Any]:
+    """What was audited, and the levels that only a fitted model's records carry."""
+    if isinstance(document, AuditDocument):
+        return {
+            "kernel": kernel_in_words(document.kernel),
+            "noise_variance": document.noise_variance,
+        }
+    rates = ("tpr_at_fpr_0_01", "tpr_at_fpr_0_001")
+    largest = {f"largest_{name}": float(np.max(_values(document, name))) for name in rates}
+    return {"model": f"{document.model.name}, {document.model.origin}", **largest}
+
+
+def _values(document: Document, name: str) -> FloatArray:
     """A column of the records; what is null in the file was infinite."""
     found = [getattr(record, name) for record in document.records]
     return np.array([np.inf if value is None else value for value in found], dtype=np.float64)
 
 
-def _logarithms(document: AuditDocument) -> FloatArray:
+def _logarithms(document: Document) -> FloatArray:
     kl = _values(document, "kl")
     return np.log10(kl[np.isfinite(kl) & (kl > 0.0)])
 
@@ -232,7 +246,7 @@ def _read_alike(one: Any, two: Any) -> bool:
     return all(getattr(one, name) == getattr(two, name) for name in kept)
 
 
-def _alignment(one: AuditDocument, two: AuditDocument) -> tuple[bool | None, bool, str | None]:
+def _alignment(one: Document, two: Document) -> tuple[bool | None, bool, str | None]:
     """Whether the data are the same (None: cannot be told), whether ids may be matched, why not."""
     first, second = one.dataset.source, two.dataset.source
     if first is not None and second is not None:
@@ -259,23 +273,25 @@ def _alignment(one: AuditDocument, two: AuditDocument) -> tuple[bool | None, boo
     )
 
 
-def _row_numbers(document: AuditDocument) -> bool:
+def _row_numbers(document: Document) -> bool:
     ids = {record.record_id for record in document.records}
     return ids == set(range(len(ids)))
 
 
-def _pairs(one: AuditDocument, two: AuditDocument) -> list[ComparedRecord]:
+def _pairs(one: Document, two: Document) -> list[ComparedRecord]:
     """Records in both, in the order of the first run's ranks; ranks are those in each whole run."""
-    place = {record.record_id: rank for rank, record in enumerate(two.records, start=1)}
+    others: Sequence[Record] = two.records
+    records: Sequence[Record] = one.records
+    place = {record.record_id: rank for rank, record in enumerate(others, start=1)}
     found = []
-    for rank, record in enumerate(one.records, start=1):
+    for rank, record in enumerate(records, start=1):
         if record.record_id in place:
             there = place[record.record_id]
-            found.append(_pair(record, rank, two.records[there - 1], there))
+            found.append(_pair(record, rank, others[there - 1], there))
     return found
 
 
-def _pair(record: AuditRecord, rank: int, other: AuditRecord, there: int) -> ComparedRecord:
+def _pair(record: Record, rank: int, other: Record, there: int) -> ComparedRecord:
     return ComparedRecord(
         record_id=record.record_id,
         first_rank=rank,
@@ -287,7 +303,7 @@ def _pair(record: AuditRecord, rank: int, other: AuditRecord, there: int) -> Com
     )
 
 
-def _only_in(one: AuditDocument, other: AuditDocument) -> list[RecordId]:
+def _only_in(one: Document, other: Document) -> list[RecordId]:
     """Ids that only the first of the two has, most exposed first."""
     there = {record.record_id for record in other.records}
     return [record.record_id for record in one.records if record.record_id not in there]
@@ -316,48 +332,15 @@ def _most_changed(pairs: Sequence[ComparedRecord], *, upwards: bool) -> list[Com
     sign = 1.0 if upwards else -1.0
 
     def change(pair: ComparedRecord) -> tuple[float, float]:
-        advantage = _number(pair.second_advantage) - _number(pair.first_advantage)
-        kl = np.nan_to_num(_number(pair.second_kl) - _number(pair.first_kl))
+        advantage = number(pair.second_advantage) - number(pair.first_advantage)
+        kl = np.nan_to_num(number(pair.second_kl) - number(pair.first_kl))
         return sign * advantage, sign * float(kl)
 
     moved = [pair for pair in pairs if change(pair) > (0.0, 0.0)]
     return sorted(moved, key=change, reverse=True)[:NAMED]
 
 
-def _number(value: float | None) -> float:
-    return np.inf if value is None else value
-
-
-def _worse(first: SideEntry, second: SideEntry, tolerance: float, unit: str) -> list[str]:
-    """A sentence for each respect in which the second run is worse than the first."""
-    found = []
-    for words, before, after in (
-        ("the largest advantage", first.largest_advantage, second.largest_advantage),
-        ("the median advantage", first.median_advantage, second.median_advantage),
-    ):
-        if _number(after) - _number(before) > tolerance:
-            found.append(f"{words} rises from {_shown(before)} to {_shown(after)}")
-    shares = (first.exposed / first.units, second.exposed / second.units)
-    if shares[1] - shares[0] > tolerance:
-        found.append(
-            f"the share of {unit}s with an advantage of {EXPOSED_ABOVE:g} or more rises from "
-            f"{shares[0]:.1%} to {shares[1]:.1%}"
-        )
-    if second.untrusted > first.untrusted:
-        found.append(
-            f"float64 does not resolve {second.untrusted} {unit}s, where it was {first.untrusted}"
-        )
-    return found
-
-
-def _shown(value: float | None) -> str:
-    """Four digits of an advantage; what would round to 1 is not certainty, only beyond them."""
-    return ">0.9999" if (number := _number(value)) >= 0.99995 else f"{number:.4f}"
-
-
-def _warnings(
-    one: AuditDocument, two: AuditDocument, same_data: bool | None, aligned: bool
-) -> list[str]:
+def _warnings(one: Document, two: Document, same_data: bool | None, aligned: bool) -> list[str]:
     found = []
     if one.dataset.outputs != two.dataset.outputs:
         found.append(
@@ -370,31 +353,3 @@ def _warnings(
     if aligned and same_data is None and any(_row_numbers(side) for side in (one, two)):
         found.append("both runs are of arrays in memory; equal rows are taken for the same record.")
     return found
-
-
-def _verdict(
-    sides: tuple[SideEntry, SideEntry],
-    worse: Sequence[str],
-    differences: Sequence[DifferenceEntry],
-    unit: str,
-) -> str:
-    first, second = sides
-    model = [d.what for d in differences if d.what.startswith(("kernel ", "noise_variance"))]
-    if worse:
-        respects = f"{len(worse)} respect{'s' if len(worse) > 1 else ''}"
-        opening = f"The second run is worse in {respects}: {'; '.join(worse)}."
-        if model:
-            opening += " The two assume different models, which alone moves the level."
-    else:
-        opening = "The second run is no worse."
-        if model:
-            opening = "No improvement can be claimed: the two assume different models, which alone "
-            opening += "moves the level."
-        opening += (
-            f" The largest advantage went from {_shown(first.largest_advantage)} to "
-            f"{_shown(second.largest_advantage)}, the median from "
-            f"{_shown(first.median_advantage)} to {_shown(second.median_advantage)}, and the "
-            f"{unit}s with {EXPOSED_ABOVE:g} or more from {first.exposed} of {first.units} to "
-            f"{second.exposed} of {second.units}."
-        )
-    return f"{opening} Each is under its own Gaussian process; no trained model was examined."

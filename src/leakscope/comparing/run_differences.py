@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakscope.results import STEPS, AuditDocument, DifferenceEntry
+from leakscope.results import STEPS, AuditDocument, DifferenceEntry, ModelAuditDocument
 
 
 def run_differences(
-    one: AuditDocument,
-    two: AuditDocument,
+    one: AuditDocument | ModelAuditDocument,
+    two: AuditDocument | ModelAuditDocument,
     one_versions: dict[str, str],
     two_versions: dict[str, str],
 ) -> list[DifferenceEntry]:
@@ -28,9 +28,7 @@ def run_differences(
         told.append(
             {
                 **{f"setting {name}": value for name, value in document.settings.items()},
-                **{f"kernel {name}": value for name, value in document.kernel.items()},
-                "noise_variance as used": document.noise_variance,
-                "route": document.route,
+                **_audited(document),
                 "dataset": document.dataset.name,
                 "records": document.dataset.records,
                 "features": document.dataset.features,
@@ -49,6 +47,25 @@ def run_differences(
         for name in names
         if told[0].get(name) != told[1].get(name)
     ]
+
+
+def _audited(document: AuditDocument | ModelAuditDocument) -> dict[str, Any]:
+    """The kernel as used, or the model and what was asked of it."""
+    if isinstance(document, AuditDocument):
+        return {
+            **{f"kernel {name}": value for name, value in document.kernel.items()},
+            "noise_variance as used": document.noise_variance,
+            "route": document.route,
+        }
+    digest = document.model.file_sha256
+    return {
+        "model": document.model.name,
+        "model from": document.model.origin,
+        "model file": None if digest is None else digest[:12],
+        "question as used": document.question,
+        "fraction as used": document.fraction,
+        "observes as used": document.observes,
+    }
 
 
 def _known(name: str, told: list[dict[str, Any]]) -> bool:

@@ -15,7 +15,7 @@ from leakscope.fitted.model_effects import ModelEffects, model_effects
 from leakscope.fitted.peers import ensemble_loss, lira, rmia
 from leakscope.fitted.problem import ConvexProblem
 from leakscope.fitted.refitting import fit_again, fresh_copy, inner_model, penalty_of
-from leakscope.fitted.shadow import ShadowScores, shadow_models
+from leakscope.fitted.shadow import ShadowScores, score_records, shadow_models
 from leakscope.fitted.shadow_check import ShadowCheck, check_against_shadows
 
 __all__ = [
@@ -47,5 +47,6 @@ __all__ = [
     "model_effects",
     "penalty_of",
     "rmia",
+    "score_records",
     "shadow_models",
 ]

@@ -108,7 +108,17 @@ def shadow_models(
 
 
 def score_records(estimator: Any, X: Any, y: npt.NDArray[Any]) -> FloatArray:
-    """The score that the laws are about: own label's log-odds or margin, or the prediction."""
+    """The score that the laws are about: own label's log-odds or margin, or the prediction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from leakscope import fitted
+    >>> X, y = np.arange(4.0)[:, None], np.arange(4.0)
+    >>> fitted.score_records(Ridge(alpha=1e-9).fit(X, y), X, y).round(3).tolist()
+    [0.0, 1.0, 2.0, 3.0]
+    """
     if hasattr(estimator, "decision_function"):
         codes = np.searchsorted(estimator.classes_, y)
         score = np.asarray(estimator.decision_function(X), dtype=np.float64)

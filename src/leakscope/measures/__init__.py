@@ -24,7 +24,11 @@ from leakscope.measures.empirical_normal_kl import normal_kl_of_draws
 from leakscope.measures.epsilon import delta_at_epsilon, epsilon_at_delta
 from leakscope.measures.estimate import Estimate
 from leakscope.measures.normal_kl_parts import kl_parts, kl_reverse_parts
-from leakscope.measures.population import PopulationMeasures, population_measures
+from leakscope.measures.population import (
+    PopulationMeasures,
+    population_measures,
+    population_threshold,
+)
 from leakscope.measures.scored_tests import ScoredAdvantage, scored_advantage
 from leakscope.measures.summary import Summary, summary
 from leakscope.measures.tabulated_densities import TabulatedMeasure, tabulated
@@ -54,6 +58,7 @@ __all__ = [
     "one_threshold",
     "overlap",
     "population_measures",
+    "population_threshold",
     "positive_predictive_value",
     "renyi",
     "roc",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy import optimize
 
 from leakscope.errors import InputError
 from leakscope.laws import LawPair, NormalMixture
@@ -78,6 +79,32 @@ def population_measures(
         auc=float(population.auc()[0]),
         tpr_at_fpr=dict(zip(levels.tolist(), tpr.tolist(), strict=True)),
     )
+
+
+def population_threshold(pair: LawPair, fpr: float) -> float:
+    """The log likelihood ratio that a share ``fpr`` of nonmembers exceeds, over a batch.
+
+    It is one threshold for all records, as in `population_measures`.
+
+    Examples
+    --------
+    >>> from leakscope.laws import LawPair, Normal
+    >>> from leakscope.measures import population_threshold
+    >>> round(population_threshold(LawPair(Normal([1.0], 1.0), Normal([0.0], 1.0)), 0.01), 4)
+    1.8263
+    """
+    level = as_levels(fpr, "fpr", 0.0, 1.0, "a fraction between 0 and 1")[0].reshape(-1)[0]
+    population = population_ratio(pair)
+
+    def excess(threshold: float) -> float:
+        return float(population.tails(np.array([[threshold]])).log_fpr[0, 0] - np.log(level))
+
+    low, high = -1.0, 1.0
+    while excess(high) > 0.0:
+        low, high = high, 2.0 * high
+    while excess(low) < 0.0:
+        low = 2.0 * low
+    return float(optimize.brentq(excess, low, high, xtol=1e-10))
 
 
 def population_ratio(pair: LawPair, weights: npt.ArrayLike | None = None) -> PopulationRatio:

@@ -56,7 +56,12 @@ from leakscope.results.document import (
     write_result,
 )
 from leakscope.results.measurement import MeasureInterval, Measurement
-from leakscope.results.membership import Applicability, MembershipAttack
+from leakscope.results.membership import (
+    Applicability,
+    MembershipAttack,
+    MembershipTest,
+    ModelMembershipAttack,
+)
 from leakscope.results.model_audit import (
     ExaminedModel,
     FitEntry,
@@ -142,9 +147,11 @@ __all__ = [
     "MeasuredRecord",
     "Measurement",
     "MembershipAttack",
+    "MembershipTest",
     "MitigationRow",
     "ModelAuditDocument",
     "ModelAuditRecord",
+    "ModelMembershipAttack",
     "ModelsMeasurement",
     "Neighbour",
     "NoiseOfDataEntry",

@@ -16,7 +16,8 @@ class SideEntry(BaseModel):
     """One of the two runs: what was audited, and how its leakage is distributed.
 
     ``exposed`` counts those with an advantage of 0.1 or more; the histograms are over the edges of
-    the whole document, and KLs of zero or infinity are in none of them.
+    the whole document, and KLs of zero or infinity are in none of them.  ``kernel`` and
+    ``noise_variance`` are of a Gaussian process; ``model`` and the TPRs of a fitted model.
 
     Examples
     --------
@@ -33,16 +34,26 @@ class SideEntry(BaseModel):
     run: str
     dataset: str
     units: int
-    kernel: str
-    noise_variance: float
+    kernel: str | None = None
+    noise_variance: float | None = None
+    model: str | None = None
     largest_advantage: Number
     median_advantage: Number
+    largest_tpr_at_fpr_0_01: Number = None
+    largest_tpr_at_fpr_0_001: Number = None
     exposed: int
     largest_kl: Number
     median_kl: Number
     untrusted: int
     advantage_counts: list[int]
     log10_kl_counts: list[int]
+
+    @property
+    def what(self) -> str:
+        """The model that was audited, in words."""
+        if self.model is not None:
+            return self.model
+        return f"{self.kernel}; noise variance {self.noise_variance:.4g}"
 
 
 class DifferenceEntry(BaseModel):

@@ -169,6 +169,11 @@ class ModelAuditDocument(ResultDocument):
         )
 
     @property
+    def unit(self) -> Literal["record"]:
+        """What leaves: a record."""
+        return "record"
+
+    @property
     def untrusted(self) -> int:
         """How many records have laws that are not trusted."""
         return sum(not record.trusted for record in self.records)

@@ -17,7 +17,7 @@ from leakscope.results.comparison import Comparison
 from leakscope.results.decision import Decision
 from leakscope.results.document import SCHEMA_VERSION, ResultDocument
 from leakscope.results.measurement import Measurement
-from leakscope.results.membership import MembershipAttack
+from leakscope.results.membership import MembershipAttack, ModelMembershipAttack
 from leakscope.results.model_audit import ModelAuditDocument
 from leakscope.results.models_measurement import ModelsMeasurement
 from leakscope.results.plan import LassoPlan, LinearPlan
@@ -36,6 +36,7 @@ KINDS: dict[str, type[ResultDocument]] = {
     "attack_query": QueryAttack,
     "attack_reconstruct": ReconstructAttack,
     "attack_membership": MembershipAttack,
+    "attack_membership_model": ModelMembershipAttack,
     "plan_linear": LinearPlan,
     "plan_lasso": LassoPlan,
     "verify": Verification,

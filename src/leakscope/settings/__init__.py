@@ -37,9 +37,11 @@ from leakscope.settings.model import (
 )
 from leakscope.settings.network_attacks import (
     MEMBERSHIP_DEFAULTS,
+    POOL_ATTACK_DEFAULTS,
     RECONSTRUCT_DEFAULTS,
     MarginKnowledge,
     MembershipSettings,
+    PoolAttackSettings,
     ReconstructForm,
     ReconstructSettings,
 )
@@ -90,6 +92,7 @@ __all__ = [
     "MEMBERSHIP_DEFAULTS",
     "MODEL_DEFAULTS",
     "PENALTIES",
+    "POOL_ATTACK_DEFAULTS",
     "QUERY_DEFAULTS",
     "RECONSTRUCT_DEFAULTS",
     "RETRAINING_DEFAULTS",
@@ -126,6 +129,7 @@ __all__ = [
     "ModelSettings",
     "NamedKernel",
     "NoiseVariance",
+    "PoolAttackSettings",
     "QuerySettings",
     "Questions",
     "ReconstructForm",

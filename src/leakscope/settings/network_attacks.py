@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from leakscope.settings.setting import Natural, setting
+from leakscope.settings.setting import Natural, Probability, Reachable, setting
 
 ReconstructForm = Literal["pieces", "printed", "moments"]
 MarginKnowledge = Literal["margin", "leaked", "bounded"]
@@ -70,5 +70,45 @@ class MembershipSettings(BaseModel):
     )
 
 
+class PoolAttackSettings(BaseModel):
+    """What the attacker of a fitted model's members knows of it and of its records.
+
+    Examples
+    --------
+    >>> from leakscope.settings import PoolAttackSettings
+    >>> PoolAttackSettings().prior
+    0.5
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    target: str | None = setting(
+        None, "With --pool: the column that the model predicts.", metavar="COLUMN"
+    )
+    id_column: str | None = setting(
+        None, "With --pool: the column of ids.", option="--id", metavar="COLUMN"
+    )
+    answers: str | None = setting(
+        None,
+        "With --pool: the column of the queries with the model's answers, predictions or "
+        "probabilities of the record's own class.",
+        metavar="COLUMN",
+        unset="those of the model's file",
+    )
+    C: Reachable | None = setting(
+        None, "With --pool: inverse penalty of logistic or of an ONNX file.", option="--C"
+    )
+    alpha: Reachable | None = setting(
+        None, "With --pool: penalty of ridge, poisson or an ONNX file of numbers."
+    )
+    fraction: Probability = setting(
+        0.5, "With --pool: the share of the pool that the model was trained on."
+    )
+    prior: Probability = setting(
+        0.5, "With --pool: how likely a query was a member before its answer was seen."
+    )
+
+
 RECONSTRUCT_DEFAULTS = ReconstructSettings()
 MEMBERSHIP_DEFAULTS = MembershipSettings()
+POOL_ATTACK_DEFAULTS = PoolAttackSettings()

@@ -1,17 +1,13 @@
-"""``--fail-above``: an audit as a gate in a pipeline, with exit status 3 where it does not pass."""
+"""An audit as a gate in a pipeline: limits, and a sentence for each that is exceeded."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from leakscope.auditing.model_result import ModelAuditResult
+from leakscope.auditing.result import AuditResult
 from leakscope.errors import InputError
-
-if TYPE_CHECKING:
-    from leakscope.auditing import AuditResult, ModelAuditResult
-
-EXIT_STATUS = 3
 
 # Each measure, and the range its limit must come from.
 LIMITS = {"advantage": (0.0, 1.0), "auc": (0.5, 1.0), "kl": (0.0, math.inf)}
@@ -19,8 +15,15 @@ LIMITS = {"advantage": (0.0, 1.0), "auc": (0.5, 1.0), "kl": (0.0, math.inf)}
 NAMED = 5
 
 
-def limits(texts: Sequence[str] | None) -> dict[str, float]:
-    """``advantage=0.2`` and the like, one entry a measure."""
+def gate_limits(texts: Sequence[str] | None) -> dict[str, float]:
+    """``advantage=0.2`` and the like, one entry a measure.
+
+    Examples
+    --------
+    >>> from leakscope import auditing
+    >>> auditing.gate_limits(["advantage=0.2,auc=0.7"])
+    {'advantage': 0.2, 'auc': 0.7}
+    """
     found: dict[str, float] = {}
     for text in texts or ():
         for entry in text.split(","):
@@ -46,11 +49,22 @@ def _limit(name: str, text: str) -> float:
     return number
 
 
-def failures(result: AuditResult | ModelAuditResult, above: dict[str, float]) -> list[str]:
+def gate_failures(result: AuditResult | ModelAuditResult, above: dict[str, float]) -> list[str]:
     """A sentence for each limit that is exceeded; none where the audit passes.
 
     A number that is not trusted, because float64 does not resolve it or because the approximation
     is too coarse, is not known to be within a limit, so it does not pass either.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> import leakscope
+    >>> from leakscope import auditing
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> result = leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y))
+    >>> auditing.gate_failures(result, {"advantage": 0.35})
+    ['2 of 442 records have advantage above 0.35: 123, 102.']
     """
     sentences = []
     order = result.order
@@ -76,8 +90,6 @@ def failures(result: AuditResult | ModelAuditResult, above: dict[str, float]) ->
 
 def _doubt(result: AuditResult | ModelAuditResult) -> tuple[str, str]:
     """Why some numbers are not trusted, and what to do."""
-    from leakscope.auditing import AuditResult
-
     if not isinstance(result, AuditResult):
         return (
             "not trusted, because one other record carries most of what varies there",
