@@ -33,7 +33,7 @@ HOUSE: dict[str, tuple[str, ...]] = {
     "comparing": ("auditing",),
     "deciding": ("auditing",),
     "reporting": ("data", "results"),
-    "serving": ("auditing", "reporting"),
+    "serving": ("auditing", "advising", "reporting"),
     "estimators": ("auditing",),
     "cli": (
         "advising",

@@ -103,6 +103,7 @@ def test_an_example_from_the_choice_to_the_slider(opened):
         # Audited already, at the other width.
         page.locator("#jobs td a", has_text="digits").click()
     else:
+        page.select_option("#model", "process")
         page.click("[data-example=digits]")
         page.wait_for_selector("#stages li.now", timeout=PATIENCE)
         assert page.locator("#stages li").count() >= 9
@@ -168,6 +169,25 @@ def test_an_example_from_the_choice_to_the_slider(opened):
     assert "records" in page.inner_text("#vg-tooltip-element")
 
 
+def test_a_model_is_chosen_and_advice_asked_for(opened):
+    page, _ = opened
+    assert page.input_value("#model") == "stand_in"
+    assert page.is_hidden("#penalty-box")
+    page.select_option("#model", "ridge")
+    assert page.is_visible("#penalty-box")
+    page.fill("#penalty", "50")
+    assert fits(page)
+    page.click("[data-example=diabetes]")
+    drawn(page)
+    assert "Ridge(alpha=50) was fitted on these data" in page.inner_text("#result")
+    assert page.is_hidden("#noise")
+    assert fits(page)
+    page.fill("#advantage", "0.35")
+    page.click("#advise-form button")
+    page.wait_for_selector("#advice-ready:not([hidden])", timeout=PATIENCE)
+    assert page.get_attribute("#advice-open", "href").endswith("/advice")
+
+
 def hostile_csv(records: int = 40) -> bytes:
     rng = np.random.default_rng(0)
     quoted = HOSTILE.replace('"', '""')
@@ -191,6 +211,7 @@ def test_a_file_with_hostile_names(opened):
     assert page.input_value("#target") == "y</script>"
     assert page.input_value("#id_column") == "who"
     assert page.inner_text("#ignored-count") == "note"
+    page.select_option("#model", "process")
     page.click("#columns button[type=submit]")
     frame = drawn(page)
     assert HOSTILE in page.inner_text("h1")
@@ -210,6 +231,7 @@ def test_pictures_in_an_archive(browser, address):
     page.wait_for_selector("#columns:not([hidden])")
     assert page.input_value("#target") == "y"
     assert page.input_value("#task") == "classification"
+    page.select_option("#model", "process")
     page.click("#columns button[type=submit]")
     frame = drawn(page)
     assert frame.locator(".shown img").count() >= 12
@@ -245,6 +267,7 @@ def test_an_audit_that_fails_says_why_and_one_can_be_given_up(opened):
     page.wait_for_selector("#problem:not([hidden])", timeout=PATIENCE)
     assert "choose what to do with empty values" in page.inner_text("#problem")
     page.click("#again a")
+    page.select_option("#model", "process")
     page.click("[data-example=digits]")
     page.wait_for_selector("#stages li.now", timeout=PATIENCE)
     page.click("#give-up")

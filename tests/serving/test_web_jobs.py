@@ -24,7 +24,8 @@ from serving import client, finished, upload
 @pytest.fixture(scope="module")
 def wine(tmp_path_factory):
     with client(tmp_path_factory.mktemp("wine")) as (found, _):
-        job = found.post("/api/jobs", json={"example": "wine"}).json()["job"]
+        wanted = {"example": "wine", "model": "process"}
+        job = found.post("/api/jobs", json=wanted).json()["job"]
         yield found, job, finished(found, job)
 
 
@@ -36,7 +37,7 @@ def test_an_example_is_audited(wine):
     assert outcome["records"] == 178
     page = found.get(f"/jobs/{job}")
     assert page.status_code == 200
-    assert "your model was not examined" in page.text
+    assert "your model was not examined" in outcome["examined"]
     assert "Working out the model" in page.text
     assert f"/jobs/{job}" in found.get("/").text
     script = found.get("/static/vega.js")
@@ -82,7 +83,12 @@ def test_pictures_of_an_archive_are_in_the_report(tmp_path):
         told = upload(found, "pictures.npz", buffer.getvalue()).json()
         assert told["offered"]["target"] == "y"
         assert told["offered"]["task"] == "classification"
-        wanted = {"upload": told["upload"], "target": "y", "task": "classification"}
+        wanted = {
+            "upload": told["upload"],
+            "target": "y",
+            "task": "classification",
+            "model": "process",
+        }
         job = found.post("/api/jobs", json=wanted).json()["job"]
         assert finished(found, job)["state"] == "done"
         assert found.get(f"/jobs/{job}/report").text.count("data:image/png") >= 12
@@ -106,7 +112,7 @@ def test_groups_say_why_there_is_no_slider(tmp_path):
 )
 def test_bad_settings_are_refused_before_a_job_starts(tmp_path, noise, told):
     with client(tmp_path) as (found, _):
-        body = {"example": "iris", "noise_variance": str(noise)}
+        body = {"example": "iris", "model": "process", "noise_variance": str(noise)}
         answer = found.post("/api/jobs", json=body)
         assert answer.status_code == 400
         assert told in answer.json()["error"]
@@ -117,7 +123,8 @@ def test_what_is_too_large_for_memory_is_refused_before_it_starts(tmp_path, monk
 
     monkeypatch.setattr(memory, "available_memory", lambda: memory.HEADROOM_BYTES + 1000)
     with client(tmp_path) as (found, _):
-        state = finished(found, found.post("/api/jobs", json={"example": "iris"}).json()["job"])
+        wanted = {"example": "iris", "model": "process"}
+        state = finished(found, found.post("/api/jobs", json=wanted).json()["job"])
         assert state["state"] == "failed"
         assert "of memory" in state["problem"]
 
@@ -254,7 +261,7 @@ def child(tmp_path_factory):
 
 
 def test_a_process_of_its_own_audits_and_stays(child):
-    outcome = child.audit(example="iris")
+    outcome = child.audit(example="iris", model="process")
     assert "your model was not examined" in outcome.verdict
     assert outcome.report.is_file()
     assert child.seen[0] == "read"
@@ -293,9 +300,51 @@ def test_a_process_that_dies_fails_its_audit_only(child):
 
 
 def test_the_stages_are_those_of_the_audit():
-    from leakscope.auditing import STAGES
+    from leakscope.auditing import MODEL_STAGES, STAGES
 
-    assert tuple(STAGE_WORDS) == ("read", *STAGES, "report", "noise")
+    assert ("read", *STAGES, "report", "noise") == audit_job.PROCESS_STAGES
+    assert ("read", *MODEL_STAGES, "report") == audit_job.FITTED_STAGES
+    assert {*audit_job.PROCESS_STAGES, *audit_job.FITTED_STAGES, "advise"} == set(STAGE_WORDS)
+
+
+def test_without_a_choice_a_stand_in_is_fitted_and_advice_is_a_job_of_its_own(tmp_path):
+    with client(tmp_path) as (found, _):
+        job = found.post("/api/jobs", json={"example": "diabetes", "penalty": ""}).json()["job"]
+        outcome = finished(found, job)["outcome"]
+        assert outcome["fitted"]
+        assert outcome["noise"] is None
+        assert outcome["no_noise"] is None
+        assert "Ridge(alpha=" in outcome["examined"]
+        assert "stands in for your model, which was not examined" in outcome["examined"]
+        assert "Ridge(alpha=" in found.get(f"/jobs/{job}/report").text
+        assert not outcome["advice"]
+        assert found.get(f"/jobs/{job}/advice").status_code == 404
+        asked = found.post("/api/jobs", json={"again": job, "advantage": "0.3"})
+        advised = asked.json()["job"]
+        assert finished(found, advised, 120.0)["outcome"]["advice"]
+        page = found.get(f"/jobs/{advised}/advice")
+        assert page.headers["content-security-policy"] == "frame-ancestors 'self'"
+        assert "No record has advantage above 0.3" in page.text
+        assert "penalty (alpha)" in page.text
+        for body, words in (
+            ({"again": "gone", "advantage": 0.1}, "no longer held"),
+            ({"again": job}, "which advantage"),
+            ({"again": job, "advantage": 2}, "less than 1"),
+        ):
+            answer = found.post("/api/jobs", json=body)
+            assert answer.status_code == 400
+            assert words in answer.json()["error"]
+
+
+def test_a_named_model_and_its_penalty(tmp_path):
+    with client(tmp_path) as (found, _):
+        wanted = {"example": "wine", "model": "logistic", "penalty": "0.01"}
+        outcome = finished(found, found.post("/api/jobs", json=wanted).json()["job"])["outcome"]
+        assert outcome["verdict"].startswith("Examined: LogisticRegression(C=0.01), C as given;")
+        assert "examined itself" in outcome["examined"]
+        for body in ({"model": "forest"}, {"model": "ridge", "penalty": "-1"}):
+            answer = found.post("/api/jobs", json={"example": "wine", **body})
+            assert answer.status_code == 400
 
 
 def test_the_servers_own_process_stays_light():

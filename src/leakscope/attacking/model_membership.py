@@ -95,7 +95,7 @@ def attack_model(
         pool=found.pool,
         queries=len(found.asked),
         in_pool=int(np.count_nonzero(found.asked < found.pool)),
-        fraction=settings.fraction,
+        fraction=laws.fraction,
         prior=settings.prior,
         observes=laws.observes,
         record_ids=list(found.record_ids),

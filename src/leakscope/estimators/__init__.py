@@ -1,6 +1,7 @@
 """The audit's scikit-learn face: an auditor, models that store their leakage, and scorers."""
 
 from leakscope.estimators.audited_classifier import AuditedClassifier
+from leakscope.estimators.audited_estimator import AuditedEstimator
 from leakscope.estimators.audited_regressor import AuditedRegressor
 from leakscope.estimators.leakage_auditor import LeakageAuditor
 from leakscope.estimators.leakage_scores import (
@@ -16,6 +17,7 @@ from leakscope.estimators.leakage_scores import (
 
 __all__ = [
     "AuditedClassifier",
+    "AuditedEstimator",
     "AuditedRegressor",
     "BestWithin",
     "LeakageAuditor",

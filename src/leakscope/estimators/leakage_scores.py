@@ -231,7 +231,7 @@ def _fitted_model(estimator: Any) -> Any:
             model = model.regressor_
         else:
             raise InputError(
-                f"a {type(model).__name__} stores no leakage_; use AuditedRegressor, "
-                "AuditedClassifier or LeakageAuditor, and fit it."
+                f"a {type(model).__name__} stores no leakage_; use AuditedEstimator, "
+                "AuditedRegressor, AuditedClassifier or LeakageAuditor, and fit it."
             )
     return model

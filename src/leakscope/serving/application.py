@@ -22,7 +22,13 @@ from leakscope._numerics.memory import memory_ceiling
 from leakscope.data import EXAMPLES
 from leakscope.errors import InputError
 from leakscope.serving import pages
-from leakscope.serving.audit_job import FORM_SETTINGS, LIBRARY_FILE, AuditRequest, Outcome
+from leakscope.serving.audit_job import (
+    FORM_SETTINGS,
+    LIBRARY_FILE,
+    MODEL_WORDS,
+    AuditRequest,
+    Outcome,
+)
 from leakscope.serving.audit_process import AuditProcess
 from leakscope.serving.inspection import inspect
 from leakscope.serving.jobs import Busy, Job, Jobs
@@ -77,6 +83,7 @@ def application(
             Route("/static/{name}", house.static),
             Route("/jobs/{job}", house.job_page),
             Route("/jobs/{job}/report", house.report),
+            Route("/jobs/{job}/advice", house.advice),
             Route("/api/uploads", house.upload, methods=["POST"]),
             Route("/api/jobs", house.ask, methods=["POST"]),
             Route("/api/jobs/{job}", house.state),
@@ -105,6 +112,7 @@ class _House:
         self.limits = limits
         self.uploads = Uploads(folder, limits)
         self.jobs = Jobs(limits, dropped=self._drop)
+        self.asked: dict[str, AuditRequest] = {}
         # A few files are taken apart at a time: one that takes long must not hold up the others,
         # and many large tables may not fit.
         self.reading = threading.Semaphore(limits.uploads_read)
@@ -125,6 +133,7 @@ class _House:
             pages.render(
                 "start.html",
                 examples=[(name, EXAMPLE_WORDS.get(name, "")) for name in EXAMPLES],
+                models=MODEL_WORDS.items(),
                 settings=form_fields(AuditSettings, FORM_SETTINGS),
                 jobs=self.jobs.all(),
                 suffixes=SUFFIXES,
@@ -167,7 +176,7 @@ class _House:
             given = None
         if not isinstance(given, dict):
             raise InputError("The request must be a JSON object.")
-        wanted = validated(AuditRequest, **{str(name): value for name, value in given.items()})
+        wanted = self._wanted({str(name): value for name, value in given.items()})
         if (wanted.upload is None) == (wanted.example is None):
             raise InputError("Choose an example, or upload a file; one of the two.")
         if wanted.example is not None and wanted.example not in EXAMPLES:
@@ -179,13 +188,27 @@ class _House:
         try:
             job = self.jobs.add(
                 name,
-                tuple(STAGE_WORDS),
+                wanted.stages,
                 lambda identity: partial(self._run, wanted, upload, self._directory(identity)),
             )
         except BaseException:
             self.uploads.release(upload)
             raise
+        self.asked[job.id] = wanted
         return JSONResponse({"job": job.id}, status_code=201)
+
+    def _wanted(self, given: dict[str, Any]) -> AuditRequest:
+        """What is asked for; ``again`` is an audit of before, of which advice is wanted."""
+        again = given.pop("again", None)
+        if again is None:
+            return validated(AuditRequest, **given)
+        before = self.asked.get(str(again))
+        if before is None:
+            raise InputError("That audit is no longer held; start it again.")
+        asked = validated(AuditRequest, **{**before.model_dump(), **given})
+        if asked.advantage is None:
+            raise InputError("Say which advantage no record may exceed.")
+        return asked
 
     def _run(
         self,
@@ -220,6 +243,9 @@ class _House:
                     "unit": outcome.unit,
                     "noise": outcome.noise,
                     "no_noise": outcome.no_noise,
+                    "examined": outcome.examined,
+                    "fitted": outcome.fitted,
+                    "advice": outcome.advice is not None,
                 },
             }
         )
@@ -239,12 +265,13 @@ class _House:
             raise HTTPException(404)
         redacted = "redact" in request.query_params
         name = "report-redacted.html" if redacted else "report.html"
-        return FileResponse(
-            outcome.redacted if redacted else outcome.report,
-            media_type="text/html; charset=utf-8",
-            headers={"content-security-policy": REPORT_POLICY, "x-frame-options": "SAMEORIGIN"},
-            filename=name if "download" in request.query_params else None,
-        )
+        return _page_file(request, outcome.redacted if redacted else outcome.report, name)
+
+    async def advice(self, request: Request) -> Response:
+        outcome: Outcome | None = self._job(request).outcome
+        if outcome is None or outcome.advice is None:
+            raise HTTPException(404)
+        return _page_file(request, outcome.advice, "advice.html")
 
     def _job(self, request: Request) -> Job:
         job = self.jobs.get(request.path_params["job"])
@@ -264,10 +291,21 @@ class _House:
         return self.folder / f"run-{identity}"
 
     def _drop(self, identity: str) -> None:
+        self.asked.pop(identity, None)
         directory = self._directory(identity)
         # A run that was given up while it was written stands beside its place, under another name.
         for path in (directory, *self.folder.glob(f".{directory.name}.*")):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _page_file(request: Request, path: Path, name: str) -> Response:
+    """A page that was written; to be saved under its name where that is asked for."""
+    return FileResponse(
+        path,
+        media_type="text/html; charset=utf-8",
+        headers={"content-security-policy": REPORT_POLICY, "x-frame-options": "SAMEORIGIN"},
+        filename=name if "download" in request.query_params else None,
+    )
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -5,20 +5,46 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from leakscope._numerics.json_numbers import without_non_finite
 from leakscope.errors import InputError
 from leakscope.serving.uploads import Upload
 from leakscope.serving.wording import in_page_words
-from leakscope.settings import AuditSettings, DataSettings, KernelName, NoiseVariance
+from leakscope.settings import (
+    AuditSettings,
+    DataSettings,
+    KernelName,
+    ModelName,
+    ModelSettings,
+    NoiseVariance,
+)
 
 if TYPE_CHECKING:
+    from leakscope.auditing import AuditResult, ModelAuditResult
     from leakscope.data import Dataset
 
 Text = str | None
+
+# A field that was left empty is not given.
+Penalty = Annotated[
+    Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None,
+    BeforeValidator(lambda value: None if value == "" else value),
+]
+
+# What is audited, in the words of the form; what is not here goes by the model's name.
+STAND_IN, PROCESS = "stand_in", "process"
+MODEL_WORDS = {
+    STAND_IN: "fitted for you: ridge for a number, logistic for a class",
+    "ridge": "ridge regression",
+    "linear": "linear regression",
+    "logistic": "logistic regression",
+    "poisson": "Poisson regression, for counts",
+    "kernel_ridge": "kernel ridge regression",
+    PROCESS: "a Gaussian process (an infinitely wide network)",
+}
 
 LIBRARY_FILE = "vega.js"
 
@@ -26,7 +52,10 @@ DEFAULTS = AuditSettings()
 
 
 class AuditRequest(DataSettings):
-    """What the page asks for: an example or an upload, its columns, and a few settings."""
+    """What the page asks for: an example or an upload, its columns, a model, a few settings.
+
+    ``advantage`` asks for advice as well: what would bring every record's advantage there.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_max_length=1000)
 
@@ -35,11 +64,47 @@ class AuditRequest(DataSettings):
     ignore: tuple[str, ...] = Field(default=(), max_length=10_000)
     kernel: KernelName = DEFAULTS.kernel
     noise_variance: NoiseVariance = DEFAULTS.noise_variance
+    model: ModelName | Literal["stand_in", "process"] = "stand_in"
+    penalty: Penalty = None
+    advantage: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
 
     def settings(self) -> AuditSettings:
-        """The settings of the audit; what the page does not ask for is at its default."""
+        """The settings of the audit; those of the kernel are of a Gaussian process only."""
+        if self.model != PROCESS:
+            return AuditSettings()
         return AuditSettings(**{name: getattr(self, name) for name in FORM_SETTINGS})
 
+    def chosen(self) -> ModelSettings:
+        """The model, where one is named, with its penalty."""
+        if self.model in (STAND_IN, PROCESS):
+            return ModelSettings()
+        given: dict[str, Any] = {"model": self.model}
+        if self.penalty is not None:
+            given["C" if self.model == "logistic" else "alpha"] = self.penalty
+        return ModelSettings(**given)
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """What the job goes through, in order."""
+        own = PROCESS_STAGES if self.model == PROCESS else FITTED_STAGES
+        return own if self.advantage is None else (*own, "advise")
+
+
+# A test compares them with those of the audit, which the server's own process does not import.
+FITTED_STAGES = ("read", "check", "fit", "laws", "measure", "option", "report")
+PROCESS_STAGES = (
+    "read",
+    "check",
+    "kernel",
+    "factorise",
+    "sensitivity",
+    "conditions",
+    "measure",
+    "compare",
+    "explain",
+    "report",
+    "noise",
+)
 
 # The settings of an audit that the page asks for.
 FORM_SETTINGS = tuple(
@@ -63,6 +128,12 @@ class Outcome:
         :class:`leakscope.auditing.noise_path.NoisePath` as plain values; None where there is none.
     no_noise
         Why there is none, as a sentence.
+    examined
+        What was examined, as a sentence.
+    fitted
+        Whether it was a fitted model.
+    advice
+        The page of an advice, where one was asked for.
     """
 
     report: Path
@@ -74,37 +145,36 @@ class Outcome:
     unit: str
     noise: dict[str, Any] | None
     no_noise: str | None
+    examined: str = ""
+    fitted: bool = False
+    advice: Path | None = None
 
 
 def run_audit(
     request: AuditRequest, upload: Upload | None, directory: Path, on_stage: Callable[[str], None]
 ) -> Outcome:
     """Audit what was asked for; everything that is written goes into ``directory``."""
-    from leakscope.auditing import (
-        audit_dataset,
-        audit_noise_path,
-        noise_path_unavailable,
-        write_run,
-    )
+    from leakscope.auditing import ModelAuditResult, audit_by_settings, write_run
     from leakscope.reporting import write_report
     from leakscope.results import read_run
 
     on_stage("read")
-    settings = request.settings()
     dataset = _dataset(request, upload)
-    result = audit_dataset(dataset, settings, on_stage=on_stage)
+    result = audit_by_settings(dataset, request.settings(), request.chosen(), on_stage=on_stage)
     on_stage("report")
-    run = read_run(write_run(result, directory, dataset=dataset))
+    own = isinstance(result, ModelAuditResult)
+    if isinstance(result, ModelAuditResult):
+        written = result.write(directory)
+    else:
+        written = write_run(result, directory, dataset=dataset)
+    run = read_run(written)
     report, redacted = write_report(run), write_report(run, redact=True)
     keep_library(directory.parent)
-    on_stage("noise")
-    noise, why_not = None, noise_path_unavailable(result)
-    if why_not is None:
-        try:
-            path = audit_noise_path(result, dataset, on_level=lambda level: on_stage("noise"))
-            noise = _plain(path.to_dict())
-        except InputError as error:
-            why_not = in_page_words(str(error))
+    noise, why_not = _noise(result, dataset, on_stage)
+    advice = None
+    if request.advantage is not None:
+        on_stage("advise")
+        advice = _advice(result, request.advantage, directory)
     return Outcome(
         report=report,
         redacted=redacted,
@@ -115,7 +185,50 @@ def run_audit(
         unit=result.unit,
         noise=noise,
         no_noise=why_not,
+        examined=_examined(result),
+        fitted=own,
+        advice=advice,
     )
+
+
+def _examined(result: AuditResult | ModelAuditResult) -> str:
+    from leakscope.auditing import ModelAuditResult
+
+    if not isinstance(result, ModelAuditResult):
+        return "For a Gaussian process with this kernel; your model was not examined."
+    if result.model.stand_in:
+        return (
+            f"{result.model.name} stands in for your model, which was not examined: choose its "
+            "kind and penalty on the first page, or name its file on the command line."
+        )
+    return f"{result.model.name} was fitted on these data, and examined itself."
+
+
+def _noise(
+    result: AuditResult | ModelAuditResult, dataset: Dataset, on_stage: Callable[[str], None]
+) -> tuple[dict[str, Any] | None, str | None]:
+    """What the slider shows, or why there is none."""
+    from leakscope.auditing import ModelAuditResult, audit_noise_path, noise_path_unavailable
+
+    if isinstance(result, ModelAuditResult):
+        return None, None
+    on_stage("noise")
+    why_not = noise_path_unavailable(result)
+    if why_not is not None:
+        return None, why_not
+    try:
+        path = audit_noise_path(result, dataset, on_level=lambda level: on_stage("noise"))
+    except InputError as error:
+        return None, in_page_words(str(error))
+    return _plain(path.to_dict()), None
+
+
+def _advice(result: AuditResult | ModelAuditResult, advantage: float, directory: Path) -> Path:
+    from leakscope.advising import AuditTarget, advise
+    from leakscope.reporting import write_advice
+
+    found = advise(result, AuditTarget("advantage", advantage), random_state=0)
+    return write_advice(found, directory / "advice.html")
 
 
 def keep_library(folder: Path) -> None:

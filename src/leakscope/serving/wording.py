@@ -54,11 +54,12 @@ def in_page_words(sentence: str) -> str:
     return re.sub(r"--[a-z-]+", lambda option: PLAIN.get(option.group(), option.group()), sentence)
 
 
-# The stages of a job in order and in plain words; a test compares them with those of the audit,
-# which the server's own process does not import.
+# The stages of jobs in plain words.
 STAGE_WORDS: dict[str, str] = {
     "read": "Reading the data",
     "check": "Checking and scaling it",
+    "fit": "Fitting the model",
+    "laws": "Working out its answers with and without each record",
     "kernel": "Comparing every record with every other",
     "factorise": "Working out the model with and without each record",
     "sensitivity": "Trying other noise levels",
@@ -67,7 +68,9 @@ STAGE_WORDS: dict[str, str] = {
     "compare": "Comparing with other kernels",
     "explain": "Finding out why the most exposed are exposed",
     "report": "Writing the report",
+    "option": "Trying ten times the penalty",
     "noise": "Preparing the noise slider",
+    "advise": "Looking for changes that meet the target",
 }
 
 

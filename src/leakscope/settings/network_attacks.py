@@ -101,8 +101,8 @@ class PoolAttackSettings(BaseModel):
     alpha: Reachable | None = setting(
         None, "With --pool: penalty of ridge, poisson or an ONNX file of numbers."
     )
-    fraction: Probability = setting(
-        0.5, "With --pool: the share of the pool that the model was trained on."
+    fraction: Probability | None = setting(
+        None, "With --pool: the share of the pool that the model was trained on.", unset="0.5"
     )
     prior: Probability = setting(
         0.5, "With --pool: how likely a query was a member before its answer was seen."

@@ -62,9 +62,29 @@
     await fetch(here + "/give-up", { method: "POST" });
   });
 
+  byId("advise-form").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const response = await fetch("/api/jobs", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ again: job, advantage: byId("advantage").value.trim() }),
+    });
+    const told = await response.json();
+    if (response.ok) window.location.assign("/jobs/" + encodeURIComponent(told.job));
+    else tell(told.error);
+  });
+
   function show_result(told) {
     const found = told.outcome;
     byId("verdict").textContent = found.verdict;
+    byId("examined").textContent = found.examined;
+    for (const part of document.querySelectorAll(".of-process")) part.hidden = found.fitted;
+    if (found.advice) {
+      const advice = "/jobs/" + encodeURIComponent(job) + "/advice";
+      byId("advice-open").href = advice;
+      byId("advice-save").href = advice + "?download";
+      byId("advice-ready").hidden = false;
+    }
     byId("took").textContent = `${found.records} records, ${found.features} features, ${told.seconds.toFixed(1)} s.`;
     byId("warnings").replaceChildren(
       ...found.warnings.map((sentence) => {
@@ -84,7 +104,7 @@
     frame.src = report;
     if (found.noise === null) {
       byId("no-noise").textContent = found.no_noise;
-      byId("no-noise").hidden = false;
+      byId("no-noise").hidden = found.no_noise === null;
       document.documentElement.dataset.drawn = "yes";
     } else {
       show_noise(found.noise).catch((error) => tell(error.message));

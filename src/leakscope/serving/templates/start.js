@@ -145,8 +145,20 @@
   // Every setting that the page shows; which ones, the server says.
   const settings = () =>
     Object.fromEntries(
-      Array.from(form.querySelectorAll("[data-setting]"), (field) => [field.name, field.value.trim()]),
+      Array.from(document.querySelectorAll("[data-setting]"), (field) => [field.name, field.value.trim()]),
     );
+
+  // Which fields go with the model that is chosen.
+  function model_chosen() {
+    const model = byId("model").value;
+    byId("penalty-box").hidden = ["stand_in", "process", "linear"].includes(model);
+    if (byId("penalty-box").hidden) byId("penalty").value = "";
+    byId("penalty-hint").textContent =
+      (model === "logistic" ? "C, the inverse penalty" : "alpha") + "; by cross-validation where left empty";
+    byId("process-settings").hidden = model !== "process";
+  }
+  byId("model").addEventListener("change", model_chosen);
+  model_chosen();
 
   const chosen = (name) => {
     const select = byId(name);
@@ -170,7 +182,7 @@
     if (event.dataTransfer.files.length) send(event.dataTransfer.files[0]);
   });
   for (const button of document.querySelectorAll("[data-example]")) {
-    button.addEventListener("click", () => ask({ example: button.dataset.example }));
+    button.addEventListener("click", () => ask({ example: button.dataset.example, ...settings() }));
   }
   form.addEventListener("submit", (event) => {
     event.preventDefault();
