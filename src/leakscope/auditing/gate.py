@@ -92,7 +92,7 @@ def _doubt(result: AuditResult | ModelAuditResult) -> tuple[str, str]:
     """Why some numbers are not trusted, and what to do."""
     if not isinstance(result, AuditResult):
         return (
-            "not trusted, because one other record carries most of what varies there",
+            "not trusted, because one other record carries much of what varies there",
             "use a larger penalty, or check them with leakscope verify",
         )
     if result.laws.route == "fitc":

@@ -29,6 +29,8 @@ from leakscope.fitted.losses import LOSSES, NODES, Moments, moments
 from leakscope.fitted.problem import ConvexProblem
 
 TOLERANCE = 3e-4
+# Without an average over a curved loss the rounds are short, and tighter ones cost little.
+QUADRATIC_TOLERANCE = 2e-5
 MAX_ROUNDS = 200
 
 # The most that a Newton step may move a prediction, where the loss is not quadratic.
@@ -100,11 +102,13 @@ def solve_cavity(
     *,
     nodes: int = NODES,
     start: Cavity | None = None,
-    tolerance: float = TOLERANCE,
+    tolerance: float | None = None,
     max_rounds: int = MAX_ROUNDS,
 ) -> Cavity:
     """Iterate the rounds until predictions, kappa and v stand still."""
     loss = LOSSES[problem.loss]
+    if tolerance is None:
+        tolerance = QUADRATIC_TOLERANCE if loss.quadratic else TOLERANCE
     space = space_of(problem, fraction)
     y, weight = problem.y, problem.sample_weights
     limit = _LONGEST_STEP.get(problem.loss, np.inf)

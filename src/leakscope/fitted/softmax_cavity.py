@@ -4,7 +4,7 @@ As in `cavity`, with kappa = (I - g c)^{-1} g, c = f E[F'] (I - f kappa E[F'])^{
 t = f E[F F'] - f^2 E[F] E[F]' - f^2 E[F'] V E[F'], t' = (I + c kappa) t (I + kappa c) and
 V_i = (I + kappa c) [sum over j != i of G_ij t'_j G_ij'] (I + c kappa).
 
-Up to `DENSE` coefficients the Hessian is inverted whole; beyond that `softmax_structured` is used.
+Here the Hessian is inverted whole; beyond `DENSE` coefficients `softmax_many` takes over.
 """
 
 from __future__ import annotations
@@ -36,17 +36,7 @@ DENSE = 2500
 TOLERANCE = 4e-3
 MAX_ROUNDS = 60
 
-# The structured route stops earlier, at the level of its draws' noise.
-STRUCTURED_TOLERANCE = 0.06
-
-# The first rounds of the structured route leave the coupling of the classes out.
-UNCOUPLED = 2
-
-# Draws in the rounds, and for the last variance.
-ROUND_DRAWS = 32
-LAST_DRAWS = 192
-
-_SEED = 20261
+SEED = 20261
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,17 +54,17 @@ class SoftmaxCavity:
     change: float
     converged: bool
 
-    def spread(self, t: FloatArray, draws: int | None = None) -> FloatArray:
+    def spread(self, t: FloatArray, draws: int = 0) -> FloatArray:
         """V_i where the records' forces have covariance t_j beyond what Hbar carries."""
         inner = self.response.spread(amplified(self.curvature, self.kappa, t), draws)
-        reply = np.eye(inner.shape[1]) + self.kappa @ self.curvature
+        reply = np.eye(inner.shape[1], dtype=inner.dtype) + self.kappa @ self.curvature
         result = reply @ inner @ np.swapaxes(reply, 1, 2)
         return np.asarray(0.5 * (result + np.swapaxes(result, 1, 2)))
 
 
 def amplified(c: FloatArray, kappa: FloatArray, t: FloatArray) -> FloatArray:
     """t' = (I + c kappa) t (I + kappa c)."""
-    factor = np.eye(t.shape[1]) + c @ kappa
+    factor = np.eye(t.shape[1], dtype=t.dtype) + c @ kappa
     return np.asarray(factor @ t @ np.swapaxes(factor, 1, 2))
 
 
@@ -94,79 +84,63 @@ def solve_softmax(
     X, classes, size = problem.X, problem.classes, problem.records
     codes = problem.y.astype(np.intp)
     weight, penalty = problem.sample_weights, problem.penalty_at(fraction)
-    dense = classes * X.shape[1] <= DENSE
-    _require_room(problem, dense)
-    single = None if dense else X.astype(np.float32)
-    tolerance = tolerance if dense else max(tolerance, STRUCTURED_TOLERANCE)
-    theta = (
-        np.zeros((X.shape[1], classes))
-        if problem.coefficients is None
-        else np.array(problem.coefficients, dtype=np.float64)
-    )
-    points = sigma_points(classes, 24, _SEED)
-    z = _logits(X, theta)
+    require_room(problem, classes * X.shape[1])
+    theta = released(problem)
+    points = sigma_points(classes, 24, SEED)
+    z = centred_logits(X, theta)
     m, root = z.copy(), None
     kappa = np.zeros((size, classes, classes))
     v = np.zeros((size, classes, classes))
     diagonal = np.zeros((size, classes))
     change, converged, rounds = np.inf, False, 0
-    response: DenseSoftmax | StructuredSoftmax
     while True:
         rounds += 1
         found = softmax_moments(m, root, diagonal, codes, weight, points)
         # one Newton step of m - f k E[F] = z; the force moves with it
-        away = _without_step(z, m, found, diagonal, fraction)
+        away = mean_step(z, m, found, diagonal, fraction)
         m = m - away
         force = found.force - (found.slope @ away[:, :, None])[:, :, 0]
         slope = fraction * found.slope
-        c = _symmetric(np.linalg.solve(np.eye(classes) - slope @ kappa, slope))
-        if single is None:
-            response = DenseSoftmax.at(X, penalty, c, problem.name)
-        else:
-            # the first rounds are far off: the class-diagonal part of the response will do
-            response = StructuredSoftmax.at(
-                single, penalty, c, draws=ROUND_DRAWS, seed=_SEED, coupled=rounds > UNCOUPLED
-            )
+        c = symmetric(np.linalg.solve(np.eye(classes) - slope @ kappa, slope))
+        response = DenseSoftmax.at(X, penalty, c, problem.name)
         step = response.step(fraction * (X.T @ force) + penalty[:, None] * theta)
-        moved = _logits(X, step)
+        moved = centred_logits(X, step)
         longest = float(np.max(np.abs(moved)))
         scale = min(1.0, 4.0 * max(1.0, 0.25 * float(np.max(np.abs(z)))) / max(longest, 1e-300))
         theta -= scale * step
         g = response.leverage
         new_kappa = np.linalg.solve(np.eye(classes) - g @ c, g)
-        new_kappa = centred(_symmetric(new_kappa))
+        new_kappa = centred(symmetric(new_kappa))
         cavity = SoftmaxCavity(
             m, v, new_kappa, diagonal, c, found, response, rounds, change, converged
         )
         source = pooled_force(found, fraction)
         new_v = cavity.spread(source)
-        unit = _unit(new_v, fraction)
+        unit = mean_variance(new_v, fraction)
         change = max(
-            _moved(kappa, new_kappa),
-            _moved(v, new_v),
+            block_change(kappa, new_kappa),
+            block_change(v, new_v),
             scale * float(np.sqrt(np.mean(moved**2) / unit)),
             float(np.sqrt(np.mean(away**2) / unit)),
         )
-        converged = change <= tolerance and (dense or rounds > UNCOUPLED + 1)
+        converged = change <= tolerance
         last = converged or rounds >= MAX_ROUNDS
-        if last and not dense:
-            new_v = cavity.spread(source, LAST_DRAWS)
         # kappa and V swing about their limits, by about a quarter: part of the way back is quicker
         relax = 0.8 if rounds > 1 and not last else 1.0
         kappa = relax * new_kappa + (1.0 - relax) * kappa
         v = relax * new_v + (1.0 - relax) * v
         m = m - scale * moved
-        z = _logits(X, theta)
+        z = centred_logits(X, theta)
         diagonal = diagonal_yield(kappa, softmax(m - fraction * diagonal * force))
         root = square_root(v)
         if last:
             break
     found = softmax_moments(m, root, diagonal, codes, weight, points)
-    m = m - _without_step(z, m, found, diagonal, fraction)
+    m = m - mean_step(z, m, found, diagonal, fraction)
     return SoftmaxCavity(m, v, kappa, diagonal, c, found, response, rounds, change, converged)
 
 
-def _without_step(
+def mean_step(
     z: FloatArray, m: FloatArray, found: SoftmaxMoments, diagonal: FloatArray, fraction: float
 ) -> FloatArray:
     """How far m is from m - f k E[F(m + eps)] = z, with the diagonal yield k."""
@@ -174,38 +148,47 @@ def _without_step(
     residual -= residual.mean(axis=1, keepdims=True)
     if not np.any(diagonal):
         return residual
-    matrix = np.eye(z.shape[1]) - fraction * diagonal[:, :, None] * found.slope
+    matrix = np.eye(z.shape[1], dtype=z.dtype) - fraction * diagonal[:, :, None] * found.slope
     return np.asarray(np.linalg.solve(matrix, residual[:, :, None])[:, :, 0])
 
 
-def _symmetric(blocks: npt.NDArray[Any]) -> FloatArray:
-    return np.asarray(0.5 * (blocks + np.swapaxes(blocks, 1, 2)), dtype=np.float64)
+def symmetric(blocks: npt.NDArray[Any]) -> FloatArray:
+    """The mean of every block and its transpose."""
+    return np.asarray(0.5 * (blocks + np.swapaxes(blocks, 1, 2)))
 
 
-def _logits(X: FloatArray, theta: FloatArray) -> FloatArray:
-    z = X @ theta
+def centred_logits(X: npt.NDArray[Any], theta: FloatArray) -> FloatArray:
+    """X theta without the mean over the classes, in the precision of X."""
+    z = X @ theta.astype(X.dtype)
     return np.asarray(z - z.mean(axis=1, keepdims=True))
 
 
-def _unit(v: FloatArray, fraction: float) -> float:
+def mean_variance(v: FloatArray, fraction: float) -> float:
     """The mean variance of a logit, in whose units a step is small; 1 where nothing varies."""
     return max(float(np.mean(np.einsum("icc->ic", v))), 1e-300) if fraction < 1.0 else 1.0
 
 
-def _moved(old: FloatArray, new: FloatArray) -> float:
+def block_change(old: FloatArray, new: FloatArray) -> float:
     """The relative change of the blocks, record by record, in the root mean square."""
     change = np.sqrt(np.einsum("icd,icd->i", new - old, new - old))
     size = np.sqrt(np.einsum("icd,icd->i", new, new))
     return float(np.sqrt(np.mean((change / np.maximum(size, 1e-300)) ** 2)))
 
 
-def _require_room(problem: ConvexProblem, dense: bool) -> None:
+def released(problem: ConvexProblem) -> FloatArray:
+    """The released coefficients to start from, or zeros: d x C."""
+    assert problem.X is not None
+    if problem.coefficients is None:
+        return np.zeros((problem.X.shape[1], problem.classes))
+    return np.array(problem.coefficients, dtype=np.float64)
+
+
+def require_room(problem: ConvexProblem, order: int) -> None:
+    """Refuse what does not fit: C x C blocks, the design, and a matrix of this order."""
     assert problem.X is not None
     size, classes = problem.records, problem.classes
-    blocks = 8 * 8 * size * classes**2
-    order = classes * problem.X.shape[1] if dense else size
     require_memory(
-        blocks + 4 * 8 * order**2 + 4 * problem.X.nbytes,
+        8 * 8 * size * classes**2 + 4 * 8 * order**2 + 4 * problem.X.nbytes,
         f"The laws of {size} records in {classes} classes",
         "use fewer records",
     )

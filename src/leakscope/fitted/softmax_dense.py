@@ -39,7 +39,7 @@ class DenseSoftmax:
         """Hbar^{-1} gradient, both d x C."""
         return np.asarray((self.inverse @ gradient.T.ravel()).reshape(gradient.T.shape).T)
 
-    def spread(self, t: FloatArray, draws: int | None = None) -> FloatArray:
+    def spread(self, t: FloatArray, draws: int = 0) -> FloatArray:
         """sum over j != i of G_ij t_j G_ij', C x C blocks for every record i; exact."""
         classes = t.shape[1]
         carried = self.inverse @ _assembled(self.X, t) @ self.inverse

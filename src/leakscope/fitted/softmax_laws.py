@@ -12,7 +12,7 @@ from leakscope.fitted.known_others import own_log_odds
 from leakscope.fitted.problem import ConvexProblem
 from leakscope.fitted.scalar_laws import PredictionLaws, Question
 from leakscope.fitted.softmax_cavity import (
-    LAST_DRAWS,
+    DENSE,
     SoftmaxCavity,
     amplified,
     pooled_force,
@@ -29,10 +29,14 @@ from leakscope.fitted.softmax_loss import (
     softmax_moments,
     square_root,
 )
+from leakscope.fitted.softmax_many import LAST_DRAWS, solve_many
 
 # Records whose neighbours are looked at: a sample, or all up to the second number.
 _NEIGHBOURS_OF = 32
 _NEIGHBOURS_OF_ALL = 4000
+
+# Draws that tell smoothed from plain: both see the same ones, and all records are averaged.
+_GAP_DRAWS = 8
 
 _SEED = 4077
 
@@ -76,7 +80,9 @@ class SoftmaxLaws(PredictionLaws):
 
 def softmax_laws(problem: ConvexProblem, question: Question, fraction: float) -> SoftmaxLaws:
     """The laws under the pool or the population question."""
-    cavity = solve_softmax(problem, fraction)
+    assert problem.X is not None
+    many = problem.classes * problem.X.shape[1] > DENSE
+    cavity = solve_many(problem, fraction) if many else solve_softmax(problem, fraction)
     pooled = pooled_force(cavity.moments, fraction)
     source, variance = pooled, cavity.variance
     if question == "population":
@@ -189,7 +195,8 @@ def _gap(
 ) -> float:
     """Median of smoothed over plain sd of the log-odds, less one."""
     pair = [
-        np.einsum("ic,icd,id->i", direction, cavity.spread(t), direction) for t in (smoothed, plain)
+        np.einsum("ic,icd,id->i", direction, cavity.spread(t, _GAP_DRAWS), direction)
+        for t in (smoothed, plain)
     ]
     return float(np.median(np.sqrt(pair[0] / np.maximum(pair[1], 1e-300))) - 1.0)
 

@@ -25,7 +25,7 @@ Codes = npt.NDArray[np.intp]
 def softmax(z: FloatArray) -> FloatArray:
     """Probabilities along the last axis."""
     e = np.exp(z - z.max(axis=-1, keepdims=True))
-    e /= e.sum(axis=-1, keepdims=True)
+    e /= np.einsum("...c->...", e)[..., None]
     return np.asarray(e)
 
 
@@ -36,27 +36,34 @@ def prox(m: FloatArray, k: FloatArray, target: FloatArray, start: FloatArray) ->
     """
     z = start
     goal = m + k * target
+    # the steps shrink quadratically: the next one would be below the square of this
+    enough = 1e-4 if z.dtype == np.float64 else 2e-3
     for _ in range(100):
         p = softmax(z)
-        residual = z + k * p - goal
-        denominator = 1.0 + k * p
-        u = residual / denominator
-        q = k * p / denominator
-        step = u + q * ((p * u).sum(axis=-1) / (1.0 - (p * q).sum(axis=-1)))[..., None]
-        longest = np.abs(step).max(axis=-1, keepdims=True)
-        z = z - step * np.minimum(1.0, 3.0 / np.maximum(longest, 1e-300))
-        # the steps shrink quadratically: the next one would be below 1e-8
-        if float(longest.max()) < 1e-4:
+        kp = k * p
+        step = _inverse_times(p, kp, z + kp - goal)
+        longest = np.sqrt(_inner(step, step))
+        z = z - step * np.minimum(1.0, 3.0 / np.maximum(longest, 1e-30))[..., None]
+        if float(longest.max()) < enough:
             break
     return z
 
 
+def _inner(x: FloatArray, y: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("...c,...c->...", x, y))
+
+
+def _inverse_times(p: FloatArray, kp: FloatArray, x: FloatArray) -> FloatArray:
+    """(I + k h)^{-1} x with h = diag p - p p', along the last axis."""
+    denominator = 1.0 + kp
+    u = x / denominator
+    q = kp / denominator
+    return np.asarray(u + q * (_inner(p, u) / (1.0 - _inner(p, q)))[..., None])
+
+
 def carried_in(p: FloatArray, k: FloatArray, eps: FloatArray) -> FloatArray:
     """(I + k h)^{-1} eps: how a small move of m moves the prox; k includes the weight."""
-    denominator = 1.0 + k * p
-    u = eps / denominator
-    q = k * p / denominator
-    return np.asarray(u + q * ((p * u).sum(axis=-1) / (1.0 - (p * q).sum(axis=-1)))[..., None])
+    return _inverse_times(p, k * p, eps)
 
 
 def sigma_points(classes: int, least: int, seed: int) -> FloatArray:
@@ -104,16 +111,18 @@ def softmax_moments(
     Without ``root`` there is no spread, and E[F F'] is FF'.
     """
     size, classes = m.shape
+    kind = m.dtype
+    points = points.astype(kind)
     found = SoftmaxMoments(
-        np.empty((size, classes)),
-        np.empty((size, classes, classes)),
-        np.empty((size, classes, classes)),
-        np.zeros((size, classes, classes)),
+        np.empty((size, classes), dtype=kind),
+        np.empty((size, classes, classes), dtype=kind),
+        np.empty((size, classes, classes), dtype=kind),
+        np.zeros((size, classes, classes), dtype=kind),
     )
     for start in range(0, size, BLOCK):
         part = slice(start, min(start + BLOCK, size))
-        w = weight[part, None, None]
-        target = np.zeros((len(w), 1, classes))
+        w = weight[part, None, None].astype(kind)
+        target = np.zeros((len(w), 1, classes), dtype=kind)
         target[np.arange(len(w)), 0, codes[part]] = 1.0
         kw = k[part, None, :] * w
         centre = m[part, None, :]
@@ -166,6 +175,9 @@ def centred(matrices: FloatArray) -> FloatArray:
 def square_root(covariances: FloatArray) -> FloatArray:
     """A Cholesky factor of each covariance, which may be singular along the constant logit."""
     classes = covariances.shape[-1]
+    kind = covariances.dtype
     trace = np.einsum("icc->i", covariances) / classes
-    jitter = (1e-6 * trace + 1e-300)[:, None, None] * np.eye(classes)
-    return np.asarray(np.linalg.cholesky(covariances + jitter))
+    jitter = (1e-6 if kind == np.float64 else 1e-5) * trace + np.finfo(kind).tiny
+    return np.asarray(
+        np.linalg.cholesky(covariances + jitter[:, None, None] * np.eye(classes, dtype=kind))
+    )

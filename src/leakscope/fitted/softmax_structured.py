@@ -11,7 +11,9 @@ exactly, plus the covariance of X D^{-1} Phi L^{-T} zeta over normal zeta; a var
 covariance of the predictions that forces of variance t_j make.  Both are estimated from draws: the
 class-diagonal part carries most of the leverage, so that the draws' noise touches only the rest.
 
-The large products are in single precision: the laws are wanted to a per cent, not to 1e-7.
+All of it is in single precision: the laws are wanted to a per cent, not to 1e-7.  Predictions and
+forces are N x C x M with M draws side by side, coefficients d x C x M, so that each pass over the
+records is one matrix product.
 """
 
 from __future__ import annotations
@@ -27,13 +29,19 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.fitted.softmax_loss import centred, square_root
 
-SingleArray = npt.NDArray[np.float32]
+# float32; typed loosely, because the helpers shared with the dense route say float64.
+SingleArray = npt.NDArray[Any]
 
 # Untyped on purpose: the stubs of these wrappers change from one release to the next.
 _blas: Any = linalg.blas
+_lapack: Any = linalg.lapack
 
 # Couplings below this are left out of Phi; they enter K squared.
 _COUPLED = 0.03
+
+# Records whose curvature in a class is below this share of the largest are far from it: they enter
+# the class's Gram matrix by their mean second moment.
+_CURVED = 3e-3
 
 # Draws for the part of the leverages that couples the classes.
 LEVERAGE_DRAWS = 64
@@ -55,7 +63,7 @@ class StructuredSoftmax:
     phi
         The couplings, N x C.
     factor
-        The lower Cholesky factor of I - Phi' D^{-1} Phi; None leaves the coupling out.
+        R with R'R = I - Phi' D^{-1} Phi, upper triangular; None leaves the coupling out.
     leverage
         The blocks g_i, with the constant logit taken out.
     """
@@ -65,7 +73,6 @@ class StructuredSoftmax:
     phi: SingleArray
     factor: SingleArray | None
     leverage: FloatArray
-    draws: int
     seed: int
 
     @classmethod
@@ -75,94 +82,115 @@ class StructuredSoftmax:
         penalty: FloatArray,
         c: FloatArray,
         *,
-        draws: int,
         seed: int,
         coupled: bool = True,
     ) -> StructuredSoftmax:
         """Factorise at these curvature blocks (N x C x C); uncoupled, their class diagonal."""
         size, classes = c.shape[:2]
-        a = coupled_diagonal(np.einsum("icc->ic", c))
+        a = np.einsum("icc->ic", c)
+        a = (coupled_diagonal(a) if coupled else np.maximum(a, 0.0)).astype(np.float32)
         total = np.maximum(a.sum(axis=1, keepdims=True), 1e-30)
-        phi = (a / np.sqrt(total)).astype(np.float32)
+        phi = a / np.sqrt(total)
         free = np.where(penalty == 0.0, 1e-3 * float(a.sum(axis=0).mean()), 0.0)
         diagonal = (penalty + free).astype(np.float32)
         inverses = np.empty((classes, X.shape[1], X.shape[1]), dtype=np.float32)
-        own = np.empty((size, classes))
-        matrix = np.zeros((size, size), dtype=np.float32) if coupled else None
+        own = np.empty((size, classes), dtype=np.float32)
+        matrix = np.eye(size, dtype=np.float32) if coupled else None
+        every = _blas.ssyrk(1.0 / size, X.T)
+        largest = a.max(axis=0)
+        far = np.empty((classes, size), dtype=np.bool_)
         for label in range(classes):
-            root = X * np.sqrt(a[:, label, None]).astype(np.float32)
-            inverses[label], half = _halved(X, root, diagonal)
-            own[:, label] = np.einsum("ai,ai->i", half, half)
+            near = (a[:, label] > _CURVED * largest[label]) | (phi[:, label] > _COUPLED)
+            rows = np.flatnonzero(near)
+            rest = float(a[~near, label].sum())
+            inverses[label], half = _halved(X[rows], a[rows, label], rest * every, diagonal)
+            own[rows, label] = np.einsum("ia,ia->i", half, half)
+            far[label] = ~near
             if matrix is not None:
-                rows = np.flatnonzero(phi[:, label] > _COUPLED)
-                part = half[:, rows] * phi[rows, label]
-                matrix[np.ix_(rows, rows)] -= part.T @ part
-        factor = None
-        if matrix is not None:
-            matrix[np.diag_indices_from(matrix)] += 1.0
-            factor = _cholesky(matrix)
-        made = cls(X, inverses, phi, factor, np.empty(0), draws, seed)
-        blocks = made._coupled_leverage() if coupled else np.zeros((size, classes, classes))
+                coupling = phi[rows, label]
+                there = coupling > _COUPLED
+                part = half[there] * coupling[there, None]
+                _subtract(matrix, rows[there], _blas.ssyrk(1.0, part.T, trans=1, lower=1))
+        _fill(own, far, X, inverses, every)
+        # the lower triangle by rows is the upper one by columns, which LAPACK takes in place
+        factor = None if matrix is None else _upper(matrix.T)
+        made = cls(X, inverses, phi, factor, np.empty(0), seed)
+        blocks: SingleArray = (
+            made._coupled_leverage()
+            if coupled
+            else np.zeros((size, classes, classes), dtype=np.float32)
+        )
         blocks[:, np.arange(classes), np.arange(classes)] += own
         object.__setattr__(made, "leverage", centred(blocks))
         return made
 
-    def _coupled_leverage(self) -> FloatArray:
+    def _coupled_leverage(self) -> SingleArray:
         assert self.factor is not None
         size, classes = self.phi.shape
-        total = np.zeros((size, classes, classes), dtype=np.float32)
+        total: SingleArray = np.zeros((size, classes, classes), dtype=np.float32)
         for number, count in _batches(LEVERAGE_DRAWS):
             zeta = _normals(self.seed, (1, number), (size, count))
-            zeta[...] = linalg.solve_triangular(
-                self.factor, zeta, lower=True, trans=1, check_finite=False
-            )
-            force = self.phi.T[:, :, None] * zeta
-            moved = self._predictions(self._diagonal_solve(self.X.T @ force))
+            zeta = linalg.solve_triangular(self.factor, zeta, check_finite=False)
+            moved = self._predictions(self._diagonal_solve(self._pulled(self._coupling(zeta))))
             total += moved @ np.swapaxes(moved, 1, 2)
-        return np.asarray(total / LEVERAGE_DRAWS, dtype=np.float64)
+        total /= LEVERAGE_DRAWS
+        return np.asarray(total)
+
+    def _coupling(self, zeta: SingleArray) -> SingleArray:
+        """The forces phi_j zeta_j, N x C x M."""
+        return np.asarray(self.phi[:, :, None] * zeta[:, None, :])
+
+    def _pulled(self, force: SingleArray) -> SingleArray:
+        """X' force, d x C x M."""
+        flat = self.X.T @ force.reshape(len(force), -1)
+        return np.asarray(flat.reshape(-1, *force.shape[1:]))
 
     def _diagonal_solve(self, right: SingleArray) -> SingleArray:
-        """D^{-1} right, C x d x M."""
-        return np.asarray(self.inverses @ right)
+        """D^{-1} right, d x C x M."""
+        solved = self.inverses @ np.ascontiguousarray(np.swapaxes(right, 0, 1))
+        return np.ascontiguousarray(np.swapaxes(solved, 0, 1))
 
-    def _predictions(self, theta: SingleArray) -> SingleArray:
+    def _predictions(self, theta: SingleArray, *, centre: bool = True) -> SingleArray:
         """X theta as N x C x M, centred over the classes."""
-        moved = np.swapaxes(self.X @ theta, 0, 1)
-        return np.ascontiguousarray(moved - moved.mean(axis=1, keepdims=True))
+        if centre:
+            theta = theta - theta.mean(axis=1, keepdims=True)
+        moved = self.X @ theta.reshape(len(theta), -1)
+        return np.asarray(moved.reshape(-1, *theta.shape[1:]))
 
     def _solve(self, right: SingleArray) -> SingleArray:
-        """Hbar^{-1} right, C x d x M."""
+        """Hbar^{-1} right, d x C x M."""
         first = self._diagonal_solve(right)
         if self.factor is None:
             return first
-        inner = np.einsum("ic,cim->im", self.phi, self.X @ first)
-        inner = linalg.cho_solve((self.factor, True), inner, check_finite=False)
-        return np.asarray(first + self._diagonal_solve(self.X.T @ (self.phi.T[:, :, None] * inner)))
+        predicted = self._predictions(first, centre=False)
+        inner = (self.phi[:, None, :] @ predicted)[:, 0, :]
+        inner = linalg.cho_solve((self.factor, False), inner, check_finite=False)
+        first += self._diagonal_solve(self._pulled(self._coupling(inner)))
+        return first
 
     def step(self, gradient: FloatArray) -> FloatArray:
         """Hbar^{-1} gradient, both d x C."""
-        right = gradient.T[:, :, None].astype(np.float32)
-        return np.asarray(self._solve(right)[:, :, 0].T, dtype=np.float64)
+        right = gradient[:, :, None].astype(np.float32)
+        return np.asarray(self._solve(right)[:, :, 0], dtype=np.float64)
 
-    def spread(self, t: FloatArray, draws: int | None = None) -> FloatArray:
+    def spread(self, t: FloatArray, draws: int) -> FloatArray:
         """sum over j != i of G_ij t_j G_ij', C x C blocks for every record i, from draws."""
-        draws = self.draws if draws is None else draws
         size, classes = self.phi.shape
-        root = square_root(t).astype(np.float32)
-        own = self.leverage.astype(np.float32)
-        total = np.zeros((size, classes, classes), dtype=np.float32)
+        root = square_root(t)
+        total: SingleArray = np.zeros((size, classes, classes), dtype=np.float32)
         for number, count in _batches(draws):
             force = root @ _normals(self.seed, (2, number), (size, classes, count))
-            theta = self._solve(self.X.T @ np.ascontiguousarray(np.swapaxes(force, 0, 1)))
-            moved = self._predictions(theta) - own @ force
+            moved = self._predictions(self._solve(self._pulled(force)))
+            moved -= self.leverage @ force
             total += moved @ np.swapaxes(moved, 1, 2)
-        return np.asarray(total / draws, dtype=np.float64)
+        total /= draws
+        return np.asarray(total)
 
     def rows(self, records: npt.NDArray[np.intp], directions: FloatArray) -> FloatArray:
         """direction' G_ij for a few records i and all j: M x N x C."""
-        right = directions.T[:, None, :] * self.X[records].T
-        moved = self.X @ self._solve(right.astype(np.float32))
-        return np.asarray(np.transpose(moved, (2, 1, 0)), dtype=np.float64)
+        right = self.X[records].T[:, None, :] * directions.T.astype(np.float32)
+        moved = self._predictions(self._solve(np.ascontiguousarray(right)), centre=False)
+        return np.asarray(np.transpose(moved, (2, 0, 1)), dtype=np.float64)
 
 
 def coupled_diagonal(diagonal: FloatArray) -> FloatArray:
@@ -172,7 +200,7 @@ def coupled_diagonal(diagonal: FloatArray) -> FloatArray:
     d = np.maximum(diagonal, 0.0)
     a = d.copy()
     for _ in range(200):
-        total = np.maximum(a.sum(axis=-1, keepdims=True), 1e-300)
+        total = np.maximum(a.sum(axis=-1, keepdims=True), 1e-30)
         new = d + a * a / total
         done = float(np.max(np.abs(new - a) / total)) < 1e-6
         a = new
@@ -182,26 +210,49 @@ def coupled_diagonal(diagonal: FloatArray) -> FloatArray:
 
 
 def _halved(
-    X: SingleArray, root: SingleArray, diagonal: SingleArray
+    near: SingleArray, a: SingleArray, rest: SingleArray, diagonal: SingleArray
 ) -> tuple[SingleArray, SingleArray]:
-    """D^{-1} and L^{-1} X' for D = root'root + diagonal = L L', by symmetric routines."""
-    block = _blas.ssyrk(1.0, root.T, lower=1)
+    """D^{-1} and x_j' R^{-1} of the rows near the class, D = R'R, by symmetric routines."""
+    block = _blas.ssyrk(1.0, (near * np.sqrt(a[:, None])).T, beta=1.0, c=rest)
     index = np.arange(len(diagonal))
     block[index, index] += diagonal
-    scale = (1.0 / np.sqrt(block[index, index])).astype(np.float32)
-    factor = _cholesky(block * scale * scale[:, None])
-    half = _blas.strsm(1.0, np.asfortranarray(factor), (X * scale).T, lower=1)
-    inverse = linalg.cho_solve((factor, True), np.diag(scale), check_finite=False, overwrite_b=True)
-    return np.asarray(inverse * scale[:, None], dtype=np.float32), np.asarray(half)
+    factor = _upper(block)
+    half = _blas.strsm(1.0, factor, near.T, trans_a=1, overwrite_b=1)
+    inverse = _lapack.spotri(factor)[0]
+    return np.asarray(np.triu(inverse) + np.triu(inverse, 1).T), np.asarray(half).T
 
 
-def _cholesky(matrix: SingleArray) -> SingleArray:
-    try:
-        return np.asarray(linalg.cholesky(matrix, lower=True, check_finite=False))
-    except linalg.LinAlgError:
+def _fill(
+    own: SingleArray,
+    far: npt.NDArray[np.bool_],
+    X: SingleArray,
+    inverses: SingleArray,
+    every: SingleArray,
+) -> None:
+    """Leverages of records far from a class: those of the mean inverse, at the class's level."""
+    moment = np.triu(every) + np.triu(every, 1).T
+    mean = inverses.mean(axis=0)
+    leverage = np.einsum("ia,ia->i", X @ mean, X)
+    for label, inverse in enumerate(inverses):
+        level = float(np.vdot(inverse, moment) / np.vdot(mean, moment))
+        own[far[label], label] = level * leverage[far[label]]
+
+
+def _subtract(matrix: SingleArray, rows: npt.NDArray[np.intp], part: SingleArray) -> None:
+    """Take the lower triangle of ``part`` from these rows and columns of the lower triangle."""
+    part = np.ascontiguousarray(part)
+    for place, row in enumerate(rows):
+        matrix[row, rows[: place + 1]] -= part[place, : place + 1]
+
+
+def _upper(matrix: SingleArray) -> SingleArray:
+    """R with R'R = matrix, whose upper triangle is read; the lower one holds anything."""
+    factor, failed = _lapack.spotrf(matrix, lower=0, clean=0)
+    if failed:
         double = matrix.astype(np.float64)
         double[np.diag_indices_from(double)] += 1e-6 * float(np.mean(np.diagonal(double)))
-        return np.asarray(linalg.cholesky(double, lower=True), dtype=np.float32)
+        factor = linalg.cholesky(double, lower=False).astype(np.float32, order="F")
+    return np.asarray(factor)
 
 
 def _batches(draws: int) -> list[tuple[int, int]]:

@@ -42,7 +42,7 @@ def warnings_of(
     if diagnostics.led > LED_WARNED:
         said.append(
             f"For {100 * diagnostics.led:.0f}% of the records one other record carries more than "
-            "half of the variance, as with rare categories: their laws are lumpier than a "
+            "40% of the variance, as with rare categories: their laws are lumpier than a "
             "normal law, and they are not trusted."
         )
     return tuple(said)
@@ -76,7 +76,7 @@ def assumptions_of(
             "the score is normal over training sets without the record",
             holds=diagnostics.led <= LED_WARNED and diagnostics.smoothing_gap <= GAP_WARNED,
             evidence=f"one other record carries more than a fifth of the variance for "
-            f"{100 * diagnostics.lumpy:.1f}% of the records, more than half for "
+            f"{100 * diagnostics.lumpy:.1f}% of the records, more than 40% for "
             f"{100 * diagnostics.led:.1f}%; "
             f"smoothed sd {100 * diagnostics.smoothing_gap:.1f}% above plain sd",
         ),

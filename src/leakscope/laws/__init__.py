@@ -1,14 +1,15 @@
 """Laws of what an attacker sees, and the pair of them that every measure compares.
 
-`Normal`, `NormalMixture`, `MultivariateNormal`, `SpikeAndSlab` and `Empirical` are batched: one
-object describes the laws of one record or of fifty thousand.  A `LawPair` holds the law with the
-record and the law without it, and a `Provenance` that says which question the pair answers.
-What is drawn from a law is decided by a `Key`.
+`Normal`, `NormalMixture`, `MultivariateNormal`, `SpikeAndSlab`, `Bernoulli` and `Empirical` are
+batched: one object describes the laws of one record or of fifty thousand.  A `LawPair` holds the
+law with the record and the law without it, and a `Provenance` that says which question the pair
+answers.  What is drawn from a law is decided by a `Key`.
 """
 
 from __future__ import annotations
 
 from leakscope._numerics.keys import Key
+from leakscope.laws.bernoulli import Bernoulli
 from leakscope.laws.empirical import Empirical
 from leakscope.laws.law import Law, ScalarLaw
 from leakscope.laws.multivariate_normal import MultivariateNormal
@@ -21,6 +22,7 @@ from leakscope.laws.text import parse_law
 
 __all__ = [
     "Assumption",
+    "Bernoulli",
     "Empirical",
     "Key",
     "Law",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from leakscope.errors import InputError
+from leakscope.laws.bernoulli import Bernoulli
 from leakscope.laws.empirical import Empirical
 from leakscope.laws.law import Law
 from leakscope.laws.multivariate_normal import MultivariateNormal
@@ -161,6 +162,8 @@ def _concatenate_laws(laws: Sequence[Law]) -> Law:
         return MultivariateNormal(*(_join(laws, name) for name in ("mean", "covariance")))
     if isinstance(first, SpikeAndSlab):
         return SpikeAndSlab(*(_join(laws, name) for name in ("location", "sigma", "threshold")))
+    if isinstance(first, Bernoulli):
+        return Bernoulli(_join(laws, "probability"))
     if isinstance(first, Empirical):
         if any(law.size != first.size for law in laws if isinstance(law, Empirical)):
             raise InputError("concatenate: the empirical laws must have as many samples each.")

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from leakscope._numerics.cores import in_threads, usable_cores
 from leakscope.errors import InputError
 from leakscope.laws import (
+    Bernoulli,
     Empirical,
     LawPair,
     MultivariateNormal,
@@ -18,6 +19,7 @@ from leakscope.laws import (
     NormalMixture,
     SpikeAndSlab,
 )
+from leakscope.measures.bernoulli_ratio import BernoulliRatio
 from leakscope.measures.multivariate_ratio import MultivariateRatio
 from leakscope.measures.multivariate_reduction import canonical_form
 from leakscope.measures.normal_mixture_ratio import NormalMixtureRatio
@@ -39,6 +41,8 @@ def ratio_of(pair: LawPair) -> Ratio:
         return NormalMixtureRatio.of(member, nonmember)
     if isinstance(member, SpikeAndSlab) and isinstance(nonmember, SpikeAndSlab):
         return SpikeAndSlabRatio.of(member, nonmember)
+    if isinstance(member, Bernoulli) and isinstance(nonmember, Bernoulli):
+        return BernoulliRatio.of(member, nonmember)
     if isinstance(member, MultivariateNormal) and isinstance(nonmember, MultivariateNormal):
         return MultivariateRatio(*canonical_form(member, nonmember))
     raise InputError(f"No measure is known for laws of kind {type(member).__name__}.")

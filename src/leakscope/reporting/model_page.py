@@ -44,7 +44,7 @@ OWN_WORDS = (
     ),
     (
         "trusted",
-        "Not where one other record carries more than half of the variance of a record’s score, or "
+        "Not where one other record carries more than 40% of the variance of a record’s score, or "
         "where the computation did not settle.",
     ),
 )

@@ -191,13 +191,13 @@ def model_doubt_words(untrusted: int, count: int) -> str | None:
     --------
     >>> from leakscope.results import model_doubt_words
     >>> print(model_doubt_words(3, 40))
-    3 of 40 records are not trusted: one other record carries most of what varies there, or the
+    3 of 40 records are not trusted: one other record carries much of what varies there, or the
     computation did not settle; verify with shadow models before you rely on them.
     """
     if not untrusted:
         return None
     return (
-        f"{untrusted} of {count} records are not trusted: one other record carries most of what "
+        f"{untrusted} of {count} records are not trusted: one other record carries much of what "
         "varies there, or the computation did not settle; verify with shadow models before you "
         "rely on them."
     )

@@ -112,7 +112,7 @@ def _verified(audit: ResultDocument, found: Verification) -> Iterator[Reconciled
         # Both are compared with the noise of so many shadow models in them.
         yield _row(
             "verify",
-            "mean TPR at 1% FPR, all records",
+            f"mean TPR at {100 * together.get('tpr_at', 0.01):.2g}% FPR, all records",
             together["tpr_predicted"],
             measured,
             *_ends(measured, error, HALF_WIDTH_OF_GROUPS),

@@ -72,8 +72,9 @@ def by_shadow_models(
         f"{document.fraction:g} of the records. Over all records the predicted shift is "
         f"{found.shift_ratio:.2f} times the observed one and the sd {found.sd_ratio:.2f} times; "
         f"the rank correlation of the advantages is {found.rank_correlation:.2f}, where exactly "
-        f"right laws would reach {found.ceiling:.2f} with so many models; the mean TPR at 1% FPR "
-        f"is {found.tpr_predicted:.3f} predicted and {found.tpr_observed:.3f} observed"
+        f"right laws would reach {found.ceiling:.2f} with so many models; the mean TPR at "
+        f"{100 * found.tpr_at:.2g}% FPR is {found.tpr_predicted:.3f} predicted and "
+        f"{found.tpr_observed:.3f} counted (standard error {found.tpr_stderr:.3f})"
     )
     lean = leaning(checks)
     return Outcome(
