@@ -19,7 +19,7 @@ help:
 	@echo "make test        set up, then run the whole suite (style, types, documentation included)"
 	@echo "make test-lowest run a part of it with the oldest versions that are allowed"
 	@echo "make lint        ruff and mypy only"
-	@echo "make docs        run every example in the documentation, then build the site into site/"
+	@echo "make docs        build the documentation site into site/"
 	@echo "make docs-check  run every example in the documentation"
 	@echo "make benchmark   time the audit against one Cholesky factorisation and against refitting"
 	@echo "make clean       remove $(VENV) and what tools leave behind"
