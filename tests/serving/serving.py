@@ -40,7 +40,7 @@ def upload(found: TestClient, name: str, content: bytes) -> Any:
 
 
 def finished(found: TestClient, job: str, seconds: float = 60.0) -> dict[str, Any]:
-    """The job's state once it is done, failed or given up."""
+    """The job's state once it is done, failed or cancelled."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         told: dict[str, Any] = found.get(f"/api/jobs/{job}").json()

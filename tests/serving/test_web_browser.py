@@ -272,6 +272,6 @@ def test_an_audit_that_fails_says_why_and_one_can_be_given_up(opened):
     page.wait_for_selector("#stages li.now", timeout=PATIENCE)
     page.click("#give-up")
     page.wait_for_selector("#problem:not([hidden])", timeout=PATIENCE)
-    assert "given up" in page.inner_text("#problem")
+    assert "cancelled" in page.inner_text("#problem")
     page.goto(page.url.split("/jobs")[0])
-    assert "given up" in page.inner_text("#jobs")
+    assert "cancelled" in page.inner_text("#jobs")

@@ -171,12 +171,12 @@ def test_one_at_a_time_the_rest_wait_and_can_be_given_up():
     assert [jobs.get(job.id).ahead for job in (second, third)] == [1, 2]
     with pytest.raises(Busy, match="2 audits are waiting"):
         jobs.add("d", (), make)
-    assert jobs.give_up(third.id).state == "given up"
+    assert jobs.give_up(third.id).state == "cancelled"
     assert jobs.give_up(first.id).state == "running"
     assert jobs.give_up("nothing") is None
     go.set()
     wait_for(lambda: jobs.get(second.id).state == "done")
-    assert jobs.get(first.id).state == "given up"
+    assert jobs.get(first.id).state == "cancelled"
     assert jobs.get(second.id).outcome == second.id
     assert most[0] == 1
     assert [job.name for job in jobs.all()] == ["c", "b", "a"]
@@ -205,7 +205,7 @@ def test_a_server_that_stops_does_not_wait_for_long():
     started = time.monotonic()
     jobs.stop()
     assert time.monotonic() - started < 5.0
-    assert jobs.get(waiting.id).state == "given up"
+    assert jobs.get(waiting.id).state == "cancelled"
     blocked.set()
 
 
@@ -224,7 +224,7 @@ def test_giving_up_over_the_web(tmp_path):
         assert found.get(f"/jobs/{job}/report").status_code == 404
         assert found.post(f"/api/jobs/{job}/give-up").status_code == 200
         go.set()
-        assert finished(found, job)["state"] == "given up"
+        assert finished(found, job)["state"] == "cancelled"
         wait_for(lambda: list(tmp_path.iterdir()) == [])
 
 

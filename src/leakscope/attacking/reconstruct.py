@@ -32,6 +32,9 @@ from leakscope.settings import RECONSTRUCT_DEFAULTS, ReconstructForm
 # How near the margin, as a share of it, is on it.
 TOLERANCE = RECONSTRUCT_DEFAULTS.tolerance
 
+# A network whose conditions are off by more is no KKT point, nor nearly one.
+FAR_FROM = 0.01
+
 
 def attack_reconstruct(
     network: Network,
@@ -183,7 +186,12 @@ def _verdict(found: Reconstruction, margin_known: bool) -> str:
     elif found.residual is not None:
         parts.append(
             f"{certified} of {total} candidates are certified: if the network is a KKT point with "
-            f"this margin, they are training records. Its weights fit one to {found.residual:.1e}."
+            "this margin, they are training records. "
+            + (
+                f"It is one, to within {found.residual:.1e}."
+                if found.residual <= FAR_FROM
+                else f"It is far from one (off by {found.residual:.2g}): unreliable."
+            )
         )
     if found.flats:
         parts.append(

@@ -63,8 +63,8 @@ def query(
 ) -> None:
     """Reconstruct a record by looking for the query that reveals most about it.
 
-    The attacker knows every other record and the laws of the model's answers with and without the
-    one in question.  It speaks of a model family, not of your trained model.
+    The attacker knows every other record, and how the model's answers are spread with and without
+    the one in question.  It speaks of a model family, not of your trained model.
     """
     from leakscope.attacking import attack_query
     from leakscope.results import default_run_directory, require_free

@@ -59,8 +59,8 @@ def audit(
 ) -> None:
     """How much each record of a dataset is exposed, under a fitted model or a Gaussian process.
 
-    For every record: the law of the model's answer at that record with the record in the training
-    set and without it, and how far apart the two are.  Without --model and without any option of
+    For every record: what the model would answer about it, trained with the record and without it,
+    and how well the two can be told apart.  Without --model and without any option of
     a Gaussian process (--kernel, --noise-variance and the like) a stand-in is fitted: ridge
     regression for numbers, logistic regression for classes.  With --train a few models of your own
     training function, or of any scikit-learn estimator, are trained on halves of the records.

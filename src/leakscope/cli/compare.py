@@ -62,7 +62,7 @@ def compare(
     ] = False,
     json_path: JsonPath = None,
 ) -> None:
-    """What two audits have in common and in what they differ: settings, levels, ranks.
+    """What two audits share and where they differ: settings, levels, ranks.
 
     Records are compared one by one where the data are the same or both have an id column;
     otherwise only the distributions are.  Runs that answer different questions are refused.

@@ -25,7 +25,7 @@ from leakscope.settings import MeasureSettings
 if TYPE_CHECKING:
     from leakscope.results import Measurement, ModelsMeasurement
 
-SUMMARY = "How far apart two laws, or two sets of scores, are."
+SUMMARY = "How well members and non-members can be told apart."
 EPILOG = "Example: leakscope measure --member normal:0,1.4 --nonmember normal:0,0.7"
 
 LAW_HELP = (
@@ -43,16 +43,14 @@ def measure(
     member: Annotated[
         str | None,
         typer.Option(
-            help=f"The law when the record was used in training: {LAW_HELP}",
+            help=f"What the attacker sees of a member, as a distribution: {LAW_HELP}",
             metavar="LAW",
             show_default=False,
         ),
     ] = None,
     nonmember: Annotated[
         str | None,
-        typer.Option(
-            help="The law when it was not, in the same form.", metavar="LAW", show_default=False
-        ),
+        typer.Option(help="The same of a non-member.", metavar="LAW", show_default=False),
     ] = None,
     member_scores: Annotated[
         Path | None,
@@ -74,15 +72,18 @@ def measure(
     settings: MeasureSettings,
     json_path: JsonPath = None,
 ) -> None:
-    """How well an attacker can tell a member from a non-member: two laws, or two files of scores.
+    """How well an attacker can tell a member from a non-member.
+
+    From two distributions (laws) of what the attacker sees, from two files of an attack's scores,
+    or from the log-odds of a few models.
 
     An epsilon is this pair's, not a differential-privacy guarantee.
     """
     if (member or nonmember) and (member_scores or nonmember_scores):
-        raise InputError("Give two laws or two files of scores, not both.")
+        raise InputError("Give two distributions or two files of scores, not both.")
     if logits is not None:
         if member or nonmember or member_scores or nonmember_scores:
-            raise InputError("Give --logits alone, without laws or scores.")
+            raise InputError("Give --logits alone, without distributions or scores.")
         require_writable(json_path, logits)
         from leakscope.measuring import measure_logits
 
@@ -98,8 +99,8 @@ def measure(
     first, second = member or member_scores, nonmember or nonmember_scores
     if first is None or second is None:
         raise InputError(
-            "Two laws are needed, --member and --nonmember, or two files, --member-scores and "
-            "--nonmember-scores."
+            "Two distributions are needed, --member and --nonmember, or two files, "
+            "--member-scores and --nonmember-scores."
         )
     require_writable(json_path, member_scores, nonmember_scores)
     from leakscope.measuring import measure as measure_pair

@@ -39,7 +39,7 @@ def serve(
     """Upload a dataset or choose an example, watch the audit, read its report, move the noise.
 
     Only this machine reaches it, and only with the address that is printed.  Files stay in a
-    private folder and are removed at the end, which Ctrl-C brings.
+    private folder and are removed when Ctrl-C stops the server.
     """
     from leakscope.serving import Limits
     from leakscope.serving import serve as listen

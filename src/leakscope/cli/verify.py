@@ -26,7 +26,7 @@ from leakscope.settings import RetrainingSettings, VerifySettings
 if TYPE_CHECKING:
     from leakscope.results import Verification
 
-SUMMARY = "A result against simulation or retraining, law by law."
+SUMMARY = "A result against simulation or retraining, number by number."
 EPILOG = "Example: leakscope verify audit.json --records 3"
 
 # What the status says to a pipeline: a law differs from what was measured.
@@ -46,9 +46,9 @@ def verify(
     run_dir: RunDirectory = None,
     json_path: JsonPath = None,
 ) -> None:
-    """Check the laws behind a result: by drawing from them anew, or by retraining models.
+    """Check the numbers behind a result: by simulating them anew, or by retraining models.
 
-    For every law checked a z-score and a verdict: agrees, differs, inconclusive.  Exit status
+    Every check gets a z-score and a verdict: agrees, differs, inconclusive.  Exit status
     3 where one differs.  With --train or --network the audit is compared with models that are
     really trained, with and without a record; the run resumes when started again with --run-dir.
     An audit of a named model is compared with --models shadow models of it.

@@ -252,7 +252,7 @@ class _House:
 
     async def give_up(self, request: Request) -> Response:
         job = self.jobs.give_up(self._job(request).id)
-        return JSONResponse({"state": "given up" if job is None else job.state})
+        return JSONResponse({"state": "cancelled" if job is None else job.state})
 
     async def job_page(self, request: Request) -> Response:
         job = self._job(request)
@@ -293,7 +293,7 @@ class _House:
     def _drop(self, identity: str) -> None:
         self.asked.pop(identity, None)
         directory = self._directory(identity)
-        # A run that was given up while it was written stands beside its place, under another name.
+        # A run that was cancelled while it was written stands beside its place, under another name.
         for path in (directory, *self.folder.glob(f".{directory.name}.*")):
             shutil.rmtree(path, ignore_errors=True)
 

@@ -15,9 +15,9 @@ from leakscope.errors import InputError
 from leakscope.serving.limits import Limits
 from leakscope.serving.wording import in_page_words
 
-State = Literal["waiting", "running", "done", "failed", "given up"]
+State = Literal["waiting", "running", "done", "failed", "cancelled"]
 
-FINISHED: tuple[State, ...] = ("done", "failed", "given up")
+FINISHED: tuple[State, ...] = ("done", "failed", "cancelled")
 
 # How long a server that stops waits for the audit that runs to notice.
 PATIENCE_SECONDS = 2.0
@@ -89,7 +89,7 @@ class Jobs:
         with self._changed:
             waiting = sum(job.state == "waiting" for job in self._jobs.values())
             if waiting >= self._limits.jobs_waiting:
-                raise Busy(f"{waiting} audits are waiting already; let one finish, or give one up.")
+                raise Busy(f"{waiting} audits are waiting already; let one finish, or cancel one.")
             job = Job(id=secrets.token_urlsafe(16), name=name, stages=stages)
             self._jobs[job.id] = job
             self._work[job.id] = make(job.id)
@@ -119,7 +119,7 @@ class Jobs:
                 return None
             if job.state == "waiting":
                 self._work.pop(identity, None)
-                self._set(identity, state="given up")
+                self._set(identity, state="cancelled")
             elif job.state == "running":
                 self._unwanted.add(identity)
             return self._timed(self._jobs[identity])
@@ -131,7 +131,7 @@ class Jobs:
             self._work.clear()
             for job in list(self._jobs.values()):
                 if job.state == "waiting":
-                    self._set(job.id, state="given up")
+                    self._set(job.id, state="cancelled")
                 self._unwanted.add(job.id)
             self._changed.notify_all()
         if self._worker.ident is not None:
@@ -160,7 +160,7 @@ class Jobs:
         try:
             found = {"state": "done", "outcome": work(on_stage)}
         except GivenUp:
-            found = {"state": "given up"}
+            found = {"state": "cancelled"}
         except InputError as error:
             found = {"state": "failed", "problem": in_page_words(str(error))}
         except MemoryError:

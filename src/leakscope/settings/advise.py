@@ -49,14 +49,14 @@ class AdviseSettings(BaseModel):
     )
     repeats: int | None = setting(
         None,
-        "How often it is repeated.",
+        "How often the cross-validation is repeated.",
         unset="4 up to 1,000 records, 2 up to 2,500, 1",
     )
     most_dropped: float = setting(0.5, "The largest share of records to drop.")
     questions: Questions = setting(
         "own",
-        "Noise on the answers is for one question: own, at the record's own point, as the audit "
-        "asks; any, wherever it is (rbf and matern).",
+        "Where the attacker asks, for noise on the answers: own (at the record's own point, as in "
+        "the audit) or any (anywhere; rbf and matern only).",
         metavar="WHERE",
     )
     check: Annotated[int, Field(ge=20)] | None = setting(

@@ -82,7 +82,7 @@ class AuditSettings(BaseModel):
     kernel_variance: Reachable | None = setting(
         None, "The kernel's value at distance zero, in squared units of the target as used."
     )
-    smoothness: Reachable | None = setting(None, "The parameter nu.")
+    smoothness: Reachable | None = setting(None, "Smoothness nu.")
     depth: Depth | None = setting(None, "Hidden layers.")
     activation: str | None = setting(None, "Activation function, such as relu, gelu, erf or tanh.")
     weight_variance: Reachable | None = setting(None, "Prior variance of the weights.")
@@ -106,10 +106,10 @@ class AuditSettings(BaseModel):
         "How to compute: dense, features (linear kernels), fitc (approximate), device (networks "
         "on a GPU), or auto, by kernel, size and machine.",
     )
-    inducing: int = setting(1000, "Records that stand for all in the route fitc.", ge=2)
+    inducing: int = setting(1000, "Inducing records of the approximate route (fitc only).", ge=2)
     seed: Natural = setting(
         0,
-        "Of the folds that choose a penalty; the audit itself draws no random numbers.",
+        "Seed of the folds that choose a penalty; the audit itself draws no random numbers.",
         metavar="NUMBER",
     )
     explain: Natural = setting(10, "How many of the most exposed records to explain.")

@@ -91,17 +91,17 @@ class ModelSettings(BaseModel):
     )
     gamma: Reachable | None = setting(
         None,
-        "Of the kernel exp(-gamma distance²) (kernel_ridge only).",
+        "gamma in the kernel exp(-gamma distance²) (kernel_ridge only).",
         unset="by the median distance between records",
     )
     question: ModelQuestion = setting(
         "pool",
-        "Of a fitted model: pool (the other records are drawn from those at hand, as in LiRA) or "
+        "For fitted models: pool (the other records are drawn from those at hand, as in LiRA) or "
         "population (they are fresh).",
     )
     fraction: Fraction | None = setting(
         None,
-        "Of a fitted model: the training set's share of the records.",
+        "For fitted models: the training set's share of the records.",
         unset="0.5 for pool, 1 for population",
     )
     observes: ModelObserves | None = setting(

@@ -36,7 +36,7 @@ class VerifySettings(BaseModel):
     )
     draws: int | None = setting(
         None,
-        "Random draws of each law.",
+        "Random draws for each check.",
         unset="4000 for an audit, 200 matrices for a plan",
     )
     seed: Natural = setting(0, "Seed of the draws and of retraining.", metavar="NUMBER")

@@ -52,7 +52,7 @@
     }
     byId("progress").hidden = true;
     if (told.state === "done") show_result(told);
-    else if (told.state === "given up") tell("This audit was given up.");
+    else if (told.state === "cancelled") tell("This audit was cancelled.");
     else tell(told.problem);
   }
 
