@@ -238,6 +238,32 @@ def test_pictures_in_an_archive(browser, address):
     page.close()
 
 
+def test_what_is_not_known_is_seen_and_the_file_is_kept_on_the_way_back(opened):
+    page, _ = opened
+    rows = "".join(f"{i},{'?' if i % 4 == 0 else 'ab'[i % 2]},{i % 7},{i % 5}\n" for i in range(40))
+    page.set_input_files("#file", given("visits.csv", f"x,ward,z,y\n{rows}".encode()))
+    page.wait_for_selector("#columns:not([hidden])")
+    assert page.input_value("#na_values") == "?"
+    assert page.input_value("#missing") == "impute"
+    assert "10 in 1 column" in page.inner_text("#empty-facts")
+    page.select_option("#by", "ward")
+    page.select_option("#missing", "error")
+    page.click("#columns button[type=submit]")
+    page.wait_for_selector("#problem:not([hidden])", timeout=PATIENCE)
+    page.click("#again a")
+    # Nothing is uploaded again: the file and what was said of it are there.
+    page.wait_for_selector("#columns:not([hidden])")
+    assert page.inner_text("#file-name") == "visits.csv"
+    assert page.input_value("#by") == "ward"
+    assert page.input_value("#na_values") == "?"
+    assert page.input_value("#missing") == "error"
+    assert fits(page)
+    page.select_option("#missing", "impute")
+    page.click("#columns button[type=submit]")
+    frame = drawn(page)
+    assert "Exposure by ward" in frame.locator("body").inner_text()
+
+
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [

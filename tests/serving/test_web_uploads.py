@@ -36,8 +36,8 @@ def table(records: int = 30) -> pd.DataFrame:
 
 def as_bytes(suffix: str) -> bytes:
     frame, buffer = table(), io.BytesIO()
-    if suffix in (".csv", ".tsv"):
-        return frame.to_csv(index=False, sep="," if suffix == ".csv" else "\t").encode()
+    if suffix in (".csv", ".data", ".tsv"):
+        return frame.to_csv(index=False, sep="\t" if suffix == ".tsv" else ",").encode()
     if suffix == ".parquet":
         frame.to_parquet(buffer)
     elif suffix in (".arrow", ".feather"):
@@ -76,6 +76,9 @@ def test_every_kind_of_file_is_read_and_its_columns_offered(found, suffix):
             "id_column": "person",
             "missing": "error",
             "ignore": [],
+            "header": True,
+            "na_values": [],
+            "decimal": ".",
         }
         assert [column["kind"] for column in told["columns"]][1:] == [
             "number",
@@ -321,3 +324,37 @@ def test_a_wide_table_is_looked_through_in_seconds():
     start = time.process_time()
     assert len(inspection._columns(frame)) == 20_000
     assert time.process_time() - start < 2.0
+
+
+def uploaded(tmp_path, text, name="people.csv"):
+    from leakscope.serving.uploads import Upload
+
+    path = tmp_path / name
+    path.write_text(text)
+    return Upload("id", name, path)
+
+
+def test_marks_for_values_not_known_are_offered_as_empty(tmp_path):
+    """The page took '?' for a category without a word."""
+    from leakscope.serving.inspection import inspect
+
+    rows = "".join(f"{i},{'?' if i % 5 == 0 else 'ab'[i % 2]},{i % 3}\n" for i in range(30))
+    found = inspect(uploaded(tmp_path, f"x,c,y\n{rows}"))
+    assert found["offered"]["na_values"] == ("?",)
+    assert found["offered"]["missing"] == "impute"
+    column = found["columns"][1]
+    assert (column["kind"], column["empty"], column["distinct"]) == ("category", 6, 2)
+
+
+def test_a_file_without_names_and_decimal_commas_are_seen(tmp_path):
+    from leakscope.serving.inspection import inspect
+
+    rows = "".join(f"{i}.5, {'?' if i == 3 else 'ab'[i % 2]}, {i % 2}\n" for i in range(30))
+    found = inspect(uploaded(tmp_path, rows, "adult.data"))
+    assert found["records"] == 30
+    assert found["offered"]["header"] is False
+    assert [column["name"] for column in found["columns"]] == ["x0", "x1", "x2"]
+    commas = "".join(f"{i},5;{i % 7},25;{i % 2}\n" for i in range(30))
+    found = inspect(uploaded(tmp_path, f"a;b;y\n{commas}", "commas.csv"))
+    assert found["offered"]["decimal"] == ","
+    assert [column["kind"] for column in found["columns"]] == ["number"] * 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leakscope.errors import InputError
@@ -10,6 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from leakscope.data import Layout
     from leakscope.serving.uploads import Upload
 
 TARGET_NAMES = ("y", "target", "label", "labels", "class", "outcome")
@@ -24,10 +27,8 @@ BLOCK = 2**21
 
 def inspect(upload: Upload) -> dict[str, Any]:
     """The columns of a file and the roles offered for them, as plain values."""
-    from leakscope.data import read_table
-
     try:
-        table = read_table(upload.path)
+        table, layout = _read(upload.path)
     except InputError as error:
         raise InputError(upload.without_path(str(error))) from None
     columns = _columns(table)
@@ -40,8 +41,44 @@ def inspect(upload: Upload) -> dict[str, Any]:
         "name": upload.name,
         "records": len(table),
         "columns": columns,
-        "offered": _offered(columns, len(table)),
+        "offered": {**_offered(columns, len(table)), **asdict(layout)},
     }
+
+
+def _read(path: Path) -> tuple[pd.DataFrame, Layout]:
+    """The table, and how it seems to be written: without names, with ``?``, with 1,5 for 1.5."""
+    from leakscope.data import Layout, marks_in, read_table
+
+    layout = Layout()
+    try:
+        table = read_table(path)
+    except InputError as error:
+        if "--no-header" not in str(error):
+            raise
+        layout = Layout(header=False)
+        table = read_table(path, layout)
+    marks: dict[str, int] = {}
+    texts = table.select_dtypes(exclude="number")
+    for name in texts.columns:
+        for mark, count in marks_in(texts[name]).items():
+            marks[mark] = marks.get(mark, 0) + count
+    if path.suffix.lower() in (".csv", ".data", ".tsv") and _commas(texts):
+        layout = replace(layout, decimal=",")
+    layout = replace(layout, na_values=tuple(sorted(marks, key=lambda mark: -marks[mark])))
+    return (table if layout == Layout() else read_table(path, layout)), layout
+
+
+def _commas(table: pd.DataFrame) -> bool:
+    """Whether a column is refused because of decimal commas."""
+    from leakscope.data import kind_of
+
+    for name in table.columns:
+        try:
+            kind_of(table[name], str(name), "")
+        except InputError as error:
+            if "--decimal" in str(error):
+                return True
+    return False
 
 
 def _columns(table: pd.DataFrame) -> list[dict[str, Any]]:

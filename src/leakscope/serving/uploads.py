@@ -15,7 +15,7 @@ from leakscope.reporting import in_order
 from leakscope.serving.limits import MEGABYTE, Limits
 
 # As leakscope.data reads them; written here so that the start page loads nothing heavy.
-SUFFIXES = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".npy", ".npz")
+SUFFIXES = (".csv", ".data", ".tsv", ".parquet", ".arrow", ".feather", ".npy", ".npz")
 
 LONGEST_NAME = 80
 

@@ -109,6 +109,12 @@
     byId("empty-facts").textContent = empty.length
       ? `${empty.reduce((sum, column) => sum + column.empty, 0)} in ${empty.length} ${empty.length === 1 ? "column" : "columns"}`
       : "there are none";
+    byId("na_values").value = (found.offered.na_values || []).join(" ");
+    const written = [];
+    if (found.offered.header === false) written.push("the first line is a record, so that the columns are called x0, x1 and so on");
+    if (found.offered.decimal === ",") written.push("the comma is the decimal sign");
+    byId("layout-facts").textContent = written.length ? `How the file seems to be written: ${written.join("; ")}.` : "";
+    byId("layout-facts").hidden = !written.length;
     const ignored = new Set(found.offered.ignore);
     byId("ignored").replaceChildren(
       ...found.columns.map((column) => {
@@ -184,8 +190,34 @@
   for (const button of document.querySelectorAll("[data-example]")) {
     button.addEventListener("click", () => ask({ example: button.dataset.example, ...settings() }));
   }
+  // Back from an audit, the file and what was said of it are still there, in this tab only.
+  const KEPT = "leakscope-columns";
+  const fields = () => Array.from(form.querySelectorAll("select, input:not([type=checkbox])"));
+
+  function keep() {
+    const values = Object.fromEntries(fields().map((field) => [field.id, field.value]));
+    try {
+      window.sessionStorage.setItem(KEPT, JSON.stringify({ inspected, values, ignored: left_out() }));
+    } catch {
+      // Too many columns for the browser to keep: the file is uploaded again.
+    }
+  }
+
+  function restore() {
+    let kept = null;
+    try {
+      kept = JSON.parse(window.sessionStorage.getItem(KEPT));
+    } catch {
+      return;
+    }
+    if (!kept || !kept.inspected) return;
+    offer({ ...kept.inspected, offered: { ...kept.inspected.offered, ignore: kept.ignored } });
+    for (const field of fields()) if (field.id in kept.values) field.value = kept.values[field.id];
+  }
+
   form.addEventListener("submit", (event) => {
     event.preventDefault();
+    keep();
     const used = [chosen("target"), chosen("id_column"), chosen("group_column")];
     ask({
       upload: inspected.upload,
@@ -193,10 +225,14 @@
       task: byId("task").value,
       id_column: chosen("id_column"),
       group_column: chosen("group_column"),
-      by: chosen("by"),
+      by: chosen("by") === null ? [] : [chosen("by")],
       missing: byId("missing").value,
+      header: inspected.offered.header,
+      decimal: inspected.offered.decimal,
+      na_values: byId("na_values").value.split(/\s+/).filter((text) => text),
       ignore: left_out().filter((name) => !used.includes(name)),
       ...settings(),
     });
   });
+  restore();
 })();
