@@ -24,6 +24,7 @@ from leakscope.auditing import (
     process_of_run,
 )
 from leakscope.data import Dataset, RecordId
+from leakscope.errors import InputError
 from leakscope.lood import Process
 from leakscope.results import (
     Advice,
@@ -205,6 +206,11 @@ def _own_model(
     audited: Audited | Process, document: ModelAuditDocument, data: str | Path | Dataset | None
 ) -> tuple[OwnModel, Sequence[RecordId]]:
     """The model that was audited: as it is in memory, fitted again or read from its file."""
+    if document.models is not None:
+        raise InputError(
+            f"advise changes a model whose laws follow from one fit, and {document.model.name} was "
+            "audited by a few models of its training; audit the changed training, and compare."
+        )
     if isinstance(audited, ModelAuditResult) and data is None:
         examined, names = audited.examined, audited.record_ids
     else:

@@ -20,6 +20,8 @@ SUMMARY = "Which of these queries was a model trained on?  From its answers alon
 EPILOG = "Example: leakscope attack membership network.npz --queries queries.csv"
 
 SHOWN = 20
+# Of a fitted model, so that the answer fits one screen.
+FEWER = 8
 
 
 @with_options(settings=Options(MembershipSettings), pooled=Options(PoolAttackSettings))
@@ -131,19 +133,22 @@ def _pooled_page(document: ModelMembershipAttack) -> str:
     called = [f"member at {test.fpr:.1%}" for test in document.tests]
     headings = ["record_id", "answer", "score", "posterior", *called, "trusted"]
     told = (
-        f"{document.verdict} Score: the log likelihood ratio, member over nonmember; posterior: "
-        f"from a prior of {document.prior:g}. Thresholds: "
-        f"{', '.join(f'{t.threshold:.3f} at {t.fpr:.1%} FPR' for t in document.tests)}."
+        "Score: the log likelihood ratio, member over nonmember; posterior: from a prior of "
+        f"{document.prior:g}. A member scores above "
+        f"{', '.join(f'{t.threshold:.3f} (at {t.fpr:.1%} FPR)' for t in document.tests)}."
     )
-    return _listed(wrapped(opening), headings, rows, told)
+    opening = f"{wrapped(opening)}\n{wrapped(document.verdict)}"
+    return _listed(opening, headings, rows, told, FEWER)
 
 
 def _order(scores: list[float | None]) -> list[int]:
     return sorted(range(len(scores)), key=lambda place: -(scores[place] or 0.0))
 
 
-def _listed(opening: str, headings: list[str], rows: list[list[str]], verdict: str) -> str:
-    parts = [opening, table(headings, rows[:SHOWN])]
-    if len(rows) > SHOWN:
-        parts.append(f"{len(rows) - SHOWN} more queries are in the --json answer.")
+def _listed(
+    opening: str, headings: list[str], rows: list[list[str]], verdict: str, most: int = SHOWN
+) -> str:
+    parts = [opening, table(headings, rows[:most])]
+    if len(rows) > most:
+        parts.append(f"{len(rows) - most} more queries are in the --json answer.")
     return "\n\n".join([*parts, wrapped(verdict)])
