@@ -74,7 +74,12 @@ NO_COMMANDS = {"serve"}
 # Counts that cost memory, which is estimated first, or nothing; the others cost time by design.
 MAY_BE_HUGE = {"--seed", "--top", "--inducing", "--n", "--p", "--dim", "--answers", "--points"}
 BASES: dict[str, list[str]] = {
-    "audit": ["audit", "data.csv", "--target", "y"],
+    "audit": ["audit", "data.csv", "--target", "y", "--kernel", "rbf"],
+    "audit model": ["audit", "data.csv", "--target", "y", "--model", "ridge", "--alpha", "1"],
+    "audit stand-in": ["audit", "data.csv", "--target", "y"],
+    "measure models": ["measure", "--logits", "models.npz"],
+    "verify model": ["verify", "model", "--models", "20", "--records", "2"],
+    "report model": ["report", "model"],
     "measure": ["measure", "--member", "normal:0,1.4", "--nonmember", "normal:0,0.7"],
     "verify": ["verify", "run", "--draws", "100", "--records", "2"],
     "report": ["report", "run"],
@@ -113,7 +118,9 @@ class Choices:
         return self._data[self._place :]
 
 
-Write = Callable[[Path, bytes], list[str]]
+# One command line, several, or something to call that says what is wrong.
+Work = list[str] | list[list[str]] | Callable[[], str | None]
+Write = Callable[[Path, bytes], Work]
 
 
 def _file(name: str, *command: str) -> Write:
@@ -184,6 +191,28 @@ ODD_VALUES: tuple[Any, ...] = (
 )
 
 
+def spoilt(document: Any, choices: Choices) -> None:
+    """Replace, remove or double a few of a document's values."""
+    for _ in range(1 + choices.below(3)):
+        place: Any = document
+        while True:
+            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+            if not keys:
+                break
+            key = choices.pick(keys)
+            if isinstance(place[key], (dict, list)) and place[key] and choices.below(4):
+                place = place[key]
+                continue
+            action = choices.below(8)
+            if action == 0:
+                del place[key]
+            elif action == 1 and isinstance(place, list):
+                place.append(copy.deepcopy(place[key]))
+            else:
+                place[key] = copy.deepcopy(choices.pick(ODD_VALUES))
+            break
+
+
 def _odd_document(kind: str) -> Write:
     """A result of one kind, with a few of its values replaced, removed or doubled."""
 
@@ -192,24 +221,7 @@ def _odd_document(kind: str) -> Write:
         document = json.loads(SEEDS["results"][kind])
         if "dataset" in document and document["dataset"].get("source"):
             document["dataset"]["source"]["file"] = str(folder / "data.csv")
-        for _ in range(1 + choices.below(3)):
-            place: Any = document
-            while True:
-                keys = list(place) if isinstance(place, dict) else list(range(len(place)))
-                if not keys:
-                    break
-                key = choices.pick(keys)
-                if isinstance(place[key], (dict, list)) and place[key] and choices.below(4):
-                    place = place[key]
-                    continue
-                action = choices.below(8)
-                if action == 0:
-                    del place[key]
-                elif action == 1 and isinstance(place, list):
-                    place.append(copy.deepcopy(place[key]))
-                else:
-                    place[key] = copy.deepcopy(choices.pick(ODD_VALUES))
-                break
+        spoilt(document, choices)
         (folder / "run" / "result.json").write_text(json.dumps(document))
         verb = choices.pick(("verify", "verify", "report", "compare", "advise"))
         if verb == "report":
@@ -241,15 +253,14 @@ _COMMANDS: dict[str, Any] = {}
 def _line(folder: Path, data: bytes) -> list[str]:
     """A command line from the tree, mostly near one that works."""
     choices = Choices(data)
-    known = {name: command for name, command in commands().items() if name in BASES}
-    name = choices.pick(sorted(known))
-    line = list(BASES[name])
+    line = list(BASES[choices.pick(sorted(BASES))])
+    command = _command(line)
     if not choices.below(12):
         del line[choices.below(len(line))]
     for _ in range(choices.below(4)):
         options = [
             option
-            for option in known[name].params
+            for option in command.params
             if option.param_type_name == "option" and not LEFT_OUT & set(option.opts)
         ]
         option = choices.pick(options)
@@ -265,15 +276,18 @@ def _line(folder: Path, data: bytes) -> list[str]:
 
 def every_line() -> Iterator[list[str]]:
     """Every option of every command with every odd value, one at a time."""
-    for name, command in sorted(commands().items()):
-        if name not in BASES:
-            continue
-        for option in command.params:
+    for _, base in sorted(BASES.items()):
+        for option in _command(base).params:
             flag = option.opts[0]
             if option.param_type_name != "option" or LEFT_OUT & set(option.opts):
                 continue
             for value in _values(flag, option) if not option.is_flag else (None,):
-                yield [*BASES[name], flag, *([] if value is None else [value])]
+                yield [*base, flag, *([] if value is None else [value])]
+
+
+def _command(line: list[str]) -> Any:
+    """The command of a line that works."""
+    return commands().get(line[0]) or commands()[" ".join(line[:2])]
 
 
 def _value(choices: Choices, flag: str, option: Any) -> str:
@@ -314,7 +328,9 @@ def prepare_seeds() -> dict[str, tuple[Write, list[bytes]]]:
     npz = archives.npz(w=documents.W, b=documents.B, v=documents.V)
     packed = _safetensors()
     run = documents.run_files()
-    SEEDS["run"] = run
+    SEEDS["run"], SEEDS["models"] = run, _log_odds()
+    SEEDS["model"] = _run("--model", "ridge", "--alpha", "1")
+    SEEDS["groups"] = _run("--kernel", "rbf", "--group", "a")
     SEEDS["results"] = _results()
     csv_seeds = [text.encode() for text in (tables.GOOD, "id,c,y\na,x,1\nb,z,2\nc,x,3\n")]
     csv_seeds.append(b'"a ""q""",b,y\n1,2,3\n"4\n",5,6\n')
@@ -394,6 +410,7 @@ def prepare_seeds() -> dict[str, tuple[Write, list[bytes]]]:
         ),
         "command line": (_line, [bytes([i, 0] * 12) for i in range(12)]),
     }
+    targets |= _model_files() | _services() | _labels()
     for file in sorted(HUGGING_FACE.iterdir()):
         targets[f"hf {file.name}"] = (_hugging_face(file.name), [file.read_bytes()])
     for name in ("result.json", "settings.json", "arrays.npz"):
@@ -403,6 +420,153 @@ def prepare_seeds() -> dict[str, tuple[Write, list[bytes]]]:
     for kind in SEEDS["results"]:
         targets[f"odd {kind}"] = (_odd_document(kind), [bytes(8), bytes(range(40))])
     return targets
+
+
+def _run(*options: str) -> dict[str, bytes]:
+    """A whole run of an audit with these options, file by file."""
+    from malformed_tables import GOOD
+
+    from leakscope.cli import main
+
+    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+        Path("data.csv").write_text(GOOD)
+        line = ["audit", "data.csv", "--target", "y", *options, "--run-dir", "run"]
+        with contextlib.redirect_stdout(io.StringIO()):
+            assert main(line) == 0
+        return {file.name: file.read_bytes() for file in Path("run").iterdir()}
+
+
+def _log_odds() -> bytes:
+    import malformed_archives as archives
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    chosen = np.arange(4)[:, None] % 2 == rng.integers(0, 2, 20)
+    return archives.npz(log_odds=rng.normal(size=(4, 20)) + chosen, trained_on=chosen)
+
+
+def _odds_member(folder: Path, data: bytes) -> list[str]:
+    """The bytes as the log-odds of an archive whose other member is right."""
+    import malformed_archives as archives
+    import numpy as np
+
+    chosen = archives.npy(np.arange(4)[:, None] % 2 == np.arange(20) % 2)
+    (folder / "models.npz").write_bytes(
+        archives.archive({"log_odds.npy": data, "trained_on.npy": chosen})
+    )
+    return ["measure", "--logits", "models.npz"]
+
+
+def _skops_schema(folder: Path, data: bytes) -> list[str]:
+    """The bytes as the schema of a skops file, in an archive that is whole."""
+    import zipfile
+
+    with (
+        zipfile.ZipFile(io.BytesIO(SEEDS["skops"])) as old,
+        zipfile.ZipFile(folder / "mine.skops", "w") as new,
+    ):
+        for name in old.namelist():
+            new.writestr(name, data if name == "schema.json" else old.read(name))
+    return ["audit", "data.csv", "--target", "y", "--model", "mine.skops"]
+
+
+def _model_files() -> dict[str, tuple[Write, list[bytes]]]:
+    """A fitted model from a file, and the log-odds of a few models."""
+    import zipfile
+
+    import malformed_archives as archives
+    import numpy as np
+    import skops.io
+    from malformed_tables import GOOD
+    from onnx import TensorProto, helper
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    rows = np.array([line.split(",") for line in GOOD.split()[1:]], dtype=np.float64)
+    model = make_pipeline(StandardScaler(), Ridge(alpha=1.0)).fit(rows[:, :2], rows[:, 2])
+    SEEDS["skops"] = skops.io.dumps(model)
+    schema = zipfile.ZipFile(io.BytesIO(SEEDS["skops"])).read("schema.json")
+    plain = Ridge(alpha=1.0).fit(rows[:, :2], rows[:, 2])
+    node = helper.make_node(
+        *("LinearRegressor", ["X"], ["y"]),
+        domain="ai.onnx.ml",
+        coefficients=plain.coef_.tolist(),
+        intercepts=[float(plain.intercept_)],
+    )
+    graph = helper.make_graph(
+        *([node], "mine"),
+        [helper.make_tensor_value_info("X", TensorProto.FLOAT, [None, 2])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, 1])],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    onnx = helper.make_model(graph, opset_imports=opsets).SerializeToString()
+    audit = ("audit", "data.csv", "--target", "y", "--model")
+    odds = archives.npy(np.linspace(-3.0, 3.0, 80).reshape(4, 20))
+    return {
+        "model skops": (_file("mine.skops", *audit, "mine.skops"), [SEEDS["skops"]]),
+        "model skops schema": (_skops_schema, [schema]),
+        "model onnx": (_file("mine.onnx", *audit, "mine.onnx"), [onnx]),
+        "logits": (_file("models.npz", "measure", "--logits", "models.npz"), [SEEDS["models"]]),
+        "logits member": (_odds_member, [odds]),
+    }
+
+
+def _labels() -> dict[str, tuple[Write, list[bytes]]]:
+    """Ids, groups, classes and subgroups as they are written."""
+    text = "id,g,c,x,y\n" + "".join(
+        f"{10**18 + i},{i % 4}.1{'0' * (i % 2)},{'ab'[i % 2]},{i * 37 % 11},{i % 3}\n"
+        for i in range(16)
+    )
+    line = ("audit", "data.csv", "--target", "y", "--id", "id", "--group", "g", "--by", "c")
+    classes = ("--task", "classification", "--model", "logistic", "--C", "1", "--ignore", "g")
+    return {
+        "labels": (_file("data.csv", *line, "--kernel", "rbf"), [text.encode()]),
+        "labels classes": (
+            _file("data.csv", *line[:6], "--by", "c", *classes),
+            [text.encode()],
+        ),
+    }
+
+
+def _services() -> dict[str, tuple[Write, list[bytes]]]:
+    """The server and the user's training functions."""
+    import fuzz_services as services
+    import malformed_archives as archives
+    import malformed_tables as tables
+
+    table = tables.good_table()
+    wanted = [
+        {"example": "iris", "kernel": "rbf", "noise_variance": "0.1"},
+        {"upload": "@", "target": "y", "task": "regression", "missing": "error", "ignore": []},
+        {"upload": "@", "target": "y", "id_column": "a", "task": "classification"},
+    ]
+    raw = (
+        b"GET /?token=TOKEN HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"POST /api/uploads?name=a.csv HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\na,y\n1,2\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        b"GET / HTTP/1.0\r\nCookie: a=b\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+    )
+    return {
+        "serve csv": (services.served_upload(".csv"), [tables.GOOD.encode()]),
+        "serve parquet": (services.served_upload(".parquet"), [tables.parquet(table)]),
+        "serve arrow": (services.served_upload(".arrow"), [tables.arrow_file(table)]),
+        "serve npz": (
+            services.served_upload(".npz"),
+            [archives.npz(X=archives.X, y=archives.Y)],
+        ),
+        "serve audit": (services.served_audit, [json.dumps(w).encode() for w in wanted]),
+        "serve request": (
+            services.served_request,
+            [bytes([i, 0, j, 0, 0, 0]) + b"{}" for i, j in ((0, 0), (2, 1), (2, 2), (0, 3))],
+        ),
+        "serve socket": (services.raw_socket, list(raw)),
+        "verify train": (
+            services.trained_verification,
+            [bytes([0, 0, i, 0, 1, 0, 0, 0, 2, 0, 1, 0, 1, 0, 1, 0]) for i in range(35)],
+        ),
+        "verify models": (services.shadow_verification, [bytes(12), bytes(range(24))]),
+    }
 
 
 def _safetensors() -> bytes:
@@ -423,7 +587,7 @@ def _results() -> dict[str, str]:
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
         furnish(Path(place))
         for name, line in BASES.items():
-            if name in ("verify", "report", "compare", "advise"):
+            if line[0] in ("verify", "report", "compare", "advise"):
                 continue
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 assert main([*line, "--json", "-"]) == 0, name
@@ -439,10 +603,14 @@ def furnish(folder: Path) -> None:
     (folder / "data.csv").write_text(GOOD)
     (folder / "net.json").write_text(_json_network())
     (folder / "q.csv").write_text("x\n1\n2\n-1\n0.5\n")
-    for name in ("run", "run2"):
+    (folder / "models.npz").write_bytes(SEEDS["models"])
+    for name in ("run", "run2", "model", "groups"):
         (folder / name).mkdir()
-        for file, held in SEEDS["run"].items():
-            (folder / name / file).write_bytes(held)
-        document = json.loads(SEEDS["run"]["result.json"])
+        files = SEEDS.get(name, SEEDS["run"])
+        for file, held in files.items():
+            # By its digests any change would be seen before the file is looked at.
+            if file != "digests.json":
+                (folder / name / file).write_bytes(held)
+        document = json.loads(files["result.json"])
         document["dataset"]["source"]["file"] = str(folder / "data.csv")
         (folder / name / "result.json").write_text(json.dumps(document))

@@ -196,3 +196,12 @@ def test_bad_input_is_one_sentence(scores: Array, mask: NDArray[np.bool_], words
 
 def _rank(a: Array, b: Array) -> float:
     return float(np.corrcoef(np.argsort(np.argsort(a)), np.argsort(np.argsort(b)))[0, 1])
+
+
+@pytest.mark.parametrize("step", [0.0, 1.5])
+def test_models_that_differ_by_a_constant_are_refused(step):
+    """Found by fuzzing: no spread at all was the logarithm of zero."""
+    odds = np.linspace(-3.0, 3.0, 20) + step * np.arange(4)[:, None]
+    mask = np.arange(4)[:, None] % 2 == np.arange(20) % 2
+    with pytest.raises(InputError, match="differ by a constant at most"):
+        few_models(odds, mask, random_state=0)

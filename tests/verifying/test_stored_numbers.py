@@ -18,6 +18,7 @@ from sklearn.linear_model import Ridge
 
 import leakscope
 from leakscope import kernels, results, verifying
+from leakscope._numerics.keys import Key
 from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.results.run_digests import DIGESTS_FILE
@@ -310,3 +311,23 @@ def test_a_module_that_cannot_be_imported_is_one_sentence(
     for text, why in ((".x:y", "TypeError"), ("failing_on_import:f", "ZeroDivisionError")):
         with pytest.raises(InputError, match=f"cannot be imported \\({why}: "):
             verifying.load_trainer(text)
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (lambda Q: ["a"] * len(Q), "which is no number"),
+        (lambda Q: [[1.0], [1.0, 2.0]], "is no array of numbers"),
+        (lambda Q: [object()] * len(Q), "which is no number"),
+        (lambda Q: np.ones(len(Q)) * 1j, "the numbers are complex"),
+        (lambda Q: np.full(len(Q), np.datetime64("2020-01-01")), "holds dates or times"),
+        (lambda Q: np.ma.masked_all(len(Q)), "masked entry in row 0"),
+        (lambda Q: np.full(len(Q), 1e308), r"gave an answer of 1e\+308, whose square is beyond"),
+    ],
+)
+def test_answers_of_a_user_s_model_that_are_no_numbers(answer: Any, why: str) -> None:
+    """Found by fuzzing: they ended in a traceback, or lost a part on the way."""
+    trainer = verifying.FunctionTrainer(lambda X, y, seed: answer)
+    X = np.arange(4.0)[:, None]
+    with pytest.raises(InputError, match=why):
+        trainer.train(X, X, np.ones((1, 4), dtype=bool), X, Key(0))

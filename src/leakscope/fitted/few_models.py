@@ -33,6 +33,8 @@ FPRS = (1e-2, 1e-3)
 # An advantage that nobody would act on; records whose interval lies above it are called exposed.
 NEGLIGIBLE = 0.05
 FALSE_CLAIMS = 0.05
+# Of the largest log-odds: less than this is rounding.
+NO_SPREAD = 1e-9
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,12 @@ needed, each record in the training set of one and not in that of another.
         raise InputError(f"confidence must lie between 0 and 1, but it is {confidence}.")
     effects = model_effects(scores)
     sums = record_sums(effects.level(scores) if level_models else scores, mask)
+    varying = float(sums.squares_out.sum() + sums.squares_in.sum())
+    if varying <= scores.size * (NO_SPREAD * float(np.abs(scores).max())) ** 2:
+        raise InputError(
+            "The models' log-odds differ by a constant at most, so that nothing varies from one "
+            "training to another and no law can be estimated; give models that were trained apart."
+        )
     population = fit_population(sums)
     key = as_key(random_state)
     kept: list[list[FloatArray]] = []

@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
+from leakscope.lood import require_real
 from leakscope.running import load_by_name, staying
 from leakscope.verifying.network_training import TrainedAnswers
+
+# Answers are squared and summed.
+LARGEST = 1e150
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class FunctionTrainer:
                 "no predict."
             )
         with staying(name):
-            told = np.asarray(predict(queries.copy()))
+            told = _array(predict(queries.copy()), name)
         found = self._coded(told, y, name)
         if found.size != len(queries) * outputs:
             raise InputError(
@@ -125,6 +129,11 @@ class FunctionTrainer:
             )
         if not np.isfinite(found).all():
             raise InputError(f"the model of {name} gave an answer that is not finite.")
+        if np.abs(found).max(initial=0.0) > LARGEST:
+            raise InputError(
+                f"the model of {name} gave an answer of {np.abs(found).max():g}, whose square is "
+                "beyond float64."
+            )
         return found.reshape(len(queries), outputs)
 
     def _coded(self, told: NDArray[Any], y: FloatArray, name: str) -> FloatArray:
@@ -149,6 +158,17 @@ class FunctionTrainer:
             )
         centred = _numbers(told, name) - 1.0 / len(classes)
         return centred if y.shape[1] > 1 else centred[:, 1:]
+
+
+def _array(answered: Any, name: str) -> NDArray[Any]:
+    """The answers as an array; what NumPy would cut down to numbers is refused."""
+    try:
+        require_real(answered, f"what the model of {name} answers")
+        return np.asarray(answered)
+    except (TypeError, ValueError) as problem:
+        if isinstance(problem, InputError):
+            raise
+        raise InputError(f"what the model of {name} answers is no array of numbers.") from problem
 
 
 def _numbers(told: NDArray[Any], name: str) -> FloatArray:
