@@ -49,6 +49,58 @@ def most_candidates(q: int, *, each: bool = True, unbounded: bool = False, one: 
     return best
 
 
+State = tuple[int, ...]
+
+
+def tables(longest: int, *, unbounded: bool) -> list[dict[State, int]]:
+    """The same count from left to right: for 0, 1, ... records the best for each way to go on.
+
+    A state is the gap at the right end and what the rules ask of what came before: over every
+    piece, whether a rising kink lies left of all records; of a run, whether the last record has a
+    kink on it, and whether there are none, one or more kinks so far.
+    """
+    table: dict[State, int] = {}
+    for i, (rising, falling, count) in enumerate(GAPS):
+        if not unbounded:
+            table[i, 0, min(count, 2)] = 2 * count - 2
+        elif not falling:
+            table[i, rising] = 2 * count + 2
+    found = [table]
+    for q in range(longest):
+        after: dict[State, int] = {}
+        for (state, best), on, (j, gap) in itertools.product(
+            table.items(), ON, list(enumerate(GAPS))
+        ):
+            before = GAPS[state[0]]
+            crossed = all(before[:2]) and all(gap[:2]) and max(before[2], gap[2]) == 2
+            if crossed or any(on[d] and (before[d] or gap[d]) for d in (0, 1)):
+                continue
+            more, new = best + any(on) + 2 * gap[2], (j, state[1])
+            if not unbounded:
+                if q == 0 and not before[2]:
+                    if not any(on):
+                        continue
+                    more += 1  # the first kink is an end, and counts in full
+                new = (j, int(any(on)), min(state[2] + any(on) + gap[2], 2))
+            after[new] = max(after.get(new, 0), more)
+        table = after
+        found.append(table)
+    return found
+
+
+def best_of(table: dict[State, int], *, unbounded: bool) -> int:
+    """The most candidates once nothing comes any more."""
+    most = 0
+    for state, best in table.items():
+        rising, falling, count = GAPS[state[0]]
+        if unbounded:
+            if not rising and not (falling and state[1]):
+                most = max(most, best)
+        elif state[2] == 2 and (count or state[1]):
+            most = max(most, best + (count == 0))
+    return most
+
+
 def test_a_run_has_at_most_four_candidates_for_each_held_record() -> None:
     """4, 8, 11; with exclusion in both gaps together only, 5, 10, 13 would be left."""
     assert [most_candidates(q) for q in (1, 2, 3)] == [4, 8, 11]
@@ -60,6 +112,22 @@ def test_every_piece_together_has_at_most_3q_plus_2_candidates() -> None:
     assert [most_candidates(q, unbounded=True) for q in (1, 2, 3, 4)] == [5, 8, 11, 14]
     without = [most_candidates(q, unbounded=True, one=False) for q in (2, 3, 4)]
     assert without == [10, 13, 16]
+
+
+@pytest.mark.parametrize("unbounded", [False, True])
+def test_both_bounds_hold_for_every_number_of_records(unbounded: bool) -> None:
+    """A table that grows by 3 at most in every entry does so for ever.
+
+    The next table is made from the last alone, by sums and maxima: larger entries give larger
+    ones, and 3 more in all give 3 more in all.  This is the induction of docs/relu.md.
+    """
+    found = tables(4, unbounded=unbounded)
+    enumerated = [most_candidates(q, unbounded=unbounded) for q in (1, 2, 3)]
+    assert [best_of(t, unbounded=unbounded) for t in found[1:4]] == enumerated
+    before, after = found[3], found[4]
+    assert after.keys() == before.keys()
+    assert all(after[state] <= best + 3 for state, best in before.items())
+    assert best_of(found[3], unbounded=unbounded) == 3 * 3 + 2
 
 
 @pytest.mark.parametrize("scale", [None, 10.0])
