@@ -271,7 +271,13 @@ def work(folder: Path, minutes: float, seed: int, guided: bool, first: bool) -> 
             for place, held in enumerate(fuzzer.targets[name][1]):
                 (corpus / f"seed-{number}-{place}").write_bytes(bytes([number]) + held)
         options = [f"-max_total_time={seconds}", f"-seed={seed}", "-timeout=0", "-rss_limit_mb=0"]
-        options += ["-max_len=20000", "-print_final_stats=0", "-verbosity=0", "-len_control=0"]
+        options += [
+            "-max_len=20000",
+            "-print_final_stats=0",
+            f"-artifact_prefix={folder}/",
+            "-verbosity=0",
+            "-len_control=0",
+        ]
         generator = random.Random(seed)
         end = time.monotonic() + seconds
 

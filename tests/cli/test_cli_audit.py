@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from leakscope.cli import main
+from leakscope.errors import InputError
 from leakscope.results import read_result
 
 
@@ -149,3 +150,16 @@ def test_bad_input_is_one_sentence_and_status_two(here, capsys, arguments, sente
     assert sentence in err
     assert len(err.splitlines()) == 1
     assert sorted(path.name for path in here.rglob("*")) == before
+
+
+@pytest.mark.parametrize("more", [(), ("--kernel", "rbf", "--no-sensitivity")])
+def test_a_json_that_cannot_be_written_leaves_no_run(more, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def full(path, content):
+        raise InputError(f"{path} cannot be written: No space left on device.")
+
+    monkeypatch.setattr("leakscope.results.document.write_file", full)
+    assert main(["audit", "--example", "iris", *more, "--json", "out.json"]) == 2
+    assert "No space left on device" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import Ridge
 
+import leakscope
 from leakscope import data
 from leakscope.cli import main
 from leakscope.data.doubts import doubts
@@ -32,7 +34,7 @@ def test_five_copies_of_each_row() -> None:
     frame = pd.concat([people(20)] * 5, ignore_index=True)
     (sentence,) = told(frame)
     assert sentence.startswith("100 of 100 records are exact copies of another record's")
-    assert "--group" in sentence
+    assert sentence.endswith("remove them, or say whose each record is.")
 
 
 def test_copies_within_a_group_leave_together() -> None:
@@ -75,7 +77,7 @@ def test_classes_taken_as_a_quantity() -> None:
     frame = people().assign(cost=np.arange(60) % 5 + 1)
     (sentence,) = told(frame)
     assert "holds 5 whole numbers only (1, 2, 3, 4, 5)" in sentence
-    assert "--task classification" in sentence
+    assert sentence.endswith("give them as text, or fit a classifier.")
     assert told(frame, task="classification") == ()
 
 
@@ -87,3 +89,51 @@ def test_the_command_line_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[
     said = capsys.readouterr().err
     assert "warning: the feature 'patient' counts the records" in said
     assert "warning: the target 'cost' holds 5 whole numbers only" in said
+
+
+def arrays(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    frame = people(n)
+    return frame[["age", "dose"]].to_numpy(), frame["cost"].to_numpy()
+
+
+DOUBTFUL = {
+    "copies": lambda X, y: (np.tile(X[:12], (5, 1)), np.tile(y[:12], 5)),
+    "the target": lambda X, y: (np.column_stack([X, 3.0 - 2.0 * y]), y),
+    "a count": lambda X, y: (np.column_stack([X, np.arange(len(X))]), y),
+    "classes": lambda X, y: (X, 1.0 + np.arange(len(X)) % 5),
+}
+SAID = {
+    "copies": "60 of 60 records are exact copies",
+    "the target": "the feature '2' is the target in other words",
+    "a count": "the feature '2' counts the records",
+    "classes": "holds 5 whole numbers only",
+}
+
+
+@pytest.mark.parametrize("how", ["stand-in", "process", "model"])
+@pytest.mark.parametrize("doubt", list(DOUBTFUL))
+def test_arrays_are_doubted_as_files_are(doubt: str, how: str) -> None:
+    """``leakscope.audit(X, y)`` said nothing of any of them."""
+    X, y = DOUBTFUL[doubt](*arrays())
+    more: dict[str, object] = {
+        "stand-in": {},
+        "process": {"kernel": "rbf", "sensitivity": False},
+        "model": {"model": Ridge().fit(X, y)},
+    }[how]
+    with pytest.warns(UserWarning, match=SAID[doubt]) as said:
+        result = leakscope.audit(X, y, **more)
+    (sentence,) = [text for text in result.warnings if SAID[doubt] in text]
+    assert "--" not in sentence
+    assert sentence in [str(warning.message) for warning in said]
+
+
+def test_ordinary_arrays_are_not_doubted() -> None:
+    X, y = arrays()
+    for more in ({}, {"kernel": "rbf", "sensitivity": False}, {"model": Ridge().fit(X, y)}):
+        assert leakscope.audit(X, y, **more).warnings == ()
+    signs = np.where(y > np.median(y), 1.0, -1.0)
+    assert leakscope.audit(X, signs, kernel="rbf", sensitivity=False).warnings == ()
+    people = np.repeat(np.arange(12), 5)
+    copies = np.repeat(X[:12], 5, axis=0), np.repeat(y[:12], 5)
+    found = leakscope.audit(*copies, kernel="rbf", sensitivity=False, groups=people)
+    assert found.warnings == ()

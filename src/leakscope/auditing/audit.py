@@ -21,7 +21,7 @@ from leakscope.auditing.result import AuditResult
 from leakscope.auditing.routes import RoutePlan, Wanted
 from leakscope.auditing.trained_audit import audit_trained
 from leakscope.auditing.units import leaving_units
-from leakscope.data import Dataset, RecordId, pictured, two_classes
+from leakscope.data import Dataset, RecordId, array_doubts, pictured, two_classes
 from leakscope.errors import InputError
 from leakscope.results import DatasetEntry
 from leakscope.settings import (
@@ -343,7 +343,7 @@ def _process_audit(
     if kernel is None or isinstance(kernel, str):
         kernel = kernels.by_name(kernel or AUDIT_DEFAULTS.kernel)
     process = lood.Process(features, targets, kernel, level, groups=labels)
-    return audit_process(
+    result = audit_process(
         process,
         plan,
         ids=units,
@@ -360,6 +360,10 @@ def _process_audit(
         on_stage=on_stage,
         picture=pictured(features),
     )
+    # Two numbers, such as -1 and 1, are how a process is given two classes.
+    two = len(np.unique(targets)) == 2
+    told = array_doubts(features, targets, classes=two, groups=groups)
+    return replace(result, warnings=(*told, *result.warnings))
 
 
 def _require_no_process(given: Sequence[str], groups: Sequence[Any] | None) -> None:

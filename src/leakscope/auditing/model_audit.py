@@ -21,7 +21,7 @@ from leakscope.auditing.model_result import Examined, ModelAuditResult
 from leakscope.auditing.named_models import NamedFit, named_fit, stronger
 from leakscope.auditing.subgroups import exposure_by
 from leakscope.auditing.verdict import EXPOSED_ABOVE
-from leakscope.data import Dataset, RecordId, doubts, prepare, read_model
+from leakscope.data import Dataset, RecordId, array_doubts, doubts, prepare, read_model
 from leakscope.errors import InputError
 from leakscope.laws import LawPair
 from leakscope.results import DatasetEntry, ExaminedModel, PenaltyOption
@@ -62,6 +62,8 @@ def audit_model(
     >>> result.model.name, result.tpr_at_fpr[0.001].shape
     ('LogisticRegression(C=0.1)', (569,))
     """
+    from sklearn.base import is_classifier
+
     start = time.perf_counter()
     if on_stage is not None:
         on_stage("check")
@@ -94,7 +96,7 @@ def audit_model(
         settings,
         ids=ids,
         dataset=dataset,
-        warnings=_constant(X),
+        warnings=(*_constant(X), *array_doubts(X, y, classes=is_classifier(model))),
         timing={"check": time.perf_counter() - start},
         on_stage=on_stage,
     )

@@ -94,6 +94,9 @@ def audit(
     else:
         with stages(auditing.audit_stages(dataset, settings, chosen)) as on_stage:
             result = auditing.audit_by_settings(dataset, settings, chosen, on_stage=on_stage)
+    # Before the run, so that nothing is left where it fails; stdout may break after it.
+    if json_path is not None and json_path != STDOUT:
+        emit_json(result.to_document(), json_path)
     if isinstance(result, auditing.AuditResult):
         directory = auditing.write_run(result, place, dataset=dataset)
         text = page(result, top, explain=explain)
@@ -102,9 +105,9 @@ def audit(
         text = model_page(result, top, threshold=above.get("advantage"))
     for sentence in result.warnings:
         say(f"warning: {sentence}")
-    if json_path is not None:
+    if json_path == STDOUT:
         emit_json(result.to_document(), json_path)
-    if json_path != STDOUT:
+    else:
         show(f"{text}\n\nRun directory: {directory}\n")
     found = auditing.gate_failures(result, above)
     for sentence in found:

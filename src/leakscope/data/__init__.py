@@ -12,7 +12,7 @@ from leakscope.data.datasets import (
     same_data,
 )
 from leakscope.data.delimited import Layout, marks_in
-from leakscope.data.doubts import doubts, two_classes
+from leakscope.data.doubts import array_doubts, doubts, two_classes
 from leakscope.data.examples import EXAMPLES, read_example
 from leakscope.data.image_folder import read_image_folder
 from leakscope.data.json_files import read_json
@@ -51,6 +51,7 @@ __all__ = [
     "RecordId",
     "Source",
     "Task",
+    "array_doubts",
     "descriptor_of",
     "doubts",
     "from_frame",

@@ -7,7 +7,12 @@ separates every record from every other.  None is wrong for certain, so each is 
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Dataset
@@ -32,6 +37,15 @@ NOT_KNOWN = frozenset(
 
 # Of the features, this many numbers are compared with the target at once.
 BLOCK = 2**24
+
+
+# What a command's option says, where the data are in memory.
+IN_MEMORY = {
+    "name it with --id, or leave it out with --ignore": "make it the record's id, or leave it out",
+    "leave it out with --ignore": "leave it out",
+    "name the person's column with --group": "say whose each record is",
+    "give --task classification": "give them as text, or fit a classifier",
+}
 
 
 def doubts(dataset: Dataset) -> tuple[str, ...]:
@@ -60,7 +74,46 @@ def doubts(dataset: Dataset) -> tuple[str, ...]:
         _classes(dataset),
         _not_known(dataset),
     ]
-    return tuple(sentence for sentence in found if sentence is not None)
+    sentences = tuple(sentence for sentence in found if sentence is not None)
+    if dataset.source is not None:
+        return sentences
+    return tuple(
+        functools.reduce(lambda text, pair: text.replace(*pair), IN_MEMORY.items(), sentence)
+        for sentence in sentences
+    )
+
+
+def array_doubts(
+    X: Any, y: Any, *, classes: bool = False, groups: Sequence[Any] | None = None
+) -> tuple[str, ...]:
+    """The same of arrays as they are given; nothing is said of what is no table of numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import data
+    >>> y = np.array([0.5, 1.0, 2.5, 3.0])
+    >>> print(data.array_doubts(np.column_stack([y**2, 2.0 * y]), y)[0])
+    the feature '1' is the target in other words (they are perfectly correlated), so that the
+    model has nothing to learn; leave it out.
+    """
+    target = np.asarray(y)
+    features: NDArray[Any] = np.asarray(X) if getattr(X, "ndim", 2) == 2 else np.empty(0)
+    numbers = features.dtype.kind in "fiub" and (classes or target.dtype.kind in "fiub")
+    if features.ndim != 2 or target.shape != features.shape[:1] or not numbers:
+        return ()
+    return doubts(
+        Dataset(
+            name="arrays",
+            features=features.astype(np.float64),
+            target=target,
+            record_ids=tuple(range(len(target))),
+            feature_names=tuple(str(column) for column in range(features.shape[1])),
+            target_name="y",
+            task="classification" if classes else "regression",
+            group=None if groups is None else tuple(groups),
+        )
+    )
 
 
 def _sample(dataset: Dataset) -> str | None:
