@@ -41,7 +41,7 @@ test-environment: $(VENV)/.installed-test
 
 # One thread for each worker's linear algebra: pytest already runs one worker for each core.
 test: test-environment
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --durations=15
 
 # The oldest versions that pyproject.toml allows, in an environment of their own.
 test-lowest: test-environment

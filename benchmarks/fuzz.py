@@ -1,15 +1,17 @@
-"""Fuzzing of every file reader and of the command line, for an hour and from a seed.
+"""Fuzzing of every reader, the command line, the server and retraining, for an hour from a seed.
 
     python benchmarks/fuzz.py --minutes 60 --seed 1
 
 Files: valid ones of every kind that leakscope reads (tables, arrays, pictures, networks, results,
 run directories, scores) are mutated, as bytes and, where they are JSON or have checksums, in their
 structure; law texts likewise.  Command lines are built from the command tree itself, with values
-that are empty, huge, negative, NaN, odd text, or paths that lead nowhere.  The data are tiny, so
-that an execution takes milliseconds.  With atheris installed (``pip install atheris``) coverage of
+that are empty, huge, negative, NaN, odd text, or paths that lead nowhere.  The server takes mutated
+uploads, requests and bytes on a socket; ``verify`` takes training functions that a user may write
+by mistake (``fuzz_services.py``).  The data are tiny, so that an execution takes milliseconds.  With atheris installed (``pip install atheris``) coverage of
 leakscope's io and cli guides the mutations; without it they are random.
 
-A finding is: an exception that leaves the command line, a Python warning, an exit status other
+A finding is: an exception that leaves the command line or the server (a user's own function may
+raise what it likes), a Python warning, a word on the server's stderr, an exit status other
 than 0, 2 and 3, a refusal that is not one sentence, more than 30 seconds of processor time (or ten
 times that of waiting) or 2 GB, or the death of the process.  Each is saved with its input under
 ``--folder`` and made again by ``--replay FILE``.  The exit status is 1 where there was one.
@@ -317,7 +319,7 @@ def watch(given: argparse.Namespace) -> int:
     while (left := (end - time.monotonic()) / 60.0) > 0.02:
         line = [sys.executable, __file__, "--worker", "--minutes", str(left), "--seed", str(seed)]
         line += ["--folder", str(folder), *(["--random"] if given.random else [])]
-        line += ["--first"] if seed == given.seed else []
+        line += ["--first"] if seed == given.seed and not given.skip_options else []
         done = subprocess.run(line, check=False)
         if done.returncode != 0:
             deaths += 1
@@ -361,6 +363,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path("/tmp/leakscope-fuzz"))
     parser.add_argument("--random", action="store_true", help="no coverage guidance")
+    parser.add_argument(
+        "--skip-options", action="store_true", help="not every option with every odd value first"
+    )
     parser.add_argument("--first", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--replay", type=Path, help="execute one saved input and say what happens")
