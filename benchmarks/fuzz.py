@@ -7,8 +7,9 @@ run directories, scores) are mutated, as bytes and, where they are JSON or have 
 structure; law texts likewise.  Command lines are built from the command tree itself, with values
 that are empty, huge, negative, NaN, odd text, or paths that lead nowhere.  The server takes mutated
 uploads, requests and bytes on a socket; ``verify`` takes training functions that a user may write
-by mistake (``fuzz_services.py``).  The data are tiny, so that an execution takes milliseconds.  With atheris installed (``pip install atheris``) coverage of
-leakscope's io and cli guides the mutations; without it they are random.
+by mistake (``fuzz_services.py``).  The data are tiny, so that an execution takes milliseconds.
+With atheris installed (``pip install atheris``) coverage of leakscope's data, results, cli and
+serving guides the mutations; without it they are random.
 
 A finding is: an exception that leaves the command line or the server (a user's own function may
 raise what it likes), a Python warning, a word on the server's stderr, an exit status other
