@@ -170,7 +170,8 @@ needed, each record in the training set of one and not in that of another.
     effects = model_effects(scores)
     sums = record_sums(effects.level(scores) if level_models else scores, mask)
     varying = float(sums.squares_out.sum() + sums.squares_in.sum())
-    if varying <= scores.size * (NO_SPREAD * float(np.abs(scores).max())) ** 2:
+    # Two models have one answer of each kind for a record, and nothing to vary.
+    if len(scores) > 2 and varying <= scores.size * (NO_SPREAD * float(np.abs(scores).max())) ** 2:
         raise InputError(
             "The models' log-odds differ by a constant at most, so that nothing varies from one "
             "training to another and no law can be estimated; give models that were trained apart."
