@@ -175,3 +175,13 @@ def test_arrays_that_do_not_fit_are_refused():
     found = leakscope.attack_membership(model, (X[:50], y[:50]), pool=(X, y), settings=settings)
     assert found.in_pool == 50
     assert found.fraction == 0.45
+
+
+def test_a_network_s_file_is_no_fitted_model(tmp_path, monkeypatch, capsys):
+    """Found by fuzzing: a validation error left the command line with its traceback."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.csv").write_text("a,y\n1,2\n2,1\n3,3\n4,2\n")
+    assert main(["attack", "membership", "net.json", "--queries", "p.csv", "--pool", "p.csv"]) == 2
+    said = capsys.readouterr().err
+    assert "input should be one of ridge, linear, logistic" in said
+    assert said.count("\n") == 1

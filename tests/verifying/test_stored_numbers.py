@@ -240,9 +240,8 @@ def test_what_is_no_fraction_is_refused(
 
 def test_formulas_do_not_reach_a_spreadsheet(tmp_path: Path) -> None:
     ids = ["=HYPERLINK(1)", "+1", "-2", "@a", "plain"]
-    result = leakscope.audit(
-        np.arange(10.0).reshape(5, 2), np.arange(5.0), record_ids=ids, kernel="rbf"
-    )
+    X, y = np.arange(10.0).reshape(5, 2), np.array([0.0, 2.0, 1.0, 5.0, 3.0])
+    result = leakscope.audit(X, y, record_ids=ids, kernel="rbf")
     run = result.write(tmp_path / "run")
     cells = {line.split(",")[0] for line in (run / "records.csv").read_text().splitlines()[1:]}
     assert cells == {"'=HYPERLINK(1)", "'+1", "'-2", "'@a", "plain"}

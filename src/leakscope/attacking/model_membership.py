@@ -31,7 +31,7 @@ from leakscope.data import (
 )
 from leakscope.errors import InputError
 from leakscope.results import ExaminedModel, MembershipTest, ModelMembershipAttack
-from leakscope.settings import ModelSettings, PoolAttackSettings
+from leakscope.settings import ModelSettings, PoolAttackSettings, validated
 
 FPRS = (0.01, 0.001)
 
@@ -134,8 +134,12 @@ def _from_files(
     file = read_model(model) if str(model).lower().endswith((".skops", ".onnx")) else None
     if file is None and not isinstance(model, str):
         raise InputError("records in files go with a model's file or name.")
-    chosen = ModelSettings(
-        model=str(model), C=settings.C, alpha=settings.alpha, fraction=settings.fraction
+    chosen = validated(
+        ModelSettings,
+        model=str(model),
+        C=settings.C,
+        alpha=settings.alpha,
+        fraction=settings.fraction,
     )
     task: Any = "classification" if auditing.classifies(chosen) else "regression"
     ignored = () if settings.answers is None else (settings.answers,)
