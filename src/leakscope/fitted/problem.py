@@ -53,8 +53,8 @@ class ConvexProblem:
     >>> X = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
     >>> problem = ConvexProblem(y=np.array([0.0, 1.0, 1.5]), loss="square", X=X,
     ...                         penalty=np.array([0.0, 1.0]))
-    >>> problem.records, problem.in_kernel_space
-    (3, False)
+    >>> problem.records
+    3
     """
 
     y: FloatArray
