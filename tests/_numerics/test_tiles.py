@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg import lapack
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from leakscope import kernels
 from leakscope._numerics import cholesky, probes, products, tiled_cholesky
+from leakscope._numerics.cores import side_by_side
 
 
 def positive_definite(size):
@@ -105,6 +108,20 @@ class TestWrongAnswersAreRefused:
         with pytest.raises(probes.WrongProductError, match="inverse of the kernel matrix"):
             cholesky.inverse(half)
 
+    def test_solution(self, small_tiles, monkeypatch):
+        factor = cholesky.factorise(positive_definite(80))
+
+        class Wrong:
+            @staticmethod
+            def dpotrs(lower, right, **options):
+                solution, info = lapack.dpotrs(lower, right, **options)
+                solution[50] += 1e-6 * abs(solution[50])
+                return solution, info
+
+        monkeypatch.setattr(cholesky, "_lapack", Wrong)
+        with pytest.raises(probes.WrongProductError, match="solution of the kernel's equations"):
+            cholesky.solve(factor, np.ones((80, 2)))
+
     def test_product(self, small_tiles):
         left = np.random.default_rng(1).normal(size=(80, 5))
         wrong = left @ left.T
@@ -127,3 +144,32 @@ def test_rounding_is_let_pass_on_a_badly_conditioned_matrix(small_tiles):
 
 def test_the_library_is_named():
     assert "threads" in probes.blas_in_use()
+
+
+def blas_threads():
+    return {entry["num_threads"] for entry in threadpool_info() if entry["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_library_has_one_thread_inside_and_its_own_number_afterwards(threads):
+    with threadpool_limits(threads, user_api="blas"):
+        seen = []
+        with side_by_side() as for_each:
+            for_each(lambda _: seen.append(blas_threads()), range(3))
+        assert seen == 3 * [{1}]
+        assert blas_threads() == {threads}
+
+
+def test_what_goes_wrong_in_a_tile_is_told_and_the_threads_come_back():
+    with threadpool_limits(2, user_api="blas"):
+        with pytest.raises(ZeroDivisionError), side_by_side() as for_each:
+            for_each(lambda place: 1 // place, [1, 0, 2])
+        assert blas_threads() == {2}
+
+
+def test_more_threads_give_the_same_factor_to_the_bit(small_tiles):
+    matrix, found = positive_definite(150), []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            found.append(cholesky.inverse(cholesky.factorise(matrix)).packed)
+    np.testing.assert_array_equal(*found)

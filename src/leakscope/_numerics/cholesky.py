@@ -15,6 +15,7 @@ checked against its definition before it is handed on (:mod:`leakscope._numerics
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from scipy.linalg import lapack
 
 from leakscope._numerics import probes, tiled_cholesky
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.cores import side_by_side
 
 # Untyped on purpose: the stubs of these wrappers change from one release to the next.
 _lapack: Any = lapack
@@ -92,10 +94,19 @@ def factorise(matrix: FloatArray, *, overwrite: bool = False) -> Factor:
 
 def solve(factor: Factor, right_hand_side: FloatArray) -> FloatArray:
     """``M^{-1} b`` for a vector or for the columns of a matrix."""
-    solution, info = _lapack.dpotrs(factor.packed, right_hand_side, lower=1)
+    lower = factor.packed
+    with side_by_side() if len(lower) > ONE_PIECE else nullcontext():
+        solution, info = _lapack.dpotrs(lower, right_hand_side, lower=1)
     if info != 0:
         raise np.linalg.LinAlgError(f"dpotrs refused its argument number {-info}")
-    return np.asarray(solution, dtype=np.float64).reshape(right_hand_side.shape)
+    found = np.asarray(solution, dtype=np.float64).reshape(len(lower), -1)
+    if len(lower) >= probes.PROBED_FROM:
+        got = tiled_cholesky.lower_times(lower, tiled_cholesky.lower_transposed_times(lower, found))
+        sizes = _row_sizes(lower)
+        scale = sizes * float(np.max(sizes @ np.abs(found)))
+        wanted = right_hand_side.reshape(found.shape)
+        probes.require_close(got, wanted, scale, "solution of the kernel's equations")
+    return found.reshape(right_hand_side.shape)
 
 
 def condition_number(factor: Factor) -> float:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any
+
+ForEach = Callable[[Callable[[Any], None], Iterable[Any]], None]
 
 # Blocks that fit the cache gain nothing from more.
 MOST = 8
+
+# A library's number of threads is one for the whole process: who changes it goes alone.
+_ALONE = RLock()
 
 
 def usable_cores() -> int:
@@ -37,3 +45,25 @@ def in_threads(work: Callable[[int], None], starts: Sequence[int]) -> None:
     else:
         for start in starts:
             work(start)
+
+
+@contextmanager
+def side_by_side() -> Iterator[ForEach]:
+    """Call a function with each of some items, on as many threads as the BLAS would use.
+
+    Inside, the BLAS itself has one thread: what goes wrong with several of its own does not, and
+    none of them waits at full speed while another library's are at work.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    with _ALONE:
+        libraries = ThreadpoolController().select(user_api="blas")
+        workers = max((library.num_threads for library in libraries.lib_controllers), default=1)
+        with libraries.limit(limits=1), ThreadPoolExecutor(workers) as pool:
+            run = pool.map if workers > 1 else map
+
+            def for_each(work: Callable[[Any], None], items: Iterable[Any]) -> None:
+                for _ in run(work, items):
+                    pass
+
+            yield for_each

@@ -7,12 +7,14 @@ Tiles also halve the work of the symmetric product, as syrk does, and leave it e
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics import probes
+from leakscope._numerics.cores import side_by_side
 
 # Rows of a tile: its square, 8 MB, is still quick to mirror, and far below what goes wrong.
 TILE = 1024
@@ -40,15 +42,21 @@ def row_products(left: NDArray[Any], right: NDArray[Any] | None = None) -> NDArr
         found: NDArray[Any] = left @ other.T
     else:
         found = np.empty((len(left), len(left)), left.dtype)
-        for start in range(0, len(left), TILE):
-            stop = min(start + TILE, len(left))
-            found[start:stop, :stop] = left[start:stop] @ left[:stop].T
-            # The upper half is the lower one, whatever the order of summation was.
-            corner = np.tril(found[start:stop, start:stop])
-            found[start:stop, start:stop] = corner + np.tril(corner, -1).T
-            found[:start, start:stop] = found[start:stop, :start].T
+        with side_by_side() as for_each:
+            # The longest first, so that no thread is left with one at the end.
+            for_each(partial(_rows_of_gram, left, found), range(0, len(left), TILE)[::-1])
     _probe(found, left, other)
     return found
+
+
+def _rows_of_gram(left: NDArray[Any], found: NDArray[Any], start: int) -> None:
+    """One tile of rows, up to the diagonal, and the same as columns."""
+    stop = min(start + TILE, len(left))
+    found[start:stop, :stop] = left[start:stop] @ left[:stop].T
+    # The upper half is the lower one, whatever the order of summation was.
+    corner = np.tril(found[start:stop, start:stop])
+    found[start:stop, start:stop] = corner + np.tril(corner, -1).T
+    found[:start, start:stop] = found[start:stop, :start].T
 
 
 def _probe(found: NDArray[Any], left: NDArray[Any], right: NDArray[Any]) -> None:

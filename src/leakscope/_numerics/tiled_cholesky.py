@@ -2,7 +2,8 @@
 
 The same results as LAPACK's potrf, trtri and lauum, for sizes at which a threaded OpenBLAS crashes
 in them or returns wrong entries (docs/linear_algebra.md).  LAPACK is called on diagonal tiles only;
-all other work is gemm, which is right, and three quarters and more of the arithmetic anyway.
+all other work is gemm.  The threads are our own, a tile each, and the library's are one: two
+libraries' threads that wait for work at full speed cost more than they do on a busy machine.
 
 All functions work on the lower triangle of a Fortran-ordered array and leave the strict upper
 triangle alone, which holds the matrix itself (:mod:`leakscope._numerics.cholesky`).
@@ -10,12 +11,14 @@ triangle alone, which holds the matrix itself (:mod:`leakscope._numerics.cholesk
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.cores import side_by_side
 
 # Untyped on purpose: the stubs of these wrappers change from one release to the next.
 _blas: Any = blas
@@ -29,27 +32,34 @@ TILE = 384
 def cholesky_in_place(packed: FloatArray) -> int:
     """Turn M into L; 0, or the order of the leading minor that is not positive definite.
 
-    Left-looking: a block column less what the finished columns account for, one gemm; its top tile
-    by potrf; the rest by trsm.
+    Left-looking: a block column less what the finished columns account for, by gemm; its top tile
+    by potrf; the rest by trsm, tile by tile.
     """
-    for start, stop in tiles(len(packed)):
-        panel = packed[start:, start:stop]
-        if start:
-            # The product's transpose has the panel's own order: the difference is one pass.
-            panel = panel - (packed[start:stop, :start] @ packed[start:, :start].T).T
-        width = stop - start
-        corner, info = _lapack.dpotrf(
-            np.array(panel[:width], order="F"), lower=1, clean=1, overwrite_a=1
-        )
-        if info > 0:
-            return start + int(info)
-        _put_lower(packed, start, stop, corner)
-        for first, last in tiles(len(packed) - stop):
-            rows = np.array(panel[width + first : width + last], order="F")
-            packed[stop + first : stop + last, start:stop] = _blas.dtrsm(
-                1.0, corner, rows, side=1, lower=1, trans_a=1, overwrite_b=1
+    with side_by_side() as for_each:
+        for start, stop in tiles(len(packed)):
+            done = packed[start:stop, :start]
+            corner, info = _lapack.dpotrf(
+                np.array(packed[start:stop, start:stop] - done @ done.T, order="F"),
+                lower=1,
+                clean=1,
+                overwrite_a=1,
             )
+            if info > 0:
+                return start + int(info)
+            _put_lower(packed, start, stop, corner)
+            for_each(partial(_rows_of_factor, packed, done, corner), tiles(len(packed), stop))
     return 0
+
+
+def _rows_of_factor(
+    packed: FloatArray, done: FloatArray, corner: FloatArray, tile: tuple[int, int]
+) -> None:
+    """One tile of a block column, below the diagonal."""
+    first, columns = done.shape[1], slice(done.shape[1], done.shape[1] + len(done))
+    own = packed[slice(*tile)]
+    # The product's transpose has the tile's own order, so that the difference is one pass.
+    rest = own[:, columns] - (done @ own[:, :first].T).T
+    own[:, columns] = _blas.dtrsm(1.0, corner, rest, side=1, lower=1, trans_a=1, overwrite_b=1)
 
 
 def triangular_inverse_in_place(packed: FloatArray) -> int:
@@ -57,35 +67,58 @@ def triangular_inverse_in_place(packed: FloatArray) -> int:
 
     From the last block column to the first: W_bk = -W_bb L_bk W_kk, with b all rows below.
     """
-    for start, stop in reversed(tiles(len(packed))):
-        corner, info = _lapack.dtrtri(
-            np.array(np.tril(packed[start:stop, start:stop]), order="F"), lower=1, overwrite_c=1
-        )
-        if info > 0:
-            return start + int(info)
-        _put_lower(packed, start, stop, corner)
-        if stop == len(packed):
-            continue
-        # Transposed throughout, so that results are written in the order of the columns.
-        below = -(corner.T @ packed[stop:, start:stop].T)
-        for first, last in reversed(tiles(len(packed) - stop)):
-            rows = slice(stop + first, stop + last)
-            found = below[:, first:last] @ np.tril(packed[rows, rows]).T
-            if first:
-                found += below[:, :first] @ packed[rows, stop : stop + first].T
-            packed[rows, start:stop] = found.T
+    with side_by_side() as for_each:
+        for start, stop in reversed(tiles(len(packed))):
+            corner, info = _lapack.dtrtri(
+                np.array(np.tril(packed[start:stop, start:stop]), order="F"), lower=1, overwrite_c=1
+            )
+            if info > 0:
+                return start + int(info)
+            _put_lower(packed, start, stop, corner)
+            # Transposed throughout, so that results are written in the order of the columns.
+            below = np.empty((stop - start, len(packed) - stop))
+            rest = tiles(len(packed), stop)
+            for_each(partial(_rows_times, packed, corner, below), rest)
+            # The longest first, so that no thread is left with one at the end.
+            for_each(partial(_rows_of_inverse, packed, start, below), rest[::-1])
     return 0
+
+
+def _rows_times(
+    packed: FloatArray, corner: FloatArray, below: FloatArray, tile: tuple[int, int]
+) -> None:
+    """-(L_bk W_kk)^T for one tile of the rows below."""
+    stop = len(packed) - below.shape[1]
+    columns = packed[slice(*tile), stop - len(corner) : stop]
+    below[:, tile[0] - stop : tile[1] - stop] = -(corner.T @ columns.T)
+
+
+def _rows_of_inverse(
+    packed: FloatArray, start: int, below: FloatArray, tile: tuple[int, int]
+) -> None:
+    """One tile of a block column of W."""
+    stop, own = start + len(below), packed[slice(*tile)]
+    first, last = tile[0] - stop, tile[1] - stop
+    found = below[:, first:last] @ np.tril(own[:, slice(*tile)]).T
+    if first:
+        found += below[:, :first] @ own[:, stop : tile[0]].T
+    own[:, start:stop] = found.T
 
 
 def gram_in_place(packed: FloatArray) -> None:
     """Turn W into W^T W, one block row after another: a row needs those from itself on only."""
-    for start, stop in tiles(len(packed)):
-        panel = np.array(packed[start:, start:stop], order="F")
-        panel[: stop - start] = np.tril(panel[: stop - start])
-        corner = panel.T @ np.array(panel, order="C")
-        if start:
-            packed[start:stop, :start] = (packed[start:, :start].T @ panel).T
-        _put_lower(packed, start, stop, corner)
+    with side_by_side() as for_each:
+        for start, stop in tiles(len(packed)):
+            panel = np.array(packed[start:, start:stop], order="F")
+            panel[: stop - start] = np.tril(panel[: stop - start])
+            for_each(partial(_columns_of_gram, packed, panel), tiles(start))
+            _put_lower(packed, start, stop, panel.T @ panel)
+
+
+def _columns_of_gram(packed: FloatArray, panel: FloatArray, tile: tuple[int, int]) -> None:
+    """One tile of a block row of W^T W, left of the diagonal."""
+    below = packed[len(packed) - len(panel) :, slice(*tile)]
+    below[: panel.shape[1]] = (below.T @ panel).T
 
 
 def lower_times(packed: FloatArray, vectors: FloatArray, *, absolute: bool = False) -> FloatArray:
@@ -110,9 +143,9 @@ def lower_transposed_times(packed: FloatArray, vectors: FloatArray) -> FloatArra
     return found
 
 
-def tiles(size: int) -> list[tuple[int, int]]:
+def tiles(size: int, begin: int = 0) -> list[tuple[int, int]]:
     """Where tiles begin and end."""
-    return [(start, min(start + TILE, size)) for start in range(0, size, TILE)]
+    return [(start, min(start + TILE, size)) for start in range(begin, size, TILE)]
 
 
 def _put_lower(packed: FloatArray, start: int, stop: int, corner: FloatArray) -> None:
