@@ -113,8 +113,8 @@ class TestWrongAnswersAreRefused:
 
         class Wrong:
             @staticmethod
-            def dpotrs(lower, right, **options):
-                solution, info = lapack.dpotrs(lower, right, **options)
+            def dpotrs(packed, right, **options):
+                solution, info = lapack.dpotrs(packed, right, **options)
                 solution[50] += 1e-6 * abs(solution[50])
                 return solution, info
 
