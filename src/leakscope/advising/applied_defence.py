@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.advising.fewer_features import principal_directions
-from leakscope.advising.released_error import Folds, HeldOut, held_out
+from leakscope.advising.released_error import Folds, HeldOut, held_out, predicted_by_kernel
 from leakscope.data import RecordId
 from leakscope.errors import InputError
-from leakscope.lood import Process
+from leakscope.lood import FeatureRegression, FeatureSums, Process
 from leakscope.results import AdviceOption
 
 Rows = NDArray[np.intp]
@@ -84,25 +84,31 @@ class Defence:
 
     def held_out(self, model: Process, folds: Folds) -> HeldOut:
         """Predictions of every record by models trained without its fold, defence applied."""
-        applied, rows, merges = self.applied(model), self.rows, self.merges
+        applied, rows, s2 = self.applied(model), self.rows, self.noise_variance
+        merges, phi, prior = self.merges, applied.phi, applied.diagonal()
 
-        def training_set(records: Rows, asked: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
+        def predicted(records: Rows, asked: Rows) -> tuple[FloatArray, FloatArray]:
             kept = records if rows is None else records[rows[records] >= 0]
-            if rows is None or not merges or not len(kept):
-                own = applied.matrix[np.ix_(kept, kept)]
-                return own, applied.matrix[np.ix_(kept, asked)], applied.outputs[kept]
-            found = np.unique(rows[kept], return_inverse=True)[1]
-            means = _means(applied.features[kept], found)
-            across = applied.between(means, applied.features[asked])
-            return applied.between(means), across, _means(applied.outputs[kept], found)
+            if not len(kept):
+                return np.zeros((len(asked), applied.outputs.shape[1])), prior[asked]
+            targets, means = applied.outputs[kept], None
+            if rows is not None and merges:
+                found = np.unique(rows[kept], return_inverse=True)[1]
+                targets, means = _means(targets, found), _means(applied.features[kept], found)
+            if phi is not None:
+                trained_on = phi[kept] if means is None else applied.mapped(means)
+                assert trained_on is not None
+                trained = FeatureRegression.of(FeatureSums.over(trained_on, targets), s2)
+                there = phi[asked]
+                return there @ trained.beta, trained.covariance(there, there)
+            if means is None:
+                own, across = (applied.matrix[np.ix_(kept, some)] for some in (kept, asked))
+            else:
+                own = applied.between(means)
+                across = applied.between(means, applied.features[asked])
+            return predicted_by_kernel(own, across, prior[asked], targets, s2)
 
-        return held_out(
-            applied,
-            folds,
-            noise_variance=self.noise_variance,
-            training_set=training_set,
-            prior=np.diagonal(applied.matrix),
-        )
+        return held_out(applied, folds, predicted)
 
 
 def touched(

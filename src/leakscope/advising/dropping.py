@@ -1,8 +1,8 @@
 """Dropping the most exposed units, with the others audited again after each batch.
 
 To leave records out changes the inverse on the others by a downdate
-(:meth:`leakscope.lood.WholeInverse.without`) instead of a factorisation.  What was hidden by a
-neighbour is exposed when the neighbour goes, so that the list of the first audit is not the list to
+(:meth:`leakscope.lood.WholeInverse.without`) instead of a factorisation; under finite features the
+rest is audited anew, which costs less.  What was hidden by a neighbour is exposed when the neighbour goes, so that the list of the first audit is not the list to
 drop: each batch is taken from the laws of what is left.  A dropped unit is not in the model, and
 its answers do not depend on it; the choice to drop it does, and that is not counted here.
 """
@@ -133,12 +133,15 @@ def drop_exposed(
     batch = max(1, model.units // share) if batch is None else batch
     if batch < 1:
         raise InputError(f"a batch must hold at least one, but it is {batch}.")
-    blocks = model.inverse()
+    blocks = model.inverse() if model.phi is None else None
 
     def without(gone: Rows, alive: NDArray[np.bool_]) -> tuple[FloatArray, Separation]:
         nonlocal blocks
-        blocks = blocks.without(np.flatnonzero(np.isin(model.labels, gone)))
-        laws = _laws(model, blocks, alive)
+        if blocks is None:
+            laws = model.only(np.flatnonzero(alive)).separation()
+        else:
+            blocks = blocks.without(np.flatnonzero(np.isin(model.labels, gone)))
+            laws = _laws(model, blocks, alive)
         return laws.measured(target.measured), laws
 
     own = model.separation()

@@ -1,6 +1,7 @@
 """The least training noise (the ridge of kernel regression) that meets a target.
 
-One eigendecomposition gives every level of the noise (:mod:`leakscope.lood.spectrum`).  More noise
+One eigendecomposition gives every level of the noise (:mod:`leakscope.lood.spectrum`), where the
+kernel has no finite features that give it at once (:mod:`leakscope.lood.features`).  More noise
 need not expose less: a record's mean shifts less, but the answers of the others change too.  The
 levels are scanned, the first crossing is refined, and what the scan saw beyond it is told.  The
 scan ends at a level that is enough in closed form.
@@ -44,7 +45,7 @@ def enough_noise(model: Process, advantage: float) -> float:
     >>> bool(laws.measured(AuditTarget("advantage", 0.01).measured).max() <= 0.01)
     True
     """
-    top = float(model.spectrum.values[-1])
+    top = model.largest_eigenvalue
     largest_unit = 1 if model.groups is None else int(np.bincount(model.labels).max())
     with np.errstate(over="ignore", divide="ignore"):
         share = 0.25 * largest_unit * model.outputs.shape[1] * top + np.sum(model.outputs**2)

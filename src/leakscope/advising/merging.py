@@ -18,6 +18,7 @@ P0 and mu0 come from the inverse over all rows by taking the row's observation b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,7 +29,13 @@ from leakscope.advising.applied_defence import Defence
 from leakscope.advising.audit_target import AuditTarget
 from leakscope.errors import InputError
 from leakscope.laws import Assumption, LawPair, MultivariateNormal, Provenance
-from leakscope.lood import Process, Separation, WholeInverse, separation_of_blocks
+from leakscope.lood import (
+    FeatureRegression,
+    FeatureSums,
+    Process,
+    Separation,
+    separation_of_blocks,
+)
 
 Rows = NDArray[np.intp]
 
@@ -120,22 +127,32 @@ def _merged(model: Process, target: AuditTarget, size: int, first: FloatArray) -
 
 def _gather(model: Process, group: Rows, exposed: Rows, size: int) -> None:
     """Give each exposed record, most exposed first, and its nearest free records a group."""
-    prior, matrix = np.diagonal(model.matrix), model.matrix
+    prior = model.diagonal()
     following = int(group.max()) + 1
     for record in exposed:
         if group[record] >= 0:
             continue
         free = np.flatnonzero(group < 0)
         free = free[free != record]
-        distance = prior - 2.0 * matrix[record]
+        distance = prior - 2.0 * _row_of_kernel(model, int(record))
         if len(free) >= size - 1:
-            nearest = free[np.argsort(distance[free], kind="stable")[: size - 1]]
+            # Sorted are only those that can be among the nearest: the order is the same.
+            furthest = np.partition(distance[free], size - 2)[size - 2]
+            near = free[distance[free] <= furthest]
+            nearest = near[np.argsort(distance[near], kind="stable")[: size - 1]]
             group[nearest] = group[record] = following
             following += 1
         elif np.any(group >= 0):
             # Too few are left for a group of their own: they join their nearest one.
             taken = np.flatnonzero(group >= 0)
             group[record] = group[taken[np.argmin(distance[taken])]]
+
+
+def _row_of_kernel(model: Process, record: int) -> FloatArray:
+    """(n,) the kernel of a record with all, without a matrix where features do."""
+    if model.phi is None:
+        return np.asarray(model.matrix[record])
+    return np.asarray(model.phi @ model.phi[record])
 
 
 def _rows(group: Rows) -> Rows:
@@ -176,8 +193,7 @@ def _measured(model: Process, rows: Rows, target: AuditTarget) -> tuple[FloatArr
     defence = Defence(model.noise_variance, rows=rows)
     means, mean_targets = defence.training_set(model.features, model.outputs)
     merged = replace(model, features=means, targets=mean_targets, given=model.kernel)
-    blocks = merged.inverse()
-    laws = separation_of_blocks(blocks, mean_targets, None)
+    laws, known = _given_all_rows(merged)
     found = np.empty(len(rows))
     alone = np.flatnonzero(sizes[rows] == 1)
     if len(alone):
@@ -191,7 +207,7 @@ def _measured(model: Process, rows: Rows, target: AuditTarget) -> tuple[FloatArr
         others = (sizes[own] - 1)[:, None]
         points = (means[own] * (others + 1) - model.features[some]) / others
         answers = (mean_targets[own] * (others + 1) - model.outputs[some]) / others
-        pair = _member_pair(merged, blocks, own, points, answers, provenance)
+        pair = _member_pair(known(own, points), merged.noise_variance, answers, provenance)
         found[some] = target.measured(pair)
     return found, bool(laws.trusted.all())
 
@@ -212,29 +228,64 @@ def _provenance(laws: Separation) -> Provenance:
     )
 
 
-def _member_pair(
-    merged: Process,
-    blocks: WholeInverse,
-    own: Rows,
-    points: FloatArray,
-    answers: FloatArray,
-    provenance: Provenance,
-) -> LawPair:
-    """The pairs of members of rows ``own``; (b, d) and (b, C) are the rows without them."""
-    s2, inverse, a = merged.noise_variance, blocks.inverse, blocks.a
-    across = merged.between(points, merged.features)
-    solved = across @ inverse
-    m = inverse[own, own]
-    # The covariance of (f(x), f(x')) and the mean of f(x'), given all rows.
+@dataclass(frozen=True)
+class _Known:
+    """What all rows together say of f(x), a row's own, and of f(x').
+
+    m is (b,) the row's entry of M^{-1}'s diagonal, a (b, C) its row of M^{-1} y; p12 and p22 the
+    covariance of the two and the variance of f(x'), ``mean`` (b, C) that of f(x').
+    """
+
+    m: FloatArray
+    a: FloatArray
+    p12: FloatArray
+    p22: FloatArray
+    mean: FloatArray
+
+
+Knowing = Callable[[Rows, FloatArray], _Known]
+
+
+def _given_all_rows(merged: Process) -> tuple[Separation, Knowing]:
+    """The laws of the rows, and what they say of any of them beside points, (b, d)."""
+    s2, targets = merged.noise_variance, merged.outputs
+    phi = merged.phi
+    if phi is None:
+        blocks = merged.inverse()
+        inverse, a = blocks.inverse, blocks.a
+
+        def by_inverse(own: Rows, points: FloatArray) -> _Known:
+            across = merged.between(points, merged.features)
+            solved = across @ inverse
+            p22 = merged.diagonal(points) - np.einsum("ij,ij->i", solved, across)
+            p12 = s2 * solved[np.arange(len(own)), own]
+            return _Known(inverse[own, own], a[own], p12, p22, across @ a)
+
+        return separation_of_blocks(blocks, targets, None), by_inverse
+    laws = merged.separation()
+    trained = FeatureRegression.of(FeatureSums.over(phi, targets), s2)
+
+    def by_features(own: Rows, points: FloatArray) -> _Known:
+        there = merged.mapped(points)
+        assert there is not None
+        m = (1.0 - laws.leverage[own]) / s2
+        a = (targets[own] - phi[own] @ trained.beta) / s2
+        p12, p22 = trained.covariance(phi[own], there), trained.covariance(there, there)
+        return _Known(m, a, p12, p22, there @ trained.beta)
+
+    return laws, by_features
+
+
+def _member_pair(known: _Known, s2: float, answers: FloatArray, provenance: Provenance) -> LawPair:
+    """The pairs of members of some rows; (b, C) are the rows' targets without them."""
+    m, a, p12, p22 = known.m, known.a, known.p12, known.p22
     p11 = s2 - s2**2 * m
-    p12 = s2 * solved[np.arange(len(own)), own]
-    p22 = merged.diagonal(points) - np.einsum("ij,ij->i", solved, across)
     # The row's observation taken back: s2 - p11 = s2^2 m.
     q11 = p11 + p11 * p11 / (s2**2 * m)
     q12 = p12 + p11 * p12 / (s2**2 * m)
     q22 = p22 + p12 * p12 / (s2**2 * m)
-    r1 = a[own] / m[:, None]
-    r2 = answers - across @ a + (p12 / (s2 * m))[:, None] * a[own]
+    r1 = a / m[:, None]
+    r2 = answers - known.mean + (p12 / (s2 * m))[:, None] * a
     alpha = np.sqrt(q11)
     beta = q12 / alpha
     gamma = np.sqrt(np.maximum(q22 - beta**2, 0.0))

@@ -98,11 +98,13 @@ def ranked_options(
         )
     folds, repeats, questions = settings.folds, settings.repeats, settings.questions
     reach = _reach(model, questions)
-    require_memory(
-        8 * MATRICES * model.records**2,
-        f"advice on {model.records} records, which holds {MATRICES} kernel matrices,",
-        "audit a subsample of the records and ask for advice on that",
-    )
+    if model.phi is None:
+        require_memory(
+            8 * MATRICES * model.records**2,
+            f"advice on {model.records} records, which holds {MATRICES} kernel matrices,",
+            "audit a subsample of the records and ask for advice on that, or audit with a kernel "
+            "of few features, such as linear",
+        )
     begin("audit")
     count = len(model.features)
     chosen = Folds.of(

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, special
 
+from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.largest_normal import chance_of_largest
@@ -175,58 +176,58 @@ class HeldOut:
         return self.folds.released(squared, right)
 
 
-TrainingSet = Callable[[Rows, Rows], tuple[FloatArray, FloatArray, FloatArray]]
-"""From the records outside a fold, and those in it, to the rows trained on: the kernel between
-them, the kernel from them to the records in the fold, and their targets."""
+Predicted = Callable[[Rows, Rows], tuple[FloatArray, FloatArray]]
+"""From the records outside a fold, and those in it, to the posterior mean (b, C) and variance (b,)
+at the latter of what is trained on the former."""
 
 
-def held_out(
-    model: Process,
-    folds: Folds,
-    *,
-    noise_variance: float,
-    training_set: TrainingSet,
-    prior: FloatArray,
-) -> HeldOut:
-    """Train on what a defence leaves of each fold's training part, and predict the fold.
-
-    ``prior`` is (n,) k(x, x) at all records.
-    """
+def held_out(model: Process, folds: Folds, predicted: Predicted) -> HeldOut:
+    """Train on what a defence leaves of each fold's training part, and predict the fold."""
     repeats, count = folds.number.shape
     mean = np.zeros((repeats, count, model.outputs.shape[1]))
     variance = np.empty((repeats, count))
     for repeat, number in enumerate(folds.number):
         for fold in range(folds.count):
             asked = np.flatnonzero(number == fold)
-            own, across, targets = training_set(np.flatnonzero(number != fold), asked)
-            variance[repeat, asked] = prior[asked]
-            if not len(targets):
-                continue
-            own[np.diag_indices_from(own)] += noise_variance
-            factor = _factor(own, noise_variance)
-            solved = linalg.solve_triangular(
-                factor,
-                np.column_stack([across, targets]),
-                lower=True,
-                overwrite_b=True,
-                check_finite=False,
-            )
-            root, white = solved[:, : len(asked)], solved[:, len(asked) :]
-            mean[repeat, asked] = root.T @ white
-            left = prior[asked] - np.einsum("ij,ij->j", root, root)
-            variance[repeat, asked] = np.maximum(left, 0.0)
+            found = predicted(np.flatnonzero(number != fold), asked)
+            mean[repeat, asked], variance[repeat, asked] = found
     return HeldOut(mean, variance, model.outputs, folds, model.task)
 
 
+def predicted_by_kernel(
+    own: FloatArray,
+    across: FloatArray,
+    prior: FloatArray,
+    targets: FloatArray,
+    noise_variance: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Posterior mean and variance from the kernel between the rows trained on, which is lost.
+
+    ``across`` is the kernel from them to those asked, ``prior`` that of those asked with
+    themselves.
+    """
+    own[np.diag_indices_from(own)] += noise_variance
+    solved = linalg.solve_triangular(
+        _factor(own, noise_variance),
+        np.column_stack([across, targets]),
+        lower=True,
+        overwrite_b=True,
+        check_finite=False,
+    )
+    root, white = solved[:, : len(prior)], solved[:, len(prior) :]
+    left = prior - np.einsum("ij,ij->j", root, root)
+    return root.T @ white, np.maximum(left, 0.0)
+
+
 def _factor(matrix: FloatArray, noise_variance: float) -> FloatArray:
+    """L, beside what is left of the matrix in the other triangle."""
     try:
-        factor = linalg.cholesky(matrix, lower=True, overwrite_a=True, check_finite=False)
+        return cholesky.factorise(matrix, overwrite=True).packed
     except linalg.LinAlgError as error:
         raise InputError(
             f"the kernel matrix of a fold with noise_variance {noise_variance:g} on its diagonal "
             "is not positive definite in float64: audit with a larger noise_variance."
         ) from error
-    return np.asarray(factor)
 
 
 def _right(mean: FloatArray, spread: FloatArray, targets: FloatArray) -> FloatArray:

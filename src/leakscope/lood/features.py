@@ -27,6 +27,7 @@ from scipy.linalg import blas, lapack
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
+from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
 from leakscope.lood.all_records import checked_targets, require_positive
@@ -89,10 +90,7 @@ def audit_features(phi: ArrayLike, y: ArrayLike, noise_variance: float) -> Separ
         f"the audit of {count} records in {width} features",
         "use fewer features or records",
     )
-    sums = FeatureSums.none(width, outputs.shape[1])
-    for start, block in blocks(rows):
-        sums = sums + feature_sums(block, outputs[start : start + len(block)])
-    regression = FeatureRegression.of(sums, noise_variance)
+    regression = FeatureRegression.of(FeatureSums.over(rows, outputs), noise_variance)
     parts = [
         regression.leverages(block, outputs[start : start + len(block)], first_row=start)
         for start, block in blocks(rows)
@@ -125,6 +123,14 @@ class FeatureSums:
         """The sums over no record."""
         return cls(np.zeros((width, width)), np.zeros((width, outputs)), 0)
 
+    @classmethod
+    def over(cls, rows: NDArray[np.generic], outputs: FloatArray) -> FeatureSums:
+        """The sums over records that are there, (n, d) and (n, C), block by block."""
+        sums = cls.none(rows.shape[1], outputs.shape[1])
+        for start, block in blocks(rows):
+            sums = sums + feature_sums(block, outputs[start : start + len(block)])
+        return sums
+
     def __add__(self, other: FeatureSums) -> FeatureSums:
         return FeatureSums(
             self.gram + other.gram, self.product + other.product, self.records + other.records
@@ -142,7 +148,7 @@ def feature_sums(block: FloatArray, outputs: FloatArray) -> FeatureSums:
     3
     """
     with np.errstate(over="ignore", invalid="ignore"):  # FeatureRegression.of refuses them
-        return FeatureSums(block.T @ block, block.T @ outputs, len(block))
+        return FeatureSums(row_products(block.T), block.T @ outputs, len(block))
 
 
 @dataclass(frozen=True)
@@ -223,6 +229,11 @@ class FeatureRegression:
             return self.inverse
         signs = np.random.default_rng(0).choice([-1.0, 1.0], (width, PROBES))
         return np.asarray(self.inverse @ signs * np.sqrt(2.0 / PROBES))
+
+    def covariance(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """(q,) the posterior covariance of the answers at a row of (q, d) features and another."""
+        one, other = (self.inverse @ rows.T for rows in (left, right))
+        return np.asarray(self.noise_variance * np.einsum("ij,ij->j", one, other))
 
     def leverages(self, block: FloatArray, outputs: FloatArray, *, first_row: int = 0) -> Leverages:
         """Leverage, residual and errors of the records of one block, (b, d) and (b, C)."""

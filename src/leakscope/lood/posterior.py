@@ -27,8 +27,7 @@ from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
 from leakscope.lood.all_records import checked_problem, checked_targets, factorise, require_positive
-from leakscope.lood.features import FeatureRegression, FeatureSums, feature_sums, finite_features
-from leakscope.lood.features import blocks as feature_blocks
+from leakscope.lood.features import FeatureRegression, FeatureSums, finite_features
 from leakscope.lood.fitc import INDUCING, JITTER, induce
 from leakscope.lood.real_numbers import real_numbers
 from leakscope.lood.separation import Route
@@ -246,10 +245,7 @@ def _by_features(
     targets = checked_targets(y, len(rows), "the dataset")
     require_positive(noise_variance, "noise_variance")
     outputs = targets.reshape(len(rows), -1)
-    sums = FeatureSums.none(phi.shape[1], outputs.shape[1])
-    for start, block in feature_blocks(phi):
-        scaled = np.sqrt(kernel_scale) * block
-        sums = sums + feature_sums(scaled, outputs[start : start + len(block)])
+    sums = FeatureSums.over(np.sqrt(kernel_scale) * phi, outputs)
     regression = FeatureRegression.of(sums, noise_variance)
     return Posterior(
         kernel=kernel,

@@ -11,11 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.eigenvectors import symmetric_eigen
 from leakscope._numerics.memory import require_memory
+from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
 from leakscope.kernels import RBF, Kernel, Matern
 from leakscope.lood.all_groups import all_groups, checked_groups
 from leakscope.lood.all_records import all_records, checked_targets, factorise, require_positive
+from leakscope.lood.features import audit_features, finite_features
 from leakscope.lood.inverse_blocks import WholeInverse
 from leakscope.lood.real_numbers import real_numbers
 from leakscope.lood.separation import Separation
@@ -27,7 +30,7 @@ Rows = NDArray[np.intp]
 FEWER = "take fewer records, or use a machine with more memory"
 
 # What is computed on demand and kept; none of it is pickled.
-KEPT = ("matrix", "spectrum")
+KEPT = ("matrix", "spectrum", "phi")
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +174,23 @@ class Process:
         """(n, n) the kernel matrix of all records, kept."""
         return self.fresh_matrix()
 
+    @cached_property
+    def phi(self) -> FloatArray | None:
+        """(n, d) features whose products are the kernel, where it has fewer than records, kept.
+
+        What each record's leaving changes then follows from d x d algebra, and no matrix of all
+        records is ever made.  None for other kernels and for groups.
+        """
+        found = None if self.groups is not None else self.mapped(self.features)
+        return None if found is None or found.shape[1] >= self.records else found
+
+    def mapped(self, rows: FloatArray) -> FloatArray | None:
+        """The features of rows under the kernel, its scale included; None where it has none."""
+        found = None if rows.ndim != 2 else finite_features(self.kernel, rows)
+        if found is None or self.kernel_scale == 1.0:
+            return found
+        return np.asarray(np.sqrt(self.kernel_scale) * found)
+
     def factor(self) -> cholesky.Factor:
         """The Cholesky factor of M = K + s2 I, computed anew in the memory of one matrix."""
         matrix = self.matrix.copy() if "matrix" in vars(self) else self.fresh_matrix()
@@ -196,17 +216,28 @@ class Process:
         )
         return Spectrum.of(self.matrix)
 
+    @property
+    def largest_eigenvalue(self) -> float:
+        """Of K."""
+        if self.phi is None:
+            return float(self.spectrum.values[-1])
+        return max(float(symmetric_eigen(row_products(self.phi.T))[0][-1]), 0.0)
+
     def separation(self) -> Separation:
         """What each unit's leaving changes: every unit, from one factorisation of its own."""
+        if self.phi is not None:
+            return audit_features(self.phi, self.targets, self.noise_variance)
         keep = "matrix" not in vars(self)
         return self.separation_of(self.fresh_matrix() if keep else self.matrix, overwrite=keep)
 
     def at_noise(self, noise_variance: float) -> Separation:
-        """The same at another noise variance, from the spectrum.
+        """The same at another noise variance, from the features or the spectrum.
 
-        Where that does not resolve every unit, a factorisation at this level may: it is right to
-        fewer rounding errors.
+        Where the spectrum does not resolve every unit, a factorisation at this level may: it is
+        right to fewer rounding errors.
         """
+        if self.phi is not None:
+            return audit_features(self.phi, self.targets, noise_variance)
         found = self.spectrum.separation(
             self.targets, noise_variance, groups=None if self.groups is None else self.labels
         )

@@ -21,10 +21,10 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.eigenvectors import symmetric_eigen
 from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
 from leakscope.lood.inverse_blocks import InverseBlocks, separation_of_blocks
 from leakscope.lood.separation import Separation
@@ -71,7 +71,7 @@ class Spectrum:
     @classmethod
     def of(cls, matrix: FloatArray, driver: Literal["evd", "evr"] = "evd") -> Spectrum:
         """Decompose a symmetric matrix, by LAPACK's quickest driver or, evr, in less memory."""
-        found, vectors = scipy.linalg.eigh(matrix, driver=driver, check_finite=True)
+        found, vectors = symmetric_eigen(matrix, driver)
         return cls(np.maximum(found, 0.0), vectors, np.diagonal(matrix).copy())
 
     @cached_property

@@ -111,8 +111,6 @@ def samples(pair: LawPair) -> tuple[FloatArray, FloatArray]:
 
 def _block_size(pair: LawPair) -> int:
     member, nonmember = pair.member, pair.nonmember
-    if isinstance(member, Normal):
-        return 16384
     if isinstance(member, SpikeAndSlab):
         return 128
     if isinstance(member, NormalMixture) and isinstance(nonmember, NormalMixture):
