@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.eigenvectors import symmetric_eigen
+from leakscope._numerics.products import row_products
 from leakscope.advising.audit_target import AuditTarget
 from leakscope.errors import InputError
 from leakscope.lood import Process, Separation
@@ -52,7 +54,7 @@ def principal_directions(features: FloatArray) -> FloatArray:
     [[0.7071], [0.7071]]
     """
     centred = features - features.mean(axis=0)
-    values, vectors = np.linalg.eigh(centred.T @ centred)
+    values, vectors = symmetric_eigen(row_products(centred.T))
     kept = values > len(features) * np.finfo(np.float64).eps * max(float(values[-1]), 0.0)
     if not kept.any():
         raise InputError("all records have the same features: there is no component to keep.")

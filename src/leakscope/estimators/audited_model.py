@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from leakscope import lood
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.eigenvectors import symmetric_eigen
 from leakscope._numerics.keys import Key, as_key
 from leakscope.auditing import measured
 from leakscope.estimators.model_family import audited
@@ -142,7 +143,7 @@ class AuditedModel(BaseEstimator):  # type: ignore[misc]
         if release.what == "mean":
             return np.asarray(found)
         # Symmetric square root: a covariance at rounding's edge has no Cholesky factor.
-        values, vectors = np.linalg.eigh(self.posterior_.covariance(queries))
+        values, vectors = symmetric_eigen(self.posterior_.covariance(queries))
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         return np.asarray(found + root @ noise[1])
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
+from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
 from leakscope.laws import Assumption
 
@@ -167,7 +168,7 @@ class ConvexProblem:
         penalty = self.penalty_at(fraction)
         free = penalty == 0.0
         scaled = self.X[:, ~free] / np.sqrt(penalty[~free])
-        kernel = scaled @ scaled.T
+        kernel = row_products(scaled)
         scale = max(float(np.mean(np.diagonal(kernel))), 1.0 / self.sample_weights.sum())
         for column in np.flatnonzero(free):
             values = self.X[:, column]

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 
@@ -88,13 +88,13 @@ def trained_ensemble(
         raise InputError(f"trained_ensemble: ridge must be zero or more, but it is {ridge}.")
     tangent.flat[:: n + 1] += ridge
     try:
-        factor = cho_factor(tangent, lower=True, overwrite_a=True)
-    except LinAlgError as problem:
+        factor = cholesky.factorise(tangent, overwrite=True)
+    except np.linalg.LinAlgError as problem:
         raise InputError(
             "trained_ensemble: the NTK of the training records is not positive definite, as with "
             "two equal records; leave one out, or give a ridge."
         ) from problem
-    weights = cho_solve(factor, tangent_cross.T).T
+    weights = cholesky.solve(factor, tangent_cross.T).T
     mixed = weights @ cross.T
     covariance = own + weights @ prior @ weights.T - mixed - mixed.T
     return TrainedEnsemble(weights @ targets, 0.5 * (covariance + covariance.T))

@@ -22,9 +22,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
+from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.products import row_products
@@ -198,14 +198,14 @@ class FeatureRegression:
         gram = sums.gram.copy()
         gram[np.diag_indices(len(gram))] += noise_variance
         try:
-            lower = linalg.cholesky(gram, lower=True, overwrite_a=True)
-        except linalg.LinAlgError as error:
+            factor = cholesky.factorise(gram, overwrite=True)
+        except np.linalg.LinAlgError as error:
             raise InputError(
                 f"noise_variance {noise_variance:g} is too small beside these features for float64 "
                 f"({error}): raise it, or scale the features down."
             ) from error
-        beta = linalg.cho_solve((lower, True), sums.product)
-        return cls(lower, beta, norm, float(noise_variance))
+        beta = cholesky.solve(factor, sums.product)
+        return cls(np.tril(factor.packed), beta, norm, float(noise_variance))
 
     @property
     def condition_number(self) -> float:
@@ -219,7 +219,7 @@ class FeatureRegression:
         Products with it take 2/3 of the time of solving with L, and differ from that by less than
         eps sqrt(cond A), which forming A has lost before (tests/lood/test_routes.py).
         """
-        return np.asarray(lapack.dtrtri(self.lower, lower=1)[0])
+        return cholesky.inverse_factor(cholesky.Factor(self.lower, self.norm)).packed
 
     @cached_property
     def probes(self) -> FloatArray:

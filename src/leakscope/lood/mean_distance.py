@@ -25,12 +25,13 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import linalg, optimize
+from scipy import optimize
 
+from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.kernels import RBF, Kernel
-from leakscope.lood.all_records import checked_targets, require_positive
+from leakscope.lood.all_records import checked_targets, factorise, require_positive
 from leakscope.lood.real_numbers import real_numbers
 
 # Untyped on purpose: the stubs of this function change from one release to the next.
@@ -127,13 +128,13 @@ class _Trained:
     outputs: FloatArray
     kernel: Kernel
     noise_variance: float
-    lower: FloatArray
+    factor: cholesky.Factor
     weights: FloatArray
 
     def joined(self, point: FloatArray, label: FloatArray) -> tuple[FloatArray, float, FloatArray]:
         """M_D^{-1} K_DS, kappa and r."""
         cross = self.kernel(self.rows, point[None, :])[:, 0]
-        solved = linalg.cho_solve((self.lower, True), cross)
+        solved = cholesky.solve(self.factor, cross)
         return solved, float(cross @ solved), label - cross @ self.weights
 
     def mean_distance(self, point: FloatArray, label: FloatArray, query: FloatArray) -> float:
@@ -305,9 +306,9 @@ def _train(X: ArrayLike, y: ArrayLike, kernel: Kernel, noise_variance: float) ->
     outputs = targets.reshape(len(rows), -1)
     matrix = resolved(rows)
     matrix[np.diag_indices(len(rows))] += noise_variance
-    lower = linalg.cholesky(matrix, lower=True)
-    weights = linalg.cho_solve((lower, True), outputs)
-    return _Trained(rows, outputs, resolved, noise_variance, lower, weights)
+    factor = factorise(matrix, noise_variance, overwrite=True)
+    weights = cholesky.solve(factor, outputs)
+    return _Trained(rows, outputs, resolved, noise_variance, factor, weights)
 
 
 def _point(trained: _Trained, point: ArrayLike, label: ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -38,12 +38,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
+from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.lood.all_records import checked_problem
+from leakscope.lood.all_records import checked_problem, factorise
 from leakscope.lood.kernel_in_jax import JaxKernel, as_jax
 
 Objective = Literal["kl", "mean_distance"]
@@ -158,14 +158,8 @@ def _fitted(
     """L^{-1} and (n, C) a = M^{-1} y."""
     matrix, checked = checked_problem(kernel(rows), targets, noise_variance)
     noisy = matrix + noise_variance * np.eye(len(matrix))
-    try:
-        lower = np.linalg.cholesky(noisy)
-    except np.linalg.LinAlgError:
-        raise InputError(
-            f"the kernel matrix with noise_variance {noise_variance:g} on its diagonal is not "
-            "positive definite in float64: raise noise_variance, or check for repeated records."
-        ) from None
-    inverse = linalg.solve_triangular(lower, np.eye(len(lower)), lower=True)
+    factor = factorise(noisy, noise_variance, overwrite=True)
+    inverse = np.tril(cholesky.inverse_factor(factor, overwrite=True).packed)
     return inverse, inverse.T @ (inverse @ checked.reshape(len(checked), -1))
 
 

@@ -31,8 +31,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import linalg
 
+from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.x64 import double_precision
@@ -179,11 +179,11 @@ def _gauss_newton(
     products = tangent_products(network, parameters, rows, everything)
     matrix = products[:, :, :n].reshape(n * size, n * size)
     cross = products[:, :, -len(asked) :].reshape(n * size, len(asked) * size)
-    factor = linalg.cho_factor(matrix + n * damping * np.eye(n * size), lower=True)
-    smoother = linalg.cho_solve(factor, cross).reshape(n, size, len(asked), size)
+    factor = cholesky.factorise(matrix + n * damping * np.eye(n * size), overwrite=True)
+    smoother = cholesky.solve(factor, cross).reshape(n, size, len(asked), size)
     residual = targets - answers(network, parameters, rows)
     # The block A_ii of the records' own smoother, for I - A_ii.
-    own = linalg.cho_solve(factor, matrix).reshape(n, size, n, size)
+    own = cholesky.solve(factor, matrix).reshape(n, size, n, size)
     blocks = np.eye(size) - np.einsum("iaib->iab", own)
     freed = np.linalg.solve(np.swapaxes(blocks, 1, 2), residual[:, :, None])[:, :, 0]
     first, whole = (np.einsum("iaqb,ia->iqb", smoother, r) for r in (residual, freed))

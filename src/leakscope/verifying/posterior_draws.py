@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.eigenvectors import symmetric_eigen
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
@@ -260,5 +261,5 @@ def _checked(law: str, found: FloatArray, mean: FloatArray, sigma: float) -> lis
 
 def prior_root(matrix: FloatArray) -> FloatArray:
     """R with R R' = matrix, also where records repeat and it is singular."""
-    values, vectors = np.linalg.eigh(matrix)
+    values, vectors = symmetric_eigen(matrix)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
