@@ -43,6 +43,7 @@ from leakscope.auditing.reopened import (
 from leakscope.auditing.result import AuditResult
 from leakscope.auditing.routes import RoutePlan
 from leakscope.auditing.run_writing import write_run
+from leakscope.auditing.streamed import audit_streamed
 from leakscope.auditing.subgroups import Subgroup
 from leakscope.auditing.trained_again import models_of_halves, stored_laws
 from leakscope.auditing.trained_audit import audit_trained, audit_trained_dataset
@@ -74,6 +75,7 @@ __all__ = [
     "audit_out_of_core",
     "audit_process",
     "audit_stages",
+    "audit_streamed",
     "audit_trained",
     "audit_trained_dataset",
     "checked_ids",

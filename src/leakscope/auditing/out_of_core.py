@@ -10,7 +10,7 @@ few blocks a worker, and d^2 numbers times the tree's depth; the number of recor
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from leakscope import measures
 from leakscope._numerics.memory import require_memory
 from leakscope.auditing.answers_file import AnswersFile, Tally
-from leakscope.auditing.record_blocks import Part, RecordBlock, array_parts, parquet_parts
+from leakscope.auditing.file_parts import file_parts
+from leakscope.auditing.record_blocks import Part, RecordBlock, array_parts
 from leakscope.auditing.record_passes import RecordPasses
 from leakscope.data import require_plain_output, require_usable_name
 from leakscope.errors import InputError
@@ -191,7 +192,7 @@ def audit_out_of_core(
     )
     run = RecordPasses(parts, client, in_flight, on_progress)
     start = time.perf_counter()
-    sums = run.summed(_part_sums, _added, kernel, block_bytes)
+    sums = run.summed(part_sums, added, kernel, block_bytes)
     summed = time.perf_counter()
     regression = FeatureRegression.of(sums, noise_variance)
     factorised = time.perf_counter()
@@ -227,7 +228,7 @@ def audit_out_of_core(
             "factorise": factorised - summed,
             "laws": done - factorised,
         },
-        provenance=_provenance(regression, first, kernel, tally.untrusted, sums.records),
+        provenance=run_provenance(regression, first, kernel, tally.untrusted, sums.records),
     )
 
 
@@ -242,7 +243,7 @@ def _parts(
         named = isinstance(target, str) or all(isinstance(name, str) for name in target)
         if not named:
             raise InputError("for Parquet files the target is the name of a column, or several.")
-        return parquet_parts(source, target, features=features, record_id=record_id)
+        return file_parts(source, target, features=features, record_id=record_id)
     if features is not None or record_id is not None:
         raise InputError("features and record_id name columns of files; an array has none.")
     if isinstance(target, str):
@@ -262,17 +263,20 @@ def _mapped(block: RecordBlock, kernel: Kernel | None) -> RecordBlock:
     return replace(block, features=phi)
 
 
-def _part_sums(part: Part, kernel: Kernel | None, block_bytes: int) -> FeatureSums:
+def part_sums(part: Part, kernel: Kernel | None, block_bytes: int) -> FeatureSums:
+    """Phi^T Phi and Phi^T y over the records of one part."""
     total: FeatureSums | None = None
     for loaded in part.blocks(block_bytes):
         block = _mapped(loaded, kernel)
         found = feature_sums(block.features, block.outputs)
-        total = found if total is None else _added(total, found)
-    assert total is not None
-    return total
+        total = found if total is None else added(total, found)
+    return FeatureSums.none(0, 0) if total is None else total
 
 
-def _added(one: FeatureSums, other: FeatureSums) -> FeatureSums:
+def added(one: FeatureSums, other: FeatureSums) -> FeatureSums:
+    """The sums over both; those over no record may not know how many features there are."""
+    if not one.records or not other.records:
+        return one if one.records else other
     if one.gram.shape != other.gram.shape or one.product.shape != other.product.shape:
         raise InputError(
             f"some records have {one.gram.shape[0]} features and others {other.gram.shape[0]}."
@@ -280,16 +284,21 @@ def _added(one: FeatureSums, other: FeatureSums) -> FeatureSums:
     return one + other
 
 
-def _part_laws(
+def block_laws(
     part: Part, regression: FeatureRegression, kernel: Kernel | None, block_bytes: int
-) -> dict[str, NDArray[Any]]:
-    """The answers about the records of one part, as columns."""
-    tables = []
+) -> Iterator[dict[str, NDArray[Any]]]:
+    """The answers about the records of one part, block by block, as columns."""
     for loaded in part.blocks(block_bytes):
         block = _mapped(loaded, kernel)
         found = regression.leverages(block.features, block.outputs, first_row=block.first_row)
         laws = regression.laws(found, _target_shape(block.outputs))
-        tables.append({"record_id": block.record_ids, **_columns(laws)})
+        yield {"record_id": block.record_ids, **_columns(laws)}
+
+
+def _part_laws(
+    part: Part, regression: FeatureRegression, kernel: Kernel | None, block_bytes: int
+) -> dict[str, NDArray[Any]]:
+    tables = list(block_laws(part, regression, kernel, block_bytes))
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
@@ -329,7 +338,7 @@ def _writable(output: Path, source: Any) -> Path:
     return output
 
 
-def _provenance(
+def run_provenance(
     regression: FeatureRegression,
     block: RecordBlock,
     kernel: Kernel | None,

@@ -1,8 +1,8 @@
 """Datasets and models from files and tables: read, checked, encoded; nothing is ever unpickled."""
 
 from leakscope.data.arrays import read_arrays
-from leakscope.data.columns import kind_of
-from leakscope.data.dataset_reader import read_dataset
+from leakscope.data.columns import MOST_CATEGORIES, column_name, kind_of
+from leakscope.data.dataset_reader import from_frame, read_dataset
 from leakscope.data.datasets import (
     Dataset,
     RecordId,
@@ -20,7 +20,7 @@ from leakscope.data.model_files import ModelFile, read_model
 from leakscope.data.models import NetworkArrays, read_network
 from leakscope.data.onnx_linear import LinearArrays
 from leakscope.data.pictures import picture_shape, pictured, png
-from leakscope.data.preparation import prepare
+from leakscope.data.preparation import MOST_CLASSES, prepare
 from leakscope.data.reading_again import raw_features, read_again
 from leakscope.data.reasons import printable, reason
 from leakscope.data.regular_files import (
@@ -43,6 +43,8 @@ from leakscope.data.written_files import (
 
 __all__ = [
     "EXAMPLES",
+    "MOST_CATEGORIES",
+    "MOST_CLASSES",
     "Dataset",
     "Layout",
     "LinearArrays",
@@ -52,6 +54,7 @@ __all__ = [
     "Source",
     "Task",
     "array_doubts",
+    "column_name",
     "descriptor_of",
     "doubts",
     "from_frame",

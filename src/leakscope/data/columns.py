@@ -60,7 +60,14 @@ class Roles:
 
 
 def column_name(columns: Sequence[str], wanted: str, role: str, where: str) -> str:
-    """A column by its name, or by its position (0 is the first, -1 the last)."""
+    """A column by its name, or by its position (0 is the first, -1 the last).
+
+    Examples
+    --------
+    >>> from leakscope import data
+    >>> data.column_name(["age", "height"], "-1", "target", "people.csv")
+    'height'
+    """
     if wanted in columns:
         return wanted
     try:

@@ -89,6 +89,7 @@ from leakscope.results.reconstruction import (
     ReconstructedRecord,
 )
 from leakscope.results.run_directory import (
+    complete_run_directory,
     default_run_directory,
     require_free,
     versions,
@@ -99,6 +100,7 @@ from leakscope.results.run_pictures import GALLERY_FILE, ExposedPicture, Gallery
 from leakscope.results.run_reader import Run, read_run
 from leakscope.results.seal import require_sealed, sealed_record, sealed_text
 from leakscope.results.shown import Short, Shown, certain, digits
+from leakscope.results.streamed_audit import StreamedAuditDocument, StreamedRecord
 from leakscope.results.verification import Verification, VerifiedNumber
 
 __all__ = [
@@ -172,12 +174,15 @@ __all__ = [
     "SideEntry",
     "SignOff",
     "StatedField",
+    "StreamedAuditDocument",
+    "StreamedRecord",
     "SubgroupEntry",
     "ThresholdEntry",
     "Verification",
     "VerifiedNumber",
     "audit_in_short",
     "certain",
+    "complete_run_directory",
     "default_run_directory",
     "digest_of_result",
     "digits",

@@ -24,12 +24,14 @@ from leakscope.results.plan import LassoPlan, LinearPlan
 from leakscope.results.query import QueryAttack
 from leakscope.results.reconstruction import ReconstructAttack
 from leakscope.results.run_digests import require_unchanged
+from leakscope.results.streamed_audit import StreamedAuditDocument
 from leakscope.results.verification import Verification
 from leakscope.settings import first_problem
 
 KINDS: dict[str, type[ResultDocument]] = {
     "audit": AuditDocument,
     "audit_model": ModelAuditDocument,
+    "audit_streamed": StreamedAuditDocument,
     "compare": Comparison,
     "measure": Measurement,
     "measure_models": ModelsMeasurement,

@@ -110,28 +110,9 @@ def write_run_directory(
     """
     directory = Path(directory)
     require_free(directory)
-    settings = {
-        "kind": document.kind,
-        "created": document.created.isoformat(),
-        "settings": document.settings,
-        "versions": versions(),
-    }
-
-    def fill(partial: Path) -> None:
-        (partial / "settings.json").write_text(to_json(settings) + "\n", encoding="utf-8")
-        (partial / "result.json").write_text(to_json(document) + "\n", encoding="utf-8")
-        with (partial / "records.csv").open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(columns)
-            writer.writerows([_no_formula(cell) for cell in row] for row in rows)
-        with (partial / "arrays.npz").open("wb") as binary:
-            np.savez_compressed(binary, **(arrays or {}))  # type: ignore[arg-type]
-        for name, content in (files or {}).items():
-            (partial / name).write_bytes(content)
-        digests = to_json(dict(run_digests(partial)))
-        (partial / DIGESTS_FILE).write_text(digests + "\n", encoding="utf-8")
-
-    return write_folder(directory, fill)
+    return write_folder(
+        directory, lambda partial: _written(partial, document, columns, rows, arrays, files)
+    )
 
 
 def write_folder(directory: Path, fill: Callable[[Path], None]) -> Path:
@@ -165,6 +146,69 @@ def write_folder(directory: Path, fill: Callable[[Path], None]) -> Path:
         raise InputError(
             f"the folder {directory} cannot be written: {error.strerror or error}."
         ) from error
+
+
+def complete_run_directory(
+    directory: Path,
+    document: ResultDocument,
+    *,
+    columns: Sequence[str] = (),
+    rows: Iterable[Sequence[Any]] = (),
+    arrays: Mapping[str, NDArray[Any]] | None = None,
+) -> Path:
+    """The same in a directory where the run was computed, and beside what it holds already.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import leakscope
+    >>> from leakscope import results
+    >>> found = leakscope.measure("normal:0,1.4", "normal:0,0.7")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = results.complete_run_directory(pathlib.Path(folder), found)
+    ...     results.read_run(run).has_digest
+    True
+    """
+    try:
+        _written(directory, document, columns, rows, arrays, None)
+    except OSError as error:
+        raise InputError(
+            f"the run directory {directory} cannot be written: {error.strerror or error}."
+        ) from error
+    return directory
+
+
+def _written(
+    place: Path,
+    document: ResultDocument,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    arrays: Mapping[str, NDArray[Any]] | None,
+    files: Mapping[str, bytes] | None,
+) -> None:
+    """The files of a run, each for its owner only, and last the digests of all."""
+    settings = {
+        "kind": document.kind,
+        "created": document.created.isoformat(),
+        "settings": document.settings,
+        "versions": versions(),
+    }
+    (place / "settings.json").write_text(to_json(settings) + "\n", encoding="utf-8")
+    with (place / "records.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(columns)
+        writer.writerows([_no_formula(cell) for cell in row] for row in rows)
+    with (place / "arrays.npz").open("wb") as binary:
+        np.savez_compressed(binary, **(arrays or {}))  # type: ignore[arg-type]
+    for name, content in (files or {}).items():
+        (place / name).write_bytes(content)
+    # The result last: a directory that holds one is whole but for its digests.
+    (place / "result.json").write_text(to_json(document) + "\n", encoding="utf-8")
+    digests = to_json(dict(run_digests(place)))
+    (place / DIGESTS_FILE).write_text(digests + "\n", encoding="utf-8")
+    for file in place.iterdir():
+        if file.is_file():
+            file.chmod(0o600)
 
 
 def _placed(partial: Path, directory: Path) -> Path:

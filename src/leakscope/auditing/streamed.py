@@ -1,0 +1,347 @@
+"""One command, any number of records: the feature-space audit of files, in bounded memory.
+
+Three passes over the records: what the columns hold (:mod:`leakscope.auditing.column_coding`),
+Phi^T Phi and Phi^T y, and every record's laws.  A pass is cut into cells of about a million records
+(:mod:`leakscope.running`), so that it goes on at the last cell after a kill, here or on a cluster,
+and gives the same numbers.  Each cell of the last pass writes its answers to a Parquet file of its
+own and hands back only what is said of all together.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from leakscope import __version__
+from leakscope._numerics.keys import Key
+from leakscope._numerics.memory import require_memory
+from leakscope.auditing.answers_file import AnswersFile
+from leakscope.auditing.column_coding import ColumnFacts, coding_of, facts_of
+from leakscope.auditing.file_parts import FilePart, columns_of, file_parts
+from leakscope.auditing.kernel_choice import kernel_from_settings
+from leakscope.auditing.out_of_core import (
+    BLOCK_BYTES,
+    added,
+    block_laws,
+    part_sums,
+    run_provenance,
+)
+from leakscope.auditing.record_passes import tree
+from leakscope.auditing.streamed_answer import (
+    QUANTILES,
+    Told,
+    dataset_entry,
+    histograms,
+    verdict_words,
+)
+from leakscope.auditing.verdict import EXPOSED_ABOVE
+from leakscope.data import column_name
+from leakscope.errors import InputError
+from leakscope.kernels import Kernel
+from leakscope.lood import FeatureRegression, FeatureSums
+from leakscope.results import (
+    AssumptionEntry,
+    StreamedAuditDocument,
+    StreamedRecord,
+    complete_run_directory,
+    require_free,
+)
+from leakscope.running import Cell, FinishedCell, Found, OnProgress, Progress, open_cells, run_cells
+from leakscope.settings import AuditSettings, DataSettings, validated
+
+# Records of a cell: some seconds of work, and what a kill can cost.
+CELL_RECORDS = 1_000_000
+
+PASSES = ("columns", "sums", "laws")
+ANSWERS = "answers"
+
+Cut = tuple[FilePart, ...]
+
+
+def audit_streamed(
+    source: str | Path,
+    *,
+    directory: str | Path,
+    settings: AuditSettings | None = None,
+    client: Any = None,
+    cell_records: int = CELL_RECORDS,
+    block_bytes: int = BLOCK_BYTES,
+    on_progress: OnProgress | None = None,
+    **data: Any,
+) -> StreamedAuditDocument:
+    """Audit Parquet or Arrow files of any size under a linear kernel, in bounded memory.
+
+    The numbers of :func:`leakscope.audit_frame` with the same settings, without ever holding the
+    records.  A run that was stopped goes on in its directory when it is asked for again.
+
+    Parameters
+    ----------
+    source
+        A .parquet, .arrow or .feather file, or a folder of them, taken by name.
+    directory
+        The run directory: new, or that of a run of the same question that was stopped.
+    settings
+        Of the audit; the kernel must have finitely many features, such as linear, which is taken
+        where left out.
+    client
+        A ``distributed.Client``, whose workers see the files and the run directory under the same
+        paths; without one everything is computed here.
+    cell_records, block_bytes
+        Records of a cell, about, and bytes of features worked on at once.
+    on_progress
+        Called after every cell of the three passes.
+    data
+        The settings of :class:`leakscope.settings.DataSettings`: target, id_column, task, ignore
+        and missing (error or drop).
+
+    Raises
+    ------
+    InputError
+        Where something cannot be read, used or written; what was computed stays, and the run goes
+        on from there when it is asked for again.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from leakscope import auditing
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "y"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table.to_parquet(pathlib.Path(folder, "records.parquet"))
+    ...     found = auditing.audit_streamed(pathlib.Path(folder, "records.parquet"), target="y",
+    ...                                     directory=pathlib.Path(folder, "run"))
+    ...     answers = pd.read_parquet(pathlib.Path(folder, "run", found.answers))
+    >>> len(answers), found.records[0].record_id == answers["kl"].idxmax()
+    (300, True)
+    """
+    wanted = validated(DataSettings, **data)
+    settings = AuditSettings(kernel="linear") if settings is None else settings
+    place, start = Path(directory), time.perf_counter()
+    kernel, noise_variance = _usable(settings, wanted)
+    parts = _parts(source, wanted)
+    cuts = list(_cut(parts, cell_records))
+    begun = (place / "run.json").exists() and not (place / "result.json").exists()
+    if not begun:
+        require_free(place)
+    asked = {
+        "what": "streamed audit",
+        "source": str(Path(source).resolve()),
+        "files": sorted({(part.path, *part.stamp) for part in parts}),
+        "cell_records": cell_records,
+        "data": wanted.model_dump(mode="json"),
+        "audit": settings.model_dump(mode="json"),
+    }
+    report = _over_passes(on_progress, len(cuts))
+    with open_cells(place, settings=asked, seed=0) as store:
+        answers = place / ANSWERS
+        answers.mkdir(mode=0o700, exist_ok=True)
+
+        def run(number: int, work: Callable[[Cut, int], Found]) -> list[Any]:
+            cells = [Cell(f"{PASSES[number]} {i:07d}", {"cell": i}) for i in range(len(cuts))]
+            return run_cells(
+                store,
+                cells,
+                partial(_computed, cuts, work),
+                seed=0,
+                client=client,
+                on_progress=report(number),
+            )
+
+        classes, drop = wanted.task == "classification", wanted.missing == "drop"
+        learned = run(0, partial(_facts, classes, drop, block_bytes))
+        facts = tree((_facts_back(cell) for cell in learned), lambda a, b: a + b)
+        coding = coding_of(
+            facts,
+            parts[0],
+            standard=settings.scaling == "standard",
+            classes=classes,
+            drop_missing=drop,
+        )
+        cuts[:] = [tuple(replace(part, coding=coding) for part in cut) for cut in cuts]
+        width = len(coding.shift) + 1
+        require_memory(
+            8 * width**2 * (4 + len(cuts)) + 5 * block_bytes,
+            f"the audit in {width} features",
+            "use fewer features",
+        )
+        summed = run(1, partial(_sums, kernel, block_bytes))
+        sums = tree(
+            (
+                FeatureSums(cell.arrays["gram"], cell.arrays["product"], cell.numbers["records"])
+                for cell in summed
+            ),
+            added,
+        )
+        regression = FeatureRegression.of(sums, noise_variance)
+        work = partial(_laws, regression, kernel, block_bytes, str(answers), asked)
+        told = Told.of(run(2, work))
+    first = next(block for part in cuts[0] for block in part.blocks(1))
+    provenance = run_provenance(regression, first, kernel, told.untrusted, told.records)
+    document = StreamedAuditDocument(
+        leakscope_version=__version__,
+        settings=asked,
+        provenance=provenance.to_dict(),
+        assumptions=[
+            AssumptionEntry(statement=entry.statement, holds=entry.holds, evidence=entry.evidence)
+            for entry in provenance.assumptions
+        ],
+        timing={"audit": time.perf_counter() - start},
+        warnings=[],
+        dataset=dataset_entry(Path(source), wanted, coding, told, parts[0].target[0]),
+        kernel=kernel.describe(),
+        noise_variance=noise_variance,
+        condition_number=regression.condition_number,
+        untrusted=told.untrusted,
+        exposed_above=EXPOSED_ABOVE,
+        exposed=told.exposed,
+        mean_advantage=told.advantage / told.records,
+        mean_kl=told.kl / told.records,
+        advantage_quantiles={f"{share:g}": told.quantile(share) for share in QUANTILES},
+        verdict=verdict_words(told, noise_variance),
+        answers=ANSWERS,
+        records=[StreamedRecord(**entry) for entry in told.largest],
+    )
+    rows = [tuple(record.model_dump().values()) for record in document.records]
+    complete_run_directory(
+        place,
+        document,
+        columns=list(StreamedRecord.model_fields),
+        rows=rows,
+        arrays=histograms(told),
+    )
+    for name in ("cells.sqlite", "cells.sqlite-wal", "cells.sqlite-shm"):
+        (place / name).unlink(missing_ok=True)
+    return document
+
+
+def _usable(settings: AuditSettings, data: DataSettings) -> tuple[Kernel, float]:
+    """The kernel and the noise variance, where the settings can be had block by block."""
+    if data.target is None:
+        raise InputError("which column is the target?  Name it with --target.")
+    for given, option in (
+        (data.group_column, "--group"),
+        (data.by, "--by"),
+        (data.split, "--split"),
+        (data.missing == "impute", "--missing impute"),
+        (settings.fit_kernel_scale, "--fit-kernel-scale"),
+        (settings.route not in ("auto", "features"), f"--route {settings.route}"),
+        (isinstance(settings.noise_variance, str), f"--noise-variance {settings.noise_variance}"),
+    ):
+        if given:
+            raise InputError(
+                f"{option} needs all records in memory; leave it out where they are streamed, or "
+                "audit a sample."
+            )
+    if settings.kernel != "linear":
+        raise InputError(
+            "records are streamed under a kernel of finitely many features only: give --kernel "
+            "linear, or audit a sample that fits in memory."
+        )
+    assert isinstance(settings.noise_variance, float)
+    return kernel_from_settings(settings), settings.noise_variance
+
+
+def _parts(source: str | Path, data: DataSettings) -> list[FilePart]:
+    names = columns_of(Path(source))
+    where = str(source)
+
+    def named(given: str, role: str) -> str:
+        return column_name(names, given, role, where)
+
+    assert data.target is not None
+    return file_parts(
+        source,
+        named(data.target, "target"),
+        record_id=None if data.id_column is None else named(data.id_column, "id"),
+        ignore=[named(name, "column to ignore") for name in data.ignore],
+        texts=True,
+    )
+
+
+def _cut(parts: Sequence[FilePart], records: int) -> Iterator[Cut]:
+    """Parts in groups of about so many records."""
+    if records < 1:
+        raise InputError(f"cell_records must be 1 or more, but it is {records}.")
+    group: list[FilePart] = []
+    for part in parts:
+        group.append(part)
+        if sum(one.records for one in group) >= records:
+            yield tuple(group)
+            group = []
+    if group:
+        yield tuple(group)
+
+
+def _computed(
+    cuts: list[Cut], work: Callable[[Cut, int], Found], parameters: Mapping[str, Any], _: Key
+) -> Found:
+    number = int(parameters["cell"])
+    return work(cuts[number], number)
+
+
+def _facts(classes: bool, drop: bool, block_bytes: int, cut: Cut, _: int) -> Found:
+    found = [facts_of(part, classes, drop, block_bytes) for part in cut]
+    total = tree(iter(found), lambda a, b: a + b)
+    return Found(
+        {"records": total.records, "widths": total.widths, "values": total.values},
+        {"mean": total.mean, "squares": total.squares},
+    )
+
+
+def _facts_back(cell: FinishedCell) -> ColumnFacts:
+    told = cell.numbers
+    return ColumnFacts(
+        told["records"],
+        cell.arrays["mean"],
+        cell.arrays["squares"],
+        told["widths"],
+        {name: tuple(values) for name, values in told["values"].items()},
+    )
+
+
+def _sums(kernel: Kernel, block_bytes: int, cut: Cut, _: int) -> Found:
+    total = tree((part_sums(part, kernel, block_bytes) for part in cut), added)
+    return Found({"records": total.records}, {"gram": total.gram, "product": total.product})
+
+
+def _laws(
+    regression: FeatureRegression,
+    kernel: Kernel,
+    block_bytes: int,
+    answers: str,
+    settings: dict[str, Any],
+    cut: Cut,
+    number: int,
+) -> Found:
+    told = Told()
+    with AnswersFile(Path(answers, f"{number:07d}.parquet"), settings) as writer:
+        for part in cut:
+            for columns in block_laws(part, regression, kernel, block_bytes):
+                told.note(columns)
+                writer.write(columns)
+    return told.found()
+
+
+def _over_passes(on_progress: OnProgress | None, cells: int) -> Callable[[int], OnProgress | None]:
+    """One bar over all passes."""
+
+    def of(number: int) -> OnProgress | None:
+        if on_progress is None:
+            return None
+
+        def report(progress: Progress) -> None:
+            left = progress.seconds_left
+            if left is not None:
+                pace = left / max(1, progress.total - progress.done)
+                left += pace * cells * (len(PASSES) - 1 - number)
+            on_progress(Progress(number * cells + progress.done, len(PASSES) * cells, left))
+
+        return report
+
+    return of

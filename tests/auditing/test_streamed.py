@@ -1,0 +1,318 @@
+"""Streamed audits: the numbers of the audit in memory, whatever the cuts, kills and clusters."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+from leakscope import auditing
+from leakscope.data import read_dataset
+from leakscope.errors import InputError
+from leakscope.results import read_run
+from leakscope.running import cluster_client
+from leakscope.settings import AuditSettings
+
+RECORDS = 1200
+LINEAR = AuditSettings(kernel="linear", sensitivity=False, explain=0)
+
+
+def table(records: int = RECORDS, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(records, 3)) * [1.0, 50.0, 1e-3], columns=list("abc"))
+    frame["b"] += 1e4
+    frame["city"] = rng.choice(["Bern", "Genf", "Zug"], size=records, p=[0.7, 0.25, 0.05])
+    frame["member"] = rng.random(records) < 0.3
+    frame["cost"] = frame["a"] + 2.0 * (frame["city"] == "Zug") + rng.normal(size=records)
+    frame["paid"] = np.where(frame["cost"] > 0.0, "yes", "no")
+    frame["name"] = [f"p{i}" for i in range(records)]
+    return frame
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("records")
+    whole = table()
+    for number, rows in enumerate(np.array_split(np.arange(RECORDS), 3)):
+        part = pa.Table.from_pandas(whole.iloc[rows], preserve_index=False)
+        pq.write_table(part, place / f"{number}.parquet", row_group_size=150)
+    return place
+
+
+def in_memory(tmp_path, frame=None, **data):
+    path = tmp_path / "whole.parquet"
+    (table() if frame is None else frame).to_parquet(path, index=False)
+    return auditing.audit_dataset(read_dataset(path, **data), LINEAR)
+
+
+def answers_of(run):
+    return pd.read_parquet(run / "answers")
+
+
+def same(answers, known) -> None:
+    assert answers["record_id"].tolist() == list(known.record_ids)
+    for name in ("kl", "kl_reverse", "advantage", "auc"):
+        np.testing.assert_allclose(answers[name], getattr(known, name), rtol=1e-8)
+    np.testing.assert_array_equal(answers["trusted"], known.laws.trusted)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"target": "cost", "ignore": ("paid", "name")},
+        {"target": "paid", "task": "classification", "ignore": ("cost", "name")},
+        {"target": "city", "task": "classification", "ignore": ("paid",), "id_column": "name"},
+    ],
+    ids=["quantity", "two classes", "three classes and ids"],
+)
+def test_as_in_memory(data, folder, tmp_path):
+    run = tmp_path / "run"
+    found = auditing.audit_streamed(
+        folder, directory=run, settings=LINEAR, cell_records=400, block_bytes=2**12, **data
+    )
+    known = in_memory(tmp_path, **data)
+    answers = answers_of(run)
+    same(answers, known)
+    assert found.dataset.features == known.dataset.features
+    assert [record.record_id for record in found.records[:10]] == list(known.ranking()[:10])
+    assert found.exposed == np.count_nonzero(known.advantage >= found.exposed_above)
+    assert found.mean_kl == pytest.approx(known.kl.mean(), rel=1e-9)
+    for share, value in found.advantage_quantiles.items():
+        exact = np.quantile(known.advantage, float(share), method="inverted_cdf")
+        assert exact <= value <= exact + 1e-3
+    assert read_run(run).document == found
+    assert oct((run / "answers" / "0000000.parquet").stat().st_mode & 0o777) == "0o600"
+
+
+def test_records_with_empty_values_are_dropped_or_refused(tmp_path):
+    frame = table()
+    frame.loc[[3, 500], "a"] = np.nan
+    # A whole row group without a single record.
+    frame.loc[150:299, "city"] = None
+    path = tmp_path / "holes.parquet"
+    pq.write_table(pa.Table.from_pandas(frame), path, row_group_size=150)
+    asked = {"target": "cost", "ignore": ("paid", "name", "__index_level_0__")}
+    with pytest.raises(InputError, match="column 'a' has 1 missing values"):
+        auditing.audit_streamed(path, directory=tmp_path / "no", settings=LINEAR, **asked)
+    auditing.audit_streamed(
+        path,
+        directory=tmp_path / "run",
+        settings=LINEAR,
+        missing="drop",
+        cell_records=150,
+        target="cost",
+        ignore=("paid", "name"),
+    )
+    known = in_memory(tmp_path, frame, target="cost", ignore=("paid", "name"), missing="drop")
+    same(answers_of(tmp_path / "run"), known)
+
+
+def test_arrow_files_and_lists_of_numbers(tmp_path):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(300, 4)), rng.normal(size=300)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 4)
+    feather.write_feather(pa.table({"x": vectors, "y": y}), tmp_path / "r.arrow", chunksize=70)
+    auditing.audit_streamed(
+        tmp_path / "r.arrow", directory=tmp_path / "run", settings=LINEAR, target="-1"
+    )
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=y)
+    same(answers_of(tmp_path / "run"), in_memory(tmp_path, frame, target="y"))
+
+
+def test_a_column_of_equal_numbers_is_not_scaled(tmp_path):
+    frame = table().assign(a=3.7)
+    frame.to_parquet(tmp_path / "r.parquet", index=False)
+    asked = {"target": "cost", "ignore": ("paid", "name")}
+    auditing.audit_streamed(
+        tmp_path / "r.parquet", directory=tmp_path / "run", settings=LINEAR, **asked
+    )
+    same(answers_of(tmp_path / "run"), in_memory(tmp_path, frame, **asked))
+
+
+PROGRAM = """
+import sys
+from leakscope import auditing
+from leakscope.settings import AuditSettings
+auditing.audit_streamed(
+    sys.argv[1], directory=sys.argv[2], target="cost", ignore=("paid", "name"), cell_records=150,
+    settings=AuditSettings(kernel="linear", sensitivity=False, explain=0), block_bytes=2**12)
+"""
+
+
+def test_killed_at_random_it_goes_on_to_the_very_same_answer(folder, tmp_path):
+    asked = [sys.executable, "-c", PROGRAM, str(folder)]
+    subprocess.run([*asked, str(tmp_path / "whole")], check=True)
+    rng, run, kills = np.random.default_rng(3), tmp_path / "run", 0
+    for _ in range(40):
+        process = subprocess.Popen([*asked, str(run)], start_new_session=True)
+        # Wait for the next cell or two, and no fixed time: machines differ.
+        before = _progress(run)
+        while process.poll() is None and _progress(run) < before + 1 + rng.integers(3):
+            time.sleep(0.005)
+        if process.poll() is not None:
+            assert process.returncode == 0
+            break
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        kills += 1
+    assert (run / "result.json").exists()
+    assert kills >= 3
+    pd.testing.assert_frame_equal(answers_of(run), answers_of(tmp_path / "whole"))
+    ours, known = (read_run(place).document for place in (run, tmp_path / "whole"))
+    left_out = {"created", "timing", "settings"}
+    assert ours.model_dump(exclude=left_out) == known.model_dump(exclude=left_out)
+    assert not list(run.glob("cells.sqlite*"))
+
+
+def _progress(run) -> int:
+    """Cells that are finished, as another process sees them."""
+    import sqlite3
+
+    try:
+        with sqlite3.connect(f"file:{run / 'cells.sqlite'}?mode=ro", uri=True) as connection:
+            return int(connection.execute("SELECT count(*) FROM cells").fetchone()[0])
+    except sqlite3.Error:
+        return 0
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_very_same_numbers(folder, tmp_path):
+    pytest.importorskip("distributed")
+    asked = {"settings": LINEAR, "target": "cost", "ignore": ("paid", "name"), "cell_records": 150}
+    auditing.audit_streamed(folder, directory=tmp_path / "here", **asked)
+    with cluster_client(workers=2) as client:
+        victims = list(client.run(os.getpid).values())[:1]
+
+        def report(progress):
+            if progress.done >= 10 and victims:
+                os.kill(victims.pop(), signal.SIGKILL)
+
+        auditing.audit_streamed(
+            folder, directory=tmp_path / "there", client=client, on_progress=report, **asked
+        )
+    assert not victims
+    pd.testing.assert_frame_equal(answers_of(tmp_path / "there"), answers_of(tmp_path / "here"))
+
+
+class TestBrokenGround:
+    """One sentence each, and what was computed is kept."""
+
+    @staticmethod
+    def ask(source, run, **changed):
+        asked = {"target": "cost", "ignore": ("paid", "name"), "cell_records": 150, **changed}
+        return auditing.audit_streamed(source, directory=run, settings=LINEAR, **asked)
+
+    @pytest.fixture
+    def copy(self, folder, tmp_path):
+        shutil.copytree(folder, tmp_path / "copy")
+        return tmp_path / "copy"
+
+    @staticmethod
+    def after(cells, action):
+        def report(progress):
+            if progress.done == cells:
+                action()
+
+        return report
+
+    def test_a_file_that_grows(self, copy, tmp_path):
+        def grow():
+            with (copy / "2.parquet").open("ab") as stream:
+                stream.write(b"more")
+
+        with pytest.raises(InputError, match=r"2\.parquet was changed while it was read"):
+            self.ask(copy, tmp_path / "run", on_progress=self.after(4, grow))
+
+    def test_a_file_that_vanishes_and_comes_back(self, copy, tmp_path):
+        def hide():
+            (copy / "2.parquet").rename(tmp_path / "hidden")
+
+        run = tmp_path / "run"
+        with pytest.raises(InputError, match=r"2\.parquet can no longer be read"):
+            self.ask(copy, run, on_progress=self.after(4, hide))
+        kept = _progress(run)
+        assert kept >= 4
+        (tmp_path / "hidden").rename(copy / "2.parquet")
+        seen = []
+        self.ask(copy, run, on_progress=lambda progress: seen.append(progress.done))
+        assert seen[0] == kept
+
+    def test_a_changed_file_is_another_run(self, copy, tmp_path):
+        run = tmp_path / "run"
+
+        def stop():
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            self.ask(copy, run, on_progress=self.after(4, stop))
+        os.utime(copy / "1.parquet", (1, 1))
+        with pytest.raises(InputError, match="was begun with files"):
+            self.ask(copy, run)
+
+    def test_a_schema_that_changes_from_file_to_file(self, copy, tmp_path):
+        frame = pd.read_parquet(copy / "1.parquet")
+        frame.assign(a="x").to_parquet(copy / "1.parquet", index=False)
+        with pytest.raises(InputError, match="column is not of one kind"):
+            self.ask(copy, tmp_path / "run")
+        frame.drop(columns="a").to_parquet(copy / "1.parquet", index=False)
+        with pytest.raises(InputError, match=r"1\.parquet has no column 'a'"):
+            self.ask(copy, tmp_path / "another")
+
+    def test_a_garbled_row_group(self, copy, tmp_path):
+        path = copy / "1.parquet"
+        content = bytearray(path.read_bytes())
+        content[100:400] = b"\xff" * 300
+        path.write_bytes(bytes(content))
+        with pytest.raises(InputError, match=r"1\.parquet can no longer be read"):
+            self.ask(copy, tmp_path / "run")
+
+    def test_a_full_disk(self, folder, tmp_path, monkeypatch):
+        from leakscope.auditing import answers_file
+
+        def full(self, columns):
+            raise self._failed(OSError(28, "No space left on device"))
+
+        run = tmp_path / "run"
+        with monkeypatch.context() as patched:
+            patched.setattr(answers_file.AnswersFile, "write", full)
+            with pytest.raises(InputError, match="No space left on device"):
+                self.ask(folder, run)
+        assert _progress(run) == 2 * 9
+        assert list((run / "answers").iterdir()) == []
+        self.ask(folder, run)
+        assert len(answers_of(run)) == RECORDS
+
+    def test_a_finished_run_is_not_written_over(self, folder, tmp_path):
+        self.ask(folder, tmp_path / "run")
+        with pytest.raises(InputError, match="already there"):
+            self.ask(folder, tmp_path / "run")
+
+    @pytest.mark.parametrize(
+        ("changed", "words"),
+        [
+            ({"target": "none"}, "has no column"),
+            ({"target": None}, "which column is the target"),
+            ({"group_column": "city"}, "--group needs all records in memory"),
+            ({"missing": "impute"}, "--missing impute needs all records"),
+            ({"ignore": ()}, "'name' holds more than 50 values"),
+            ({"target": "name", "task": "classification", "ignore": ()}, "more than 1000 values"),
+        ],
+    )
+    def test_refusals(self, changed, words, folder, tmp_path):
+        with pytest.raises(InputError, match=words):
+            self.ask(folder, tmp_path / "run", **changed)
+
+    def test_another_kernel(self, folder, tmp_path):
+        with pytest.raises(InputError, match="--kernel linear"):
+            auditing.audit_streamed(
+                folder, directory=tmp_path / "run", settings=AuditSettings(), target="cost"
+            )
