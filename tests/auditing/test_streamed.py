@@ -90,7 +90,7 @@ def test_as_in_memory(data, folder, tmp_path):
     for share, value in found.advantage_quantiles.items():
         exact = np.quantile(known.advantage, float(share), method="inverted_cdf")
         assert exact <= value <= exact + 1e-3
-    assert read_run(run).document == found
+    assert read_run(run).document.model_dump(mode="json") == found.model_dump(mode="json")
     assert oct((run / "answers" / "0000000.parquet").stat().st_mode & 0o777) == "0o600"
 
 
@@ -101,7 +101,7 @@ def test_records_with_empty_values_are_dropped_or_refused(tmp_path):
     frame.loc[150:299, "city"] = None
     path = tmp_path / "holes.parquet"
     pq.write_table(pa.Table.from_pandas(frame), path, row_group_size=150)
-    asked = {"target": "cost", "ignore": ("paid", "name", "__index_level_0__")}
+    asked = {"target": "cost", "ignore": ("paid", "name")}
     with pytest.raises(InputError, match="column 'a' has 1 missing values"):
         auditing.audit_streamed(path, directory=tmp_path / "no", settings=LINEAR, **asked)
     auditing.audit_streamed(
@@ -270,7 +270,7 @@ class TestBrokenGround:
     def test_a_garbled_row_group(self, copy, tmp_path):
         path = copy / "1.parquet"
         content = bytearray(path.read_bytes())
-        content[100:400] = b"\xff" * 300
+        content[4:60] = b"\xff" * 56
         path.write_bytes(bytes(content))
         with pytest.raises(InputError, match=r"1\.parquet can no longer be read"):
             self.ask(copy, tmp_path / "run")
@@ -286,7 +286,8 @@ class TestBrokenGround:
             patched.setattr(answers_file.AnswersFile, "write", full)
             with pytest.raises(InputError, match="No space left on device"):
                 self.ask(folder, run)
-        assert _progress(run) == 2 * 9
+        # The first two passes.
+        assert _progress(run) == 2 * 7
         assert list((run / "answers").iterdir()) == []
         self.ask(folder, run)
         assert len(answers_of(run)) == RECORDS

@@ -43,6 +43,7 @@ from leakscope.auditing.reopened import (
 from leakscope.auditing.result import AuditResult
 from leakscope.auditing.routes import RoutePlan
 from leakscope.auditing.run_writing import write_run
+from leakscope.auditing.stream_cost import StreamCost, stream_cost
 from leakscope.auditing.streamed import audit_streamed
 from leakscope.auditing.subgroups import Subgroup
 from leakscope.auditing.trained_again import models_of_halves, stored_laws
@@ -64,6 +65,7 @@ __all__ = [
     "OwnTraining",
     "RoutePlan",
     "Subgroup",
+    "StreamCost",
     "audit",
     "audit_by_settings",
     "audit_dataset",
@@ -103,6 +105,7 @@ __all__ = [
     "require_one_subject",
     "settings_of",
     "stored_laws",
+    "stream_cost",
     "taken_from_result",
     "top_kept",
     "trains_classes",

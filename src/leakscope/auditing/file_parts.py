@@ -149,7 +149,7 @@ def columns_of(source: Path) -> list[str]:
     files = record_files(source)
     if not files:
         raise InputError(f"{source} holds no file that ends in {', '.join(SUFFIXES)}.")
-    return list(_pieces(files[0])[0].names)
+    return list(file_pieces(files[0])[0].names)
 
 
 def file_parts(
@@ -175,7 +175,7 @@ def file_parts(
     parts: list[FilePart] = []
     first, names = 0, None if features is None else tuple(features)
     for path in files:
-        schema, pieces = _pieces(path)
+        schema, pieces = file_pieces(path)
         if names is None:
             left_out = {*targets, record_id, *ignore}
             names = tuple(name for name in schema.names if name not in left_out)
@@ -192,7 +192,7 @@ def file_parts(
     return parts
 
 
-def _pieces(path: Path) -> tuple[Any, list[int]]:
+def file_pieces(path: Path) -> tuple[Any, list[int]]:
     """A file's schema, and the records of each of its row groups or batches."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -132,7 +133,7 @@ def audit_streamed(
     asked = {
         "what": "streamed audit",
         "source": str(Path(source).resolve()),
-        "files": sorted({(part.path, *part.stamp) for part in parts}),
+        "files": [list(entry) for entry in sorted({(part.path, *part.stamp) for part in parts})],
         "cell_records": cell_records,
         "data": wanted.model_dump(mode="json"),
         "audit": settings.model_dump(mode="json"),
@@ -144,14 +145,15 @@ def audit_streamed(
 
         def run(number: int, work: Callable[[Cut, int], Found]) -> list[Any]:
             cells = [Cell(f"{PASSES[number]} {i:07d}", {"cell": i}) for i in range(len(cuts))]
-            return run_cells(
-                store,
-                cells,
-                partial(_computed, cuts, work),
-                seed=0,
-                client=client,
-                on_progress=report(number),
-            )
+            with _still_there(place):
+                return run_cells(
+                    store,
+                    cells,
+                    partial(_computed, cuts, work),
+                    seed=0,
+                    client=client,
+                    on_progress=report(number),
+                )
 
         classes, drop = wanted.task == "classification", wanted.missing == "drop"
         learned = run(0, partial(_facts, classes, drop, block_bytes))
@@ -202,6 +204,7 @@ def audit_streamed(
         exposed=told.exposed,
         mean_advantage=told.advantage / told.records,
         mean_kl=told.kl / told.records,
+        worst=dict(told.worst),
         advantage_quantiles={f"{share:g}": told.quantile(share) for share in QUANTILES},
         verdict=verdict_words(told, noise_variance),
         answers=ANSWERS,
@@ -326,6 +329,20 @@ def _laws(
                 told.note(columns)
                 writer.write(columns)
     return told.found()
+
+
+@contextmanager
+def _still_there(place: Path) -> Iterator[None]:
+    """Say in a sentence that a cluster is gone, or gave a cell up."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, InputError) or not type(error).__module__.startswith("distributed"):
+            raise
+        raise InputError(
+            f"the cluster gave up ({type(error).__name__}); what is finished is kept in {place}: "
+            "ask again with that run directory."
+        ) from error
 
 
 def _over_passes(on_progress: OnProgress | None, cells: int) -> Callable[[int], OnProgress | None]:

@@ -23,6 +23,7 @@ TOP = 100
 # Quantiles of the advantage that are told, from a histogram of so many bins.
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 FINE = 1000
+MEASURES = ("advantage", "auc", "kl")
 KL_EDGES = np.linspace(-20.0, 6.0, 26 * 4 + 1)
 
 
@@ -36,6 +37,7 @@ class Told:
     kl: float = 0.0
     advantage: float = 0.0
     beyond: int = 0
+    worst: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MEASURES, 0.0))
     largest: list[dict[str, Any]] = field(default_factory=list)
     advantages: NDArray[np.int64] = field(default_factory=lambda: np.zeros(FINE, np.int64))
     levels: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(KL_EDGES) - 1, np.int64))
@@ -46,6 +48,7 @@ class Told:
         self.records += len(kl)
         self.untrusted += int(np.count_nonzero(~columns["trusted"]))
         self.exposed += int(np.count_nonzero(advantage >= EXPOSED_ABOVE))
+        self._exceed({name: float(np.max(columns[name], initial=0.0)) for name in MEASURES})
         self.kl += float(kl.sum())
         self.advantage += float(advantage.sum())
         self.advantages += np.histogram(advantage, FINE, (0.0, 1.0))[0]
@@ -69,10 +72,11 @@ class Told:
         """Over all cells."""
         total = cls()
         for cell in cells:
-            for name in PLAIN[:-1]:
+            for name in PLAIN[:-2]:
                 setattr(total, name, getattr(total, name) + cell.numbers[name])
             total.advantages += cell.arrays["advantages"]
             total.levels += cell.arrays["levels"]
+            total._exceed(cell.numbers["worst"])
             total._keep(cell.numbers["largest"])
         return total
 
@@ -81,6 +85,9 @@ class Told:
         place = int(np.searchsorted(np.cumsum(self.advantages), share * self.records))
         return min(place + 1, FINE) / FINE
 
+    def _exceed(self, found: dict[str, float]) -> None:
+        self.worst = {name: max(value, found[name]) for name, value in self.worst.items()}
+
     def _keep(self, more: list[dict[str, Any]]) -> None:
         for entry in more:
             if not isinstance(entry["record_id"], (int, str)):
@@ -88,8 +95,8 @@ class Told:
         self.largest = sorted([*self.largest, *more], key=lambda entry: -entry["kl"])[:TOP]
 
 
-# What is stored as JSON; all but the last are added up.
-PLAIN = ("records", "untrusted", "exposed", "kl", "advantage", "beyond", "largest")
+# What is stored as JSON; all but the last two are added up.
+PLAIN = ("records", "untrusted", "exposed", "kl", "advantage", "beyond", "worst", "largest")
 
 
 def histograms(told: Told) -> dict[str, NDArray[Any]]:

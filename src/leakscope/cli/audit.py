@@ -12,12 +12,14 @@ from leakscope.cli.derived_options import Options, with_options
 from leakscope.cli.model_page import model_page
 from leakscope.cli.options import DatasetFile, Example, JsonPath, RunDirectory, dataset_from
 from leakscope.cli.output import STDOUT, cells_bar, emit_json, require_writable, say, show, stages
+from leakscope.cli.streamed_page import exceeded, is_streamed, stream, streamed_page
 from leakscope.errors import InputError
 from leakscope.settings import AuditSettings, DataSettings, ModelSettings, TrainingSettings
 
 if TYPE_CHECKING:
     from leakscope.auditing import AuditResult, ModelAuditResult
     from leakscope.data import Dataset
+    from leakscope.results import ResultDocument
 
 SUMMARY = "A dataset in, every record's leakage out."
 # What the status says to a pipeline: a limit is exceeded.
@@ -54,6 +56,23 @@ def audit(
             show_default=False,
         ),
     ] = None,
+    streamed: Annotated[
+        bool | None,
+        typer.Option(
+            "--stream/--no-stream",
+            help="Read .parquet and .arrow files in blocks, in bounded memory (--kernel linear). A "
+            "run that was stopped goes on with its --run-dir.  [default: where it would not fit]",
+            show_default=False,
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Stream on the Dask cluster at this address, such as tcp://10.0.0.1:8786.",
+            metavar="ADDRESS",
+            show_default=False,
+        ),
+    ] = None,
     json_path: JsonPath = None,
     run_dir: RunDirectory = None,
 ) -> None:
@@ -79,6 +98,14 @@ def audit(
             "--explain belongs to the Gaussian process; give --kernel rbf, and no --model."
         )
     require_writable(json_path, file)
+    if is_streamed(file, streamed, cluster):
+        assert file is not None
+        place = run_dir or default_run_directory("audit", file.stem)
+        document = stream(file, data, settings, chosen, place, cluster)
+        if json_path is not None and json_path != STDOUT:
+            emit_json(document, json_path)
+        _finished(document, streamed_page(document, top), place, json_path)
+        return _judged(exceeded(document, above))
     if run_dir is not None:
         require_free(run_dir)
     dataset = _dataset(data, settings, chosen, training, file, example)
@@ -105,14 +132,23 @@ def audit(
         text = model_page(result, top, threshold=above.get("advantage"))
     for sentence in result.warnings:
         say(f"warning: {sentence}")
+    _finished(result.to_document(), text, directory, json_path)
+    _judged(auditing.gate_failures(result, above))
+
+
+def _finished(document: ResultDocument, text: str, directory: Path, json_path: str | None) -> None:
+    """On stdout the result as JSON, where it is wanted there, or else the page for people."""
     if json_path == STDOUT:
-        emit_json(result.to_document(), json_path)
+        emit_json(document, json_path)
     else:
         show(f"{text}\n\nRun directory: {directory}\n")
-    found = auditing.gate_failures(result, above)
-    for sentence in found:
+
+
+def _judged(failures: list[str]) -> None:
+    """Say which limits are exceeded, and end with the status for that."""
+    for sentence in failures:
         say(f"leakscope: {sentence}")
-    if found:
+    if failures:
         raise typer.Exit(EXCEEDED)
 
 

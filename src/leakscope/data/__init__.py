@@ -2,7 +2,7 @@
 
 from leakscope.data.arrays import read_arrays
 from leakscope.data.columns import MOST_CATEGORIES, column_name, kind_of
-from leakscope.data.dataset_reader import from_frame, read_dataset
+from leakscope.data.dataset_reader import read_dataset
 from leakscope.data.datasets import (
     Dataset,
     RecordId,

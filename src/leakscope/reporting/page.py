@@ -18,6 +18,7 @@ from leakscope.reporting.glossary import GLOSSARY
 from leakscope.reporting.model_page import HOLDS, model_report_html
 from leakscope.reporting.records_table import record_columns, shown_id
 from leakscope.reporting.short_page import short_html
+from leakscope.reporting.streamed_page import streamed_report_html
 from leakscope.reporting.templating import part, template
 from leakscope.results import (
     AuditDocument,
@@ -25,6 +26,7 @@ from leakscope.results import (
     ModelAuditDocument,
     ResultDocument,
     Run,
+    StreamedAuditDocument,
     Verification,
     reconciled,
     was_retrained,
@@ -68,6 +70,8 @@ def report_html(run: Run, *, redact: bool = False, beside: Sequence[ResultDocume
     others = [one for one in (run.verification, run.measurement, *beside) if one is not None]
     if isinstance(document, ModelAuditDocument):
         return model_report_html(run, document, others, redact=redact)
+    if isinstance(document, StreamedAuditDocument):
+        return streamed_report_html(run, document, redact=redact)
     if not isinstance(document, AuditDocument):
         return short_html(document, versions=run.versions, redact=redact)
     from jinja2 import UndefinedError

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from leakscope.data import is_there, read_json, require_file
@@ -23,9 +24,9 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def run_digests(directory: Path) -> dict[str, str]:
-    """The digest of every file of a run that is about to be whole, by name."""
-    return {path.name: digest_of(path) for path in sorted(directory.iterdir()) if path.is_file()}
+def run_digests(directory: Path, names: Iterable[str]) -> dict[str, str]:
+    """The digests of the files of a run that is about to be whole, by name."""
+    return {name: digest_of(directory / name) for name in sorted(names)}
 
 
 def require_unchanged(directory: Path, names: tuple[str, ...] | None = None) -> bool:

@@ -204,11 +204,11 @@ def _written(
         (place / name).write_bytes(content)
     # The result last: a directory that holds one is whole but for its digests.
     (place / "result.json").write_text(to_json(document) + "\n", encoding="utf-8")
-    digests = to_json(dict(run_digests(place)))
+    names = ("settings.json", "records.csv", "arrays.npz", "result.json", *(files or ()))
+    digests = to_json(dict(run_digests(place, names)))
     (place / DIGESTS_FILE).write_text(digests + "\n", encoding="utf-8")
-    for file in place.iterdir():
-        if file.is_file():
-            file.chmod(0o600)
+    for name in (*names, DIGESTS_FILE):
+        (place / name).chmod(0o600)
 
 
 def _placed(partial: Path, directory: Path) -> Path:

@@ -34,7 +34,8 @@ class StreamedRecord(BaseModel):
 class StreamedAuditDocument(ResultDocument):
     """An audit of records that were never all in memory; every record is in ``answers``.
 
-    ``advantage_quantiles`` are from a histogram of a thousand bins: the upper edge of the bin.
+    ``worst`` has the largest advantage, AUC and KL of all records; ``advantage_quantiles`` are from
+    a histogram of a thousand bins, the upper edge of the bin.
 
     Examples
     --------
@@ -62,6 +63,7 @@ class StreamedAuditDocument(ResultDocument):
     exposed: int
     mean_advantage: Number
     mean_kl: Number
+    worst: dict[str, Number]
     advantage_quantiles: dict[str, float]
     verdict: str
     answers: str

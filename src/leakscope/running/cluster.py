@@ -7,6 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from leakscope.errors import InputError
+from leakscope.results import versions
+
+# Whose versions change a number, or what a task looks like on its way.
+ALIKE = ("leakscope", "numpy", "scipy")
 
 
 @contextmanager
@@ -48,6 +52,7 @@ def cluster_client(*, scheduler: str | None = None, workers: int | None = None) 
         except (OSError, ValueError) as error:
             raise InputError(f"no Dask scheduler answers at {scheduler} ({error}).") from error
         with client:
+            _require_same_versions(client)
             yield client
         return
     # Loopback only: a run opens nothing to the network unless asked.
@@ -63,3 +68,24 @@ def cluster_client(*, scheduler: str | None = None, workers: int | None = None) 
         distributed.Client(cluster) as client,  # type: ignore[no-untyped-call]
     ):
         yield client
+
+
+def _require_same_versions(client: Any) -> None:
+    """Refuse workers that would compute with other versions, or cannot compute at all."""
+    ours = versions()
+    try:
+        found = client.run(versions)
+    except Exception as error:
+        raise InputError(
+            f"the cluster's workers cannot run leakscope ({type(error).__name__}: {error}); "
+            f"install leakscope {ours['leakscope']} there."
+        ) from error
+    if not found:
+        raise InputError("the cluster has no workers; start some and ask again.")
+    for address, theirs in found.items():
+        for name in ALIKE:
+            if theirs.get(name) != ours.get(name):
+                raise InputError(
+                    f"the worker {address} has {name} {theirs.get(name)}, but here it is "
+                    f"{ours.get(name)}: install the same version there."
+                )

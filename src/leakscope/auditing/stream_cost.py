@@ -1,0 +1,101 @@
+"""What a streamed audit would cost, before it is paid, and whether there is another way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, format_bytes
+from leakscope.auditing.file_parts import SUFFIXES, file_pieces, record_files
+from leakscope.auditing.out_of_core import BLOCK_BYTES
+from leakscope.auditing.routes import RESULT_BYTES
+from leakscope.auditing.streamed import CELL_RECORDS
+from leakscope.data import is_folder, is_there
+
+# In memory a table is read, coded and scaled: copies of its numbers that are there at once.
+COPIES = 4
+
+# Of one core, per number that is read: all three passes, and per record what its laws take
+# (benchmarks/streamed.py, docs/benchmarks/size.md).
+SECONDS_PER_NUMBER = 60e-9
+SECONDS_PER_RECORD = 12e-6
+
+# What the libraries, the blocks and the answers of one block take, whatever the records.
+STREAMED_BYTES = 300_000_000
+
+
+@dataclass(frozen=True)
+class StreamCost:
+    """The size of what is to be audited, and what that costs.
+
+    Attributes
+    ----------
+    records, columns, file_bytes
+        As the files say.
+    several
+        Whether they are several files, which only streaming reads.
+
+    Examples
+    --------
+    >>> from leakscope.auditing import StreamCost
+    >>> cost = StreamCost(records=10**9, columns=21, file_bytes=170 * 10**9, several=True)
+    >>> cost.sentence(workers=64)[:63]
+    'streaming 1,000,000,000 records of 21 columns (170 GB): three pa'
+    """
+
+    records: int
+    columns: int
+    file_bytes: int
+    several: bool
+
+    @property
+    def too_large(self) -> bool:
+        """Whether an audit in memory would not fit, or cannot read these files."""
+        available = available_memory()
+        needed = self.records * (8 * COPIES * self.columns + RESULT_BYTES)
+        return self.several or (available is not None and needed > available - HEADROOM_BYTES)
+
+    def sentence(self, workers: int = 1) -> str:
+        """What is about to be done, what it takes, and what is given up."""
+        seconds = self.records * (self.columns * SECONDS_PER_NUMBER + SECONDS_PER_RECORD) / workers
+        memory = format_bytes(STREAMED_BYTES + 5 * BLOCK_BYTES + 16 * self.columns**2)
+        return (
+            f"streaming {self.records:,} records of {self.columns} columns "
+            f"({format_bytes(self.file_bytes)}): three passes in about {memory} a process, about "
+            f"{_duration(seconds)} on {workers} core{'s' if workers > 1 else ''} like those it was "
+            f"measured on; cells of {CELL_RECORDS:,} records are kept. Ranges over noise and other "
+            "kernels, and why records are exposed, are left out."
+        )
+
+
+def stream_cost(source: str | Path) -> StreamCost | None:
+    """The cost of streaming a source; None where it is nothing that can be streamed.
+
+    Examples
+    --------
+    >>> from leakscope.auditing import stream_cost
+    >>> stream_cost("people.csv") is None
+    True
+    """
+    place = Path(source)
+    if not is_there(place):
+        return None
+    if is_folder(place):
+        files = [file for file in record_files(place) if file.suffix.lower() == ".parquet"]
+    else:
+        files = [place] if place.suffix.lower() in SUFFIXES else []
+    if not files:
+        return None
+    found = [file_pieces(file) for file in files]
+    return StreamCost(
+        records=sum(sum(pieces) for _, pieces in found),
+        columns=len(found[0][0].names),
+        file_bytes=sum(file.stat().st_size for file in files),
+        several=is_folder(place),
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90.0:
+        return f"{max(seconds, 1.0):.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
