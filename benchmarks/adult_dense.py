@@ -6,8 +6,8 @@
     python benchmarks/adult_dense.py refit adult.data tiles.npz --count 200
 
 `audit` times kernel, factorisation and every record's laws.  `refit` takes records out, one by one,
-and factorises what is left anew, by PyTorch on a GPU where there is one: nothing of leakscope but the
-encoding is used.  `compare` shows how far two audits are apart.
+and factorises what is left anew, by PyTorch on a GPU where there is one; nothing of leakscope is
+used.  `compare` shows how far two audits are apart.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def audit(asked: argparse.Namespace) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
     print(
         f"{'LAPACK' if asked.lapack else 'tiles'}, {len(X)} records, {probes.blas_in_use()}: "
-        f"kernel {made - start:.1f} s, laws {done - made:.1f} s, CPU {time.process_time() - cpu:.0f} s, "
-        f"peak {peak:.1f} GB, trusted {found.trusted.mean():.4f}, condition "
+        f"kernel {made - start:.1f} s, laws {done - made:.1f} s, CPU "
+        f"{time.process_time() - cpu:.0f} s, peak {peak:.1f} GB, trusted {found.trusted.mean():.4f}, condition "
         f"{found.condition_number:.2g}",
         flush=True,
     )

@@ -47,14 +47,16 @@ class ColumnFacts:
 
     def __add__(self, other: ColumnFacts) -> ColumnFacts:
         """Of both (Chan, Golub and LeVeque 1979)."""
+        if not self.records or not other.records:
+            return self if self.records else other
         if self.widths != other.widths or self.values.keys() != other.values.keys():
             raise InputError("a column is not of one kind, or its lists not of one length.")
         total = self.records + other.records
         apart = other.mean - self.mean
-        shared = self.records * other.records / max(total, 1)
+        shared = self.records * other.records / total
         return ColumnFacts(
             total,
-            self.mean + apart * (other.records / max(total, 1)),
+            self.mean + apart * (other.records / total),
             self.squares + other.squares + apart**2 * shared,
             self.widths,
             {
@@ -66,7 +68,7 @@ class ColumnFacts:
     @property
     def scale(self) -> FloatArray:
         """Standard deviations, and 1 of what varies by no more than rounding (as scikit-learn)."""
-        variance = self.squares / max(self.records, 1)
+        variance = self.squares / self.records
         rounding = self.records * EPS * variance + (self.records * self.mean * EPS) ** 2
         return np.where(variance <= rounding, 1.0, np.sqrt(variance))
 
@@ -126,6 +128,9 @@ def facts_of(part: FilePart, classes: bool, drop_missing: bool, block_bytes: int
     total, first = None, part.first_row
     for batch in part.batches(block_bytes):
         kept = batch.filter(present(batch)) if drop_missing else batch
+        if not kept.num_rows:
+            first += batch.num_rows
+            continue
         means, squares, widths, values = [], [], {}, {}
         for name in (*part.features, *part.target):
             column = kept.column(name)
@@ -138,7 +143,7 @@ def facts_of(part: FilePart, classes: bool, drop_missing: bool, block_bytes: int
             if not np.isfinite(numbers).all():
                 row = first + int(np.argmin(np.isfinite(numbers).all(axis=1)))
                 raise InputError(f"column {name!r} is not finite in row {row} of {part.path}.")
-            mean = numbers.mean(axis=0) if len(numbers) else np.zeros(numbers.shape[1])
+            mean = numbers.mean(axis=0)
             means.append(mean)
             widths[name] = numbers.shape[1]
             squares.append(np.einsum("ij,ij->j", numbers - mean, numbers - mean))
@@ -151,8 +156,7 @@ def facts_of(part: FilePart, classes: bool, drop_missing: bool, block_bytes: int
         )
         total = found if total is None else total + found
         first += batch.num_rows
-    assert total is not None
-    return total
+    return ColumnFacts(0, np.zeros(0), np.zeros(0), {}, {}) if total is None else total
 
 
 def present(batch: Any) -> Any:
