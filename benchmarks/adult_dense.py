@@ -58,8 +58,8 @@ def audit(asked: argparse.Namespace) -> None:
     print(
         f"{'LAPACK' if asked.lapack else 'tiles'}, {len(X)} records, {probes.blas_in_use()}: "
         f"kernel {made - start:.1f} s, laws {done - made:.1f} s, CPU "
-        f"{time.process_time() - cpu:.0f} s, peak {peak:.1f} GB, trusted {found.trusted.mean():.4f}, condition "
-        f"{found.condition_number:.2g}",
+        f"{time.process_time() - cpu:.0f} s, peak {peak:.1f} GB, trusted "
+        f"{found.trusted.mean():.4f}, condition {found.condition_number:.2g}",
         flush=True,
     )
     np.savez(asked.save, kl=found.kl, length_scale=kernel.length_scale)

@@ -37,7 +37,7 @@ class Tally:
 
 
 class AnswersFile:
-    """A Parquet file that is there whole or not at all."""
+    """A Parquet file that is there whole or not at all, and not where there are no answers."""
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
         self.path = path
@@ -70,7 +70,7 @@ class AnswersFile:
         try:
             if self.writer is not None:
                 self.writer.close()
-            if kind is None:
+            if kind is None and self.writer is not None:
                 self.partial.replace(self.path)
         except OSError as error:
             if kind is None:
