@@ -43,7 +43,7 @@ from leakscope.auditing.reopened import (
 from leakscope.auditing.result import AuditResult
 from leakscope.auditing.routes import RoutePlan
 from leakscope.auditing.run_writing import write_run
-from leakscope.auditing.stream_cost import StreamCost, stream_cost
+from leakscope.auditing.stream_costs import StreamCost, stream_cost
 from leakscope.auditing.streamed import audit_streamed
 from leakscope.auditing.subgroups import Subgroup
 from leakscope.auditing.trained_again import models_of_halves, stored_laws

@@ -176,6 +176,8 @@ def coding_of(
     if not facts.records:
         raise InputError(f"{part.path}: every record has an empty value.")
     name = part.target[0]
+    for key, seen in facts.values.items():
+        _require_few(seen, key, part, is_target=key == name)
     labels = facts.values.get(name, ()) if classes else ()
     if classes and len(labels) < 2:
         raise InputError(f"The target {name!r} holds one class only, {labels[0]!r}.")

@@ -39,7 +39,6 @@ from leakscope.auditing.streamed_answer import (
     histograms,
     verdict_words,
 )
-from leakscope.auditing.verdict import EXPOSED_ABOVE
 from leakscope.data import column_name
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
@@ -200,13 +199,13 @@ def audit_streamed(
         noise_variance=noise_variance,
         condition_number=regression.condition_number,
         untrusted=told.untrusted,
-        exposed_above=EXPOSED_ABOVE,
-        exposed=told.exposed,
         mean_advantage=told.advantage / told.records,
         mean_kl=told.kl / told.records,
         worst=dict(told.worst),
         advantage_quantiles={f"{share:g}": told.quantile(share) for share in QUANTILES},
-        verdict=verdict_words(told, noise_variance),
+        verdict=verdict_words(
+            told, noise_variance, given="noise_variance" in settings.model_fields_set
+        ),
         answers=ANSWERS,
         records=[StreamedRecord(**entry) for entry in told.largest],
     )

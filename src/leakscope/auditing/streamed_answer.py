@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from leakscope.auditing.column_coding import ColumnCoding
 from leakscope.auditing.report_material import BINS
-from leakscope.auditing.verdict import EXPOSED_ABOVE
 from leakscope.results import DatasetEntry, StreamedRecord
 from leakscope.running import FinishedCell, Found
 from leakscope.settings import DataSettings
@@ -33,7 +32,6 @@ class Told:
 
     records: int = 0
     untrusted: int = 0
-    exposed: int = 0
     kl: float = 0.0
     advantage: float = 0.0
     beyond: int = 0
@@ -47,7 +45,6 @@ class Told:
         kl, advantage = columns["kl"], columns["advantage"]
         self.records += len(kl)
         self.untrusted += int(np.count_nonzero(~columns["trusted"]))
-        self.exposed += int(np.count_nonzero(advantage >= EXPOSED_ABOVE))
         self._exceed({name: float(np.max(columns[name], initial=0.0)) for name in MEASURES})
         self.kl += float(kl.sum())
         self.advantage += float(advantage.sum())
@@ -96,7 +93,7 @@ class Told:
 
 
 # What is stored as JSON; all but the last two are added up.
-PLAIN = ("records", "untrusted", "exposed", "kl", "advantage", "beyond", "worst", "largest")
+PLAIN = ("records", "untrusted", "kl", "advantage", "beyond", "worst", "largest")
 
 
 def histograms(told: Told) -> dict[str, NDArray[Any]]:
@@ -143,14 +140,14 @@ def dataset_entry(
     )
 
 
-def verdict_words(told: Told, noise_variance: float) -> str:
+def verdict_words(told: Told, noise_variance: float, *, given: bool) -> str:
     """What to make of it, in a few sentences."""
-    share = told.exposed / told.records
     words = (
-        f"Read the ranks: noise_variance {noise_variance:g} was assumed, and it sets the level of "
-        f"every number. At this level {told.exposed} of {told.records} records ({share:.2g} of "
-        f"all) have an advantage of {EXPOSED_ABOVE:g} or more; half of all records have at most "
-        f"{told.quantile(0.5):g}, and 99.9% at most {told.quantile(0.999):g}."
+        f"Read the ranks: noise_variance {noise_variance:g} was {'given' if given else 'assumed'}, "
+        "and it sets the level of every number; a deterministic fit gives more away than one draw "
+        f"of this process. At it half of all records have an advantage of at most "
+        f"{told.quantile(0.5):g}, 99.9% of at most {told.quantile(0.999):g}, and the largest is "
+        f"{told.worst['advantage']:.4g}."
     )
     if told.untrusted:
         words += f" float64 does not resolve {told.untrusted} records: raise noise_variance."

@@ -47,7 +47,9 @@ def stream(
     assert cost is not None
     with cluster_client(scheduler=cluster) as client, cells_bar() as on_progress:
         workers = 1 if client is None else max(1, sum(client.nthreads().values()))
-        say(wrapped(f"{cost.sentence(workers)}\nIf it stops, go on with --run-dir {place}"))
+        told = f"{cost.sentence(workers)} If it stops, go on with --run-dir {place}"
+        for line in wrapped(told).splitlines():
+            say(line)
         return auditing.audit_streamed(
             file,
             directory=place,

@@ -59,8 +59,6 @@ class StreamedAuditDocument(ResultDocument):
     noise_variance: float
     condition_number: Number
     untrusted: int
-    exposed_above: float
-    exposed: int
     mean_advantage: Number
     mean_kl: Number
     worst: dict[str, Number]

@@ -1,0 +1,122 @@
+"""``leakscope audit`` of files that are streamed, from the cost that it states to the report."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from leakscope.auditing import stream_cost, stream_costs
+from leakscope.cli import main
+from leakscope.errors import InputError
+from leakscope.running import cluster
+
+ASKED = ["--target", "y", "--kernel", "linear", "--run-dir", "run"]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    (tmp_path / "many").mkdir()
+    for number in range(2):
+        frame = pd.DataFrame(rng.normal(size=(120, 3)), columns=["a", "b", "y"])
+        frame["name"] = [f"person-{number}-{row}" for row in range(120)]
+        frame.to_parquet(tmp_path / "many" / f"{number}.parquet", index=False)
+    return tmp_path
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+def test_a_folder_is_streamed_and_says_what_it_costs(here, capsys):
+    assert main(["audit", "many", "--id", "name", "--top", "3", *ASKED]) == 0
+    out, err = capsys.readouterr()
+    assert "streaming 240 records of 4 columns" in words(err)
+    assert "go on with --run-dir run" in words(err)
+    assert len(out.splitlines()) <= 24
+    assert "The 3 most exposed" in out
+    assert "Read the ranks: noise_variance 0.01 was assumed" in words(out)
+    assert main(["report", "run"]) == 0
+    page = (here / "run" / "report.html").read_text(encoding="utf-8")
+    first = json.loads((here / "run" / "result.json").read_text())["records"][0]["record_id"]
+    assert first in page
+    assert "How leakage is distributed" in page
+    assert main(["report", "run", "--redact"]) == 0
+    redacted = (here / "run" / "report-redacted.html").read_text(encoding="utf-8")
+    assert "person-" not in redacted
+
+
+def test_json_and_the_gate(here, capsys):
+    assert main(["audit", "many", "--ignore", "name", "--json", "-", *ASKED]) == 0
+    found = json.loads(capsys.readouterr()[0])
+    assert found["kind"] == "audit_streamed"
+    limit = found["worst"]["advantage"] * 0.9
+    asked = ["audit", "many", "--ignore", "name", *ASKED[:-1], "other"]
+    assert main([*asked, "--fail-above", f"advantage={limit}"]) == 3
+    assert "the largest advantage is" in capsys.readouterr()[1]
+
+
+def test_one_file_is_streamed_where_it_does_not_fit_or_is_asked_to(here, capsys, monkeypatch):
+    file = "many/0.parquet"
+    assert main(["audit", file, "--ignore", "name", "--no-sensitivity", *ASKED[:-1], "dense"]) == 0
+    assert "streaming" not in capsys.readouterr()[1]
+    assert main(["audit", file, "--ignore", "name", "--stream", *ASKED]) == 0
+    assert "streaming 120 records" in capsys.readouterr()[1]
+    monkeypatch.setattr(stream_costs, "available_memory", lambda: 300 * 2**20)
+    assert not stream_cost(file).too_large
+    monkeypatch.setattr(stream_costs, "available_memory", lambda: 0)
+    assert stream_cost(file).too_large
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (["audit", "many", "--target", "y"], "a fitted model is examined in memory only"),
+        (["audit", "many", "--target", "y", "--kernel", "rbf"], "--kernel linear"),
+        (["audit", "--example", "diabetes", "--stream"], "are for .parquet, .arrow"),
+        (["audit", "many", "--no-stream", "--target", "y"], ""),
+        (["audit", "many", "--target", "none", "--kernel", "linear"], "no column 'none'"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_leaves_nothing(asked, sentence, here, capsys):
+    assert main(asked) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert sentence in words(err)
+    assert "Traceback" not in err
+    assert not (here / "leakscope-runs").exists()
+
+
+class Workers:
+    """A cluster as far as its versions go."""
+
+    def __init__(self, found):
+        self.found = found
+
+    def run(self, function):
+        if isinstance(self.found, Exception):
+            raise self.found
+        ours = function()
+        return {f"tcp://{i}": {**ours, **change} for i, change in enumerate(self.found)}
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        ([{}, {"numpy": "1.0"}], "the worker tcp://1 has numpy 1.0, but here it is"),
+        ([{"leakscope": "0.0.1"}], "has leakscope 0.0.1"),
+        ([], "has no workers"),
+        (ModuleNotFoundError("No module named 'leakscope'"), "cannot run leakscope"),
+    ],
+)
+def test_workers_of_another_version(found, sentence):
+    with pytest.raises(InputError, match=sentence):
+        cluster._require_same_versions(Workers(found))
+
+
+def test_workers_of_the_same_version():
+    cluster._require_same_versions(Workers([{}, {}]))
