@@ -2,9 +2,10 @@
 
 To leave records out changes the inverse on the others by a downdate
 (:meth:`leakscope.lood.WholeInverse.without`) instead of a factorisation; under finite features the
-rest is audited anew, which costs less.  What was hidden by a neighbour is exposed when the neighbour goes, so that the list of the first audit is not the list to
-drop: each batch is taken from the laws of what is left.  A dropped unit is not in the model, and
-its answers do not depend on it; the choice to drop it does, and that is not counted here.
+rest is audited anew, which costs less.  What was hidden by a neighbour is exposed when the
+neighbour goes, so that the list of the first audit is not the list to drop: each batch is taken
+from the laws of what is left.  A dropped unit is not in the model, and its answers do not depend on
+it; the choice to drop it does, and that is not counted here.
 """
 
 from __future__ import annotations
