@@ -33,7 +33,7 @@ HOUSE: dict[str, tuple[str, ...]] = {
     "comparing": ("auditing",),
     "deciding": ("auditing",),
     "reporting": ("data", "results"),
-    "serving": ("auditing", "advising", "reporting"),
+    "serving": ("auditing", "advising", "comparing", "reporting", "verifying"),
     "estimators": ("auditing",),
     "cli": (
         "advising",

@@ -185,7 +185,7 @@ def test_a_model_is_chosen_and_advice_asked_for(opened):
     page.fill("#advantage", "0.35")
     page.click("#advise-form button")
     page.wait_for_selector("#advice-ready:not([hidden])", timeout=PATIENCE)
-    assert page.get_attribute("#advice-open", "href").endswith("/advice")
+    assert page.get_attribute("#advice-open", "href").endswith("/pages/advice")
 
 
 def hostile_csv(records: int = 40) -> bytes:

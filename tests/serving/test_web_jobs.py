@@ -299,12 +299,15 @@ def test_a_process_that_dies_fails_its_audit_only(child):
     assert child.process._process.is_alive()
 
 
+MORE = ("advise", "verify", "set beside")
+
+
 def test_the_stages_are_those_of_the_audit():
     from leakscope.auditing import MODEL_STAGES, STAGES
 
     assert ("read", *STAGES, "report", "noise") == audit_job.PROCESS_STAGES
     assert ("read", *MODEL_STAGES, "report") == audit_job.FITTED_STAGES
-    assert {*audit_job.PROCESS_STAGES, *audit_job.FITTED_STAGES, "advise"} == set(STAGE_WORDS)
+    assert {*audit_job.PROCESS_STAGES, *audit_job.FITTED_STAGES, *MORE} == set(STAGE_WORDS)
 
 
 def test_without_a_choice_a_stand_in_is_fitted_and_advice_is_a_job_of_its_own(tmp_path):
@@ -317,12 +320,12 @@ def test_without_a_choice_a_stand_in_is_fitted_and_advice_is_a_job_of_its_own(tm
         assert "Ridge(alpha=" in outcome["examined"]
         assert "stands in for your model, which was not examined" in outcome["examined"]
         assert "Ridge(alpha=" in found.get(f"/jobs/{job}/report").text
-        assert not outcome["advice"]
-        assert found.get(f"/jobs/{job}/advice").status_code == 404
+        assert outcome["pages"] == []
+        assert found.get(f"/jobs/{job}/pages/advice").status_code == 404
         asked = found.post("/api/jobs", json={"again": job, "advantage": "0.3"})
         advised = asked.json()["job"]
-        assert finished(found, advised, 120.0)["outcome"]["advice"]
-        page = found.get(f"/jobs/{advised}/advice")
+        assert finished(found, advised, 120.0)["outcome"]["pages"] == ["advice"]
+        page = found.get(f"/jobs/{advised}/pages/advice")
         assert page.headers["content-security-policy"] == "frame-ancestors 'self'"
         assert "No record has advantage above 0.3" in page.text
         assert "penalty (alpha)" in page.text
@@ -334,6 +337,36 @@ def test_without_a_choice_a_stand_in_is_fitted_and_advice_is_a_job_of_its_own(tm
             answer = found.post("/api/jobs", json=body)
             assert answer.status_code == 400
             assert words in answer.json()["error"]
+
+
+def test_an_audit_is_verified_and_compared_on_the_page(tmp_path):
+    """Both were to be had on the command line only."""
+    with client(tmp_path) as (found, _):
+        wanted = {"example": "iris", "model": "logistic", "penalty": "1"}
+        first = found.post("/api/jobs", json=wanted).json()["job"]
+        assert finished(found, first)["outcome"]["pages"] == []
+        assert 'id="beside" aria-label="Comparison" hidden' in found.get(f"/jobs/{first}").text
+        asked = found.post("/api/jobs", json={"again": first, "verify": True})
+        checked = asked.json()["job"]
+        assert finished(found, checked, 120.0)["outcome"]["pages"] == ["verification"]
+        page = found.get(f"/jobs/{checked}/pages/verification").text
+        assert "shadow models of the same estimator" in page
+        assert "<script" not in page
+        other = found.post("/api/jobs", json={**wanted, "penalty": "0.01"}).json()["job"]
+        assert finished(found, other)["state"] == "done"
+        assert f'<option value="{first}">' in found.get(f"/jobs/{other}").text
+        asked = found.post("/api/jobs", json={"again": other, "against": first})
+        compared = asked.json()["job"]
+        assert finished(found, compared, 120.0)["outcome"]["pages"] == ["comparison"]
+        assert "LogisticRegression" in found.get(f"/jobs/{compared}/pages/comparison").text
+        for body in (
+            {"again": other, "against": "../../etc"},
+            {**wanted, "against": "../../etc"},
+            {"again": other, "against": "nobody"},
+        ):
+            answer = found.post("/api/jobs", json=body)
+            assert answer.status_code == 400
+            assert "no longer held" in answer.json()["error"]
 
 
 def test_a_named_model_and_its_penalty(tmp_path):

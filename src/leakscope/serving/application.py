@@ -83,7 +83,7 @@ def application(
             Route("/static/{name}", house.static),
             Route("/jobs/{job}", house.job_page),
             Route("/jobs/{job}/report", house.report),
-            Route("/jobs/{job}/advice", house.advice),
+            Route("/jobs/{job}/pages/{page}", house.page),
             Route("/api/uploads", house.upload, methods=["POST"]),
             Route("/api/jobs", house.ask, methods=["POST"]),
             Route("/api/jobs/{job}", house.state),
@@ -198,17 +198,25 @@ class _House:
         return JSONResponse({"job": job.id}, status_code=201)
 
     def _wanted(self, given: dict[str, Any]) -> AuditRequest:
-        """What is asked for; ``again`` is an audit of before, of which advice is wanted."""
+        """What is asked for; ``again`` is an audit of before, of which more is wanted."""
         again = given.pop("again", None)
-        if again is None:
-            return validated(AuditRequest, **given)
-        before = self.asked.get(str(again))
-        if before is None:
-            raise InputError("That audit is no longer held; start it again.")
-        asked = validated(AuditRequest, **{**before.model_dump(), **given})
-        if asked.advantage is None:
+        if again is not None:
+            before = self.asked.get(str(again))
+            if before is None:
+                raise InputError("That audit is no longer held; start it again.")
+            nothing = {"advantage": None, "verify": False, "against": None}
+            given = {**before.model_dump(), **nothing, **given}
+        asked = validated(AuditRequest, **given)
+        if again is not None and asked.stages == asked.model_copy(update=nothing).stages:
             raise InputError("Say which advantage no record may exceed.")
+        if asked.against is not None and not self._finished(asked.against):
+            raise InputError("The audit to compare with is no longer held.")
         return asked
+
+    def _finished(self, identity: str) -> bool:
+        """Whether an audit of this id is done, so that its run is there."""
+        job = self.jobs.get(identity)
+        return job is not None and job.outcome is not None
 
     def _run(
         self,
@@ -245,7 +253,7 @@ class _House:
                     "no_noise": outcome.no_noise,
                     "examined": outcome.examined,
                     "fitted": outcome.fitted,
-                    "advice": outcome.advice is not None,
+                    "pages": list(outcome.pages),
                 },
             }
         )
@@ -257,7 +265,8 @@ class _House:
     async def job_page(self, request: Request) -> Response:
         job = self._job(request)
         told = [(stage, STAGE_WORDS[stage]) for stage in job.stages]
-        return HTMLResponse(pages.render("job.html", job=job, stages=told))
+        others = [one for one in self.jobs.all() if one.outcome is not None and one.id != job.id]
+        return HTMLResponse(pages.render("job.html", job=job, stages=told, others=others))
 
     async def report(self, request: Request) -> Response:
         outcome: Outcome | None = self._job(request).outcome
@@ -267,11 +276,12 @@ class _House:
         name = "report-redacted.html" if redacted else "report.html"
         return _page_file(request, outcome.redacted if redacted else outcome.report, name)
 
-    async def advice(self, request: Request) -> Response:
+    async def page(self, request: Request) -> Response:
         outcome: Outcome | None = self._job(request).outcome
-        if outcome is None or outcome.advice is None:
+        name = request.path_params["page"]
+        if outcome is None or name not in outcome.pages:
             raise HTTPException(404)
-        return _page_file(request, outcome.advice, "advice.html")
+        return _page_file(request, outcome.pages[name], f"{name}.html")
 
     def _job(self, request: Request) -> Job:
         job = self.jobs.get(request.path_params["job"])

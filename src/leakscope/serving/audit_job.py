@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -54,7 +54,8 @@ DEFAULTS = AuditSettings()
 class AuditRequest(DataSettings):
     """What the page asks for: an example or an upload, its columns, a model, a few settings.
 
-    ``advantage`` asks for advice as well: what would bring every record's advantage there.
+    ``advantage`` asks for advice as well: what would bring every record's advantage there;
+    ``verify`` for a verification, and ``against`` for a comparison with the audit of that id.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_max_length=1000)
@@ -67,6 +68,8 @@ class AuditRequest(DataSettings):
     model: ModelName | Literal["stand_in", "process"] = "stand_in"
     penalty: Penalty = None
     advantage: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
+    verify: bool = False
+    against: Text = None
 
     def settings(self) -> AuditSettings:
         """The settings of the audit; those of the kernel are of a Gaussian process only."""
@@ -87,7 +90,8 @@ class AuditRequest(DataSettings):
     def stages(self) -> tuple[str, ...]:
         """What the job goes through, in order."""
         own = PROCESS_STAGES if self.model == PROCESS else FITTED_STAGES
-        return own if self.advantage is None else (*own, "advise")
+        more = {"advise": self.advantage, "verify": self.verify, "set beside": self.against}
+        return (*own, *(stage for stage, asked in more.items() if asked))
 
 
 # A test compares them with those of the audit, which the server's own process does not import.
@@ -132,8 +136,8 @@ class Outcome:
         What was examined, as a sentence.
     fitted
         Whether it was a fitted model.
-    advice
-        The page of an advice, where one was asked for.
+    pages
+        What else was asked for, as pages: ``advice``, ``verification``, ``comparison``.
     """
 
     report: Path
@@ -147,7 +151,7 @@ class Outcome:
     no_noise: str | None
     examined: str = ""
     fitted: bool = False
-    advice: Path | None = None
+    pages: Mapping[str, Path] = field(default_factory=dict)
 
 
 def run_audit(
@@ -171,10 +175,7 @@ def run_audit(
     report, redacted = write_report(run), write_report(run, redact=True)
     keep_library(directory.parent)
     noise, why_not = _noise(result, dataset, on_stage)
-    advice = None
-    if request.advantage is not None:
-        on_stage("advise")
-        advice = _advice(result, request.advantage, directory)
+    pages = _pages(request, result, directory, on_stage)
     return Outcome(
         report=report,
         redacted=redacted,
@@ -187,7 +188,7 @@ def run_audit(
         no_noise=why_not,
         examined=_examined(result),
         fitted=own,
-        advice=advice,
+        pages=pages,
     )
 
 
@@ -223,12 +224,34 @@ def _noise(
     return _plain(path.to_dict()), None
 
 
-def _advice(result: AuditResult | ModelAuditResult, advantage: float, directory: Path) -> Path:
+def _pages(
+    request: AuditRequest,
+    result: AuditResult | ModelAuditResult,
+    directory: Path,
+    on_stage: Callable[[str], None],
+) -> dict[str, Path]:
+    """Advice, a verification and a comparison, those that were asked for."""
     from leakscope.advising import AuditTarget, advise
-    from leakscope.reporting import write_advice
+    from leakscope.comparing import compare
+    from leakscope.reporting import short_html, write_advice, write_comparison
+    from leakscope.results import write_private
+    from leakscope.verifying import verify
 
-    found = advise(result, AuditTarget("advantage", advantage), random_state=0)
-    return write_advice(found, directory / "advice.html")
+    found: dict[str, Path] = {}
+    if request.advantage is not None:
+        on_stage("advise")
+        advice = advise(result, AuditTarget("advantage", request.advantage), random_state=0)
+        found["advice"] = write_advice(advice, directory / "advice.html")
+    if request.verify:
+        on_stage("verify")
+        found["verification"] = directory / "verification.html"
+        write_private(found["verification"], short_html(verify(result)))
+    if request.against is not None:
+        on_stage("set beside")
+        before = directory.with_name(f"run-{request.against}")
+        comparison = compare(before, directory)
+        found["comparison"] = write_comparison(comparison, directory / "comparison.html")
+    return found
 
 
 def keep_library(folder: Path) -> None:

@@ -69,6 +69,8 @@ STAGE_WORDS: dict[str, str] = {
     "explain": "Finding out why the most exposed are exposed",
     "report": "Writing the report",
     "option": "Trying ten times the penalty",
+    "verify": "Verifying: drawing or fitting anew",
+    "set beside": "Comparing with the other audit",
     "noise": "Preparing the noise slider",
     "advise": "Looking for changes that meet the target",
 }

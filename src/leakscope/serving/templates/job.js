@@ -62,28 +62,36 @@
     await fetch(here + "/give-up", { method: "POST" });
   });
 
-  byId("advise-form").addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const response = await fetch("/api/jobs", {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ again: job, advantage: byId("advantage").value.trim() }),
+  // Each of these asks for the same audit again, with something more.
+  const more = {
+    "advise-form": () => ({ advantage: byId("advantage").value.trim() }),
+    "verify-form": () => ({ verify: true }),
+    "compare-form": () => ({ against: byId("against").value }),
+  };
+  for (const [form, wanted] of Object.entries(more)) {
+    byId(form).addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const response = await fetch("/api/jobs", {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ again: job, ...wanted() }),
+      });
+      const told = await response.json();
+      if (response.ok) window.location.assign("/jobs/" + encodeURIComponent(told.job));
+      else tell(told.error);
     });
-    const told = await response.json();
-    if (response.ok) window.location.assign("/jobs/" + encodeURIComponent(told.job));
-    else tell(told.error);
-  });
+  }
 
   function show_result(told) {
     const found = told.outcome;
     byId("verdict").textContent = found.verdict;
     byId("examined").textContent = found.examined;
     for (const part of document.querySelectorAll(".of-process")) part.hidden = found.fitted;
-    if (found.advice) {
-      const advice = "/jobs/" + encodeURIComponent(job) + "/advice";
-      byId("advice-open").href = advice;
-      byId("advice-save").href = advice + "?download";
-      byId("advice-ready").hidden = false;
+    for (const name of found.pages) {
+      const page = "/jobs/" + encodeURIComponent(job) + "/pages/" + name;
+      byId(name + "-open").href = page;
+      byId(name + "-save").href = page + "?download";
+      byId(name + "-ready").hidden = false;
     }
     byId("took").textContent = `${found.records} records, ${found.features} features, ${told.seconds.toFixed(1)} s.`;
     byId("warnings").replaceChildren(
