@@ -64,7 +64,7 @@ def gate_failures(result: AuditResult | ModelAuditResult, above: dict[str, float
     >>> X, y = load_diabetes(return_X_y=True)
     >>> result = leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y))
     >>> auditing.gate_failures(result, {"advantage": 0.35})
-    ['2 of 442 records have advantage above 0.35: 123, 102.']
+    ['1 of 442 records have advantage above 0.35: 123.']
     """
     sentences = []
     order = result.order
