@@ -1,6 +1,7 @@
 """From a dataset to a ranked, explained result, and to run directories."""
 
 from leakscope.auditing.audit import audit
+from leakscope.auditing.audited_records import AuditedRecords
 from leakscope.auditing.checks import checked_ids, record_name
 from leakscope.auditing.dataset_audit import (
     audit_by_settings,
@@ -59,6 +60,7 @@ __all__ = [
     "TOP",
     "AuditResult",
     "Audited",
+    "AuditedRecords",
     "Examined",
     "ModelAuditResult",
     "OutOfCoreAudit",

@@ -28,6 +28,7 @@ from leakscope.settings import (
     AUDIT_DEFAULTS,
     MODEL_DEFAULTS,
     TRAINING_DEFAULTS,
+    AuditSettings,
     ModelSettings,
     validated,
 )
@@ -44,6 +45,7 @@ def audit(
     observes: str | None = None,
     sample_weight: ArrayLike | None = None,
     record_ids: Sequence[Any] | None = None,
+    explain: int = 0,
     on_stage: OnStage | None = None,
 ) -> ModelAuditResult: ...
 
@@ -105,6 +107,7 @@ def audit(
     observes: str | None = None,
     record_ids: Sequence[Any] | None = None,
     groups: Sequence[Any] | None = None,
+    explain: int = 0,
     on_stage: OnStage | None = None,
 ) -> AuditResult | ModelAuditResult: ...
 
@@ -195,7 +198,7 @@ def audit(
         Who each record belongs to, such as a person: all records with the same value leave
         together, and the result has one entry per group, under that value.
     explain
-        How many of the most exposed records to explain (``AuditResult.explanations``).
+        How many of the most exposed records to explain (``explanations`` of the result).
     on_stage
         Called with the name of each stage as it begins.
 
@@ -239,7 +242,7 @@ def audit(
         "inducing": inducing,
     }
     process = {name: value for name, value in given.items() if value is not None}
-    own = [*(["kernel"] if kernel is not None else []), *process, *(["explain"] if explain else [])]
+    own = [*(["kernel"] if kernel is not None else []), *process]
     if model is not None and train is not None:
         raise InputError("give model, which is fitted, or train, which is to be; not both.")
     if model is not None:
@@ -254,6 +257,7 @@ def audit(
                 observes=observes,
                 sample_weight=sample_weight,
                 record_ids=record_ids,
+                explain=explain,
                 on_stage=on_stage,
             )
         )
@@ -272,7 +276,8 @@ def audit(
         why = none_fitted(dataset)
         if why is None:
             chosen = validated(ModelSettings, **asked)
-            return _warned(audit_named_model(dataset, chosen, on_stage=on_stage))
+            usual = AuditSettings(explain=explain)
+            return _warned(audit_named_model(dataset, chosen, usual, on_stage=on_stage))
     if asked:
         reason = f"and {own[0]} asks for a Gaussian process" if own else f"but {why}"
         raise InputError(f"{min(asked)} needs a fitted model, {reason}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from leakscope.auditing.model_result import ModelAuditResult
+from leakscope.auditing.audited_records import AuditedRecords
 from leakscope.auditing.result import AuditResult
 from leakscope.errors import InputError
 
@@ -49,7 +49,7 @@ def _limit(name: str, text: str) -> float:
     return number
 
 
-def gate_failures(result: AuditResult | ModelAuditResult, above: dict[str, float]) -> list[str]:
+def gate_failures(result: AuditedRecords, above: dict[str, float]) -> list[str]:
     """A sentence for each limit that is exceeded; none where the audit passes.
 
     A number that is not trusted, because float64 does not resolve it or because the approximation
@@ -78,7 +78,7 @@ def gate_failures(result: AuditResult | ModelAuditResult, above: dict[str, float
                 f"{rows.size} of {len(order)} {result.unit}s have {name} above {limit:g}: "
                 f"{ids}{more}."
             )
-    doubtful = int((~result.laws.trusted).sum())
+    doubtful = int((~result.trusted).sum())
     if above and doubtful:
         why, remedy = _doubt(result)
         sentences.append(
@@ -88,7 +88,7 @@ def gate_failures(result: AuditResult | ModelAuditResult, above: dict[str, float
     return sentences
 
 
-def _doubt(result: AuditResult | ModelAuditResult) -> tuple[str, str]:
+def _doubt(result: AuditedRecords) -> tuple[str, str]:
     """Why some numbers are not trusted, and what to do."""
     if not isinstance(result, AuditResult):
         return (

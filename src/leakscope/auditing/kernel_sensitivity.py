@@ -97,7 +97,7 @@ class KernelSensitivity:
     top_hundredth: int
     refused: tuple[str, ...]
 
-    def caution(self, unit: str) -> str | None:
+    def caution(self) -> str | None:
         """Where another kernel ranks the first record neither in its top ten nor hundredth."""
         limit = max(self.top_ten, self.top_hundredth)
         outside = [c for c in self.others if c.rank_of_first > limit]
@@ -105,9 +105,8 @@ class KernelSensitivity:
             return None
         worst = max(outside, key=lambda entry: entry.rank_of_first)
         return (
-            f"The kernel matters: under {len(outside)} of {len(self.others)} others tried, the "
-            f"{unit} ranked first is not among the {limit} most exposed (rank "
-            f"{worst.rank_of_first} under {worst.name})."
+            f"The kernel matters: under {len(outside)} of {len(self.others)} others, the first is "
+            f"outside the top {limit} ({worst.rank_of_first} under {worst.name})."
         )
 
 

@@ -16,19 +16,22 @@ from leakscope import fitted, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing.checks import checked_ids, oddities
 from leakscope.auditing.file_models import FileFit, file_fit, plain_parameters
+from leakscope.auditing.measured import exact, measured_pair
+from leakscope.auditing.model_explanation import explain_by_model
 from leakscope.auditing.model_facts import fit_entry, one_threshold_of
 from leakscope.auditing.model_result import Examined, ModelAuditResult
-from leakscope.auditing.named_models import NamedFit, named_fit, stronger
+from leakscope.auditing.named_models import NamedFit, named_fit
+from leakscope.auditing.penalty_sweep import penalty_sweep
 from leakscope.auditing.subgroups import exposure_by
 from leakscope.auditing.verdict import EXPOSED_ABOVE
 from leakscope.data import Dataset, RecordId, array_doubts, doubts, prepare, read_model
 from leakscope.errors import InputError
 from leakscope.laws import LawPair
-from leakscope.results import DatasetEntry, ExaminedModel, PenaltyOption
+from leakscope.results import DatasetEntry, ExaminedModel
 from leakscope.settings import AUDIT_DEFAULTS, MODEL_DEFAULTS, AuditSettings, ModelSettings
 
-# The false-positive rates at which every table says what is found.
-FPRS = (0.01, 0.001)
+# Reasons are found unasked up to so many records: they solve for the laws once more.
+EXPLAINED_UP_TO = 5000
 
 MODEL_STAGES = ("check", "fit", "laws", "measure", "option")
 
@@ -43,6 +46,7 @@ def audit_model(
     observes: str | None = None,
     sample_weight: ArrayLike | None = None,
     record_ids: Sequence[Any] | None = None,
+    explain: int = 0,
     on_stage: Callable[[str], None] | None = None,
 ) -> ModelAuditResult:
     """How much a fitted model gives away about each of the records it was fitted on.
@@ -98,6 +102,7 @@ def audit_model(
         dataset=dataset,
         warnings=(*_constant(X), *array_doubts(X, y, classes=is_classifier(model))),
         timing={"check": time.perf_counter() - start},
+        explained=explain,
         on_stage=on_stage,
     )
 
@@ -167,14 +172,17 @@ def audit_named_model(
         ),
         warnings=found,
         timing=timing,
+        explained=_explained(settings, len(dataset.record_ids)),
         on_stage=on_stage,
     )
     start = time.perf_counter()
     say("option")
-    exposed = bool((result.advantage >= EXPOSED_ABOVE).any())
-    option = _option(fit, result) if exposed and isinstance(fit, NamedFit) else None
-    spent = {**result.timing, "option": time.perf_counter() - start}
-    result = replace(result, option=option, timing=spent)
+    penalties = penalty_sweep(fit, result.laws) if isinstance(fit, NamedFit) else ()
+    result = replace(
+        result,
+        penalties=penalties,
+        timing={**result.timing, "option": time.perf_counter() - start},
+    )
     return replace(result, subgroups=exposure_by(prepared.by, result.advantage))
 
 
@@ -188,6 +196,7 @@ def _audited(
     dataset: DatasetEntry,
     warnings: tuple[str, ...],
     timing: dict[str, float],
+    explained: int,
     on_stage: Callable[[str], None] | None,
 ) -> ModelAuditResult:
     start = time.perf_counter()
@@ -205,14 +214,10 @@ def _audited(
     if on_stage is not None:
         on_stage("measure")
     pair = laws.law_pair()
-    advantage = _exact(measures.advantage(pair))
-    return ModelAuditResult(
+    numbers = measured_pair(pair)
+    found = ModelAuditResult(
         record_ids=ids,
-        kl=_exact(measures.kl(pair)),
-        kl_reverse=_exact(measures.kl(pair, "member_to_nonmember")),
-        advantage=advantage,
-        auc=_exact(measures.auc(pair)),
-        tpr_at_fpr={fpr: _exact(measures.tpr_at_fpr(pair, fpr)) for fpr in FPRS},
+        **numbers,
         laws=laws,
         model=examined,
         examined=given,
@@ -225,6 +230,19 @@ def _audited(
         fit=fit_entry(described, laws),
         one_threshold=one_threshold_of(laws),
     )
+    if not explained:
+        return found
+    start = time.perf_counter()
+    rows = found.order[:explained].tolist()
+    reasons = explain_by_model(described, laws, rows=rows, record_ids=ids)
+    spent = {**found.timing, "explain": time.perf_counter() - start}
+    return replace(found, explanations=reasons, timing=spent)
+
+
+def _explained(settings: AuditSettings, records: int) -> int:
+    """How many records are explained: those asked for, or the usual ones where that is quick."""
+    asked = "explain" in settings.model_fields_set
+    return settings.explain if asked or records <= EXPLAINED_UP_TO else 0
 
 
 def noise_for(
@@ -274,31 +292,6 @@ def noise_for(
     return float(f"{np.ceil(high / unit) * unit:.2g}")
 
 
-def _option(fit: NamedFit, result: ModelAuditResult) -> PenaltyOption | None:
-    """The same audit with ten times the penalty, where the model has one."""
-    other = stronger(fit)
-    if other is None or fit.setting is None:
-        return None
-    laws = fitted.laws_of(
-        fitted.from_sklearn(other.estimator, other.X, other.y),
-        question=result.laws.question,
-        fraction=result.laws.fraction,
-        observes=result.laws.observes,
-    )
-    if not laws.trusted.any():
-        return None
-    advantage = _exact(measures.advantage(laws.law_pair()))
-    return PenaltyOption(
-        setting=fit.setting,
-        value=float(other.parameters[fit.setting]),
-        largest_advantage=float(advantage.max()),
-        exposed=int(np.count_nonzero(advantage >= EXPOSED_ABOVE)),
-        score=fit.score_name,
-        score_now=fit.score,
-        score_then=other.score,
-    )
-
-
 def _require_numbers(laws: fitted.FittedLaws, ids: tuple[RecordId, ...]) -> None:
     """Refuse laws that are not numbers: a fit at the edge of float64."""
     good = np.isfinite(laws.member_mean) & np.isfinite(laws.nonmember_mean)
@@ -313,13 +306,7 @@ def _require_numbers(laws: fitted.FittedLaws, ids: tuple[RecordId, ...]) -> None
 
 
 def _advantage(pair: LawPair) -> FloatArray:
-    return _exact(measures.advantage(pair))
-
-
-def _exact(found: FloatArray | measures.Estimate) -> FloatArray:
-    """A measure of laws that are known, never an estimate."""
-    assert not isinstance(found, measures.Estimate)
-    return found
+    return exact(measures.advantage(pair))
 
 
 def _constant(X: Any) -> tuple[str, ...]:

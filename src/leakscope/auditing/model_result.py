@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope._numerics.arrays import FloatArray
+from leakscope.auditing.audited_records import AuditedRecords
 from leakscope.auditing.half_models import HalfModels
 from leakscope.auditing.model_answer import (
     examined_sentence,
@@ -20,27 +18,17 @@ from leakscope.auditing.model_answer import (
     remedy_sentence,
     trained_sentence,
 )
-from leakscope.auditing.subgroups import Subgroup
 from leakscope.auditing.verdict import EXPOSED_ABOVE
-from leakscope.data import RecordId
 from leakscope.fitted import FewModels, FittedLaws
 from leakscope.laws import LawPair
 from leakscope.results import (
-    SHOWN,
-    DatasetEntry,
     ExaminedModel,
     FitEntry,
     ModelAuditDocument,
     ModelAuditRecord,
+    ModelExplanationEntry,
     PenaltyOption,
-    Short,
-    Shown,
-    SubgroupEntry,
-    audit_in_short,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +51,8 @@ class Examined:
     feature_names: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ModelAuditResult(Shown):
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ModelAuditResult(AuditedRecords):
     """The leakage of every record under one fitted model.
 
     Arrays are in the order of the rows of X; ``to_frame``, ``to_document`` and ``ranking`` put the
@@ -91,8 +79,10 @@ class ModelAuditResult(Shown):
     answer_noise
         Standard deviation of normal noise on each answer that keeps every advantage below 0.1;
         None where none is needed, or where only the label is seen.
-    option
-        What ten times the penalty would give, where the model was named.
+    penalties
+        What other penalties would give, where the model was named: ten times first.
+    explanations
+        Why the most exposed records are, where it was asked for.
     subgroups
         Exposure by the values of each column that it was asked for.
     few, half_models
@@ -114,32 +104,16 @@ class ModelAuditResult(Shown):
     True
     """
 
-    record_ids: tuple[RecordId, ...]
-    kl: FloatArray
-    kl_reverse: FloatArray
-    advantage: FloatArray
-    auc: FloatArray
-    tpr_at_fpr: Mapping[float, FloatArray]
     laws: FittedLaws
     model: ExaminedModel
     examined: Examined
-    dataset: DatasetEntry
-    settings: dict[str, Any]
-    created: datetime
-    timing: dict[str, float]
-    warnings: tuple[str, ...]
     answer_noise: float | None = None
-    option: PenaltyOption | None = None
-    subgroups: tuple[Subgroup, ...] = ()
+    penalties: tuple[PenaltyOption, ...] = ()
+    explanations: tuple[ModelExplanationEntry, ...] = ()
     few: FewModels | None = None
     half_models: HalfModels | None = None
     fit: FitEntry | None = None
     one_threshold: Mapping[str, float] = field(default_factory=dict)
-
-    def in_short(self) -> Short:
-        """The answer, and the most exposed."""
-        rows = self.to_frame().head(SHOWN).to_dict("records")
-        return audit_in_short(self.dataset.name, self.answer(), self.unit, rows, self.warnings)
 
     @property
     def order(self) -> NDArray[np.intp]:
@@ -160,6 +134,12 @@ class ModelAuditResult(Shown):
     def unit(self) -> Literal["record"]:
         """What leaves: a record."""
         return "record"
+
+    @property
+    def option(self) -> PenaltyOption | None:
+        """What ten times the penalty would give, where records are exposed; None otherwise."""
+        exposed = bool((self.advantage >= EXPOSED_ABOVE).any())
+        return next((one for one in self.penalties if exposed and one.factor == 10.0), None)
 
     def answer(self, *, threshold: float = EXPOSED_ABOVE, ids: bool = True) -> tuple[str, str, str]:
         """Which model, how exposed the most exposed are, and how many pass with what to do."""
@@ -197,84 +177,55 @@ class ModelAuditResult(Shown):
         )
 
     @property
-    def verdict(self) -> str:
-        """The answer in plain words."""
-        return " ".join(self.answer())
-
-    @property
     def question(self) -> str:
         """What the attacker sees and knows, in plain words."""
         return question_sentence(
             question=self.laws.question, fraction=self.laws.fraction, observes=self.laws.observes
         )
 
-    def ranking(self) -> tuple[RecordId, ...]:
-        """Record ids, most exposed first."""
-        return tuple(self.record_ids[row] for row in self.order)
-
     def law_pair(self) -> LawPair:
         """The pairs of laws, one per record in record order, for any other measure."""
         return self.laws.law_pair()
 
-    def to_frame(self) -> pd.DataFrame:
-        """A table, most exposed first."""
-        import pandas as pd
+    def pair_of(self, row: int) -> LawPair:
+        """The pair of one record."""
+        return self.laws.law_pair().take([row])
 
-        return pd.DataFrame(self._columns()).iloc[self.order].reset_index(drop=True)
+    def law_arrays(self) -> dict[str, NDArray[Any]]:
+        """The laws as arrays by name, in record order; the scores of models trained for it too."""
+        laws, models = self.laws, self.half_models
+        return {
+            "member_mean": laws.member_mean,
+            "member_sd": laws.member_sd,
+            "nonmember_mean": laws.nonmember_mean,
+            "nonmember_sd": laws.nonmember_sd,
+            "trusted": laws.trusted,
+            **({} if models is None else {laws.observes: models.scores}),
+            **({} if models is None else {"trained_on": models.trained_on}),
+        }
 
     def to_document(self) -> ModelAuditDocument:
         """The result as it is written to a file; valid JSON and nothing but plain values."""
-        from leakscope import __version__
-
-        provenance = self.laws.provenance.to_dict()
-        assumptions = provenance.pop("assumptions")
-        arrays = {name: values[self.order].tolist() for name, values in self._columns().items()}
-        rows = zip(*arrays.values(), strict=True)
         return ModelAuditDocument(
-            leakscope_version=__version__,
-            created=self.created,
-            settings=self.settings,
-            provenance=provenance,
-            assumptions=[*assumptions, *self.dataset.assumptions()],
-            timing=self.timing,
-            warnings=list(self.warnings),
-            dataset=self.dataset,
+            **self._stored(ModelAuditRecord, self.laws.provenance),
             model=self.model,
             question=cast(Literal["pool", "population"], self.laws.question),
             fraction=self.laws.fraction,
             observes=self.laws.observes,
             exposed_above=EXPOSED_ABOVE,
             exposed=int(np.count_nonzero(self.advantage >= EXPOSED_ABOVE)),
-            median_advantage=float(np.median(self.advantage)),
             answer=[*self.answer(), self.question],
             answer_without_ids=[*self.answer(ids=False), self.question],
             answer_noise=self.answer_noise,
             option=self.option,
-            records=[ModelAuditRecord(**dict(zip(arrays, row, strict=True))) for row in rows],
+            penalties=sorted(self.penalties, key=lambda entry: entry.factor),
+            explanations=list(self.explanations),
             models=self.models,
-            subgroups=[SubgroupEntry(**entry.to_dict()) for entry in self.subgroups],
             fit=self.fit,
             one_threshold=dict(self.one_threshold),
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The same as a dictionary, ready for JSON."""
-        return self.to_document().model_dump(mode="json")
-
-    def write(self, directory: str | Path) -> Path:
-        """Write a run directory: result, table and laws; where it was written.
-
-        The estimator and the records are not written.
-        """
-        from leakscope.auditing.model_run import write_model_run
-
-        return write_model_run(self, directory)
-
     def _columns(self) -> dict[str, NDArray[Any]]:
-        ids = np.empty(len(self.record_ids), dtype=object)
-        ids[:] = self.record_ids
-        if all(isinstance(value, int) for value in self.record_ids):
-            ids = ids.astype(np.int64)
         laws = self.laws
         intervals: dict[str, NDArray[Any]] = {}
         if self.few is not None:
@@ -289,10 +240,9 @@ class ModelAuditResult(Shown):
                 "surely_exposed": self.few.exposed,
             }
         return {
-            "record_id": ids,
+            "record_id": self._ids(),
             "advantage": self.advantage,
-            "tpr_at_fpr_0_01": self.tpr_at_fpr[0.01],
-            "tpr_at_fpr_0_001": self.tpr_at_fpr[0.001],
+            **self.tprs(),
             "auc": self.auc,
             "kl": self.kl,
             "kl_reverse": self.kl_reverse,

@@ -145,11 +145,10 @@ def named_fit(
     )
 
 
-def stronger(fit: NamedFit) -> NamedFit | None:
-    """The same with ten times the penalty; None where the model has none."""
-    if fit.setting is None:
-        return None
-    factor = 0.1 if fit.setting == "C" else 10.0
+def with_penalty(fit: NamedFit, factor: float) -> NamedFit:
+    """The same with so many times the penalty; the model must have one."""
+    assert fit.setting is not None
+    factor = 1.0 / factor if fit.setting == "C" else factor
     parameters = {**fit.parameters, fit.setting: factor * fit.parameters[fit.setting]}
     return replace(
         fit, parameters=parameters, estimator=_fitted(fit.name, parameters, fit.X, fit.y)

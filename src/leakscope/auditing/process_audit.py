@@ -78,7 +78,7 @@ def audit_process(
     # Without a comparison the reasons are words only, and no stage of their own.
     quick = why_not_compared(computed, plan) is not None
     with nullcontext() if quick else _stage("compare", timing, on_stage):
-        chosen = choices(computed, plan, found_by_rows.advantage, picture=picture)
+        chosen = choices(computed, plan, found_by_rows["advantage"], picture=picture)
     described = process.kernel.describe()
     if computed.noise_choice is not None and plan.fit_kernel_scale:
         described["fitted_scale"] = process.kernel_scale
@@ -88,15 +88,12 @@ def audit_process(
             explanations = explain_records(
                 process,
                 computed.laws,
-                rows=np.argsort(-found_by_rows.kl, kind="stable")[:explained].tolist(),
+                rows=np.argsort(-found_by_rows["kl"], kind="stable")[:explained].tolist(),
                 record_ids=ids,
             )
     return AuditResult(
         record_ids=ids,
-        kl=found_by_rows.kl,
-        kl_reverse=found_by_rows.kl_reverse,
-        advantage=found_by_rows.advantage,
-        auc=found_by_rows.auc,
+        **found_by_rows,
         laws=computed.laws,
         process=process,
         sweep=computed.sweep,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope import measures
+from leakscope.auditing.audited_records import AuditedRecords
 from leakscope.auditing.result import AuditResult
 from leakscope.data import Dataset, pictured, png
 from leakscope.lood import ranks_of
@@ -24,7 +25,7 @@ PICTURES = 12
 NEIGHBOURS = 5
 
 
-def report_arrays(result: AuditResult) -> dict[str, NDArray[Any]]:
+def report_arrays(result: AuditedRecords) -> dict[str, NDArray[Any]]:
     """ROCs and histograms, as arrays by name.
 
     ``roc_fpr`` (m,) and ``roc_tpr`` (k, m) are the best test's ROC for the k records whose ranks
@@ -59,8 +60,8 @@ def _span(levels: NDArray[np.float64]) -> tuple[float, float]:
     return (low, high) if high - low > 1e-9 else (low - 0.5, low + 0.5)
 
 
-def _roc(result: AuditResult, row: int) -> measures.RocCurve:
-    curve = measures.roc(result.laws.law_pair(slice(row, row + 1)))
+def _roc(result: AuditedRecords, row: int) -> measures.RocCurve:
+    curve = measures.roc(result.pair_of(row))
     return measures.RocCurve(curve.fpr, curve.tpr.reshape(-1), curve.provenance)
 
 

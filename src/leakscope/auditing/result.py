@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope._numerics.arrays import FloatArray
+from leakscope.auditing.audited_records import AuditedRecords
 from leakscope.auditing.choice_reasons import Choices
 from leakscope.auditing.explanation import Explanation
 from leakscope.auditing.kernel_choice import kernel_in_words
 from leakscope.auditing.kernel_sensitivity import KernelSensitivity
-from leakscope.auditing.subgroups import Subgroup
 from leakscope.auditing.surprising_labels import calibrated, surprising_from
-from leakscope.auditing.verdict import verdict
-from leakscope.data import Dataset, RecordId
+from leakscope.auditing.verdict import EXPOSED_ABOVE, process_answer, process_question
 from leakscope.laws import LawPair
 from leakscope.lood import (
     ApproximationError,
@@ -29,26 +25,16 @@ from leakscope.lood import (
     ranks_of,
 )
 from leakscope.results import (
-    SHOWN,
     AuditDocument,
     AuditRecord,
     ChoicesEntry,
-    DatasetEntry,
     DisagreementEntry,
     ExplanationEntry,
     KernelEntry,
     KernelSensitivityEntry,
     NoiseOfDataEntry,
     SensitivityEntry,
-    Short,
-    Shown,
-    SubgroupEntry,
-    audit_in_short,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # How many records whose labels disagree with the others are named beside the most exposed.
 DISAGREEING = 5
@@ -58,6 +44,8 @@ COLUMNS = (
     "kl",
     "kl_reverse",
     "advantage",
+    "tpr_at_fpr_0_01",
+    "tpr_at_fpr_0_001",
     "auc",
     "mean_distance",
     "kl_label_free",
@@ -75,8 +63,8 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, repr=False)
-class AuditResult(Shown):
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class AuditResult(AuditedRecords):
     """The leakage of every record of a dataset under one Gaussian process.
 
     Arrays are in the order of the rows of X; ``to_frame``, ``to_dict`` and ``ranking`` put the
@@ -92,6 +80,8 @@ class AuditResult(Shown):
         The best test's TPR - FPR, a fraction between 0 and 1.
     auc
         Of the likelihood-ratio test.
+    tpr_at_fpr
+        True-positive rates of the same test, by false-positive rate: 0.01 and 0.001.
     laws
         The posteriors behind these numbers, the two parts of the KL and the trust flags; of
         records, or of groups where those leave as a whole.
@@ -129,11 +119,6 @@ class AuditResult(Shown):
     True
     """
 
-    record_ids: tuple[RecordId, ...]
-    kl: FloatArray
-    kl_reverse: FloatArray
-    advantage: FloatArray
-    auc: FloatArray
     laws: Separation
     process: Process
     sweep: NoiseSweep | None
@@ -141,19 +126,8 @@ class AuditResult(Shown):
     noise_choice: NoiseChoice | None
     approximation: ApproximationError | None
     kernel: dict[str, Any]
-    dataset: DatasetEntry
-    settings: dict[str, Any]
-    created: datetime
-    timing: dict[str, float]
-    warnings: tuple[str, ...]
-    subgroups: tuple[Subgroup, ...] = ()
     explanations: tuple[Explanation, ...] = ()
     choices: Choices | None = None
-
-    def in_short(self) -> Short:
-        """The verdict, and the most exposed."""
-        rows = self.to_frame().head(SHOWN).to_dict("records")
-        return audit_in_short(self.dataset.name, (self.verdict,), self.unit, rows, self.warnings)
 
     @property
     def order(self) -> NDArray[np.intp]:
@@ -161,21 +135,36 @@ class AuditResult(Shown):
         return np.argsort(-self.kl, kind="stable")
 
     @property
-    def verdict(self) -> str:
-        """What can be said, in plain words."""
-        return self._verdict(self.record_ids)
+    def trusted(self) -> NDArray[np.bool_]:
+        """False for a record, or group, that float64 or the approximation does not resolve."""
+        return self.laws.trusted
 
-    def _verdict(self, record_ids: tuple[RecordId, ...] | None) -> str:
+    @property
+    def verdict(self) -> str:
+        """What can be said, in plain words, and for which attacker."""
+        return " ".join((*self.answer(), self.question))
+
+    def answer(self, *, threshold: float = EXPOSED_ABOVE, ids: bool = True) -> tuple[str, ...]:
+        """What was examined, who ranks first and over what range, and what other kernels say.
+
+        No records are counted above a threshold, since the noise that sets the level is assumed.
+        """
         compared = self.kernel_sensitivity
-        return verdict(
+        return process_answer(
             self.laws,
             self.advantage,
-            record_ids,
+            self.record_ids if ids else None,
             kernel=kernel_in_words(self.kernel),
+            name=self.dataset.name,
             approximation=None if self.approximation is None else self.route_reason,
-            caution=None if compared is None else compared.caution(self.unit),
+            caution=None if compared is None else compared.caution(),
             other=None if self.choices is None else self.choices.noise_of_data,
         )
+
+    @property
+    def question(self) -> str:
+        """What the attacker sees and knows, in plain words."""
+        return process_question(self.unit)
 
     @property
     def unit(self) -> Literal["record", "group"]:
@@ -217,29 +206,13 @@ class AuditResult(Shown):
             if found[row] >= least
         )
 
-    def ranking(self) -> tuple[RecordId, ...]:
-        """Record ids, most exposed first."""
-        return tuple(self.record_ids[row] for row in self.order)
-
     def law_pair(self) -> LawPair:
         """The pairs of laws, one per record, for any other measure."""
         return self.laws.law_pair()
 
-    def to_frame(self) -> pd.DataFrame:
-        """A table, most exposed first.
-
-        With several outputs ``mean_with`` and ``mean_without`` become a column for each output,
-        ``mean_with_0`` and so on.
-        """
-        import pandas as pd
-
-        columns: dict[str, Any] = {}
-        for name, values in self._columns().items():
-            if values.ndim == 2:
-                columns |= {f"{name}_{c}": values[:, c] for c in range(values.shape[1])}
-            else:
-                columns[name] = values
-        return pd.DataFrame(columns).iloc[self.order].reset_index(drop=True)
+    def pair_of(self, row: int) -> LawPair:
+        """The pair of one record, or group."""
+        return self.laws.law_pair(slice(row, row + 1))
 
     def law_arrays(self) -> dict[str, NDArray[Any]]:
         """The laws as arrays by name, in the order of the rows of X (of the groups, where those
@@ -265,21 +238,8 @@ class AuditResult(Shown):
 
     def to_document(self) -> AuditDocument:
         """The result as it is written to a file; valid JSON and nothing but plain values."""
-        from leakscope import __version__
-
-        provenance = self.laws.provenance().to_dict()
-        assumptions = provenance.pop("assumptions")
-        arrays = {name: values[self.order].tolist() for name, values in self._columns().items()}
-        rows = zip(*arrays.values(), strict=True)
         return AuditDocument(
-            leakscope_version=__version__,
-            created=self.created,
-            settings=self.settings,
-            provenance=provenance,
-            assumptions=[*assumptions, *self.dataset.assumptions()],
-            timing=self.timing,
-            warnings=list(self.warnings),
-            dataset=self.dataset,
+            **self._stored(AuditRecord, self.laws.provenance()),
             kernel=self.kernel,
             noise_variance=self.laws.noise_variance,
             noise_chosen_by="user" if self.noise_choice is None else self.noise_choice.criterion,
@@ -288,34 +248,11 @@ class AuditResult(Shown):
             sensitivity=self._sensitivity(),
             condition_number=self.laws.condition_number,
             verdict=self.verdict,
-            verdict_without_ids=self._verdict(None),
-            median_advantage=float(np.median(self.advantage)),
-            records=[AuditRecord(**dict(zip(arrays, row, strict=True))) for row in rows],
-            unit=self.unit,
-            subgroups=[SubgroupEntry(**entry.to_dict()) for entry in self.subgroups],
+            verdict_without_ids=" ".join((*self.answer(ids=False), self.question)),
             explanations=[ExplanationEntry(**entry.to_dict()) for entry in self.explanations],
             choices=self._choices(),
             disagreeing=list(self.disagreements()),
         )
-
-    def write(self, directory: str | Path, *, dataset: Dataset | None = None) -> Path:
-        """Write a run directory, as complete as that of ``leakscope audit``; where it was written.
-
-        Parameters
-        ----------
-        directory
-            It must not be there yet, or be empty.
-        dataset
-            What was given to :func:`leakscope.auditing.audit_dataset`, for the pictures of a
-            report, where records are pictures.
-        """
-        from leakscope.auditing.run_writing import write_run
-
-        return write_run(self, directory, dataset=dataset)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The same as a dictionary, ready for JSON."""
-        return self.to_document().model_dump(mode="json")
 
     def _sensitivity(self) -> SensitivityEntry | None:
         if self.sweep is None:
@@ -348,16 +285,13 @@ class AuditResult(Shown):
         )
 
     def _columns(self) -> dict[str, NDArray[Any]]:
-        laws = self.laws
-        ids = np.empty(len(self.record_ids), dtype=object)
-        ids[:] = self.record_ids
-        if all(isinstance(value, int) for value in self.record_ids):
-            ids = ids.astype(np.int64)
+        laws, ids = self.laws, self._ids()
         values = (
             ids,
             self.kl,
             self.kl_reverse,
             self.advantage,
+            *self.tprs().values(),
             self.auc,
             laws.mean_distance,
             laws.kl_label_free,

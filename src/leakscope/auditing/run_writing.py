@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from leakscope import results
+from leakscope.auditing.audited_records import AuditedRecords
 from leakscope.auditing.report_material import report_arrays, report_pictures
 from leakscope.auditing.result import AuditResult
 from leakscope.data import Dataset
@@ -13,7 +14,7 @@ from leakscope.errors import InputError
 
 
 def write_run(
-    result: AuditResult, directory: str | Path, *, dataset: Dataset | None = None
+    result: AuditedRecords, directory: str | Path, *, dataset: Dataset | None = None
 ) -> Path:
     """Write what ``leakscope audit`` writes: result, table, laws, ROCs, histograms, pictures.
 
@@ -24,8 +25,8 @@ def write_run(
     directory
         It must not be there yet, or be empty.
     dataset
-        What was given to :func:`audit_dataset`, as read: where its records are pictures, those of
-        the most exposed are kept for the report.
+        What was audited, as read: where its records are pictures, those of the most exposed are
+        kept for the report of a Gaussian process.
 
     Examples
     --------
@@ -41,7 +42,7 @@ def write_run(
     [1, 2]
     """
     pictures: dict[str, bytes] = {}
-    if dataset is not None:
+    if dataset is not None and isinstance(result, AuditResult):
         if "kernel" not in result.settings:
             raise InputError("only the result of audit_dataset is written with its dataset.")
         pictures = report_pictures(result, dataset)
@@ -49,11 +50,11 @@ def write_run(
 
 
 def write_audit_run(
-    result: AuditResult, directory: str | Path, pictures: Mapping[str, bytes] | None = None
+    result: AuditedRecords, directory: str | Path, pictures: Mapping[str, bytes] | None = None
 ) -> Path:
     """The same with the pictures at hand: files by name, from ``report_pictures``."""
     swept = {}
-    if result.sweep is not None:
+    if isinstance(result, AuditResult) and result.sweep is not None:
         swept = {"sweep_noise_variances": result.sweep.noise_variances, "ranks": result.sweep.ranks}
     frame = result.to_frame()
     return results.write_run_directory(
@@ -67,6 +68,7 @@ def write_audit_run(
             "kl_reverse": result.kl_reverse,
             "advantage": result.advantage,
             "auc": result.auc,
+            **result.tprs(),
             **result.law_arrays(),
             **swept,
             **report_arrays(result),

@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 EXPOSED_ABOVE = 0.1
 
 
-def verdict(
+def process_answer(
     laws: Separation,
     advantage: FloatArray,
     record_ids: tuple[RecordId, ...] | None,
     *,
     kernel: str,
+    name: str,
     approximation: str | None = None,
     caution: str | None = None,
     other: NoiseOfData | None = None,
-) -> str:
+) -> tuple[str, ...]:
     """A few sentences: what was examined, who ranks first, and over what range the level goes.
 
     No level stands alone, since an assumed noise sets it: it is given at that noise and, where it
@@ -38,11 +39,8 @@ def verdict(
     """
     trusted, unit, noise_variance = laws.trusted, laws.unit, laws.noise_variance
     count, top = laws.units, int(np.argmax(laws.kl))
-    how = "" if approximation is None else f", {approximation},"
-    examined = (
-        f"For a Gaussian process with this kernel ({kernel}){how} and squared loss; your model was "
-        "not examined."
-    )
+    how = "" if approximation is None else f", {approximation}"
+    examined = f"A Gaussian process ({kernel}) on {name}{how}; your model was not examined."
     untrusted = int(np.count_nonzero(~trusted))
     first = ", the first in rank among them," if not trusted[top] else ""
     unseen = untrusted and float(np.max(advantage)) < EXPOSED_ABOVE
@@ -62,23 +60,29 @@ def verdict(
         if record_ids is not None:
             ranked = f"{unit.capitalize()} {record_ids[top]} ranks first of {count}."
         finding = (
-            f"{ranked} How exposed they are is not settled: the level rests on the noise, which is "
-            f"assumed. {_ends(noise_variance, advantage, other)} These are for one answer drawn at "
-            f"random from the process; whoever knows all other {unit}s can tell with certainty "
-            f"whether a deterministic fit, such as kernel ridge, was trained on a {unit}."
+            f"{ranked} How exposed it is rests on the noise, which is assumed: "
+            f"{_ends(noise_variance, advantage, other)}"
         )
-    return " ".join([examined, finding, *([] if caution is None else [caution])])
+    return (examined, finding, *([] if caution is None else [caution]))
+
+
+def process_question(unit: str) -> str:
+    """What the attacker of a Gaussian process sees and knows, and what other fits give away."""
+    return (
+        f"The attacker knows all other {unit}s and sees one answer drawn from the process; a "
+        f"deterministic fit, such as kernel ridge, gives each {unit} away with certainty."
+    )
 
 
 def _ends(noise_variance: float, advantage: FloatArray, other: NoiseOfData | None) -> str:
     """The largest and the median advantage at both noises, and which of them is which."""
     own = _levels(float(np.max(advantage)), float(np.median(advantage)))
     if other is None:
-        return f"At noise_variance {noise_variance:g} {own}; the smaller the noise, the larger."
-    theirs = _levels(other.largest_advantage, other.median_advantage)
+        return f"at noise_variance {noise_variance:g} {own}; the smaller the noise, the larger."
+    theirs = f"{two_digits(other.largest_advantage)} and {other.median_advantage:.2g}"
     end = "pessimistic" if noise_variance < other.noise_variance else "optimistic"
     return (
-        f"At noise_variance {noise_variance:g}, the {end} end, {own}; at "
+        f"at noise_variance {noise_variance:g}, the {end} end, {own}; at "
         f"{other.noise_variance:.2g}, which the data would choose, {theirs}."
     )
 

@@ -9,7 +9,6 @@ import typer
 
 from leakscope.cli.audit_page import page
 from leakscope.cli.derived_options import Options, with_options
-from leakscope.cli.model_page import model_page
 from leakscope.cli.options import DatasetFile, Example, JsonPath, RunDirectory, dataset_from
 from leakscope.cli.output import STDOUT, cells_bar, emit_json, require_writable, say, show, stages
 from leakscope.cli.streamed_page import exceeded, is_streamed, stream, streamed_page
@@ -17,7 +16,7 @@ from leakscope.errors import InputError
 from leakscope.settings import AuditSettings, DataSettings, ModelSettings, TrainingSettings
 
 if TYPE_CHECKING:
-    from leakscope.auditing import AuditResult, ModelAuditResult
+    from leakscope.auditing import AuditedRecords
     from leakscope.data import Dataset
     from leakscope.results import ResultDocument
 
@@ -88,15 +87,9 @@ def audit(
     from leakscope.results import default_run_directory, require_free
 
     above = auditing.gate_limits(fail_above)
-    if explain and data.group_column is not None:
-        raise InputError("--explain speaks of records; with --group the unit is the group.")
     if top < 0:
         raise InputError(f"--top must be zero or more, but it is {top}.")
     auditing.require_one_subject(settings, chosen, training)
-    if explain and (chosen.model is not None or not settings.of_process()):
-        raise InputError(
-            "--explain belongs to the Gaussian process; give --kernel rbf, and no --model."
-        )
     require_writable(json_path, file)
     if is_streamed(file, streamed, cluster):
         assert file is not None
@@ -112,7 +105,7 @@ def audit(
     place = run_dir or default_run_directory("audit", dataset.name)
     if explain:
         settings = settings.model_copy(update={"explain": max(settings.explain, top)})
-    result: AuditResult | ModelAuditResult
+    result: AuditedRecords
     if training.train is not None:
         with cells_bar() as on_model:
             result = auditing.audit_trained_dataset(
@@ -124,12 +117,8 @@ def audit(
     # Before the run, so that nothing is left where it fails; stdout may break after it.
     if json_path is not None and json_path != STDOUT:
         emit_json(result.to_document(), json_path)
-    if isinstance(result, auditing.AuditResult):
-        directory = auditing.write_run(result, place, dataset=dataset)
-        text = page(result, top, explain=explain)
-    else:
-        directory = result.write(place)
-        text = model_page(result, top, threshold=above.get("advantage"))
+    directory = result.write(place, dataset=dataset)
+    text = page(result, top, explain=explain, threshold=above.get("advantage"))
     for sentence in result.warnings:
         say(f"warning: {sentence}")
     _finished(result.to_document(), text, directory, json_path)

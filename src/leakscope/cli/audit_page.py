@@ -1,96 +1,112 @@
-"""What ``leakscope audit`` shows a person: the most exposed records, and what to make of them."""
+"""What ``leakscope audit`` shows a person: the answer first, on one screen; more with --explain."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from leakscope.cli.output import fraction, table
+from leakscope.cli.output import fraction, table, wrapped
 
 if TYPE_CHECKING:
-    from leakscope.auditing import AuditResult, Subgroup
+    from leakscope.auditing import AuditedRecords, AuditResult, Subgroup
+
+# How many records whose labels the others contradict are named; the report names a few more.
+LABELS = 3
+
+# A column of the screen's table: its heading, and its text of a row of the result's frame.
+Column = tuple[str, Callable[[Any], str]]
 
 
-def page(result: AuditResult, top: int, *, explain: bool = False) -> str:
-    """What a person sees: the most exposed records, and what to make of them."""
-    frame = result.to_frame().head(top)
-    grouped = result.unit == "group"
-    rows = [
-        [
-            str(row["record_id"]),
-            *([str(row["size"])] if grouped else []),
-            str(rank),
-            "-" if row["rank_low"] is None else f"{row['rank_low']}-{row['rank_high']}",
-            f"{row['kl']:.4g}",
-            fraction(row["advantage"]),
-            fraction(row["auc"]),
-            f"{row['kl_label'] / row['kl']:.0%}" if row["kl"] > 0 else "-",
-            f"{row['mean_distance']:.4g}",
-            "yes" if row["trusted"] else "NO",
-        ]
-        for rank, (_, row) in enumerate(frame.iterrows(), start=1)
-    ]
-    headings = [
-        "group" if grouped else "record_id",
-        *(["size"] if grouped else []),
-        "rank",
-        "range",
-        "kl",
-        "advantage",
-        "auc",
-        "from label",
-        "mean_distance",
-        "trusted",
-    ]
-    about = result.dataset
-    opening = (
-        f"{about.name}: {about.records} records, {about.features} features, {about.outputs} "
-        f"output{'s' if about.outputs != 1 else ''}"
-    )
-    if grouped:
-        opening += f", {len(result.record_ids)} groups"
-    elif isinstance(result.record_ids[0], int) and result.record_ids == tuple(
-        range(len(result.record_ids))
-    ):
-        opening += " (record_id is the row number, starting at 0)"
-    parts = [opening]
+def page(
+    result: AuditedRecords, top: int, *, explain: bool = False, threshold: float | None = None
+) -> str:
+    """The answer, the most exposed records, and what the attacker is assumed to know."""
+    from leakscope.auditing import AuditResult
+
+    answer = result.answer() if threshold is None else result.answer(threshold=threshold)
+    process = result if isinstance(result, AuditResult) else None
+    if process is not None and top and process.disagreements():
+        answer = (*answer, _disagreeing(process))
+    parts = ["\n".join(wrapped(sentence) for sentence in answer)]
+    frame = result.to_frame()
+    rows = [row for _, row in frame.head(top).iterrows()]
     if rows:
-        parts.append(
-            f"The {len(rows)} most exposed, by kl = KL(without || with the {result.unit}):\n\n"
-            + table(headings, rows)
-        )
-    if top and result.disagreements():
-        parts.append(_disagreeing(result))
-    if explain and result.explanations:
-        why = [
-            textwrap.fill(
-                f"{entry.rank}. {entry.sentence} {_others('Nearest', entry.neighbours)}"
-                f"{_others('Moves most', entry.moved)}",
-                width=92,
-                subsequent_indent="   ",
-                break_on_hyphens=False,
-            )
-            for entry in result.explanations[:top]
-        ]
-        parts.append("Why they are exposed:\n\n" + "\n".join(why))
-    parts += subgroup_tables(result.subgroups, result.unit)
-    parts.append(_wrapped(result.verdict))
-    parts += _choices(result)
+        columns = _columns(result, list(frame.columns))
+        cells = [[text(row) for _, text in columns] for row in rows]
+        parts.append(table([heading for heading, _ in columns], cells))
+    parts += _subgroup_tables(result.subgroups, result.unit)
+    if explain:
+        parts += _why(result, top)
+    if explain and process is not None:
+        parts += _choices(process)
+    words = "" if process is None else _words(process, explain)
+    parts.append(wrapped(f"{result.question} {words}"))
     return "\n\n".join(parts)
+
+
+def _columns(result: AuditedRecords, names: Sequence[str]) -> list[Column]:
+    grouped = result.unit == "group"
+    columns: list[Column] = [
+        ("group" if grouped else "record_id", lambda row: str(row["record_id"]))
+    ]
+    if grouped:
+        columns.append(("size", lambda row: str(row["size"])))
+    if "advantage_low" in names:
+        columns.append(("advantage (95%)", _with_interval))
+    else:
+        columns.append(("advantage", lambda row: fraction(row["advantage"])))
+    columns += [
+        ("TPR at 1%", lambda row: fraction(row["tpr_at_fpr_0_01"])),
+        ("TPR at 0.1%", lambda row: fraction(row["tpr_at_fpr_0_001"])),
+    ]
+    if "shift_in_sd" in names:
+        columns.append(("shift", lambda row: f"{row['shift_in_sd']:+.2f}"))
+    else:
+        columns += [
+            ("kl", lambda row: f"{row['kl']:.4g}"),
+            ("range", lambda row: _range(row)),
+            ("from label", lambda row: f"{row['kl_label'] / row['kl']:.0%}" if row["kl"] else "-"),
+        ]
+    return [*columns, ("trusted", lambda row: "yes" if row["trusted"] else "NO")]
+
+
+def _with_interval(row: Any) -> str:
+    low, high = row["advantage_low"], row["advantage_high"]
+    return f"{fraction(row['advantage'])} ({low:.2f} to {high:.2f})"
+
+
+def _range(row: Any) -> str:
+    return "-" if row["rank_low"] is None else f"{row['rank_low']}-{row['rank_high']}"
+
+
+def _words(result: AuditResult, explain: bool) -> str:
+    """What the last columns mean."""
+    over = "" if result.sweep is None else "; range: of ranks over the noise"
+    more = "" if explain else "; --explain says more"
+    return f"Ranked by kl, KL(without || with){over}{more}."
 
 
 def _disagreeing(result: AuditResult) -> str:
     """Labels to look at, whatever their rank."""
-    told = [
-        f"{entry.record_id} by {entry.disagreement:.1f} (rank {entry.rank})"
-        for entry in result.disagreements()
+    few = result.disagreements()[:LABELS]
+    told = [f"{one.record_id} by {one.disagreement:.1f} sd" for one in few]
+    return f"Labels that the other records contradict: {', '.join(told)}."
+
+
+def _why(result: AuditedRecords, top: int) -> list[str]:
+    """Why the most exposed are."""
+    why = [
+        textwrap.fill(
+            f"{entry.rank}. {entry.sentence} {_others(entry)}",
+            width=92,
+            subsequent_indent="   ",
+            break_on_hyphens=False,
+        )
+        for entry in result.explanations[:top]
     ]
-    return _wrapped(
-        "Labels that disagree more with what the other records say than chance explains, in "
-        f"standard deviations of these labels: {', '.join(told)}."
-    )
+    return ["Why they are exposed:\n\n" + "\n".join(why)] if why else []
 
 
 def _choices(result: AuditResult) -> list[str]:
@@ -101,7 +117,7 @@ def _choices(result: AuditResult) -> list[str]:
     sentences = [f"Why this kernel: {told.kernel_reason}", f"Why this noise: {told.noise_reason}"]
     if told.not_compared is not None:
         sentences.append(told.not_compared)
-    parts = ["\n".join(_wrapped(sentence) for sentence in sentences)]
+    parts = ["\n".join(wrapped(sentence) for sentence in sentences)]
     compared = told.kernels
     if compared is not None and compared.others:
         rows = [
@@ -125,15 +141,18 @@ def _choices(result: AuditResult) -> list[str]:
     return parts
 
 
-def _wrapped(text: str) -> str:
-    return "\n".join(textwrap.wrap(text, width=92, break_on_hyphens=False))
+def _others(entry: Any) -> str:
+    """The other records that matter to this one: nearest and moved, or what spreads its score."""
+    if not entry.neighbours:
+        return ""
+    if hasattr(entry, "shares"):
+        near = zip(entry.neighbours, entry.shares, strict=True)
+        return f"Varies most with: {', '.join(f'{one} ({share:.0%})' for one, share in near)}."
+    told = f"Nearest: {', '.join(map(str, entry.neighbours))}."
+    return f"{told} Moves most: {', '.join(map(str, entry.moved))}." if entry.moved else told
 
 
-def _others(what: str, ids: Sequence[int | str]) -> str:
-    return f"{what}: {', '.join(str(other) for other in ids)}. " if ids else ""
-
-
-def subgroup_tables(subgroups: Sequence[Subgroup], unit: str) -> list[str]:
+def _subgroup_tables(subgroups: Sequence[Subgroup], unit: str) -> list[str]:
     """A table for each column of subgroups."""
     found = []
     for column in dict.fromkeys(entry.column for entry in subgroups):

@@ -100,7 +100,7 @@ class AuditedModel(BaseEstimator):  # type: ignore[misc]
             self.leakage_, self.kl_, self.auc_ = result.advantage, result.kl, result.auc
         else:
             seen = measured(laws.released(release))
-            self.leakage_, self.kl_, self.auc_ = seen.advantage, seen.kl, seen.auc
+            self.leakage_, self.kl_, self.auc_ = seen["advantage"], seen["kl"], seen["auc"]
         self.trusted_ = laws.trusted
         self.record_ids_ = result.record_ids
         order = np.argsort(-self.kl_, kind="stable")

@@ -12,6 +12,7 @@ from leakscope.fitted.leave_one_out import LeaveOneOutValues, leave_one_out
 from leakscope.fitted.losses import LogisticLoss, Loss, PoissonLoss, SquareLoss
 from leakscope.fitted.model import FittedModel
 from leakscope.fitted.model_effects import ModelEffects, model_effects
+from leakscope.fitted.neighbours import Neighbours, neighbours_of
 from leakscope.fitted.peers import ensemble_loss, lira, rmia
 from leakscope.fitted.problem import ConvexProblem
 from leakscope.fitted.refitting import fit_again, fresh_copy, inner_model, penalty_of
@@ -29,6 +30,7 @@ __all__ = [
     "LogisticLoss",
     "Loss",
     "ModelEffects",
+    "Neighbours",
     "Observed",
     "PoissonLoss",
     "ShadowCheck",
@@ -45,6 +47,7 @@ __all__ = [
     "leave_one_out",
     "lira",
     "model_effects",
+    "neighbours_of",
     "penalty_of",
     "rmia",
     "score_records",

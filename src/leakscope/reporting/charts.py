@@ -6,11 +6,17 @@ move, Shift and wheel to zoom, double click to go back: the bare wheel is left t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import NDArray
 
-from leakscope.results import AuditRecord, KernelSensitivityEntry, SensitivityEntry
+from leakscope.results import (
+    AuditRecord,
+    KernelSensitivityEntry,
+    PenaltyOption,
+    SensitivityEntry,
+)
 
 if TYPE_CHECKING:
     import altair as alt
@@ -164,6 +170,42 @@ def median_by_noise(swept: SensitivityEntry, noise_variance: float) -> dict[str,
         plot([{"noise_variance": noise_variance}])
         .mark_rule(color=ORANGE, strokeDash=[5, 4])
         .encode(x="noise_variance:Q")
+    )
+    return described(alt.layer(used, line.add_params(zoom(["x", "y"]))))
+
+
+def advantage_by_penalty(swept: Sequence[PenaltyOption]) -> dict[str, Any]:
+    """The largest and the median advantage at each penalty; a line marks the one in use."""
+    import altair as alt
+
+    values = [
+        {"penalty": entry.value, "advantage": level, "of": name}
+        for entry in swept
+        for name, level in (
+            ("largest", entry.largest_advantage),
+            ("median", entry.median_advantage),
+        )
+        if level is not None
+    ]
+    axis = alt.Axis(format="~g", labelOverlap=True, tickCount=5)
+    log = alt.Scale(type="log", nice=False, padding=12)
+    line = (
+        plot(values)
+        .mark_line(point={"size": 60})
+        .encode(
+            x=alt.X("penalty:Q", title=swept[0].setting, scale=log, axis=axis),
+            y=alt.Y("advantage:Q", title="advantage", scale=alt.Scale(domain=[0, 1])),
+            color=alt.Color("of:N", title=None, scale=alt.Scale(range=[ORANGE, BLUE])),
+            tooltip=[
+                alt.Tooltip("penalty:Q", format=".3g"),
+                alt.Tooltip("advantage:Q", format=".3f"),
+            ],
+        )
+    )
+    used = (
+        plot([{"penalty": entry.value} for entry in swept if entry.factor == 1.0])
+        .mark_rule(strokeDash=[5, 4])
+        .encode(x="penalty:Q")
     )
     return described(alt.layer(used, line.add_params(zoom(["x", "y"]))))
 

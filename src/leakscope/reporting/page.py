@@ -15,13 +15,14 @@ from leakscope.reporting.embedding import (
     script_json,
 )
 from leakscope.reporting.glossary import GLOSSARY
-from leakscope.reporting.model_page import HOLDS, model_report_html
-from leakscope.reporting.records_table import record_columns, shown_id
+from leakscope.reporting.model_page import HOLDS, model_parts
+from leakscope.reporting.records_table import record_columns, shown_id, table_columns, table_rows
 from leakscope.reporting.short_page import short_html
 from leakscope.reporting.streamed_page import streamed_report_html
 from leakscope.reporting.templating import part, template
 from leakscope.results import (
     AuditDocument,
+    AuditedDocument,
     ExposedPicture,
     ModelAuditDocument,
     ResultDocument,
@@ -37,6 +38,8 @@ RETRAINED = "your model was trained again to check it (see Verification)"
 
 # What a page without JavaScript shows of the table.
 STATIC_RECORDS = 10
+
+LEFT_OUT = "histogram_log10_kl_left_out"
 
 
 def report_html(run: Run, *, redact: bool = False, beside: Sequence[ResultDocument] = ()) -> str:
@@ -68,40 +71,43 @@ def report_html(run: Run, *, redact: bool = False, beside: Sequence[ResultDocume
     """
     document = run.document
     others = [one for one in (run.verification, run.measurement, *beside) if one is not None]
-    if isinstance(document, ModelAuditDocument):
-        return model_report_html(run, document, others, redact=redact)
     if isinstance(document, StreamedAuditDocument):
         return streamed_report_html(run, document, redact=redact)
-    if not isinstance(document, AuditDocument):
+    if not isinstance(document, (AuditDocument, ModelAuditDocument)):
         return short_html(document, versions=run.versions, redact=redact)
     from jinja2 import UndefinedError
 
-    drawn, left_out = _charts(run, document, redact)
-    data = {"charts": drawn, "records": None if redact else record_columns(document)}
-    library, own = chart_library(), part("report.js")
+    drawn = _charts(run, document)
+    if isinstance(document, ModelAuditDocument):
+        name, own = "model_report.html", model_parts(document, redact=redact)
+        if len(document.penalties) > 1:
+            drawn["advantage_by_penalty"] = charts.advantage_by_penalty(document.penalties)
+    else:
+        name, own = "report.html", _process_parts(run, document, redact, others)
+        drawn |= _process_charts(document, redact)
+    columns, records = table_columns(document), record_columns(document)
+    data = {"charts": drawn, "records": None if redact else records}
+    scripts = (chart_library(), part("report.js"))
     try:
-        page: str = template("report.html").render(
+        page: str = template(name).render(
             document=document,
             redact=redact,
-            verdict=_verdict(document, redact, others),
             first=document.records[0],
-            top=[] if redact else document.records[:STATIC_RECORDS],
+            columns=columns,
+            top=[] if redact else table_rows(columns, records, STATIC_RECORDS),
             drawn=drawn,
-            log10_kl_left_out=left_out,
             assumptions=[(entry, HOLDS[entry.holds]) for entry in document.assumptions],
             verification=run.verification,
             rows=reconciled(document, others),
             # One subgroup of few is nearly a record.
             subgroups=[s for s in document.subgroups if not (redact and s.small)],
-            pictures=[] if redact else _pictures(run, run.gallery.pictures),
-            disagreeing_pictures=[] if redact else _pictures(run, run.gallery.disagreeing),
-            glossary=GLOSSARY,
             versions=run.versions,
             settings={k: v for k, v in document.settings.items() if v is not None},
             data=script_json(data),
             style=part("report.css"),
-            scripts=(library, own),
-            digests=" ".join(script_digest(source) for source in (library, own)),
+            scripts=scripts,
+            digests=" ".join(script_digest(source) for source in scripts),
+            **own,
         )
     except UndefinedError as error:
         # The settings, the provenance and the kernel are open parts of a result's schema.
@@ -110,6 +116,19 @@ def report_html(run: Run, *, redact: bool = False, beside: Sequence[ResultDocume
         ) from error
     # A lone surrogate in an id cannot be written as UTF-8.
     return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def _process_parts(
+    run: Run, document: AuditDocument, redact: bool, others: Sequence[ResultDocument]
+) -> dict[str, Any]:
+    """What only the report of a Gaussian process has."""
+    return {
+        "verdict": _verdict(document, redact, others),
+        "log10_kl_left_out": int(run.arrays((LEFT_OUT,)).get(LEFT_OUT, 0)),
+        "pictures": [] if redact else _pictures(run, run.gallery.pictures),
+        "disagreeing_pictures": [] if redact else _pictures(run, run.gallery.disagreeing),
+        "glossary": GLOSSARY,
+    }
 
 
 def _verdict(document: AuditDocument, redact: bool, others: Sequence[ResultDocument]) -> str:
@@ -123,19 +142,23 @@ def _verdict(document: AuditDocument, redact: bool, others: Sequence[ResultDocum
     )
 
 
-def _charts(run: Run, document: AuditDocument, redact: bool) -> tuple[dict[str, Any], int]:
-    """Descriptions by name, and how many records have no place on the KL histogram."""
+def _charts(run: Run, document: AuditedDocument) -> dict[str, Any]:
+    """Descriptions by name: the histograms and ROCs that the run holds."""
     arrays = run.arrays((*charts.ROC_ARRAYS, *charts.HISTOGRAM_ARRAYS))
     drawn: dict[str, Any] = {}
-    left_out = 0
-    if all(name in arrays for name in charts.HISTOGRAM_ARRAYS):
-        for name, title in (("advantage", "advantage"), ("log10_kl", "log10 of KL")):
-            edges, counts = (arrays[f"histogram_{name}_{part}"] for part in ("edges", "counts"))
+    for name, title in (("advantage", "advantage"), ("log10_kl", "log10 of KL")):
+        edges, counts = (arrays.get(f"histogram_{name}_{part}") for part in ("edges", "counts"))
+        if edges is not None and counts is not None:
             drawn[f"histogram_{name}"] = charts.histogram(edges, counts, title)
-        left_out = int(arrays["histogram_log10_kl_left_out"])
     if all(name in arrays for name in charts.ROC_ARRAYS):
         for name, logarithmic in (("roc_linear", False), ("roc_log", True)):
             drawn[name] = charts.roc(arrays, len(document.records), logarithmic=logarithmic)
+    return drawn
+
+
+def _process_charts(document: AuditDocument, redact: bool) -> dict[str, Any]:
+    """How the ranks move with the noise and the kernel."""
+    drawn: dict[str, Any] = {}
     swept = document.sensitivity
     if swept is not None:
         drawn["median_by_noise"] = charts.median_by_noise(swept, document.noise_variance)
@@ -150,7 +173,7 @@ def _charts(run: Run, document: AuditDocument, redact: bool) -> tuple[dict[str, 
             first = document.records[: charts.RANGES_SHOWN]
             names = [shown_id(record.record_id) for record in first]
             drawn["kernel_ranges"] = charts.rank_ranges(first, names, over="kernels")
-    return drawn, left_out
+    return drawn
 
 
 def _pictures(run: Run, pictures: list[ExposedPicture]) -> list[dict[str, Any]]:

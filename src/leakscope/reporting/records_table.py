@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from leakscope.reporting.embedding import in_order
-from leakscope.results import AuditDocument, ModelAuditDocument
+from leakscope.reporting.templating import fraction, number
+from leakscope.results import AuditDocument, AuditedDocument
 
 # A sixth digit is beyond what anybody compares; short numbers keep 10,000 records small.
 DIGITS = 6
@@ -14,7 +17,83 @@ DIGITS = 6
 LONGEST_ID = 120
 
 
-def record_columns(document: AuditDocument) -> dict[str, list[Any]]:
+@dataclass(frozen=True)
+class Column:
+    """A column of the page's table: where its values are, and in which form they stand."""
+
+    key: str
+    heading: str
+    form: str
+    classes: str = "n"
+
+
+RANK, ID = Column("rank", "rank", "rank"), Column("id", "record_id", "text", "")
+TPRS = (
+    Column("tpr_01", "TPR at 1%", "fraction"),
+    Column("tpr_001", "TPR at 0.1%", "fraction", "n wide"),
+)
+SIZE = Column("size", "records", "text", "n wide")
+ADVANTAGE = Column("advantage", "advantage", "fraction")
+INTERVAL = (Column("low", "from", "fraction"), Column("high", "to (95%)", "fraction"))
+AUC = Column("auc", "AUC", "fraction", "n wide")
+
+FORMS = {"number": number, "fraction": fraction}
+
+OF_PROCESS = (
+    Column("kl", "KL", "number"),
+    ADVANTAGE,
+    *TPRS,
+    AUC,
+    Column("kl_label", "from label", "number", "n wide"),
+    Column("kl_label_free", "from features", "number", "n wide"),
+    Column("best", "rank range", "range"),
+    Column("trusted", "trusted", "yes", "wide"),
+    Column("kernel_best", "kernels", "range", "n wide"),
+    Column("disagreement", "label off", "number", "n wide"),
+)
+OF_MODEL = (
+    ADVANTAGE,
+    *TPRS,
+    AUC,
+    Column("kl", "KL", "number", "n wide"),
+    Column("shift", "shift", "number", "n wide"),
+    Column("trusted", "trusted", "yes", ""),
+)
+
+
+def table_columns(document: AuditedDocument) -> tuple[Column, ...]:
+    """The columns of the page's table, in order."""
+    own: tuple[Column, ...] = OF_PROCESS if isinstance(document, AuditDocument) else OF_MODEL
+    if getattr(document, "models", None) is not None:
+        own = (ADVANTAGE, *INTERVAL, *OF_MODEL[1:])
+    if document.unit == "record":
+        return (RANK, ID, *own)
+    return (RANK, replace(ID, heading="group"), SIZE, *own)
+
+
+def table_rows(
+    columns: Sequence[Column], values: dict[str, list[Any]], count: int
+) -> list[list[str]]:
+    """The first rows of the table as text, for a page without JavaScript."""
+    return [
+        [_cell(column, values, row) for column in columns]
+        for row in range(min(count, len(values["id"])))
+    ]
+
+
+def _cell(column: Column, values: dict[str, list[Any]], row: int) -> str:
+    if column.form == "rank":
+        return str(row + 1)
+    value = values[column.key][row]
+    if column.form == "range":
+        worst = values[column.key.replace("best", "worst")][row]
+        return "–" if value is None else f"{value}–{worst}"
+    if column.form == "yes":
+        return "yes" if value else "NO"
+    return str(value) if column.form == "text" else FORMS[column.form](value)
+
+
+def record_columns(document: AuditedDocument) -> dict[str, list[Any]]:
     """Columns by name, most exposed record first; ``size`` only where groups are the unit.
 
     Examples
@@ -28,43 +107,39 @@ def record_columns(document: AuditDocument) -> dict[str, list[Any]]:
     >>> columns["id"][0], columns["trusted"], "size" in columns
     ('eve', [1, 1, 1], False)
     """
+    numbers = {
+        "kl": "kl",
+        "advantage": "advantage",
+        "auc": "auc",
+        "tpr_01": "tpr_at_fpr_0_01",
+        "tpr_001": "tpr_at_fpr_0_001",
+        **(OWN_NUMBERS if isinstance(document, AuditDocument) else {"shift": "shift_in_sd"}),
+    }
+    if getattr(document, "models", None) is not None:
+        numbers |= {"low": "advantage_low", "high": "advantage_high"}
+    whole = OWN_RANKS if isinstance(document, AuditDocument) else {}
     records = document.records
-    sizes = {"size": [record.size for record in records]} if document.unit == "group" else {}
     return {
-        **sizes,
+        **({"size": [record.size for record in records]} if document.unit == "group" else {}),
         "id": [shown_id(record.record_id) for record in records],
-        "kl": [_short(record.kl) for record in records],
-        "advantage": [_short(record.advantage) for record in records],
-        "auc": [_short(record.auc) for record in records],
-        "kl_label": [_short(record.kl_label) for record in records],
-        "kl_label_free": [_short(record.kl_label_free) for record in records],
-        "best": [record.rank_low for record in records],
-        "worst": [record.rank_high for record in records],
         "trusted": [int(record.trusted) for record in records],
-        "kernel_best": [record.kernel_rank_low for record in records],
-        "kernel_worst": [record.kernel_rank_high for record in records],
-        "disagreement": [_short(record.disagreement) for record in records],
+        **{key: [_short(getattr(r, name)) for r in records] for key, name in numbers.items()},
+        **{key: [getattr(r, name) for r in records] for key, name in whole.items()},
     }
 
 
-def model_record_columns(document: ModelAuditDocument) -> dict[str, list[Any]]:
-    """The columns of an audit of a fitted model, most exposed record first."""
-    records = document.records
-    intervals: dict[str, list[Any]] = {}
-    if document.models is not None:
-        intervals["low"] = [_short(record.advantage_low) for record in records]
-        intervals["high"] = [_short(record.advantage_high) for record in records]
-    return {
-        "id": [shown_id(record.record_id) for record in records],
-        "advantage": [_short(record.advantage) for record in records],
-        **intervals,
-        "tpr_01": [_short(record.tpr_at_fpr_0_01) for record in records],
-        "tpr_001": [_short(record.tpr_at_fpr_0_001) for record in records],
-        "auc": [_short(record.auc) for record in records],
-        "kl": [_short(record.kl) for record in records],
-        "shift": [_short(record.shift_in_sd) for record in records],
-        "trusted": [int(record.trusted) for record in records],
-    }
+# What the table has of a Gaussian process alone, and the record's fields it comes from.
+OWN_NUMBERS = {
+    "kl_label": "kl_label",
+    "kl_label_free": "kl_label_free",
+    "disagreement": "disagreement",
+}
+OWN_RANKS = {
+    "best": "rank_low",
+    "worst": "rank_high",
+    "kernel_best": "kernel_rank_low",
+    "kernel_worst": "kernel_rank_high",
+}
 
 
 def shown_id(record_id: int | str) -> str:

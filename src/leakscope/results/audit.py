@@ -11,8 +11,31 @@ from leakscope.results.document import DatasetEntry, Fraction, Number, ResultDoc
 from leakscope.results.shown import Short, certain
 
 
-class AuditRecord(BaseModel):
-    """One record of an audit; see docs/commands.md for what each number means.
+class ExposedRecord(BaseModel):
+    """What every audit says of a record; see docs/commands.md for what each number means.
+
+    Examples
+    --------
+    >>> from leakscope.results import AuditRecord, ExposedRecord, ModelAuditRecord
+    >>> issubclass(AuditRecord, ExposedRecord), issubclass(ModelAuditRecord, ExposedRecord)
+    (True, True)
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    record_id: int | str
+    size: int = 1
+    kl: Number
+    kl_reverse: Number
+    advantage: Fraction
+    auc: Fraction
+    tpr_at_fpr_0_01: Fraction = None
+    tpr_at_fpr_0_001: Fraction = None
+    trusted: bool
+
+
+class AuditRecord(ExposedRecord):
+    """One record of an audit of a Gaussian process.
 
     Examples
     --------
@@ -24,14 +47,6 @@ class AuditRecord(BaseModel):
     [2, 1, 0]
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    record_id: int | str
-    size: int = 1
-    kl: Number
-    kl_reverse: Number
-    advantage: Fraction
-    auc: Fraction
     mean_distance: Number
     kl_label_free: Number
     kl_label: Number
@@ -40,7 +55,6 @@ class AuditRecord(BaseModel):
     variance_without: Number
     mean_with: Number | list[Number]
     variance_with: Number
-    trusted: bool
     rank_low: int | None = None
     rank_high: int | None = None
     kernel_rank_low: int | None = None
@@ -240,8 +254,30 @@ class ExplanationEntry(BaseModel):
     sentence: str
 
 
-class AuditDocument(ResultDocument):
-    """The result of ``leakscope audit``: every record, most exposed first.
+class AuditedDocument(ResultDocument):
+    """What the result of every audit has, whichever model it speaks of.
+
+    Examples
+    --------
+    >>> from leakscope.results import AuditDocument, AuditedDocument, ModelAuditDocument
+    >>> issubclass(AuditDocument, AuditedDocument), issubclass(ModelAuditDocument, AuditedDocument)
+    (True, True)
+    """
+
+    dataset: DatasetEntry
+    median_advantage: Fraction
+    unit: Literal["record", "group"] = "record"
+    subgroups: list[SubgroupEntry] = Field(default_factory=list)
+    records: Annotated[Sequence[ExposedRecord], Field(min_length=1)]
+
+    @property
+    def untrusted(self) -> int:
+        """How many records, or groups, have numbers that are not trusted."""
+        return sum(not record.trusted for record in self.records)
+
+
+class AuditDocument(AuditedDocument):
+    """The result of an audit of a Gaussian process: every record, most exposed first.
 
     Examples
     --------
@@ -255,7 +291,6 @@ class AuditDocument(ResultDocument):
     """
 
     kind: Literal["audit"] = "audit"
-    dataset: DatasetEntry
     kernel: dict[str, Any]
     noise_variance: float
     noise_chosen_by: str = "user"
@@ -265,10 +300,7 @@ class AuditDocument(ResultDocument):
     condition_number: Number
     verdict: str
     verdict_without_ids: str | None = None
-    median_advantage: Fraction
     records: Annotated[list[AuditRecord], Field(min_length=1)]
-    unit: Literal["record", "group"] = "record"
-    subgroups: list[SubgroupEntry] = Field(default_factory=list)
     explanations: list[ExplanationEntry] = Field(default_factory=list)
     choices: ChoicesEntry | None = None
     disagreeing: list[DisagreementEntry] = Field(default_factory=list)
@@ -279,11 +311,6 @@ class AuditDocument(ResultDocument):
         return audit_in_short(
             self.dataset.name, (self.verdict,), self.unit, rows, tuple(self.warnings)
         )
-
-    @property
-    def untrusted(self) -> int:
-        """How many records, or groups, have numbers that are not trusted."""
-        return sum(not record.trusted for record in self.records)
 
     @property
     def doubt(self) -> str | None:

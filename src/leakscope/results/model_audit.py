@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leakscope.results.audit import SHOWN, SubgroupEntry, audit_in_short
-from leakscope.results.document import DatasetEntry, Fraction, Number, ResultDocument
+from leakscope.results.audit import SHOWN, AuditedDocument, ExposedRecord, audit_in_short
+from leakscope.results.document import Fraction, Number
 from leakscope.results.shown import Short
 
 
-class ModelAuditRecord(BaseModel):
+class ModelAuditRecord(ExposedRecord):
     """One record of an audit of a fitted model; see docs/audit.md for what each number means.
 
     Examples
@@ -26,22 +26,12 @@ class ModelAuditRecord(BaseModel):
     True
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    record_id: int | str
-    advantage: Fraction
-    tpr_at_fpr_0_01: Fraction
-    tpr_at_fpr_0_001: Fraction
-    auc: Fraction
-    kl: Number
-    kl_reverse: Number
     shift_in_sd: Number
     mean_without: Number
     sd_without: Number
     mean_with: Number
     sd_with: Number
     largest_share: Number
-    trusted: bool
     advantage_low: Fraction = None
     advantage_high: Fraction = None
     tpr_at_fpr_0_01_low: Fraction = None
@@ -104,7 +94,7 @@ class FitEntry(BaseModel):
 
 
 class PenaltyOption(BaseModel):
-    """The same model with ten times the penalty: what it would give away, and its price.
+    """The same model with another penalty: what it would give away, and its price.
 
     Examples
     --------
@@ -118,14 +108,41 @@ class PenaltyOption(BaseModel):
 
     setting: str
     value: float
+    factor: float = 10.0
     largest_advantage: Fraction
+    median_advantage: Fraction = None
+    largest_tpr_at_fpr_0_01: Fraction = None
+    largest_tpr_at_fpr_0_001: Fraction = None
     exposed: int
+    untrusted: int = 0
     score: str
     score_now: Number
     score_then: Number
 
 
-class ModelAuditDocument(ResultDocument):
+class ModelExplanationEntry(BaseModel):
+    """Why a record is exposed by a fitted model; see docs/audit.md for each number.
+
+    Examples
+    --------
+    >>> from leakscope.results import ModelExplanationEntry
+    >>> ModelExplanationEntry(record_id=7, rank=1, weight=2.0, surprise=3.0, neighbours=[4],
+    ...                       shares=[0.1], sentence="Record 7 ...").neighbours
+    [4]
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    record_id: int | str
+    rank: int
+    weight: Number
+    surprise: Number
+    neighbours: list[int | str]
+    shares: list[Number]
+    sentence: str
+
+
+class ModelAuditDocument(AuditedDocument):
     """The result of an audit of a fitted model: every record, most exposed first.
 
     ``one_threshold`` is what a single threshold on the score, the same for all, would achieve:
@@ -143,21 +160,20 @@ class ModelAuditDocument(ResultDocument):
     """
 
     kind: Literal["audit_model"] = "audit_model"
-    dataset: DatasetEntry
     model: ExaminedModel
     question: Literal["pool", "population"]
     fraction: float
     observes: str
     exposed_above: float
     exposed: int
-    median_advantage: Fraction
     answer: list[str]
     answer_without_ids: list[str]
     answer_noise: Number = None
     option: PenaltyOption | None = None
+    penalties: list[PenaltyOption] = Field(default_factory=list)
+    explanations: list[ModelExplanationEntry] = Field(default_factory=list)
     records: Annotated[list[ModelAuditRecord], Field(min_length=1)]
     models: int | None = None
-    subgroups: list[SubgroupEntry] = Field(default_factory=list)
     fit: FitEntry | None = None
     one_threshold: dict[str, Number] = Field(default_factory=dict)
 
@@ -167,16 +183,6 @@ class ModelAuditDocument(ResultDocument):
         return audit_in_short(
             self.dataset.name, tuple(self.answer), "record", rows, tuple(self.warnings)
         )
-
-    @property
-    def unit(self) -> Literal["record"]:
-        """What leaves: a record."""
-        return "record"
-
-    @property
-    def untrusted(self) -> int:
-        """How many records have laws that are not trusted."""
-        return sum(not record.trusted for record in self.records)
 
     @property
     def doubt(self) -> str | None:

@@ -40,38 +40,20 @@
   // What would round to 1 is not certainty, only beyond four digits.
   const fraction = (value) =>
     value === null ? "–" : value >= 0.99995 ? ">0.9999" : value.toFixed(4);
-  // An audit of a fitted model has true-positive rates, and no parts of the KL or ranges of ranks.
-  const ofModel = [
-    ["n", (row) => String(row + 1)],
-    ["id", (row) => records.id[row]],
-    ["n", (row) => fraction(records.advantage[row])],
-    ...(records.low
-      ? [
-          ["n", (row) => fraction(records.low[row])],
-          ["n", (row) => fraction(records.high[row])],
-        ]
-      : []),
-    ["n", (row) => fraction(records.tpr_01[row])],
-    ["n wide", (row) => fraction(records.tpr_001[row])],
-    ["n wide", (row) => fraction(records.auc[row])],
-    ["n wide", (row) => number(records.kl[row])],
-    ["n wide", (row) => number(records.shift[row])],
-    ["", (row) => (records.trusted[row] ? "yes" : "NO")],
-  ];
-  const cells = records.tpr_01 ? ofModel : [
-    ["n", (row) => String(row + 1)],
-    ["id", (row) => records.id[row]],
-    ...(records.size ? [["n wide", (row) => String(records.size[row])]] : []),
-    ["n", (row) => number(records.kl[row])],
-    ["n", (row) => fraction(records.advantage[row])],
-    ["n wide", (row) => fraction(records.auc[row])],
-    ["n wide", (row) => number(records.kl_label[row])],
-    ["n wide", (row) => number(records.kl_label_free[row])],
-    ["n", (row) => (records.best[row] === null ? "–" : records.best[row] + "–" + records.worst[row])],
-    ["wide", (row) => (records.trusted[row] ? "yes" : "NO")],
-    ["n wide", (row) => (records.kernel_best[row] === null ? "–" : records.kernel_best[row] + "–" + records.kernel_worst[row])],
-    ["n wide", (row) => number(records.disagreement[row])],
-  ];
+  const range = (low, high) => (low === null ? "–" : low + "–" + high);
+  // Each heading says which column stands below it, and in which form.
+  const forms = {
+    rank: (row) => String(row + 1),
+    text: (row, key) => String(records[key][row]),
+    number: (row, key) => number(records[key][row]),
+    fraction: (row, key) => fraction(records[key][row]),
+    range: (row, key) => range(records[key][row], records[key.replace("best", "worst")][row]),
+    yes: (row, key) => (records[key][row] ? "yes" : "NO"),
+  };
+  const cells = headings.map((heading) => [
+    heading.dataset.key === "id" ? "id" : heading.className,
+    (row) => forms[heading.dataset.form](row, heading.dataset.key),
+  ]);
 
   function draw() {
     const pages = Math.max(1, Math.ceil(shown.length / PAGE));
