@@ -202,7 +202,7 @@ def test_the_verdict_says_where_the_first_is_not_first():
     diabetes = audit_dataset(read_example("diabetes"), AuditSettings())
     linear = next(e for e in diabetes.kernel_sensitivity.others if e.kernel["name"] == "linear")
     assert linear.rank_of_first > 10
-    sentence = f"is not among the 10 most exposed (rank {linear.rank_of_first} under {linear.name})"
+    sentence = f"the first is outside the top 10 ({linear.rank_of_first} under {linear.name})"
     document = diabetes.to_document()
     assert sentence in document.verdict
     assert sentence in document.verdict_without_ids

@@ -150,7 +150,6 @@ def test_the_screen_is_24_lines(tmp_path, monkeypatch, capsys):
         (["--question", "pool", "--kernel", "rbf"], "--question belongs to a fitted model"),
         (["--model", "ridge", "--noise-variance", "0.01"], "--noise-variance belongs to the"),
         (["--model", "ridge", "--no-sensitivity"], "--no-sensitivity belongs to the"),
-        (["--explain"], "--explain belongs to the Gaussian process"),
     ],
 )
 def test_options_that_do_not_belong_together(options, sentence, tmp_path, monkeypatch, capsys):

@@ -21,8 +21,10 @@ def test_example_prints_ten_and_writes_a_run(here, capsys):
     assert main(["audit", "--example", "diabetes", "--kernel", "rbf"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert "442 records, 10 features, 1 output (record_id is the row number, starting at 0)" in out
-    assert "The 10 most exposed" in out
+    lines = out.splitlines()
+    assert lines[0].startswith("A Gaussian process (rbf, length scale")
+    assert len(lines) <= 24
+    assert sum(line.endswith("yes") for line in lines) == 10
     assert "your model was not examined" in " ".join(out.split())
     (run,) = (here / "leakscope-runs").iterdir()
     assert f"Run directory: leakscope-runs/{run.name}" in out
@@ -71,7 +73,7 @@ def test_file_with_ids_to_a_json_file(here, capsys):
     command += ["--kernel", "rbf"]
     assert main(command) == 0
     out, _ = capsys.readouterr()
-    assert "The 3 most exposed" in out
+    assert "ranks first of 30" in out
     assert read_result("r.json").records[0].record_id.startswith("p")
 
 

@@ -82,7 +82,6 @@ def test_file_of_classes_needs_no_task(here, capsys):
         (["--model", "linear", "--alpha", "1"], "which has no penalty"),
         (["--model", "ridge", "--noise-variance", "0.1"], "--noise-variance belongs to the"),
         (["--model", "ridge", "--no-sensitivity"], "--no-sensitivity belongs to the Gaussian"),
-        (["--model", "ridge", "--explain"], "--explain belongs to the Gaussian process"),
         (["--model", "forest"], "--model: input should be one of ridge"),
         (["--model", "ridge", "--alpha", "0"], "--alpha: input should be greater than 0"),
         (["--model", "ridge", "--fraction", "2"], "--fraction"),

@@ -57,6 +57,10 @@ def _sentence(name: RecordId, moved: float, weight: float, surprise: float) -> s
         why = "by its features and its label alike"
     return (
         f"Record {name} moves its own score by {abs(moved):.2g} standard deviations, {why}: its "
-        f"features weigh {weight:.2g} times as much as usual, and its label lies {surprise:.2g} "
-        "times as far from what the others predict."
+        f"features weigh {_times(weight)} times as much as usual, and its label lies "
+        f"{_times(surprise)} times as far from what the others predict."
     )
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.0f}" if ratio >= 10.0 else f"{ratio:.2g}"

@@ -84,6 +84,9 @@ def neighbours_of(
         cavity = solve_cavity(model.problems[number], fraction)
         force = np.abs(cavity.moments.force)
         source = force_variance(cavity.moments, cavity.variance, fraction)
+        if fraction == 1.0:
+            # Fresh others: the finite pool's correction goes, as in the laws of the population.
+            source = cavity.moments.square
         for place in np.flatnonzero(model.own[chosen] == number).tolist():
             row = int(chosen[place])
             weight[place] = cavity.kappa[row] / np.median(cavity.kappa)

@@ -152,7 +152,8 @@ def _require_records(records: Sequence[Any]) -> None:
     }
     slacks["auc"] = slacks["advantage"]
     everyone = np.ones(len(records), dtype=np.bool_)
-    if hasattr(records[0], "tpr_at_fpr_0_01"):
+    # Earlier runs of Gaussian processes have none.
+    if all(record.tpr_at_fpr_0_01 is not None for record in records):
         for quantity, fpr in (("tpr_at_fpr_0_01", 0.01), ("tpr_at_fpr_0_001", 0.001)):
             found[quantity] = np.asarray(measures.tpr_at_fpr(pair, fpr))
             slacks[quantity] = slacks["advantage"]
