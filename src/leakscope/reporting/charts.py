@@ -174,7 +174,7 @@ def median_by_noise(swept: SensitivityEntry, noise_variance: float) -> dict[str,
     return described(alt.layer(used, line.add_params(zoom(["x", "y"]))))
 
 
-def advantage_by_penalty(swept: Sequence[PenaltyOption]) -> dict[str, Any]:
+def exposure_by_penalty(swept: Sequence[PenaltyOption]) -> dict[str, Any]:
     """The largest and the median advantage at each penalty; a line marks the one in use."""
     import altair as alt
 

@@ -81,7 +81,7 @@ def report_html(run: Run, *, redact: bool = False, beside: Sequence[ResultDocume
     if isinstance(document, ModelAuditDocument):
         name, own = "model_report.html", model_parts(document, redact=redact)
         if len(document.penalties) > 1:
-            drawn["advantage_by_penalty"] = charts.advantage_by_penalty(document.penalties)
+            drawn["exposure_by_penalty"] = charts.exposure_by_penalty(document.penalties)
     else:
         name, own = "report.html", _process_parts(run, document, redact, others)
         drawn |= _process_charts(document, redact)
