@@ -69,6 +69,11 @@ def test_another_model_differs() -> None:
         threshold_advantage=0.9,
     )
     assert "verify contradicts the audit" in record.obstacles[0]
+    # An audit that overstates is on the safe side of its thresholds.
+    told["tpr_predicted"] = 0.9
+    high = found.model_copy(update={"agreement": told, "verified_digest": None})
+    assert "overstates" in reconciled(strong, [high])[0].why
+    assert leakscope.decide(strong, high, threshold_advantage=0.9).obstacles == []
 
 
 def test_without_an_interval_nothing_is_compared() -> None:

@@ -123,7 +123,9 @@ def _verified(audit: ResultDocument, found: Verification) -> Iterator[Reconciled
             else "shadow models of the same estimator show the same on average, and the audit's "
             "numbers of single records carry less noise",
             unsure="verify",
-            why_not="it fitted the same estimator again and again; the audit's laws are off here",
+            why_not="it trained the same model again and again; the audit "
+            + ("overstates" if together["tpr_predicted"] > measured else "understates")
+            + " the exposure on average",
         )
     elif "trainer" in found.settings and found.checks:
         told = [c for c in found.checks if c.predicted is not None and c.measured is not None]

@@ -23,6 +23,9 @@ LEAST_MODELS = 20
 # A check agrees where its standard error is within this share of the score's own sd.
 RESOLUTION = 0.25
 
+# So many of the records that an audit does not trust are checked beside those asked for.
+MOST_DOUBTED = 20
+
 # Between the seeds of an audit and those of its check: none of its models is trained again.
 AFRESH = 1_000_003
 
@@ -57,6 +60,10 @@ def by_shadow_models(
     found = fitted.check_against_shadows(laws, shadows, random_state=seed)
     exposure = np.array([told[name].advantage or 0.0 for name in ids])
     rows = rows_to_check(ids, exposure, records, record_ids, random_state=seed)
+    if not record_ids:
+        # What the audit itself does not trust is what a check is for.
+        doubted = [row for row, name in enumerate(ids) if not told[name].trusted]
+        rows = list(dict.fromkeys([*rows, *doubted[:MOST_DOUBTED]]))
     checks = [
         check
         for row in rows
