@@ -10,6 +10,7 @@ from leakscope.results import (
     Measurement,
     MembershipAttack,
     ModelAuditDocument,
+    ModelMembershipAttack,
     ModelsMeasurement,
     QueryAttack,
     ReconstructAttack,
@@ -80,6 +81,12 @@ def _network(document: ResultDocument) -> str | None:
     return document.verdict if isinstance(document, MembershipAttack) else None
 
 
+def _pool(document: ResultDocument) -> str | None:
+    if not isinstance(document, ModelMembershipAttack):
+        return None
+    return f"AUC {_digits(document.auc)} over {document.queries} records"
+
+
 def _query(document: ResultDocument) -> str | None:
     return (
         f"advantage {_digits(document.advantage)} at the query found"
@@ -126,6 +133,11 @@ ATTACKS: tuple[tuple[str, Found, str], ...] = (
         "membership, from the weights of a two-layer network",
         _network,
         "leakscope attack membership MODEL",
+    ),
+    (
+        "membership, the likelihood ratio carried out against the model's answers",
+        _pool,
+        "leakscope attack membership MODEL --pool FILE",
     ),
     ("membership, at a query that was searched for", _query, "leakscope attack query FILE"),
     (

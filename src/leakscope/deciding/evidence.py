@@ -18,6 +18,7 @@ from leakscope.results import (
     Measurement,
     MembershipAttack,
     ModelAuditDocument,
+    ModelMembershipAttack,
     ModelsMeasurement,
     QueryAttack,
     ReconstructAttack,
@@ -40,6 +41,7 @@ KINDS = (
     MembershipAttack,
     Measurement,
     ModelAuditDocument,
+    ModelMembershipAttack,
     ModelsMeasurement,
     QueryAttack,
     ReconstructAttack,
@@ -170,6 +172,12 @@ def _require_one_model(evidence: Evidence) -> None:
         if _digest(other) is None or not same_data(_digest(other) or "", _digest(first) or ""):
             raise InputError(_different(first_name, name))
         raise InputError(f"{first_name} and {name} audit the same model; give one of them.")
+    for name, attack in evidence.all_of(ModelMembershipAttack):
+        if audits and attack.model.name != audits[0][1].model.name:
+            raise InputError(
+                f"{audits[0][0]} examines {audits[0][1].model.name} and {name} attacks "
+                f"{attack.model.name}: a decision is about one model."
+            )
     for kind in (AuditDocument, ModelsMeasurement):
         named = [name for name, _ in evidence.all_of(kind)]
         if len(named) > 1:
