@@ -297,13 +297,19 @@ def test_a_threshold_that_is_not_met_needs_conditions(place: Path) -> None:
 def test_a_stand_in_cannot_be_approved(place: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2))
-    stand_in = leakscope.audit(X, X[:, 0], noise_variance=0.1, kernel=leakscope.kernels.rbf(1.0))
+    y = X[:, 0] + rng.normal(size=30)
+    stand_in = leakscope.audit(X, y, noise_variance=0.1, kernel=leakscope.kernels.rbf(1.0))
     record = leakscope.decide(stand_in, threshold_advantage=0.5)
     assert "a stand-in was examined" in record.obstacles[0]
     assert record.thresholds[0].met is None
     assert record.exposed == []
     scores = leakscope.measure([1.0, 2.0, 3.0], [0.0, 0.5, 1.0])
     assert "no run says how exposed" in leakscope.decide(scores, threshold_tpr=0.1).obstacles[0]
+    # A model that leakscope chose itself is one too.
+    own = leakscope.decide(leakscope.audit(X, y), threshold_advantage=0.99)
+    assert "as leakscope fitted it" in own.obstacles[0]
+    with pytest.raises(InputError, match="cannot be marked approved"):
+        leakscope.decide(leakscope.audit(X, y), threshold_advantage=0.99, decision="approved")
 
 
 def test_shadow_models_that_agree_bear_untrusted_records_out() -> None:
