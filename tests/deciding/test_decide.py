@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LogisticRegression
 
 import leakscope
@@ -306,10 +307,11 @@ def test_a_stand_in_cannot_be_approved(place: Path) -> None:
     scores = leakscope.measure([1.0, 2.0, 3.0], [0.0, 0.5, 1.0])
     assert "no run says how exposed" in leakscope.decide(scores, threshold_tpr=0.1).obstacles[0]
     # A model that leakscope chose itself is one too.
-    own = leakscope.decide(leakscope.audit(X, y), threshold_advantage=0.99)
-    assert "as leakscope fitted it" in own.obstacles[0]
-    with pytest.raises(InputError, match="cannot be marked approved"):
-        leakscope.decide(leakscope.audit(X, y), threshold_advantage=0.99, decision="approved")
+    X, y = load_diabetes(return_X_y=True)
+    own = leakscope.audit(X, y)
+    assert "as leakscope fitted it" in leakscope.decide(own, threshold_advantage=0.99).obstacles[0]
+    with pytest.raises(InputError, match="cannot be marked approved: a stand-in"):
+        leakscope.decide(own, threshold_advantage=0.99, decision="approved")
 
 
 def test_shadow_models_that_agree_bear_untrusted_records_out() -> None:
