@@ -36,6 +36,8 @@ SCORES_HELP = (
     "one number per record in a .npy, .csv or .txt file; higher means more likely a member."
 )
 
+TERMS = "TPR: the share of members found; FPR: of non-members accused. KL in nats."
+
 
 @with_options(settings=Options(MeasureSettings))
 def measure(
@@ -125,6 +127,6 @@ def _models_page(found: ModelsMeasurement) -> str:
 def _page(found: Measurement) -> str:
     """A table of the numbers, with intervals where there are any."""
     short, note = found.in_short(), found.epsilon_note
-    told = wrapped(f"{note[:1].upper()}{note[1:]}.")
+    told = wrapped(f"{TERMS} {note[:1].upper()}{note[1:]}.")
     given = f"member {found.settings['member']} against nonmember {found.settings['nonmember']}"
     return "\n".join([given, "", table(short.headings, short.rows), "", told])

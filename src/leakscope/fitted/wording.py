@@ -31,7 +31,7 @@ def warnings_of(
     if not diagnostics.converged:
         said.append(
             f"The mean model did not settle in {diagnostics.rounds} rounds (last change "
-            f"{diagnostics.change:.1g}), so no record's law is trusted; use a larger penalty."
+            f"{diagnostics.change:.1g}), so no record's numbers are trusted; use a larger penalty."
         )
     if diagnostics.smoothing_gap > GAP_WARNED:
         said.append(
@@ -42,8 +42,8 @@ def warnings_of(
     if diagnostics.led > LED_WARNED:
         said.append(
             f"For {100 * diagnostics.led:.0f}% of the records one other record carries more than "
-            "40% of the variance, as with rare categories: their laws are lumpier than a "
-            "normal law, and they are not trusted."
+            "40% of what varies, as with rare categories: the normal approximation is poor there, "
+            "and their numbers are not trusted."
         )
     return tuple(said)
 

@@ -32,6 +32,15 @@ class VerifiedNumber(BaseModel):
     verdict: Literal["agrees", "differs", "could not be told"]
 
 
+_VERIFIED = {
+    "audit": "the audit of a Gaussian process",
+    "audit_model": "the audit of a fitted model",
+    "plan_linear": "a plan of a linear model",
+    "plan_lasso": "a plan of a LASSO",
+    "attack_query": "an attack by a query",
+}
+
+
 class Verification(ResultDocument):
     """The result of ``leakscope verify``.
 
@@ -69,5 +78,5 @@ class Verification(ResultDocument):
             for check in self.checks
         ]
         headings = ("what", "quantity", "predicted", "measured", "std. error", "z", "verdict")
-        title = f"Verification of {self.verified_kind.replace('_', ' ')}"
+        title = f"Verification of {_VERIFIED.get(self.verified_kind, self.verified_kind)}"
         return Short(title, (self.verdict,), headings, rows, tuple(self.warnings))
