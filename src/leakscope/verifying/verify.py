@@ -143,7 +143,11 @@ def verify(
         outcome = _audited(document, prepared, labels, chosen, count, retraining, seed, on_progress)
     elif isinstance(document, ModelAuditDocument):
         if retraining is not None:
-            raise InputError("an audit of a fitted model is verified by shadow models of it.")
+            raise InputError(
+                "an audit of a fitted model is verified by shadow models, and retraining with and "
+                "without a record answers another question: leave --train and --network out, or "
+                "examine your own training with leakscope audit --train."
+            )
         require_stored_numbers(document)
         if isinstance(result, ModelAuditResult) and data is None:
             examined, ids = result.examined, result.record_ids
