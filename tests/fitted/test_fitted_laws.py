@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from small_data import regression, several_classes, two_classes
 
@@ -125,3 +126,25 @@ def test_bad_problems(change: dict[str, object], match: str) -> None:
     given = {"y": y, "loss": "square", "X": X, "penalty": np.ones(12), **change}
     with pytest.raises(InputError, match=match):
         fitted.ConvexProblem(**given)  # type: ignore[arg-type]
+
+
+def test_softmax_laws_over_a_fresh_population_of_full_size():
+    # 200 softmax regressions on fresh records of the same law.
+    rng = np.random.default_rng(12)
+    centres = rng.normal(size=(3, 4))
+
+    def fresh(count):
+        y = rng.integers(0, 3, count)
+        return centres[y] + rng.normal(size=(count, 4)), y
+
+    X, y = fresh(250)
+    make = LogisticRegression(C=0.5, tol=1e-8, max_iter=1000)
+    laws = fitted.laws_of(clone(make).fit(X, y), X, y, question="population")
+    assert laws.fraction == 1.0
+    scores = []
+    for _ in range(200):
+        Z, labels = fresh(250)
+        scores.append(fitted.score_records(clone(make).fit(Z, labels), X, y))
+    ratio = laws.nonmember_sd / np.std(scores, axis=0, ddof=1)
+    # one fit of 250 records is itself a draw of its population
+    assert abs(np.median(ratio) - 1.0) < 0.12

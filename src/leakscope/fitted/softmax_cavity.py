@@ -69,7 +69,9 @@ def amplified(c: FloatArray, kappa: FloatArray, t: FloatArray) -> FloatArray:
 
 
 def pooled_force(found: SoftmaxMoments, fraction: float) -> FloatArray:
-    """t_j of the pool."""
+    """t_j of the pool; none where all of it is trained on, whatever smoothing leaves of it."""
+    if fraction == 1.0:
+        return np.zeros_like(found.square)
     mean = fraction * found.force
     return np.asarray(
         fraction * found.square - mean[:, :, None] * mean[:, None, :] - fraction**2 * found.linear
