@@ -224,7 +224,7 @@ def posterior_draws(
         return rng.random((count, draws)) - 0.5
 
     log_s = found.log_s[row, s] + found.s_step[:, None] * between()
-    log_r = found.log_r[row, r] + found.r_step[:, None] * between()
+    log_r = found.log_r[row, s, u, r] + found.r_step[row, s, u] * between()
     level = found.u[row, s, u] + found.u_step[row, s] * between()
     noise = rng.standard_normal((count, draws))
     mean = found.m[row, s, u, r] + np.sqrt(found.m_variance[row, s, u, r]) * noise

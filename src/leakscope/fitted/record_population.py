@@ -2,16 +2,17 @@
 
 Every record has four unknowns: the mean log-odds over models that were not trained on it, u; their
 standard deviation, s; the mean over models that were, m; and theirs, r.  The records are taken as
-draws from one population:
+draws from one population, in which everything that training on a record does goes to zero together:
 
-* u has any smooth density;
-* log s is normal around a broken line of u;
-* m is normal around a broken line of u, tilted by how far log s lies off its own line;
-* log r is normal around another such line.
+* u has any smooth density, and log s is normal around a broken line of u;
+* the shift m - u has the mean D(u) (s / s(u))^t, where D is a broken line that only falls with u
+  and s(u) is the line of s, and a spread around it in proportion to that mean;
+* log r lies below log s by a broken line of u, with a spread in proportion to D(u) / s(u).
 
-The lines, the spreads around them and the density are fitted to all records by EM, in which the
-noise of few models is part of the likelihood (`record_posterior.py`): nothing is regressed on a
-noisy mean as if it were the truth.
+The lines and spreads are fitted to all records by EM, in which the noise of few models is part of
+the likelihood (`record_posterior.py`): nothing is regressed on a noisy mean as if it were the
+truth.  Records share the models' noise, so that thousands of them say no more of a spread than
+`RecordSums.directions` independent ones would, and are given that weight against a weak belief.
 """
 
 from __future__ import annotations
@@ -28,15 +29,20 @@ from leakscope.fitted.record_sums import RecordSums
 RECORDS_PER_KNOT, FEWEST_KNOTS, MOST_KNOTS = 60, 2, 9
 DENSITY_POINTS = 81
 # With one model on a side its noise cannot be seen: the share of the variance between records that
-# it is taken to be, and the spread of m around its line in units of s.
-NOISE_SHARE, SHIFT_SPREAD = 0.2, 0.1
-# Spread of log s and of log r around their lines, where it cannot be seen and where the fit starts.
-LOG_SPREAD, LOG_RATIO_SPREAD = 0.25, 0.13
-LEAST_SPREAD = 0.01
-# Weak beliefs, in records' worth, which decide only where the models are too few: the spread of
-# log s and of log r, that of m in units of s, and how m and log r go with log s.
-SPREAD_BELIEF, SHIFT_BELIEF, TILT_BELIEF = 100.0, 12.0, 30.0
-TILT_OF_LOG_R = 0.8
+# it is taken to be.
+NOISE_SHARE = 0.2
+# Spread of log s around its line, where it cannot be seen and where the fit starts.
+LOG_SPREAD = 0.25
+# The shift's spread as a share of its mean, and its power of s; the beliefs count as so many
+# records for the former, and have this standard deviation for the latter.
+SHIFT_SPREAD, SHIFT_BELIEF = 0.3, 12.0
+SHIFT_POWER, POWER_BELIEF = 1.2, 0.7
+# Spread of log r around its line where the shift is large, the shift in units of s at which it is
+# half of that, and what is left without a shift: of log r, and of the shift in units of s.
+RATIO_SPREAD, RATIO_HALF, LEAST_RATIO_SPREAD, LEAST_SHIFT_SPREAD = 0.2, 0.5, 0.03, 0.04
+# How fast log r ceases to follow log s where the shift in units of s grows.
+RATIO_LOOSENS = 0.3
+SPREAD_BELIEF = 100.0
 # What a bend of a line costs, in shares of the weight of the records at a knot.
 BENDS = 0.02
 
@@ -62,22 +68,29 @@ def hats(u: FloatArray, knots: FloatArray) -> FloatArray:
     return found
 
 
+def ratio_spread(size: FloatArray) -> FloatArray:
+    """Standard deviation of log r around its line, by the shift in units of s."""
+    return np.hypot(RATIO_SPREAD * size / (size + RATIO_HALF), LEAST_RATIO_SPREAD)
+
+
 @dataclass(frozen=True)
 class Population:
-    """The population's lines, spreads and density; ``knots`` are values of u."""
+    """The population's lines, spreads and density; ``knots`` are values of u.
+
+    ``log_ratio`` is how far log r lies below log s; ``weight`` what a record counts for, because
+    records share the models' noise.
+    """
 
     knots: FloatArray
-    tilt_knots: FloatArray
     grid: FloatArray
     log_density: FloatArray
     log_s: FloatArray
     log_s_spread: float
-    mean_in: FloatArray
-    mean_in_tilt: FloatArray
-    mean_in_spread: FloatArray
-    log_r: FloatArray
-    log_r_tilt: FloatArray
-    log_r_spread: float
+    shift: FloatArray
+    shift_power: float
+    shift_spread: float
+    log_ratio: FloatArray
+    weight: float
 
     @cached_property
     def _slack(self) -> float:
@@ -93,16 +106,21 @@ class Population:
         """Log s that records with this u have on average."""
         return np.asarray(np.interp(u, self.knots, self.log_s))
 
-    def expected_in(self, u: FloatArray, off: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean of m and of log r, for records with this u whose log s is ``off`` its line."""
-        mean = line(u, self.knots, self.mean_in)
-        mean = mean + off * np.interp(u, self.tilt_knots, self.mean_in_tilt)
-        log_r = np.interp(u, self.knots, self.log_r)
-        return mean, log_r + off * np.interp(u, self.tilt_knots, self.log_r_tilt)
+    def expected_shift(self, u: FloatArray, off: FloatArray) -> FloatArray:
+        """Mean of m - u for records with this u whose log s is ``off`` its line."""
+        along = np.maximum(line(u, self.knots, self.shift), 0.0)
+        return np.asarray(along * np.exp(self.shift_power * off))
 
-    def relative_spread_in(self, u: FloatArray) -> FloatArray:
-        """Standard deviation of m around its mean, in units of s."""
-        return np.asarray(np.interp(u, self.knots, self.mean_in_spread))
+    def shift_variance(self, shift: FloatArray, s: FloatArray) -> FloatArray:
+        """Variance of m - u around its mean ``shift``."""
+        return np.asarray((self.shift_spread * shift) ** 2 + (LEAST_SHIFT_SPREAD * s) ** 2)
+
+    def expected_log_r(self, u: FloatArray, off: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of log r for records with this u and ``off``."""
+        log_s = self.expected_log_s(u)
+        size = np.maximum(line(u, self.knots, self.shift), 0.0) / np.exp(log_s)
+        mean = log_s - np.interp(u, self.knots, self.log_ratio) + off / (1.0 + RATIO_LOOSENS * size)
+        return np.asarray(mean), ratio_spread(size)
 
 
 def first_guess(sums: RecordSums) -> Population:
@@ -136,28 +154,26 @@ def first_guess(sums: RecordSums) -> Population:
     # Where the mean without a record errs upwards, the mean with it errs downwards.
     ratio = np.sqrt(np.clip(basis @ variance_in, floor, None) / sums.n_in / noise)
     follows = sums.correlation * ratio * (noisy - u)
-    # The shift is fitted and not m, since a straight m is one without bends in any knots.
-    mean_in = knots + _least_squares(basis, sums.mean_in - follows - u, np.ones(sums.records))
+    shift = _least_squares(basis, sums.mean_in - follows - u, np.ones(sums.records))
     if df_in.sum() == 0:
-        residual = (sums.mean_in - follows - basis @ mean_in) ** 2
+        residual = (sums.mean_in - follows - u - basis @ shift) ** 2
         variance_in = _smooth_ratio(basis, residual, np.ones(sums.records))
     low, high = float(noisy.min()), float(noisy.max())
     margin = 0.05 * (high - low) + sums.floor
     grid = np.linspace(low - margin, high + margin, DENSITY_POINTS)
-    tilts = 3 if count > 2 else count
+    log_s = 0.5 * np.log(np.maximum(variance, floor))
+    log_r = 0.5 * np.log(np.maximum(variance_in, floor))
     return Population(
         knots=knots,
-        tilt_knots=knots[[0, len(knots) // 2, -1]] if count > 2 else knots,
         grid=grid,
         log_density=_smoothed_log_density(grid, spread, np.ones(sums.records)),
-        log_s=0.5 * np.log(np.maximum(variance, floor)),
+        log_s=log_s,
         log_s_spread=LOG_SPREAD,
-        mean_in=mean_in,
-        mean_in_tilt=np.zeros(tilts),
-        mean_in_spread=np.full(count, SHIFT_SPREAD),
-        log_r=0.5 * np.log(np.maximum(variance_in, floor)),
-        log_r_tilt=np.full(tilts, TILT_OF_LOG_R),
-        log_r_spread=LOG_RATIO_SPREAD,
+        shift=np.maximum(falling(shift, np.ones(count)), 0.0),
+        shift_power=SHIFT_POWER,
+        shift_spread=SHIFT_SPREAD,
+        log_ratio=np.maximum(falling(log_s - log_r, np.ones(count)), 0.0),
+        weight=min(1.0, sums.directions / sums.records),
     )
 
 
@@ -182,7 +198,7 @@ def _least_squares(basis: FloatArray, y: FloatArray, weight: FloatArray) -> Floa
     gram = basis.T @ (basis * weight[:, None])
     scale = float(np.trace(gram)) / columns
     bends = np.diff(np.eye(columns), n=2, axis=0) if columns > 2 else np.zeros((1, columns))
-    gram = gram + BENDS * scale * bends.T @ bends + 1e-9 * scale * np.eye(columns)
+    gram = gram + BENDS * scale * bends.T @ bends + 1e-6 * scale * np.eye(columns)
     return np.asarray(np.linalg.solve(gram, basis.T @ (weight * y)))
 
 
@@ -201,12 +217,13 @@ def _smoothed_log_density(grid: FloatArray, u: FloatArray, weight: FloatArray) -
 
 @dataclass(frozen=True)
 class Moments:
-    """What one pass over the records says of the population, node by node of (record, s, u).
+    """What one pass over the records says of the population.
 
-    ``weight`` sums to one for every record; ``log_r`` is an expectation at the node.
-    ``score`` and ``information`` are the two sums whose ratio multiplies the variance of m around
-    its line: the squared gap between a record's own mean and the line over the variance that it
-    should have, twice over, and once over.
+    Node by node of (record, s, u): ``weight``, which sums to one for every record, ``u``,
+    ``log_s`` and the record's sums of squares.  ``score`` and ``information`` are the two sums
+    whose ratio multiplies the variance of the shift around its mean: its squared gap over the
+    variance that it should have, twice over, and once over.  Record by record: the design of the
+    shift's line, the shift, its inverse variance, and the derivative by the power of s.
     """
 
     weight: FloatArray
@@ -214,91 +231,75 @@ class Moments:
     log_s: FloatArray
     score: FloatArray
     information: FloatArray
-    s: FloatArray
-    log_r: FloatArray
-    log_r_variance: FloatArray
     squares_out: FloatArray
     df_out: FloatArray
     squares_in: FloatArray
     df_in: FloatArray
+    design: FloatArray
+    shift: FloatArray
+    precision: FloatArray
+    by_power: FloatArray
 
 
-def tilt_hats(u: FloatArray, population: Population) -> FloatArray:
-    """The functions of which the tilts are sums: constant beyond the last knots."""
-    knots = population.tilt_knots
-    return hats(np.clip(u, knots[0], knots[-1]), knots)
-
-
-def mean_line(
-    population: Population, design: FloatArray, y: FloatArray, weight: FloatArray
-) -> FloatArray:
-    """The line of m and its tilt, from ``y``, the shifts; they may only fall with u."""
-    count = len(population.knots)
-    spread = population.log_s_spread
-    mean = _joint(design, y, weight, count, spread, 0.0, float(len(y)))
-    at_knots = np.clip(design[:, :count], 0.0, None).T @ weight
-    shift = falling(mean[:count], at_knots)
-    # No stretch of records is less exposed than not at all; what is cut off there is taken from
-    # the others, so that the mean over all records stays what was seen.
-    seen, positive = float(at_knots @ shift), np.maximum(shift, 0.0)
-    total = float(at_knots @ positive)
-    mean[:count] = population.knots + positive * (max(seen, 0.0) / total if total > 0 else 0.0)
-    return mean
-
-
-def refitted(
-    population: Population, found: Moments, mean: FloatArray, sees_out: bool, sees_in: bool
-) -> Population:
+def refitted(population: Population, found: Moments, sees_out: bool, sees_in: bool) -> Population:
     """The M step: lines and spreads again, from the expected unknowns of all records."""
-    w, u = found.weight, found.u
-    knots, total = population.knots, float(found.weight.sum())
+    w, u, knots = found.weight, found.u, population.knots
     basis = hats(np.clip(u, knots[0], knots[-1]), knots)
+    at_knots = np.clip(basis, 0.0, None).T @ w
     log_s, log_s_spread = population.log_s, population.log_s_spread
     if sees_out:
         # The lines of log s and log r are those whose mean variances are the observed ones: the
         # likelihood would bend them to what else it cannot explain.
         variance = _smooth_ratio(basis, w * found.squares_out, w * found.df_out)
         log_s = 0.5 * np.log(variance) - log_s_spread**2
-        log_s_spread = _spread(float((found.log_s - basis @ log_s) ** 2 @ w), total, LOG_SPREAD)
-    off = found.log_s - basis @ log_s
-    tilts = tilt_hats(u, population)
-    design = np.hstack([basis, tilts * off[:, None]]) if sees_out else basis
-    count = basis.shape[1]
-
-    at_knots = np.clip(basis, 0.0, None).T @ w
-    spread = population.mean_in_spread
-    if sees_in:
-        hat = np.clip(basis, 0.0, None) * w[:, None]
-        score, information = hat.T @ found.score, hat.T @ found.information
-        whole = float(np.sqrt(np.mean(spread**2)))
-        whole = float(_stepped(whole, score.sum(), information.sum(), SHIFT_SPREAD))
-        spread = _stepped(spread, score, information, whole)
-    ratio_line = _joint(design, found.log_r, w, count, log_s_spread, TILT_OF_LOG_R, total)
-    log_r_spread = population.log_r_spread
-    if sees_in:
-        squares = (found.log_r - design @ ratio_line) ** 2 + found.log_r_variance
-        log_r_spread = _spread(float(squares @ w), total, LOG_RATIO_SPREAD)
-        variance = _smooth_ratio(basis, w * found.squares_in, w * found.df_in)
-        tilt = (
-            np.interp(population.knots, population.tilt_knots, ratio_line[count:])
-            if sees_out
-            else TILT_OF_LOG_R
+        squares = float((found.log_s - basis @ log_s) ** 2 @ w)
+        log_s_spread = float(
+            np.sqrt((squares + SPREAD_BELIEF * LOG_SPREAD**2) / (float(w.sum()) + SPREAD_BELIEF))
         )
-        between = log_r_spread**2 + (tilt * log_s_spread) ** 2
-        ratio_line[:count] = 0.5 * np.log(variance) - between
-    ratio_line[:count] = log_s - np.maximum(falling(log_s - ratio_line[:count], at_knots), 0.0)
+    shift, power = _shift_line(population, found, sees_out)
+    spread, ratio = population.shift_spread, population.log_ratio
+    if sees_in:
+        spread = _stepped(
+            spread,
+            population.weight * float(found.score @ w),
+            population.weight * float(found.information @ w),
+        )
+        size = shift / np.exp(log_s)
+        loose = log_s_spread / (1.0 + RATIO_LOOSENS * size)
+        between = ratio_spread(size) ** 2 + loose**2
+        variance = _smooth_ratio(basis, w * found.squares_in, w * found.df_in)
+        ratio = log_s - 0.5 * np.log(variance) + between
+        ratio = np.maximum(falling(ratio, at_knots), 0.0)
     return replace(
         population,
         log_density=_smoothed_log_density(population.grid, u, w),
         log_s=log_s,
         log_s_spread=log_s_spread,
-        mean_in=mean[:count],
-        mean_in_tilt=mean[count:] if sees_out else population.mean_in_tilt,
-        mean_in_spread=spread,
-        log_r=ratio_line[:count],
-        log_r_tilt=ratio_line[count:] if sees_out else population.log_r_tilt,
-        log_r_spread=log_r_spread,
+        shift=shift,
+        shift_power=power,
+        shift_spread=spread,
+        log_ratio=ratio,
     )
+
+
+def _shift_line(population: Population, found: Moments, sees_out: bool) -> tuple[FloatArray, float]:
+    """The line of the shift, which only falls with u and is nowhere below zero, and its power."""
+    power = population.shift_power
+    if sees_out:
+        gap = found.shift - found.design @ population.shift
+        weight = population.weight * found.precision
+        top = float((weight * found.by_power) @ gap) + (SHIFT_POWER - power) / POWER_BELIEF**2
+        bottom = float(weight @ found.by_power**2) + 1.0 / POWER_BELIEF**2
+        power = float(np.clip(power + np.clip(top / bottom, -0.2, 0.2), 0.0, 3.0))
+    shift = _least_squares(found.design, found.shift, found.precision)
+    basis = np.clip(found.design, 0.0, None)
+    shift = falling(shift, basis.T @ found.precision)
+    at_knots = basis.sum(axis=0)
+    # No stretch of records is less exposed than not at all; what is cut off there is taken from
+    # the others, so that the mean over all records stays what was seen.
+    seen, positive = float(at_knots @ shift), np.maximum(shift, 0.0)
+    total = float(at_knots @ positive)
+    return positive * (max(seen, 0.0) / total if total > 0 else 0.0), power
 
 
 def falling(values: FloatArray, weight: FloatArray) -> FloatArray:
@@ -314,44 +315,13 @@ def falling(values: FloatArray, weight: FloatArray) -> FloatArray:
     return np.repeat([p[0] for p in pooled], [int(p[2]) for p in pooled])
 
 
-def _stepped(
-    spread: FloatArray | float, score: FloatArray, information: FloatArray, belief: float
-) -> FloatArray:
-    """A step of the spread of m towards where the likelihood and the belief are largest.
+def _stepped(spread: float, score: float, information: float) -> float:
+    """A step of the shift's spread towards where the likelihood and the belief are largest.
 
     EM's own step is slow where the noise is the larger part; this one has the same fixed point,
     where the derivative is zero, and multiplies.
     """
-    square = np.square(spread)
-    top = score + SHIFT_BELIEF * belief**2 / square**2
+    square = spread**2
+    top = score + SHIFT_BELIEF * SHIFT_SPREAD**2 / square**2
     bottom = information + SHIFT_BELIEF / square
-    return np.maximum(spread * np.sqrt(np.clip(top / bottom, 0.25, 4.0)), LEAST_SPREAD)
-
-
-def _joint(
-    design: FloatArray,
-    y: FloatArray,
-    weight: FloatArray,
-    count: int,
-    spread: float,
-    tilt: float,
-    records: float,
-) -> FloatArray:
-    """Coefficients of a broken line and of its tilt, which is believed to be near ``tilt``."""
-    gram = design.T @ (design * weight[:, None])
-    right = design.T @ (weight * y)
-    scale = float(np.trace(gram[:count, :count])) / count
-    if count > 2:
-        bends = np.diff(np.eye(count), n=2, axis=0)
-        gram[:count, :count] += BENDS * scale * bends.T @ bends
-    gram += 1e-6 * scale * np.eye(len(gram))
-    belief = TILT_BELIEF * spread**2 * float(weight.sum()) / records
-    tilts = np.arange(count, len(gram))
-    gram[tilts, tilts] += belief
-    right[tilts] += belief * tilt
-    return np.asarray(np.linalg.solve(gram, right))
-
-
-def _spread(squares: float, total: float, belief: float) -> float:
-    held = SPREAD_BELIEF * belief**2
-    return float(np.sqrt((squares + held) / (total + SPREAD_BELIEF)))
+    return float(spread * np.sqrt(np.clip(top / bottom, 0.25, 4.0)))

@@ -18,17 +18,17 @@ from leakscope.fitted.record_population import (
     Population,
     first_guess,
     hats,
-    mean_line,
     refitted,
-    tilt_hats,
 )
 from leakscope.fitted.record_sums import RecordSums
 
-S_NODES, U_NODES, R_NODES = 7, 9, 7
+S_NODES, U_NODES, R_NODES = 7, 9, 5
 REACH = 2.7
+# Nodes of log r around its mean, in standard deviations of the population, and their distance.
+R_REACH = 2.2
 BLOCK = 1000
 ROUNDS = 40
-# The population has some forty numbers; more records than these do not make them better known.
+# The population has some twenty numbers; more records than these do not make them better known.
 MOST_FITTED = 2500
 
 
@@ -37,9 +37,10 @@ class Nodes:
     """A block of records' nodes and their probabilities; axes are (record, s, u, r).
 
     Given a node, m is normal with mean ``m`` and variance ``m_variance``; ``gap`` is how far the
-    record's own mean is from the population's, and ``total`` the variance which that should have.
-    ``alone`` are the probabilities of (s, u) from the log-odds without the record only, ``off`` how
-    far log s is off its line, and ``follows`` the error expected in the mean with the record.
+    record's own mean is from the population's, ``total`` the variance which that should have, and
+    ``shift`` the population's.  ``alone`` are the probabilities of (s, u) from the log-odds
+    without the record only, ``off`` how far log s is off its line, and ``follows`` the error
+    expected in the mean with the record.
     """
 
     u: FloatArray
@@ -50,6 +51,7 @@ class Nodes:
     m_variance: FloatArray
     gap: FloatArray
     total: FloatArray
+    shift: FloatArray
     alone: FloatArray
     off: FloatArray
     follows: FloatArray
@@ -60,10 +62,14 @@ class Nodes:
 
 def nodes(sums: RecordSums, population: Population) -> Nodes:
     """Nodes and probabilities of the records in ``sums``, one block."""
+    df_out, df_in = sums.n_out - 1.0, sums.n_in - 1.0
+    line_s = population.expected_log_s(sums.mean_out)
+    line_r, _ = population.expected_log_r(sums.mean_out, np.zeros_like(line_s))
+    # Log r follows log s, so that both sums of squares say where s is.
     log_s, s_step = _spread_nodes(
-        sums.squares_out,
-        sums.n_out - 1.0,
-        population.expected_log_s(sums.mean_out),
+        sums.squares_out + sums.squares_in * np.exp(2.0 * (line_s - line_r)),
+        df_out + df_in,
+        line_s,
         population.log_s_spread,
         S_NODES,
     )
@@ -71,53 +77,54 @@ def nodes(sums: RecordSums, population: Population) -> Nodes:
     z = np.linspace(-3.2, 3.2, U_NODES)
     noise = s / np.sqrt(sums.n_out)[:, None]
     u = sums.mean_out[:, None, None] + noise[:, :, None] * z
-    line_s = population.expected_log_s(u)
+    off = log_s[:, :, None] - population.expected_log_s(u)
     log_p = (
         -0.5 * z * z
         + population.log_prior_u(u)
-        - 0.5 * ((log_s[:, :, None] - line_s) / population.log_s_spread) ** 2
-        + _log_squares(sums.squares_out, sums.n_out - 1.0, log_s)[:, :, None]
+        - 0.5 * (off / population.log_s_spread) ** 2
+        + _log_squares(sums.squares_out, df_out, log_s)[:, :, None]
     )
-    off = log_s[:, :, None] - line_s
     alone = np.exp(log_p - log_p.max(axis=(1, 2), keepdims=True))
     alone /= alone.sum(axis=(1, 2), keepdims=True)
-    mean, line_r = population.expected_in(u, off)
-    centre = line_r[:, S_NODES // 2, U_NODES // 2]
-    log_r, r_step = _spread_nodes(
-        sums.squares_in, sums.n_in - 1.0, centre, population.log_r_spread + 0.05, R_NODES
-    )
-    error_in = np.exp(log_r) / np.sqrt(sums.n_in)[:, None]
-    within = (1.0 - sums.correlation[:, None] ** 2) * error_in**2
-    around = (population.relative_spread_in(u) * s[:, :, None]) ** 2
-    total = around[..., None] + within[:, None, None, :]
+    mean_r, spread_r = population.expected_log_r(u, off)
+    q = np.linspace(-R_REACH, R_REACH, R_NODES)
+    log_r = mean_r[..., None] + spread_r[..., None] * q
+    error_in = np.exp(log_r) / np.sqrt(sums.n_in)[:, None, None, None]
+    correlation = sums.correlation[:, None, None, None]
+    shift = population.expected_shift(u, off)
+    around = population.shift_variance(shift, s[:, :, None])[..., None]
+    total = around + (1.0 - correlation**2) * error_in**2
     # The mean without the record errs by -z of its standard errors; the mean with it follows.
-    follows = (sums.correlation[:, None] * error_in)[:, None, None, :] * z[:, None]
-    gap = (sums.mean_in[:, None, None] - mean)[..., None] + follows
+    gap = (sums.mean_in[:, None, None] - u - shift)[..., None] + (
+        correlation * error_in * z[:, None]
+    )
     log_q = (
         log_p[..., None]
-        - 0.5 * ((log_r[:, None, None, :] - line_r[..., None]) / population.log_r_spread) ** 2
-        + _log_squares(sums.squares_in, sums.n_in - 1.0, log_r)[:, None, None, :]
+        - 0.5 * q**2
+        + _log_squares(sums.squares_in, df_in, log_r)
         - 0.5 * np.log(total)
         - 0.5 * gap**2 / total
     )
     log_q -= log_q.max(axis=(1, 2, 3), keepdims=True)
     probability = np.exp(log_q)
     probability /= probability.sum(axis=(1, 2, 3), keepdims=True)
-    gain = around[..., None] / total
+    gain = around / total
+    middle = error_in[:, S_NODES // 2, U_NODES // 2, R_NODES // 2]
     return Nodes(
         u=u,
         log_s=log_s,
         log_r=log_r,
         probability=probability,
-        m=mean[..., None] + gain * gap,
-        m_variance=around[..., None] * (1.0 - gain),
+        m=(u + shift)[..., None] + gain * gap,
+        m_variance=around * (1.0 - gain),
         gap=gap,
         total=total,
+        shift=shift,
         alone=alone,
         off=off,
-        follows=-np.einsum("nsu,u->n", alone, z) * sums.correlation * error_in[:, R_NODES // 2],
+        follows=-np.einsum("nsu,u->n", alone, z) * sums.correlation * middle,
         s_step=s_step,
-        r_step=r_step,
+        r_step=spread_r * (q[1] - q[0]),
         u_step=noise * (z[1] - z[0]),
     )
 
@@ -132,19 +139,14 @@ def fit_population(sums: RecordSums, rounds: int = ROUNDS) -> Population:
     sees_out = bool((sums.n_out > 1).any())
     sees_in = bool((sums.n_in > 1).any())
     for _ in range(rounds):
-        parts, lines = [], []
-        for block, _ in blocks(sums):
-            found = nodes(block, population)
-            parts.append(_moments(found, block))
-            lines.append(_calibrated(found, block, population, sees_out))
-        mean = mean_line(population, *(np.concatenate(each) for each in zip(*lines, strict=True)))
+        parts = [_moments(nodes(block, population), block, population) for block, _ in blocks(sums)]
         joined = Moments(
             *(
                 np.concatenate([getattr(part, name) for part in parts])
                 for name in Moments.__dataclass_fields__
             )
         )
-        population = refitted(population, joined, mean, sees_out, sees_in)
+        population = refitted(population, joined, sees_out, sees_in)
     return population
 
 
@@ -155,40 +157,23 @@ def blocks(sums: RecordSums) -> Iterator[tuple[RecordSums, slice]]:
         yield sums.take(rows), rows
 
 
-def _calibrated(
-    found: Nodes, sums: RecordSums, population: Population, sees_out: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """What the line of m is regressed on: expectations given the log-odds without the record.
+def _moments(found: Nodes, sums: RecordSums, population: Population) -> Moments:
+    """What one block says of the population.
 
-    They are not given those with it: a line that chose each record's u to suit m would prove
-    itself.
+    What the shift's line is regressed on are expectations given the log-odds without the record,
+    and not those with it: a line that chose each record's u to suit m would prove itself.
     """
-    flat = found.u.reshape(-1)
-    count = len(found.u)
-    basis = hats(flat, population.knots).reshape(*found.u.shape, -1)
-    design = np.einsum("nsu,nsuk->nk", found.alone, basis)
-    if sees_out:
-        tilts = tilt_hats(flat, population).reshape(*found.u.shape, -1)
-        tilt = np.einsum("nsu,nsuk->nk", found.alone * found.off, tilts)
-        design = np.hstack([design, tilt])
-    weight = 1.0 / found.total.reshape(count, -1).mean(axis=1)
-    expected = np.einsum("nsu,nsu->n", found.alone, found.u)
-    return design, sums.mean_in - found.follows - expected, weight
-
-
-def _moments(found: Nodes, sums: RecordSums) -> Moments:
     p = found.probability
     weight = p.sum(axis=3)
     safe = np.maximum(weight, 1e-300)
-    log_r = found.log_r[:, None, None, :]
     inverse = p / found.total
-    s = np.exp(found.log_s)[:, :, None]
-    information = s**2 * inverse.sum(axis=3) / safe
-    score = s**2 * (inverse / found.total * found.gap**2).sum(axis=3) / safe
-    mean_r = (p * log_r).sum(axis=3) / safe
-    r_variance = (p * (log_r - mean_r[..., None]) ** 2).sum(axis=3) / safe
+    information = found.shift**2 * inverse.sum(axis=3) / safe
+    score = found.shift**2 * (inverse / found.total * found.gap**2).sum(axis=3) / safe
     log_s = np.broadcast_to(found.log_s[:, :, None], weight.shape)
     kept = weight.ravel() > 1e-6
+    basis = hats(found.u.reshape(-1), population.knots).reshape(*found.u.shape, -1)
+    tilted = found.alone * np.exp(population.shift_power * found.off)
+    expected = np.einsum("nsu,nsu->n", found.alone, found.u)
 
     def spread_out(each: FloatArray) -> FloatArray:
         return np.asarray(np.broadcast_to(each[:, None, None], weight.shape).ravel()[kept])
@@ -199,13 +184,14 @@ def _moments(found: Nodes, sums: RecordSums) -> Moments:
         log_s=log_s.ravel()[kept],
         score=score.ravel()[kept],
         information=information.ravel()[kept],
-        s=np.exp(log_s.ravel()[kept]),
-        log_r=mean_r.ravel()[kept],
-        log_r_variance=r_variance.ravel()[kept],
         squares_out=spread_out(sums.squares_out),
         df_out=spread_out(sums.n_out - 1.0),
         squares_in=spread_out(sums.squares_in),
         df_in=spread_out(sums.n_in - 1.0),
+        design=np.einsum("nsu,nsuk->nk", tilted, basis),
+        shift=sums.mean_in - found.follows - expected,
+        precision=1.0 / found.total.reshape(len(p), -1).mean(axis=1),
+        by_power=np.einsum("nsu,nsu->n", found.alone * found.off, found.shift),
     )
 
 
@@ -223,7 +209,7 @@ def _spread_nodes(
 
 
 def _log_squares(squares: FloatArray, df: FloatArray, log_s: FloatArray) -> FloatArray:
-    """Log likelihood of a sum of squares."""
-    return np.asarray(
-        -df[:, None] * log_s - 0.5 * squares[:, None] * np.exp(np.minimum(-2.0 * log_s, 60.0))
-    )
+    """Log likelihood of each record's sum of squares, over nodes of its log standard deviation."""
+    shape = (-1, *[1] * (log_s.ndim - 1))
+    inverse = np.exp(np.minimum(-2.0 * log_s, 60.0))
+    return np.asarray(-df.reshape(shape) * log_s - 0.5 * squares.reshape(shape) * inverse)

@@ -18,8 +18,11 @@ from leakscope._numerics.arrays import FloatArray
 
 Mask = NDArray[np.bool_]
 
-# Share of the variance that follows the training set, where the models are too few to show it.
-COMPOSITION_SHARE = 0.35
+# Share of the variance that follows the training set, where the models are too few to show it, and
+# how many independent directions it counts for beside what they show.
+COMPOSITION_SHARE, SHARE_BELIEF = 0.5, 16.0
+# The number of independent directions, and how many pairs of models' differences it counts for.
+DIRECTIONS, DIRECTIONS_BELIEF = 60.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class RecordSums:
     """Number of models, mean and sum of squares about it, for every record: out of and in training.
 
     ``correlation`` is that of the two means; ``floor`` the smallest standard deviation that is
-    told from zero.
+    told from zero; ``directions`` the number of independent directions of the models' noise.
     """
 
     n_out: FloatArray
@@ -38,6 +41,7 @@ class RecordSums:
     squares_in: FloatArray
     correlation: FloatArray
     floor: float
+    directions: float
 
     @property
     def records(self) -> int:
@@ -55,6 +59,7 @@ class RecordSums:
             self.squares_in[rows],
             self.correlation[rows],
             floor=self.floor,
+            directions=self.directions,
         )
 
 
@@ -67,7 +72,8 @@ def record_sums(log_odds: FloatArray, trained_on: Mask) -> RecordSums:
         squares = np.where(mask, (log_odds - mean) ** 2, 0.0).sum(axis=0)
         found += [count, mean, squares]
     overlap = _overlap(trained_on)
-    share = composition_share(log_odds, trained_on, overlap)
+    directions = noise_directions(log_odds)
+    share = composition_share(log_odds, trained_on, overlap, directions)
     # Sum of the overlaps between the models with the record and those without it.
     together = (trained_on * (overlap @ ~trained_on)).sum(axis=0)
     correlation = share * together / np.sqrt(found[0] * found[3])
@@ -81,14 +87,17 @@ def record_sums(log_odds: FloatArray, trained_on: Mask) -> RecordSums:
         squares_in=found[5],
         correlation=np.clip(correlation, -0.95, 0.95),
         floor=floor,
+        directions=directions,
     )
 
 
-def composition_share(log_odds: FloatArray, trained_on: Mask, overlap: FloatArray) -> FloatArray:
+def composition_share(
+    log_odds: FloatArray, trained_on: Mask, overlap: FloatArray, directions: float
+) -> float:
     """Share of the variance between models that follows which records they were trained on.
 
-    Residuals of the models with and without a record are multiplied with each other; over records
-    with similar log-odds, these products are regressed on the overlap of the two training sets.
+    Residuals of the models with and without a record are multiplied with each other, and over all
+    records these products are regressed on the overlap of the two training sets.
     """
     without = ~trained_on
     order = np.argsort(np.where(without, log_odds, 0.0).sum(axis=0) / without.sum(axis=0))
@@ -109,12 +118,26 @@ def composition_share(log_odds: FloatArray, trained_on: Mask, overlap: FloatArra
         - (columns**2).sum(axis=0) / n_in
         + rows.sum(axis=0) ** 2 / (n_in * n_out)
     )
-    found = np.full(len(order), COMPOSITION_SHARE)
-    for part in np.array_split(order, int(np.clip(len(order) // 300, 1, 10))):
-        known = float(centred[part].sum())
-        if known > 1e-6 * len(trained_on) * len(part):
-            found[part] = np.clip(float(product[part].sum()) / known, -0.5, 0.95)
-    return found
+    # As many products as there are pairs of models beyond the first, in every direction.
+    known = directions * float(centred.mean()) / 2.0
+    top = known * float(product.sum()) / max(float(centred.sum()), 1e-300)
+    share = (top + SHARE_BELIEF * COMPOSITION_SHARE) / (known + SHARE_BELIEF)
+    return float(np.clip(share, -0.5, 0.95))
+
+
+def noise_directions(log_odds: FloatArray) -> float:
+    """In how many independent directions the models differ from each other.
+
+    Differences of two models are vectors over the records.  Those of different models would be
+    orthogonal if every record had noise of its own; their mean squared cosine is one over the
+    number of directions in which models vary, a few dozen for a network.
+    """
+    pairs = len(log_odds) // 2
+    apart = log_odds[0 : 2 * pairs : 2] - log_odds[1 : 2 * pairs : 2]
+    apart = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-300)
+    squares = np.square((apart @ apart.T)[np.triu_indices(pairs, 1)])
+    total = float(squares.sum()) + DIRECTIONS_BELIEF / DIRECTIONS
+    return min((len(squares) + DIRECTIONS_BELIEF) / total, float(log_odds.shape[1]))
 
 
 def _local_variance(
