@@ -11,7 +11,12 @@ from leakscope.errors import InputError
 from leakscope.fitted import FewModels, ensemble_loss, few_models, lira, model_effects, rmia
 from leakscope.fitted.exposure_table import tabulated
 from leakscope.fitted.record_population import falling, hats, line
-from leakscope.fitted.record_sums import composition_share, record_sums
+from leakscope.fitted.record_sums import (
+    COMPOSITION_SHARE,
+    composition_share,
+    noise_directions,
+    record_sums,
+)
 from leakscope.laws import LawPair, Normal
 
 Array = NDArray[np.float64]
@@ -58,11 +63,25 @@ def test_intervals_cover_the_known_advantages(found: tuple[FewModels, Array, Law
 
 
 def test_levels_are_right_on_average(found: tuple[FewModels, Array, LawPair]) -> None:
+    """The mean advantage of one data set to a tenth; the mean TPR over five data sets to a fifth.
+
+    The tail needs more than a tenth: 1,200 records and 8 models leave the standard deviations
+    uncertain by a few per cent, and with them the TPR of one data set by 15%; and these records
+    differ from each other less than the estimator believes, which reads high by an eighth.
+    """
     answer, true, pair = found
-    tpr = np.asarray(measures.tpr_at_fpr(pair, 1e-2))
     assert answer.advantage.value.mean() == pytest.approx(true.mean(), rel=0.1)
-    # A mean over what is not yet known counts the chance of large shifts in: it errs upwards.
-    assert tpr.mean() < answer.tpr_at_fpr[1e-2].value.mean() < 1.5 * tpr.mean()
+    ratios = [_tpr_ratio(answer, pair)]
+    for seed in (2, 5, 7, 8):
+        scores, mask, _, other = simulated(8, seed=seed)
+        ratios.append(_tpr_ratio(few_models(scores, mask), other))
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.2)
+    assert max(np.abs(np.log(ratios))) < np.log(1.45)
+
+
+def _tpr_ratio(answer: FewModels, pair: LawPair) -> float:
+    true = np.asarray(measures.tpr_at_fpr(pair, 1e-2))
+    return float(answer.tpr_at_fpr[1e-2].value.mean() / true.mean())
 
 
 def test_false_positive_rates_hold_for_the_median_record(
@@ -73,7 +92,7 @@ def test_false_positive_rates_hold_for_the_median_record(
     assert isinstance(law, Normal)
     assert isinstance(true, Normal)
     rate = 1.0 - true.cdf(law.mean + 2.3263 * law.sigma)
-    assert 0.008 <= np.median(rate) <= 0.013
+    assert 0.008 <= np.median(rate) <= 0.0125
 
 
 def test_ranks_better_than_lira_with_four_times_the_models(
@@ -149,8 +168,44 @@ def test_complementary_halves_show_their_correlation() -> None:
     share = 0.6
     noise = np.sqrt(share) * sign * pairs + np.sqrt(1 - share) * rng.standard_normal((8, 3000))
     u = rng.normal(0.0, 3.0, 3000)
-    assert composition_share(u + noise, mask, overlap).mean() == pytest.approx(share, abs=0.05)
+    assert composition_share(u + noise, mask, overlap, 1e6) == pytest.approx(share, abs=0.05)
+    # With few directions a belief is mixed in.
+    mixed = composition_share(u + noise, mask, overlap, 20.0)
+    assert min(share, COMPOSITION_SHARE) < mixed < max(share, COMPOSITION_SHARE)
     assert record_sums(u + noise, mask).correlation.mean() == pytest.approx(-share, abs=0.05)
+
+
+@pytest.mark.parametrize("directions", [5, 40, 400])
+def test_the_directions_of_the_models_noise_are_counted(directions: int) -> None:
+    """Models whose noise is a random sum of so many functions of the record."""
+    rng = np.random.default_rng(directions)
+    functions = rng.standard_normal((directions, 3000))
+    mask = halves(32, 3000, rng)
+    scores = rng.standard_normal((32, directions)) @ functions + rng.normal(0.0, 3.0, 3000)
+    found = noise_directions(scores, np.corrcoef(mask))
+    assert found == pytest.approx(directions, rel=0.3)
+
+
+def test_shared_noise_is_not_taken_for_exposure() -> None:
+    """Models that vary in five directions only, and learn no record: no claim in any seed.
+
+    Thousands of records with the same noise look like thousands of witnesses, and are five.
+    """
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        functions = rng.standard_normal((5, 600))
+        mask = halves(4, 600, rng)
+        scores = rng.standard_normal((4, 5)) @ functions + rng.normal(2.0, 3.0, 600)
+        answer = few_models(scores, mask)
+        assert not answer.exposed.any()
+        assert answer.tpr_at_fpr[1e-2].value.mean() < 0.05
+
+
+def test_where_nothing_is_learned_the_draws_say_nothing() -> None:
+    """Between the nodes of the posterior's sum, m moves along with u and r with s."""
+    scores, mask, _, _ = simulated(16, seed=8, leak=0.0, records=600)
+    answer = few_models(scores, mask)
+    assert answer.tpr_at_fpr[1e-2].value.mean() < 0.0125
 
 
 def test_broken_lines() -> None:
@@ -165,8 +220,16 @@ def test_the_peers_rank_hard_records_first() -> None:
     scores, mask, true, _ = simulated(8, seed=9, records=500)
     for predicted in (ensemble_loss(scores, mask), rmia(scores, mask)):
         assert _rank(predicted, true) > 0.3
-    shared = np.asarray(measures.advantage(lira(scores, mask, variance="shared")))
-    assert _rank(shared, true) > 0.3
+    for variance in ("own", "bayes", "shared"):
+        theirs = np.asarray(measures.advantage(lira(scores, mask, variance=variance)))
+        assert _rank(theirs, true) > 0.3
+    # The prior's variances lie between a record's own and the shared one.
+    own, bayes, shared = (
+        lira(scores, mask, variance=variance).member.sigma  # type: ignore[attr-defined]
+        for variance in ("own", "bayes", "shared")
+    )
+    assert (np.minimum(own, shared) <= bayes + 1e-9).all()
+    assert (bayes <= np.maximum(own, shared) + 1e-9).all()
     with pytest.raises(InputError, match="two models with each record"):
         lira(scores[:2], mask[:2])
 

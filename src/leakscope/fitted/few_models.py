@@ -223,11 +223,13 @@ def posterior_draws(
     def between() -> FloatArray:
         return rng.random((count, draws)) - 0.5
 
-    log_s = found.log_s[row, s] + found.s_step[:, None] * between()
-    log_r = found.log_r[row, s, u, r] + found.r_step[row, s, u] * between()
-    level = found.u[row, s, u] + found.u_step[row, s] * between()
+    # Between two nodes of s or u, r and m move along: the shift stays the node's.
+    along_s, along_u = found.s_step[:, None] * between(), found.u_step[row, s] * between()
+    log_s = found.log_s[row, s] + along_s
+    log_r = found.log_r[row, s, u, r] + along_s + found.r_step[row, s, u] * between()
+    level = found.u[row, s, u] + along_u
     noise = rng.standard_normal((count, draws))
-    mean = found.m[row, s, u, r] + np.sqrt(found.m_variance[row, s, u, r]) * noise
+    mean = found.m[row, s, u, r] + along_u + np.sqrt(found.m_variance[row, s, u, r]) * noise
     return level, np.exp(log_s), mean, np.exp(log_r)
 
 

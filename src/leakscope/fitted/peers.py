@@ -1,4 +1,6 @@
-"""What others do with the same models: LiRA in its four forms, RMIA, and the loss of an ensemble.
+"""What others do with the same models: LiRA in its forms, RMIA, and the loss of an ensemble.
+
+BASE (Lassila et al. 2025) was shown to be RMIA in other words.
 
 For comparison only; `few_models` uses none of them.  Each gives one number for every record that
 ranks it, and LiRA gives laws too.
@@ -15,7 +17,10 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.laws import LawPair, Normal, Provenance
 
-Variance = Literal["own", "shared"]
+Variance = Literal["own", "bayes", "shared"]
+
+# What the prior of BaVarIA counts for, in models.
+PRIOR_MODELS = 4.0
 
 
 def lira(
@@ -30,8 +35,10 @@ def lira(
     Parameters
     ----------
     log_odds, trained_on : arrays, models x records
-    variance : {"own", "shared"}
-        Each record's own variances, or one for all records with it and one for all without.
+    variance : {"own", "bayes", "shared"}
+        Each record's own variances; those with a conjugate prior around the shared ones, which
+        counts for four models (as BaVarIA does, Brännvall 2026); or one for all records with it
+        and one for all without.
     offline : bool
         Only models without the record are used; the law with it is then the law without it, one
         standard deviation higher for every record, which leaves the level to tell records apart.
@@ -49,13 +56,17 @@ def lira(
     laws: list[Normal] = []
     for mask in (trained_on, ~trained_on):
         count = mask.sum(axis=0)
-        if (count < 1).any() or (variance == "own" and (count < 2).any()):
+        if (count < 1).any() or (variance != "shared" and (count < 2).any()):
             raise InputError("LiRA needs two models with each record and two without it.")
         mean = np.where(mask, scores, 0.0).sum(axis=0) / count
         squares = np.where(mask, (scores - mean) ** 2, 0.0).sum(axis=0)
         df = np.maximum(count - 1, 1)
         shared = squares.sum() / max(float((count - 1).sum()), 1.0)
-        each = squares / df if variance == "own" else np.full(len(count), shared)
+        each = {
+            "own": squares / df,
+            "bayes": (squares + PRIOR_MODELS * shared) / (count - 1 + PRIOR_MODELS),
+            "shared": np.full(len(count), shared),
+        }[variance]
         laws.append(Normal(mean, np.sqrt(each + 1e-4 * shared + 1e-18)))
     member, nonmember = laws
     if offline:

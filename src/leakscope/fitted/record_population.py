@@ -111,9 +111,15 @@ class Population:
         along = np.maximum(line(u, self.knots, self.shift), 0.0)
         return np.asarray(along * np.exp(self.shift_power * off))
 
-    def shift_variance(self, shift: FloatArray, s: FloatArray) -> FloatArray:
-        """Variance of m - u around its mean ``shift``."""
-        return np.asarray((self.shift_spread * shift) ** 2 + (LEAST_SHIFT_SPREAD * s) ** 2)
+    def shift_variance(
+        self, shift: FloatArray, s: FloatArray, line_error: FloatArray
+    ) -> FloatArray:
+        """Variance of m - u around ``shift``, which a few models show with an error of its own.
+
+        The line is nowhere below zero, and so does not err by more than it is.
+        """
+        around = (self.shift_spread * shift) ** 2 + (LEAST_SHIFT_SPREAD * s) ** 2
+        return np.asarray(around + np.minimum(shift, line_error) ** 2)
 
     def expected_log_r(self, u: FloatArray, off: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of log r for records with this u and ``off``."""

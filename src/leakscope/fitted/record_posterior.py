@@ -29,7 +29,7 @@ R_REACH = 2.2
 BLOCK = 1000
 ROUNDS = 40
 # The population has some twenty numbers; more records than these do not make them better known.
-MOST_FITTED = 2500
+MOST_FITTED = 1500
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,8 @@ def nodes(sums: RecordSums, population: Population) -> Nodes:
     error_in = np.exp(log_r) / np.sqrt(sums.n_in)[:, None, None, None]
     correlation = sums.correlation[:, None, None, None]
     shift = population.expected_shift(u, off)
-    around = population.shift_variance(shift, s[:, :, None])[..., None]
+    line_error = sums.line_error[:, None, None] * s[:, :, None]
+    around = population.shift_variance(shift, s[:, :, None], line_error)[..., None]
     total = around + (1.0 - correlation**2) * error_in**2
     # The mean without the record errs by -z of its standard errors; the mean with it follows.
     gap = (sums.mean_in[:, None, None] - u - shift)[..., None] + (

@@ -23,6 +23,8 @@ Mask = NDArray[np.bool_]
 COMPOSITION_SHARE, SHARE_BELIEF = 0.5, 16.0
 # The number of independent directions, and how many pairs of models' differences it counts for.
 DIRECTIONS, DIRECTIONS_BELIEF = 60.0, 1.0
+# A line over all records is known at each place from this part of them.
+LINE_PARTS = 1.5
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,13 @@ class RecordSums:
     correlation: FloatArray
     floor: float
     directions: float
+
+    @property
+    def line_error(self) -> FloatArray:
+        """Standard error of the population's shift, in units of s: all records share the noise."""
+        own = 1.0 / self.n_out + 1.0 / self.n_in
+        own = own - 2.0 * self.correlation / np.sqrt(self.n_out * self.n_in)
+        return np.sqrt(own * LINE_PARTS / self.directions)
 
     @property
     def records(self) -> int:
@@ -72,7 +81,7 @@ def record_sums(log_odds: FloatArray, trained_on: Mask) -> RecordSums:
         squares = np.where(mask, (log_odds - mean) ** 2, 0.0).sum(axis=0)
         found += [count, mean, squares]
     overlap = _overlap(trained_on)
-    directions = noise_directions(log_odds)
+    directions = noise_directions(log_odds, overlap)
     share = composition_share(log_odds, trained_on, overlap, directions)
     # Sum of the overlaps between the models with the record and those without it.
     together = (trained_on * (overlap @ ~trained_on)).sum(axis=0)
@@ -118,24 +127,30 @@ def composition_share(
         - (columns**2).sum(axis=0) / n_in
         + rows.sum(axis=0) ** 2 / (n_in * n_out)
     )
-    # As many products as there are pairs of models beyond the first, in every direction.
+    # One product for every pair of models beyond the first and every two directions.
     known = directions * float(centred.mean()) / 2.0
     top = known * float(product.sum()) / max(float(centred.sum()), 1e-300)
     share = (top + SHARE_BELIEF * COMPOSITION_SHARE) / (known + SHARE_BELIEF)
     return float(np.clip(share, -0.5, 0.95))
 
 
-def noise_directions(log_odds: FloatArray) -> float:
+def noise_directions(log_odds: FloatArray, overlap: FloatArray) -> float:
     """In how many independent directions the models differ from each other.
 
-    Differences of two models are vectors over the records.  Those of different models would be
-    orthogonal if every record had noise of its own; their mean squared cosine is one over the
-    number of directions in which models vary, a few dozen for a network.
+    Differences of two models, complementary ones where there are, are vectors over the records.
+    They would be orthogonal to each other if every record had noise of its own; their mean squared
+    cosine is one over the number of directions in which models vary, a few dozen for a network.
     """
-    pairs = len(log_odds) // 2
-    apart = log_odds[0 : 2 * pairs : 2] - log_odds[1 : 2 * pairs : 2]
+    above = np.triu_indices(len(overlap), 1)
+    free, chosen = set(range(len(overlap))), []
+    for at in np.argsort(overlap[above], kind="stable"):
+        one, other = int(above[0][at]), int(above[1][at])
+        if {one, other} <= free:
+            free -= {one, other}
+            chosen.append((one, other))
+    apart = np.stack([log_odds[one] - log_odds[other] for one, other in chosen])
     apart = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-300)
-    squares = np.square((apart @ apart.T)[np.triu_indices(pairs, 1)])
+    squares = np.square((apart @ apart.T)[np.triu_indices(len(chosen), 1)])
     total = float(squares.sum()) + DIRECTIONS_BELIEF / DIRECTIONS
     return min((len(squares) + DIRECTIONS_BELIEF) / total, float(log_odds.shape[1]))
 

@@ -109,7 +109,7 @@ class AuditSettings(BaseModel):
     inducing: int = setting(1000, "Inducing records of the approximate route (fitc only).", ge=2)
     seed: Natural = setting(
         0,
-        "Seed of the folds that choose a penalty; the audit itself draws no random numbers.",
+        "Seed of the folds that choose a penalty and of --train; nothing else is random.",
         metavar="NUMBER",
     )
     explain: Natural = setting(10, "How many of the most exposed records to explain.")
