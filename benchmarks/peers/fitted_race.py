@@ -159,9 +159,9 @@ def table(found: list[dict[str, Any]], truth_models: int) -> str:
         f"The truth is {truth_models:,} warm-started shadow models that no contender sees, half of "
         "the records each. **rank** is the Spearman correlation with the true advantage, **top** "
         "the share of the truly top 1% found, **mean** the tool's mean advantage beside the true "
-        "one where it gives a level. Seconds are processor seconds of one thread, the shadow models' "
-        "time included. LiRA and RMIA are our own implementations (`fitted.lira`, `fitted.rmia`), "
-        "on the models that the packages would train.",
+        "one where it gives a level. Seconds are processor seconds of one thread, the shadow "
+        "models' time included. LiRA and RMIA are our own implementations "
+        "(`fitted.lira`, `fitted.rmia`), on the models that the packages would train.",
         "",
         "| model | tool | s | rank | top | mean (true) |",
         "|---|---|---|---|---|---|",

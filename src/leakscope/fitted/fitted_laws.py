@@ -7,19 +7,22 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.fitted.known_others import known_others
 from leakscope.fitted.model import FittedModel, require_fraction
+from leakscope.fitted.other_pairs import (
+    coefficient_pair,
+    label_pair,
+    posterior_pair,
+    vector_pair,
+)
 from leakscope.fitted.scalar_laws import PredictionLaws, Question, scalar_laws
 from leakscope.fitted.softmax_laws import SoftmaxLaws, softmax_laws
 from leakscope.fitted.wording import assumptions_of, warnings_of
 from leakscope.laws import (
-    Bernoulli,
     LawPair,
-    MultivariateNormal,
     Normal,
     Provenance,
 )
@@ -85,6 +88,10 @@ class FittedLaws:
         Sentences for people, empty where there is nothing to say.
     diagnostics
         How well the laws are known.
+    yields
+        x' H^{-1} x of models with and without each record; None for several classes.
+    moved
+        How far each record moves the coefficients, as a Euclidean norm; known others only.
 
     Examples
     --------
@@ -112,6 +119,8 @@ class FittedLaws:
     diagnostics: Diagnostics
     provenance: Provenance
     several: SoftmaxLaws | None = None
+    yields: tuple[FloatArray, FloatArray] | None = None
+    moved: FloatArray | None = None
 
     @property
     def records(self) -> int:
@@ -123,7 +132,13 @@ class FittedLaws:
         """How far the record's own presence moves its score on average."""
         return np.asarray(self.member_mean - self.nonmember_mean)
 
-    def law_pair(self, *, answer_noise: float = 0.0) -> LawPair:
+    def law_pair(
+        self,
+        *,
+        answer_noise: float = 0.0,
+        posterior_variance: float = 0.0,
+        coefficient_noise: float = 0.0,
+    ) -> LawPair:
         """The pair of laws of every record, in record order.
 
         Parameters
@@ -131,44 +146,42 @@ class FittedLaws:
         answer_noise
             Standard deviation of normal noise added to every answer.  Known others leave nothing
             else that is random: without noise the two laws are two points, and there is no pair.
+        posterior_variance
+            The coefficients that answer are one draw from N(theta, posterior_variance H^{-1}): 1
+            for a likelihood (logistic, Poisson; by Laplace), the noise variance for ridge.
+        coefficient_noise
+            What is observed are all coefficients, each with normal noise of this standard
+            deviation; for known others.
         """
-        if not answer_noise >= 0.0:
-            raise InputError(f"answer_noise must be zero or above, but it is {answer_noise!r}.")
-        if self.question == "known_others" and answer_noise == 0.0:
+        noises = {
+            "answer_noise": answer_noise,
+            "posterior_variance": posterior_variance,
+            "coefficient_noise": coefficient_noise,
+        }
+        for name, value in noises.items():
+            if not value >= 0.0:
+                raise InputError(f"{name} must be zero or above, but it is {value!r}.")
+        if coefficient_noise > 0.0:
+            return coefficient_pair(self, coefficient_noise, answer_noise + posterior_variance)
+        if self.question == "known_others" and answer_noise + posterior_variance == 0.0:
             raise InputError(
                 "Who knows all other records tells a deterministic fit with and without the record "
-                "apart with certainty, so there is no pair of laws; pass answer_noise, or ask the "
-                "pool or population question."
+                "apart with certainty, so there is no pair of laws; pass answer_noise, "
+                "posterior_variance or coefficient_noise, or ask the pool or population question."
             )
+        if posterior_variance > 0.0:
+            return posterior_pair(self, posterior_variance, answer_noise)
         if self.observes == "label":
             if answer_noise > 0.0:
                 raise InputError("A label takes no normal noise; leave answer_noise at 0.")
-            return self._label_pair()
+            return label_pair(self)
         if self.observes == "probabilities" and self.several is not None:
-            return self._vector_pair(answer_noise)
+            return vector_pair(self, answer_noise)
         return LawPair(
             Normal(self.member_mean, np.hypot(self.member_sd, answer_noise)),
             Normal(self.nonmember_mean, np.hypot(self.nonmember_sd, answer_noise)),
             self.provenance,
         )
-
-    def _label_pair(self) -> LawPair:
-        if self.several is not None:
-            right = self.several.right_in, self.several.right_out
-        else:
-            right = (
-                special.ndtr(self.member_mean / self.member_sd),
-                special.ndtr(self.nonmember_mean / self.nonmember_sd),
-            )
-        return LawPair(Bernoulli(right[0]), Bernoulli(right[1]), self.provenance)
-
-    def _vector_pair(self, answer_noise: float) -> LawPair:
-        assert self.several is not None
-        laws = [
-            MultivariateNormal(mean, covariance + answer_noise**2 * np.eye(mean.shape[-1]))
-            for mean, covariance in self.several.logit_laws()
-        ]
-        return LawPair(laws[0], laws[1], self.provenance)
 
 
 def laws_of(
@@ -312,6 +325,11 @@ def _own(model: FittedModel, parts: list[PredictionLaws]) -> PredictionLaws:
         converged=all(part.converged for part in parts),
         smoothing_gap=max(part.smoothing_gap for part in parts),
         largest_share=pick("largest_share"),
+        yield_in=None if parts[0].yield_in is None else pick("yield_in"),
+        yield_out=None if parts[0].yield_out is None else pick("yield_out"),
+        moved=None
+        if parts[0].moved is None
+        else np.sqrt(sum(np.square(cast(FloatArray, part.moved)) for part in parts)),
     )
 
 
@@ -365,4 +383,8 @@ def _finished(
         diagnostics=diagnostics,
         provenance=provenance,
         several=several,
+        yields=None
+        if found.yield_in is None or found.yield_out is None
+        else (found.yield_in, found.yield_out),
+        moved=found.moved,
     )

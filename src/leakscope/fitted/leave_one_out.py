@@ -14,7 +14,7 @@ import numpy as np
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.fitted.cavity import solve_cavity
-from leakscope.fitted.feature_space import spd_inverse, weighted_gram
+from leakscope.fitted.feature_space import FeatureResponse, spd_inverse, weighted_gram
 from leakscope.fitted.losses import LOSSES
 from leakscope.fitted.problem import ConvexProblem
 
@@ -34,6 +34,10 @@ class LeaveOneOutValues:
         x_i'theta of the fit on all records but i.
     last_step
         The last refinement's largest change of a prediction; 0 where the values are exact.
+    leverage
+        x' H^{-1} x of the fit on all records; None for several classes.
+    moved
+        How far leaving the record out moves the coefficients, a norm; None for kernels.
 
     Examples
     --------
@@ -49,6 +53,8 @@ class LeaveOneOutValues:
     prediction: FloatArray
     without: FloatArray
     last_step: float
+    leverage: FloatArray | None = None
+    moved: FloatArray | None = None
 
 
 def leave_one_out(
@@ -78,7 +84,12 @@ def leave_one_out(
     weight = problem.sample_weights
     prediction = cavity.mean - cavity.kappa * cavity.moments.force
     if loss.quadratic and not problem.penalty_per_record:
-        return LeaveOneOutValues(prediction, cavity.mean, 0.0)
+        moved = None
+        if isinstance(cavity.response, FeatureResponse):
+            # leaving the record out moves the coefficients along H^{-1} x
+            reach = np.linalg.norm(cavity.response.X @ cavity.response.inverse, axis=1)
+            moved = np.abs(prediction - cavity.mean) * reach / cavity.response.leverage
+        return LeaveOneOutValues(prediction, cavity.mean, 0.0, cavity.response.leverage, moved)
     if problem.X is None or problem.X.shape[1] > problem.records:
         raise InputError(
             "Leave-one-out values of a loss that is not quadratic are refined in feature space: "
@@ -90,15 +101,15 @@ def leave_one_out(
     hessian[np.diag_indices_from(hessian)] += problem.penalty_at(1.0)
     inverse = spd_inverse(hessian, problem.name)
     leverage = np.einsum("ij,ij->i", X @ inverse, X)
-    without = np.empty(problem.records)
+    without, moved = np.empty(problem.records), np.empty(problem.records)
     worst = 0.0
     for start in range(0, problem.records, _COLUMNS):
         part = np.arange(start, min(start + _COLUMNS, problem.records))
-        without[part], step = _refined(
+        without[part], moved[part], step = _refined(
             problem, theta, inverse, leverage, prediction, part, tolerance, max_sweeps
         )
         worst = max(worst, step)
-    return LeaveOneOutValues(prediction, without, worst)
+    return LeaveOneOutValues(prediction, without, worst, leverage, moved)
 
 
 def _refined(
@@ -110,7 +121,7 @@ def _refined(
     part: np.ndarray[tuple[int], np.dtype[np.intp]],
     tolerance: float,
     max_sweeps: int,
-) -> tuple[FloatArray, float]:
+) -> tuple[FloatArray, FloatArray, float]:
     """Sweeps over one block of left-out records; column k of the arrays is record part[k]."""
     assert problem.X is not None
     X, y, weight = problem.X, problem.y, problem.sample_weights
@@ -145,4 +156,5 @@ def _refined(
         step_size = float(size.max())
         if step_size <= tolerance:
             break
-    return np.asarray(last[part, columns]), step_size
+    moved = np.linalg.norm(estimate - theta[:, None], axis=0)
+    return np.asarray(last[part, columns]), np.asarray(moved), step_size

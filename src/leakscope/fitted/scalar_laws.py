@@ -21,7 +21,7 @@ NEIGHBOUR_BUDGET = 6e7
 _NARROW = 0.1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class PredictionLaws:
     """The moments of each record's score in and out, and how well they are known.
 
@@ -35,6 +35,11 @@ class PredictionLaws:
         Median over the records of smoothed sd over plain sd, less one; 0 where nothing is smoothed.
     largest_share
         The largest share of one other record in the variance; NaN where it was not looked at.
+    yield_in, yield_out
+        x' H^{-1} x of models with and without the record: what a posterior draw of unit variance
+        adds to the variance of the prediction; None for several classes.
+    moved
+        How far the record moves the coefficients, as a Euclidean norm; known others only.
     """
 
     mean_in: FloatArray
@@ -46,6 +51,9 @@ class PredictionLaws:
     converged: bool
     smoothing_gap: float
     largest_share: FloatArray
+    yield_in: FloatArray | None = None
+    yield_out: FloatArray | None = None
+    moved: FloatArray | None = None
 
 
 def scalar_laws(problem: ConvexProblem, question: Question, fraction: float) -> PredictionLaws:
@@ -71,7 +79,15 @@ def scalar_laws(problem: ConvexProblem, question: Question, fraction: float) -> 
         converged=cavity.converged,
         smoothing_gap=_smoothing_gap(problem, cavity, fraction),
         largest_share=_largest_share(cavity, source),
+        yield_in=_with_record(problem, mean_in, cavity.kappa),
+        yield_out=cavity.kappa,
     )
+
+
+def _with_record(problem: ConvexProblem, z: FloatArray, kappa: FloatArray) -> FloatArray:
+    """kappa / (1 + kappa h): the record's own curvature stiffens the model at itself."""
+    h = problem.sample_weights * LOSSES[problem.loss].curvature(z, problem.y)
+    return np.asarray(kappa / (1.0 + kappa * h))
 
 
 def pushed(

@@ -41,7 +41,7 @@ _GAP_DRAWS = 8
 _SEED = 4077
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SoftmaxLaws(PredictionLaws):
     """The laws of the log-odds, with the chance of the right label and the laws of all logits.
 

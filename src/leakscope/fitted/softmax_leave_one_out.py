@@ -31,7 +31,7 @@ def softmax_leave_one_out(
     theta = _optimum(problem)
     response = _response(problem, theta)
     prediction = X @ theta
-    without = np.empty_like(prediction)
+    without, distance = np.empty_like(prediction), np.empty(problem.records)
     worst = 0.0
     target = np.zeros((problem.records, classes))
     target[np.arange(problem.records), codes] = 1.0
@@ -65,8 +65,9 @@ def softmax_leave_one_out(
             if float(size.max()) <= tolerance:
                 break
         worst = max(worst, float(size.max()))
+        distance[part] = np.sqrt(((estimate - theta) ** 2).sum(axis=(1, 2)))
         without[part] = np.einsum("ma,mac->mc", X[part], estimate)
-    return LeaveOneOutValues(prediction, without, worst)
+    return LeaveOneOutValues(prediction, without, worst, None, distance)
 
 
 def _curvature(z: FloatArray) -> FloatArray:
