@@ -50,7 +50,7 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "auditing/model_facts.py": "the chance of the right label, with and without the record",
     "estimators/class_coding.py": "class probabilities of two classes",
     "fitted/few_models.py": "the quantile beyond which a shift is claimed, over all records",
-    "fitted/fitted_laws.py": "the chance of the right label, which is the law itself",
+    "fitted/other_pairs.py": "the chance of the right label, which is the law itself",
     "fitted/softmax_laws.py": "the same with several classes",
     "lasso/derivatives.py": "slopes of state evolution",
     "lasso/fisher_information.py": "the information about a location, an ingredient of laws",
