@@ -188,7 +188,12 @@ def dropped_until(
         gone = left[above]
         alive[gone] = False
         order += gone.tolist()
-        values, laws = without(gone, alive)
+        try:
+            values, laws = without(gone, alive)
+        except InputError:
+            # What would be left cannot be audited: a class is gone, or float64 gives up.
+            del order[-len(gone) :]
+            break
         steps.append(step(values, laws))
     return DropPath(
         order=np.array(order, dtype=np.intp),

@@ -34,8 +34,8 @@ from leakscope.results import AssumptionEntry
 from leakscope.settings import AdviseSettings
 
 ONLY_TRUSTED = (
-    "Noise on the answers and dropping were not searched: they would be chosen by laws that are "
-    "not trusted."
+    "Noise on the answers of the model as it is was not searched: where a law is not trusted, "
+    "noise does not make it so.  Such records are dropped first."
 )
 
 
@@ -84,23 +84,23 @@ def model_options(
         options += penalty_options(pricing)
         begin("features")
         options += fewer_features_options(pricing)
-    if doubt is not None:
-        notes.append(ONLY_TRUSTED)
-    elif not own.meets:
-        begin("output noise")
-        options += answer_noise_options(pricing)
         begin("dropping")
         options += dropping_options(pricing, settings.most_dropped)
+        if pricing.own.laws.trusted.all():
+            begin("output noise")
+            options += answer_noise_options(pricing)
+        else:
+            notes.append(ONLY_TRUSTED)
     if model.observes == "label":
         notes.append("Only labels are answered, and a label takes no normal noise.")
     return Ranked(own, ranked(options), folds, notes, _assumptions(folds), doubt)
 
 
 def _doubt(pricing: ModelPricing) -> str | None:
-    """What is said where the laws of some records are not trusted; None where all are."""
+    """What is said where it takes the laws of records that are not trusted to tell; else None."""
     trusted = pricing.own.laws.trusted
     untrusted = int(np.count_nonzero(~trusted))
-    if not untrusted:
+    if pricing.own.trusted:
         return None
     return (
         f"Cannot tell whether the model as it is meets {pricing.target.words}: the laws of "

@@ -89,12 +89,14 @@ class ModelPricing:
     ) -> PricedModel:
         """A setting with its leakage and its price."""
         values = self.target.measured(laws.law_pair(answer_noise=noise))
+        # One trusted record above the target settles it; otherwise all must be trusted.
+        known = laws.trusted.all() or np.any(values[laws.trusted] > self.target.value)
         return PricedModel(
             setting if noise == 0.0 else {**setting, "output_sd": noise},
             float(np.max(values)),
             float(np.median(values)),
             held.released(noise),
-            bool(laws.trusted.all()),
+            bool(known),
             model=model,
             laws=laws,
             noise=noise,
@@ -355,13 +357,14 @@ def dropping_options(pricing: ModelPricing, most: float) -> list[AdviceOption]:
         changed = model.changed(rows=np.flatnonzero(alive))
         laws = changed.laws()
         fits[changed.records] = changed
-        return target.measured(laws.law_pair()), laws
+        return measured(laws), laws
 
-    first = target.measured(pricing.own.laws.law_pair()), pricing.own.laws
-    try:
-        path = dropped_until(first, without, target, most=most, batch=batch)
-    except InputError as error:
-        raise InputError(f"dropping the most exposed cannot go on: {error}") from error
+    def measured(laws: fitted.FittedLaws) -> FloatArray:
+        # A record whose law is not trusted is not known to meet any target: it goes first.
+        return np.where(laws.trusted, target.measured(laws.law_pair()), np.inf)
+
+    first = measured(pricing.own.laws), pricing.own.laws
+    path = dropped_until(first, without, target, most=most, batch=batch)
     places = np.linspace(0, len(path.steps) - 1, pricing.points).round().astype(int).tolist()
     along = {path.steps[place].dropped: path.steps[place] for place in places}
     alone: dict[int, PricedModel] = {}
@@ -369,7 +372,10 @@ def dropping_options(pricing: ModelPricing, most: float) -> list[AdviceOption]:
     for count, step in sorted({**along, path.best.dropped: path.best}.items()):
         gone = path.order[:count]
         kept = np.setdiff1d(np.arange(model.records), gone)
-        held = pricing.held if not count else model.held_out(pricing.folds, kept)
+        try:
+            held = pricing.held if not count else model.held_out(pricing.folds, kept)
+        except InputError:
+            continue  # a fold has lost a class, and no price
         alone[count] = pricing.at(
             {"dropped": float(count)},
             fits[len(kept)],
@@ -380,7 +386,7 @@ def dropping_options(pricing: ModelPricing, most: float) -> list[AdviceOption]:
         if count:
             together += pricing.with_noise(alone[count], held)
     words = f"Drop {{dropped:.0f}} of {model.records} records"
-    best = alone[path.best.dropped]
+    best = alone.get(path.best.dropped) or min(alone.values(), key=lambda priced: priced.worst)
     notes = drop_notes("record", model.records, target, path, most)
     return [
         pricing.option("dropping", best, words.format(**best.setting), [*alone.values()], notes),

@@ -20,6 +20,7 @@ from leakscope._numerics.keys import as_key
 from leakscope._numerics.largest_normal import chance_of_largest
 from leakscope.advising.released_error import Folds, ReleasedError
 from leakscope.auditing import Examined
+from leakscope.errors import InputError
 
 Rows = NDArray[np.intp]
 
@@ -111,6 +112,7 @@ class OwnModel:
         labels = self.labels if rows is None else self.labels[rows]
         weights = self.weights if rows is None or self.weights is None else self.weights[rows]
         names = self.features if columns is None else tuple(self.features[k] for k in columns)
+        self._require_classes(labels, "what is left")
         fresh = fitted.fresh_copy(self.estimator, penalty=penalty)
         again = fitted.fit_again(fresh, self.estimator, design, labels, weights)
         return replace(
@@ -138,6 +140,7 @@ class OwnModel:
                 asked, others = np.flatnonzero(number == fold), number != fold
                 train = np.flatnonzero(others) if kept is None else kept[others[kept]]
                 part = None if self.weights is None else self.weights[train]
+                self._require_classes(self.labels[train], "a fold's training part")
                 fitted.fit_again(
                     fresh, self.estimator, self.design[train], self.labels[train], part
                 )
@@ -147,6 +150,17 @@ class OwnModel:
                 scores[repeat, asked] = found
         assert scores is not None
         return HeldOutScores(scores, self._targets(), self.loss, self.task, folds)
+
+    def _require_classes(self, labels: NDArray[Any], where: str) -> None:
+        """Refuse records among which a class is missing: a model of them has other scores."""
+        if self.task != "classification":
+            return
+        missing = np.setdiff1d(self.estimator.classes_, labels)
+        if missing.size:
+            raise InputError(
+                f"{where} has no record of the class {missing[0]}; give the rarest class more "
+                "records, or ask for more folds."
+            )
 
     def _scores(self, estimator: Any, design: FloatArray) -> FloatArray:
         if self.task == "classification":

@@ -91,14 +91,17 @@ def shadow_models(
     labels = np.ravel(np.asarray(y))
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     fresh = fresh_copy(inner)
+    # A model of fewer classes would have other scores.
+    needed = len(getattr(inner, "classes_", np.unique(labels)[:2]))
     key = as_key(random_state)
     scores = np.empty((models, len(labels)))
     trained_on = np.empty((models, len(labels)), dtype=np.bool_)
     for number in range(models):
         chosen = key.child(number).generator().random(len(labels)) < fraction
-        if len(np.unique(labels[chosen])) < min(2, len(np.unique(labels))):
+        if len(np.unique(labels[chosen])) < needed:
             raise InputError(
-                "A shadow training set has only one class; use more records or a larger fraction."
+                "A shadow training set lacks a class; use more records of the rarest one, or a "
+                "larger fraction."
             )
         part = None if weights is None else weights[chosen]
         fit_again(fresh, inner, design[chosen], labels[chosen], part)

@@ -112,7 +112,8 @@ class AdviceOption(BaseModel):
     meets
         Whether the worst unit meets the target; False where its measure is not trusted.
     trusted
-        Whether float64 resolves the laws of every unit there.
+        Whether float64 resolves the laws of every unit there; of a fitted model, whether it is
+        known that the target is met, or that it is not.
     worst, median
         The target's measure of the worst and the median unit.
     error, stderr
