@@ -152,3 +152,18 @@ def test_verify_refuses_what_shadow_models_do_not_answer(here, capsys):
     assert main([*arguments, "--observes", "residual", "--run-dir", "residual"]) == 0
     assert main(["verify", "residual"]) == 2
     assert "audit with observes prediction" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        (lambda row: row + 0.5, "1 of 2 columns of X are constant and say nothing: c"),
+        (lambda row: 3.5, "none was fitted, because the target is the same for every record"),
+        (lambda row: row // 2, "columns of X are constant"),
+    ],
+)
+def test_odd_data_without_a_model_are_said(target, sentence, here, capsys):
+    rows = [f"{row % 7},7,{target(row)}" for row in range(40)]
+    (here / "odd.csv").write_text("a,c,y\n" + "\n".join(rows) + "\n")
+    assert main(["audit", "odd.csv", "--target", "y", "--run-dir", "odd", "--top", "0"]) == 0
+    assert sentence in capsys.readouterr().err
