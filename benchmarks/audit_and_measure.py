@@ -11,6 +11,7 @@ one threshold on such scores should achieve.  Twenty halves, because one has wid
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -23,7 +24,8 @@ HALVES = 20
 
 def main(path: str) -> None:
     """Print both, and how many of the halves' intervals hold the predicted number."""
-    rows = [line.split(",") for line in open(path, encoding="utf-8") if line.strip()]
+    text = Path(path).read_text(encoding="utf-8")
+    rows = [line.split(",") for line in text.splitlines() if line.strip()]
     table = np.array([row for row in rows if "?" not in row], dtype=np.float64)
     X, y = StandardScaler().fit_transform(table[:, :-1]), (table[:, -1] > 0.0).astype(int)
     audited = leakscope.audit(X, y, model=LogisticRegression(tol=1e-8).fit(X, y))

@@ -39,6 +39,13 @@ class Subgroup:
         The fraction whose advantage is 0.1 or more.
     small
         Whether there are fewer than ten, too few to compare.
+
+    Examples
+    --------
+    >>> from leakscope import auditing, data
+    >>> wine = data.read_example("wine", by="target")
+    >>> [(entry.value, entry.count) for entry in auditing.audit_by_settings(wine).subgroups]
+    [('2', 48), ('1', 71), ('0', 59)]
     """
 
     column: str
