@@ -131,7 +131,7 @@ def test_the_command_line_finds_out(tmp_path, monkeypatch, capsys):
     run = tmp_path / "run"
     words = ["audit", str(REFERENCE / "hf_pictures"), "--target", "label", "--no-sensitivity"]
     assert main([*words, "--run-dir", str(run)]) == 0
-    assert "hf_pictures: 6 records, 240 features, 1 output" in capsys.readouterr().out
+    assert "on hf_pictures; your model was not examined" in capsys.readouterr().out
     with Image.open(run / "record_0.png") as shown:
         assert shown.width * 8 == shown.height * 10
     assert main(["audit", str(REFERENCE / "hf_splits"), "--target", "label"]) == 2

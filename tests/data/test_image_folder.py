@@ -52,7 +52,7 @@ def test_jpeg_and_the_command_line(pets, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Image.fromarray(np.full((8, 9), 7, dtype=np.uint8)).save(pets / "cat" / "x.jpg")
     assert main(["audit", str(pets), "--no-sensitivity", "--top", "1"]) == 0
-    assert "pets: 9 records, 72 features, 1 output" in capsys.readouterr().out
+    assert "on pets; your model was not examined" in capsys.readouterr().out
 
 
 def test_refusals(pets, tmp_path, monkeypatch):

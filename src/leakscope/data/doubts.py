@@ -27,6 +27,9 @@ CERTAIN = 1.0 - 1e-9
 MOST_CLASSES = 10
 LEAST_OF_EACH = 3
 
+# Two whole numbers up to here, such as 0 and 1, are taken as classes; larger ones are quantities.
+LARGEST_CLASS = 1000
+
 # A count of few records may well be a measurement.
 LEAST_COUNTED = 20
 
@@ -234,7 +237,8 @@ def two_classes(dataset: Dataset) -> bool:
     >>> data.two_classes(replace(cancer, task="regression")), data.two_classes(cancer)
     (True, False)
     """
-    return len(_whole_values(dataset)) == 2
+    values = _whole_values(dataset)
+    return len(values) == 2 and float(np.abs(values).max()) <= LARGEST_CLASS
 
 
 def _whole_values(dataset: Dataset) -> FloatArray:
