@@ -30,7 +30,7 @@ def test_first_screen_fits_and_leads_with_the_answer(capsys):
     assert "are not trusted" in text
     assert "What helps: noise of sd" in text
     assert "your model was not examined" not in text
-    assert "warning: For 12% of the records" in err
+    assert "warning: For 24% of the records" in err
 
 
 def test_run_directory_json_and_gate(here, capsys):
@@ -116,7 +116,7 @@ def test_report_of_a_model(here, capsys):
     assert main(["report", "run"]) == 0
     page = (here / "run" / "report.html").read_text()
     assert "Leakage audit of LogisticRegression(C=1) on breast_cancer" in page
-    assert "Most exposed: record 297, advantage 0.95" in page
+    assert "Most exposed: record 297 (not trusted), advantage 0.95" in page
     assert "68 of 569 records are not trusted" in page
     assert "not examined" not in page
     assert '"tpr_01":' in page
