@@ -37,8 +37,9 @@ from leakscope.results import (
 from leakscope.settings import ADVISE_DEFAULTS, AdviseSettings, Questions, validated
 
 PRIVACY_OF_CHOOSING = (
-    "To choose a defence by looking at private data has a privacy cost of its own, which no number "
-    "here counts: what is chosen, and which records are dropped or merged, depends on the records."
+    "To choose a defence by looking at private data has a privacy cost of its own, which is not "
+    "included here: what is chosen, and which records are dropped or merged, depends on the "
+    "records."
 )
 MODEL_FAMILY = (
     "The advice speaks of a Gaussian process with the audit's kernel, one draw of which is "
