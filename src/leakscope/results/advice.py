@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.results.document import DatasetEntry, Number, ResultDocument
 from leakscope.results.model_audit import ExaminedModel
+from leakscope.results.shown import Short, digits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -234,6 +235,25 @@ class Advice(ResultDocument):
         """The cheapest option that meets the target."""
         first = self.options[0] if self.options else None
         return first if first is not None and first.meets else None
+
+    def in_short(self) -> Short:
+        """The answer, and every option with what it costs."""
+        rows = [
+            [
+                option.name,
+                option.setting_words,
+                "yes" if option.meets else "no",
+                digits(option.worst, infinite=True),
+                digits(option.error),
+                digits(option.cost),
+            ]
+            for option in (self.own, *self.options)
+        ]
+        headings = ("option", "setting", "meets the target", "worst record", "error", "cost")
+        title = (
+            f"Defences for {self.dataset.name}: {self.target_label} at most {self.target.value:g}"
+        )
+        return Short(title, (self.sentence,), headings, rows, tuple(self.warnings))
 
     def to_frame(self) -> pd.DataFrame:
         """A table, the audit's own setting first, then the options as ranked."""
