@@ -201,6 +201,16 @@ def test_shared_noise_is_not_taken_for_exposure() -> None:
         assert answer.tpr_at_fpr[1e-2].value.mean() < 0.05
 
 
+def test_where_the_models_show_no_shift_hard_records_still_come_first() -> None:
+    """A shift too small for two models, by chance below zero: ranks, and next to no level."""
+    rng = np.random.default_rng(1)
+    u = rng.normal(2.0, 2.5, 400)
+    mask = halves(2, 400, rng)
+    answer = few_models(u - 0.2 * mask + 0.3 * rng.standard_normal((2, 400)), mask)
+    assert _rank(answer.advantage.value, -u) > 0.9
+    assert answer.advantage.value.max() < 0.1
+
+
 def test_where_nothing_is_learned_the_draws_say_nothing() -> None:
     """Between the nodes of the posterior's sum, m moves along with u and r with s."""
     scores, mask, _, _ = simulated(16, seed=8, leak=0.0, records=600)

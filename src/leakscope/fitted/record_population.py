@@ -28,9 +28,6 @@ from leakscope.fitted.record_sums import RecordSums
 # One knot of the broken lines for this many records, from 2 to 9 of them.
 RECORDS_PER_KNOT, FEWEST_KNOTS, MOST_KNOTS = 60, 2, 9
 DENSITY_POINTS = 81
-# With one model on a side its noise cannot be seen: the share of the variance between records that
-# it is taken to be.
-NOISE_SHARE = 0.2
 # Spread of log s around its line, where it cannot be seen and where the fit starts.
 LOG_SPREAD = 0.25
 # The shift's spread as a share of its mean, and its power of s; the beliefs count as so many
@@ -43,6 +40,8 @@ RATIO_SPREAD, RATIO_HALF, LEAST_RATIO_SPREAD, LEAST_SHIFT_SPREAD = 0.2, 0.5, 0.0
 # How fast log r ceases to follow log s where the shift in units of s grows.
 RATIO_LOOSENS = 0.3
 SPREAD_BELIEF = 100.0
+# The shift of the hardest records in units of s, where the models show none.
+LEAST_SHIFT = 0.1
 # What a bend of a line costs, in shares of the weight of the records at a knot.
 BENDS = 0.02
 
@@ -144,7 +143,15 @@ def first_guess(sums: RecordSums) -> Population:
     if df_out.sum() > 0:
         variance = _smooth_ratio(basis, sums.squares_out, df_out)
     else:
-        variance = np.full(count, NOISE_SHARE * total)
+        # One model on each side: how far apart the two are shows the noise, once what goes with
+        # their mean is taken off.
+        apart = sums.mean_in - sums.mean_out
+        middle = 0.5 * (sums.mean_in + sums.mean_out)
+        along = hats(
+            middle, _spread_apart(np.quantile(middle, np.linspace(0.01, 0.99, count)), sums)
+        )
+        rest = apart - along @ _least_squares(along, apart, np.ones(sums.records))
+        variance = _smooth_ratio(basis, rest**2, 2.0 - 2.0 * sums.correlation)
     noise = np.clip(basis @ variance, floor, None) / sums.n_out
     kept = np.clip(1.0 - float(noise.mean()) / total, 0.05, 1.0)
     centre = float(noisy.mean())
@@ -161,9 +168,6 @@ def first_guess(sums: RecordSums) -> Population:
     ratio = np.sqrt(np.clip(basis @ variance_in, floor, None) / sums.n_in / noise)
     follows = sums.correlation * ratio * (noisy - u)
     shift = _least_squares(basis, sums.mean_in - follows - u, np.ones(sums.records))
-    if df_in.sum() == 0:
-        residual = (sums.mean_in - follows - u - basis @ shift) ** 2
-        variance_in = _smooth_ratio(basis, residual, np.ones(sums.records))
     low, high = float(noisy.min()), float(noisy.max())
     margin = 0.05 * (high - low) + sums.floor
     grid = np.linspace(low - margin, high + margin, DENSITY_POINTS)
@@ -305,7 +309,12 @@ def _shift_line(population: Population, found: Moments, sees_out: bool) -> tuple
     # the others, so that the mean over all records stays what was seen.
     seen, positive = float(at_knots @ shift), np.maximum(shift, 0.0)
     total = float(at_knots @ positive)
-    return positive * (max(seen, 0.0) / total if total > 0 else 0.0), power
+    if seen > 0.0:
+        return positive * (seen / total), power
+    # The models show no shift at all.  Whatever little there is, hard records have more of it.
+    knots = population.knots
+    s_typical = float(np.exp(population.log_s.mean()))
+    return LEAST_SHIFT * s_typical * (knots[-1] - knots) / (knots[-1] - knots[0]), power
 
 
 def falling(values: FloatArray, weight: FloatArray) -> FloatArray:
