@@ -24,9 +24,11 @@ from leakscope._numerics.cores import side_by_side
 _blas: Any = blas
 _lapack: Any = lapack
 
-# Columns of a tile: wide enough that gemm runs at full speed, small enough that what LAPACK does
-# on one thread in the diagonal tiles does not count.
-TILE = 384
+# Columns of a tile, small enough that what LAPACK does on one thread in the diagonal tiles does not
+# count, and rows of what one thread does of a block column, enough that gemm runs at full speed:
+# 1.2 times LAPACK's time on one core, where squares of 384 took 1.4 (benchmarks/tiled_cholesky.py).
+TILE = 256
+ROWS = 4
 
 
 def cholesky_in_place(packed: FloatArray) -> int:
@@ -47,7 +49,8 @@ def cholesky_in_place(packed: FloatArray) -> int:
             if info > 0:
                 return start + int(info)
             _put_lower(packed, start, stop, corner)
-            for_each(partial(_rows_of_factor, packed, done, corner), tiles(len(packed), stop))
+            rest = tiles(len(packed), stop, ROWS)
+            for_each(partial(_rows_of_factor, packed, done, corner), rest)
     return 0
 
 
@@ -77,7 +80,8 @@ def triangular_inverse_in_place(packed: FloatArray) -> int:
             _put_lower(packed, start, stop, corner)
             # Transposed throughout, so that results are written in the order of the columns.
             below = np.empty((stop - start, len(packed) - stop))
-            rest = tiles(len(packed), stop)
+            # Half as many rows: what stands above the diagonal in a square of them is done in vain.
+            rest = tiles(len(packed), stop, ROWS // 2)
             for_each(partial(_rows_times, packed, corner, below), rest)
             # The longest first, so that no thread is left with one at the end.
             for_each(partial(_rows_of_inverse, packed, start, below), rest[::-1])
@@ -111,7 +115,7 @@ def gram_in_place(packed: FloatArray) -> None:
         for start, stop in tiles(len(packed)):
             panel = np.array(packed[start:, start:stop], order="F")
             panel[: stop - start] = np.tril(panel[: stop - start])
-            for_each(partial(_columns_of_gram, packed, panel), tiles(start))
+            for_each(partial(_columns_of_gram, packed, panel), tiles(start, 0, ROWS))
             _put_lower(packed, start, stop, panel.T @ panel)
 
 
@@ -143,9 +147,10 @@ def lower_transposed_times(packed: FloatArray, vectors: FloatArray) -> FloatArra
     return found
 
 
-def tiles(size: int, begin: int = 0) -> list[tuple[int, int]]:
-    """Where tiles begin and end."""
-    return [(start, min(start + TILE, size)) for start in range(begin, size, TILE)]
+def tiles(size: int, begin: int = 0, count: int = 1) -> list[tuple[int, int]]:
+    """Where tiles, or so many tiles together, begin and end."""
+    width = count * TILE
+    return [(start, min(start + width, size)) for start in range(begin, size, width)]
 
 
 def _put_lower(packed: FloatArray, start: int, stop: int, corner: FloatArray) -> None:
