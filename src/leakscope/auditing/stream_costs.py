@@ -39,8 +39,8 @@ class StreamCost:
     --------
     >>> from leakscope.auditing import StreamCost
     >>> cost = StreamCost(records=10**9, columns=21, file_bytes=170 * 10**9, several=True)
-    >>> cost.sentence(workers=64)[:63]
-    'streaming 1,000,000,000 records of 21 columns (170 GB): three pa'
+    >>> cost.sentence(workers=64)[:55]
+    'streaming 1,000,000,000 records of 21 columns (170 GB):'
     """
 
     records: int
