@@ -110,6 +110,25 @@ def test_the_mean_tpr_has_an_honest_standard_error() -> None:
     assert abs(float(np.mean(scores))) < 4 * 1.13 / 40**0.5
 
 
+def test_a_record_that_most_models_saw_is_left_out() -> None:
+    """With 20 models and 300 records some have fewer than four without; all was refused."""
+    rng = np.random.default_rng(0)
+    shift, sd = rng.exponential(size=300), np.ones(300)
+    inside = rng.random((40, 300)) < 0.5
+    inside[:38, 7] = True
+    inside[:, 8] = True
+    shadows = fitted.ShadowScores(
+        np.where(inside, shift, 0.0) + sd * rng.normal(size=inside.shape), inside
+    )
+    found = fitted.check_against_shadows(exact_laws(shift, sd), shadows)
+    assert abs(found.shift_ratio - 1.0) < 0.2
+    assert found.tpr_at < 0.2
+    with pytest.raises(InputError, match="Most records must be in and out"):
+        fitted.check_against_shadows(
+            exact_laws(shift, sd), fitted.ShadowScores(shadows.scores[:6], inside[:6])
+        )
+
+
 def exact_laws(shift: FloatArray, sd: FloatArray) -> fitted.FittedLaws:
     X = np.random.default_rng(1).normal(size=(len(shift), 2))
     found = fitted.laws_of(Ridge().fit(X, X[:, 0]), X, X[:, 0])

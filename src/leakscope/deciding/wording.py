@@ -41,7 +41,8 @@ def obstacles_of(
         sentences.append(
             f"the numbers of {found.untrusted} of {found.records} records are not trusted, and no "
             "shadow models have borne them out; leakscope verify RUN --models 200 --json "
-            f"RUN/verify.json checks some, --records {found.records} all."
+            "RUN/verify.json checks "
+            + ("them." if found.untrusted <= 20 else f"some, --records {found.records} all.")
         )
     if audit is not None:
         sentences += [
@@ -74,7 +75,7 @@ def summary_of(
     if first is not None and first.expected_found is not None and found is not None:
         words = (
             f"An attack on all {found.records} people that accuses one nonmember in a thousand "
-            f"finds {first.expected_found:.2g} of them on average."
+            f"finds {_people(first.expected_found)} of them on average."
         )
         if first.ppv is not None and settings.prior is not None and first.lift is not None:
             words += (
@@ -101,6 +102,10 @@ def summary_of(
     missing = sum(not row.ran for row in attacks)
     sentences.append(f"{missing} of {len(attacks)} attacks in the table were not run.")
     return sentences
+
+
+def _people(count: float) -> str:
+    return f"{count:.2g}" if count < 99.5 else f"{count:,.0f}"
 
 
 def _examined(evidence: Evidence) -> str:
