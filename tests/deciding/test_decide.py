@@ -295,6 +295,15 @@ def test_a_threshold_that_is_not_met_needs_conditions(place: Path) -> None:
     assert leakscope.decide("run", threshold_advantage=0.9, decision="approved").may_be_approved
 
 
+def test_the_form_offers_what_the_numbers_allow(place: Path) -> None:
+    for limit, boxes in (
+        (0.9, ["approved", "approved with conditions", "refused"]),
+        (0.0, ["approved with conditions", "refused"]),
+    ):
+        page = decision_html(leakscope.decide("run", threshold_advantage=limit))
+        assert re.findall(r"☐ ([a-z ]+)<", page) == boxes
+
+
 def test_a_stand_in_cannot_be_approved(place: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2))

@@ -37,7 +37,7 @@ def decision_html(document: Decision) -> str:
     return _rendered(
         "decision.html",
         document,
-        choices=CHOICES[2:] if document.obstacles else CHOICES,
+        choices=_choices(document),
         style=part("report.css"),
         digests="'none'",
     )
@@ -88,6 +88,13 @@ def write_decision(document: Decision, folder: str | Path) -> Path:
             (inside / name).write_bytes(text.encode("utf-8"))
 
     return write_folder(Path(folder), fill)
+
+
+def _choices(document: Decision) -> tuple[str, ...]:
+    """What the form offers: no approval that the numbers do not allow."""
+    if document.obstacles:
+        return CHOICES[2:]
+    return CHOICES if document.within_thresholds else CHOICES[1:]
 
 
 def _rendered(name: str, document: Decision, **more: Any) -> str:

@@ -244,6 +244,11 @@ class Decision(ResultDocument):
         """Whether nothing stands in the way of an approval."""
         return not self.obstacles
 
+    @property
+    def within_thresholds(self) -> bool:
+        """Whether every threshold is known to be met."""
+        return all(limit.met for limit in self.thresholds)
+
     def stated(self, key: str) -> StatedField:
         """A field of identity, context or attacker by its key."""
         return next(
