@@ -25,6 +25,9 @@ SLOPE = np.array([1.0, -0.1, 5.0, 0.0])
 Y = X @ SLOPE + RNG.normal(size=120)
 LABELS = np.where(X @ SLOPE + RNG.normal(size=120) > np.median(X @ SLOPE), "ill", "well")
 
+# What a lumpy law is warned of is the laws' own matter, tested with them.
+LUMPY = pytest.mark.filterwarnings("ignore:For .* of the records one other record")
+
 
 def csv(path, target, **columns):
     frame = pd.DataFrame(X, columns=list("abcd")).assign(y=target, **columns)
@@ -45,6 +48,7 @@ def test_numbers_get_ridge_and_its_penalty_is_scikit_learns():
     assert result.laws.question == "pool"
 
 
+@LUMPY
 @pytest.mark.parametrize(
     "labels", [LABELS, LABELS == "ill", (LABELS == "ill").astype(int), 1.0 + (LABELS == "ill")]
 )
@@ -113,6 +117,7 @@ def test_reasons_not_to_fit_of_a_dataset(tmp_path):
         auditing.audit_by_settings(same, chosen=ModelSettings(question="population"))
 
 
+@LUMPY
 def test_the_same_by_the_command_and_from_a_frame(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     csv(tmp_path / "d.csv", (LABELS == "ill").astype(int))
