@@ -22,6 +22,7 @@ from leakscope import InputError, settings
             "kernel: input should be 'rbf', .*but it is 'magic'",
         ),
         (settings.AuditSettings, {"depth": 0}, "depth: .*greater than or equal to 1"),
+        (settings.AuditSettings, {"depth": 1000}, "depth: .*less than or equal to 256"),
         (
             settings.AuditSettings,
             {"route": "scenic"},
