@@ -108,8 +108,8 @@ class KernelEntry(BaseModel):
     top_ten_kept: int
     top_hundredth_kept: int
     rank_of_first: int
-    largest_advantage: Number
-    median_advantage: Number
+    largest_advantage: Fraction
+    median_advantage: Fraction
     prediction_error: Number
 
 
@@ -153,8 +153,8 @@ class NoiseOfDataEntry(BaseModel):
     criterion: str
     records: int
     at_bound: bool
-    largest_advantage: Number
-    median_advantage: Number
+    largest_advantage: Fraction
+    median_advantage: Fraction
     top_ten_kept: int
     prediction_error: Number
 
@@ -199,9 +199,9 @@ class SubgroupEntry(BaseModel):
     column: str
     value: str
     count: int
-    median_advantage: Number
-    largest_advantage: Number
-    share_exposed: Number
+    median_advantage: Fraction
+    largest_advantage: Fraction
+    share_exposed: Fraction
     small: bool
 
 
@@ -223,7 +223,7 @@ class DisagreementEntry(BaseModel):
     record_id: int | str
     disagreement: Number
     rank: int
-    advantage: Number
+    advantage: Fraction
 
 
 class ExplanationEntry(BaseModel):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leakscope.results.document import Number, ResultDocument
+from leakscope.results.document import Fraction, Number, ResultDocument
 
 # The difference that says what was done to the data.
 STEPS = "what was done to the data"
@@ -37,10 +37,10 @@ class SideEntry(BaseModel):
     kernel: str | None = None
     noise_variance: float | None = None
     model: str | None = None
-    largest_advantage: Number
-    median_advantage: Number
-    largest_tpr_at_fpr_0_01: Number = None
-    largest_tpr_at_fpr_0_001: Number = None
+    largest_advantage: Fraction
+    median_advantage: Fraction
+    largest_tpr_at_fpr_0_01: Fraction = None
+    largest_tpr_at_fpr_0_001: Fraction = None
     exposed: int
     largest_kl: Number
     median_kl: Number
@@ -91,8 +91,8 @@ class ComparedRecord(BaseModel):
     second_rank: int
     first_kl: Number
     second_kl: Number
-    first_advantage: Number
-    second_advantage: Number
+    first_advantage: Fraction
+    second_advantage: Fraction
 
 
 class Comparison(ResultDocument):
