@@ -52,8 +52,8 @@ def test_the_same_files_with_the_same_contents(tmp_path):
 
 def test_arrays_have_a_whole_report(tmp_path):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 2))
-    result = leakscope.audit(X, X[:, 0], kernel="rbf")
+    X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    result = leakscope.audit(X, y, kernel="rbf")
     page = report_html(read_run(write_run(result, tmp_path / "run")))
     assert "This run holds no" not in page
     assert "chart-roc_log" in page

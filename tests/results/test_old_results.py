@@ -22,7 +22,13 @@ OLD = Path(__file__).parent / "old"
 FILES = sorted(OLD.glob("*.json"))
 
 # Kinds of result that there were not then.
-NEW_KINDS = {"audit_model", "decision", "measure_models"}
+NEW_KINDS = {
+    "attack_membership_model",
+    "audit_model",
+    "audit_streamed",
+    "decision",
+    "measure_models",
+}
 
 
 @pytest.fixture
