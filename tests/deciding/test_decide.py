@@ -323,6 +323,12 @@ def test_a_stand_in_cannot_be_approved(place: Path) -> None:
         leakscope.decide(own, threshold_advantage=0.99, decision="approved")
 
 
+def test_an_audit_of_a_sample_is_of_another_model(place: Path) -> None:
+    audit_run(write_table(place / "table.csv"), place / "some", "--C", "0.1", "--sample", "60")
+    record = leakscope.decide("some", threshold_advantage=0.99)
+    assert "a sample of 60 records" in record.obstacles[0]
+
+
 def test_shadow_models_that_agree_bear_untrusted_records_out() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 3))

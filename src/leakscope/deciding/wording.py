@@ -37,6 +37,12 @@ def obstacles_of(
             f"a stand-in was examined, {audit.model.name} as leakscope fitted it; audit the model "
             "that is to be released."
         )
+    if audit is not None and audit.dataset.sampled_from is not None:
+        sentences.append(
+            f"the audit is of a sample of {len(audit.records)} records of "
+            f"{audit.dataset.sampled_from}, and so of another model than all records give; audit "
+            "without --sample."
+        )
     if found is not None and found.untrusted:
         sentences.append(
             f"the numbers of {found.untrusted} of {found.records} records are not trusted, and no "
