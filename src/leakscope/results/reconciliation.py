@@ -91,7 +91,7 @@ def reconciled(
     >>> found = leakscope.verify(audit, records=4, models=100)
     >>> row, = results.reconciled(audit.to_document(), [found])
     >>> row.quantity, row.agrees
-    ('mean TPR at 1% FPR, all records', 'agrees')
+    ('mean TPR at 2.7% FPR, all records', 'agrees')
     """
     rows: list[ReconciledRow] = []
     for other in others:
