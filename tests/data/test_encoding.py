@@ -103,7 +103,7 @@ def test_refusals_say_what_to_do(people, missing, arguments, sentence):
         (pd.date_range("2024-01-01", periods=4), "'a' holds dates or times"),
         ([1 + 2j, 1, 1, 1], "'a' holds complex numbers"),
         ([[1], [2], [3], [4]], "'a' holds lists or tables"),
-        ([10**400, 1, 2, 3], "'a' holds 1000.* not a finite number"),
+        (pd.Series([10**400, 1, 2, 3], dtype=object), "'a' holds 1000.* not a finite number"),
     ],
 )
 def test_columns_that_cannot_be_used(values, sentence):

@@ -99,7 +99,10 @@ def test_verbs_take_an_old_run(run: Path) -> None:
     for one_check, other in zip(before.checks, verified.checks, strict=True):
         assert one_check.measured is not None
         assert one_check.stderr is not None
-        assert other.measured == pytest.approx(one_check.measured, rel=1e-8)
+        # Other versions of LAPACK choose other signs of a few eigenvectors: SciPy 1.13 differs by
+        # 6e-5, every version that was tried with the newest agrees to 1e-8.
+        assert other.predicted == pytest.approx(one_check.predicted, rel=1e-8)
+        assert other.measured == pytest.approx(one_check.measured, abs=0.5 * one_check.stderr)
     assert leakscope.compare(run, run).worse == []
     assert leakscope.report(run).stat().st_size > 100_000
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import integrate
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
@@ -134,7 +135,7 @@ def one_threshold(pair: LawPair, fpr: tuple[float, ...] = MEASURE_DEFAULTS.fpr) 
     )
     return {
         "advantage": max(0.0, float(np.max(found - passed))),
-        "auc": float(np.trapezoid(found, passed)),
+        "auc": float(integrate.trapezoid(found, passed)),
         **{f"{level:g}": float(np.interp(level, passed, found)) for level in fpr},
     }
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+from scipy import integrate, special
 
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
@@ -241,7 +241,7 @@ def _null_bias(n: int, m: int, spacings: Integers) -> Floats:
         moment = special.gammaln(n + 1.0) - special.gammaln(n + 1.0 - s)
         exact = special.gammaln(n + 1.0 - s + j) - special.gammaln(n + 1.0 + j)
         moment = moment + np.where(j > 1e6 * (n + 1.0), -s * log_j, exact)
-        bias[needed] = np.trapezoid(np.exp(moment), log_j, axis=-1)
+        bias[needed] = integrate.trapezoid(np.exp(moment), log_j, axis=-1)
     return np.asarray(bias[back].reshape(spacings.shape))
 
 
