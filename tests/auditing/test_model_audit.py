@@ -116,7 +116,7 @@ def test_lumpy_records_are_said_and_warned_of():
         result = leakscope.audit(X, y, model=model)
     count = int((~result.trusted).sum())
     assert count > 0
-    assert f"({count} are not trusted)" in result.answer()[2]
+    assert f"({count} not trusted)" in result.answer()[2]
     assert str(count) in result.to_document().doubt
 
 
@@ -200,7 +200,8 @@ def test_named_models_of_a_quantity(name):
     chosen = "no penalty" if name == "linear" else "alpha by 5-fold cross-validation"
     assert result.model.origin == chosen
     assert 0.2 < result.advantage.max() < 0.95
-    assert result.trusted.all()
+    np.testing.assert_array_equal(result.trusted, result.laws.largest_share <= 0.4)
+    assert result.trusted.mean() > 0.99
     assert {entry.count for entry in result.subgroups} == {207, 235}
 
 

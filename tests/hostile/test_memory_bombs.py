@@ -6,6 +6,7 @@ memory; the file's own claim, not the attempt, is what refuses it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import struct
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from pyarrow import feather
 
 from leakscope import data
 from leakscope._numerics import memory
+from leakscope.auditing import stream_cost
 from leakscope.data.arrow_claims import arrow_claims
 from leakscope.data.arrow_tables import row_bytes
 from leakscope.errors import InputError
@@ -115,6 +117,23 @@ def test_a_small_file_of_many_bytes_is_refused(bomb: str, tmp_path: Path) -> Non
     with pytest.raises(InputError, match=r"needs .* of memory, but only 40 MB can be used here"):
         data.read_dataset(path, target="0")
     assert pa.total_allocated_bytes() - before < 10 * MB
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_the_cost_of_streaming_is_told_without_unpacking(bomb: str, tmp_path: Path) -> None:
+    """Counting the rows of a batch unpacked it."""
+    name, write, _ = BOMBS[bomb]
+    path = tmp_path / name
+    write(path)
+    usual = pa.default_memory_pool()
+    watched = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(watched)
+    try:
+        with contextlib.suppress(InputError):
+            stream_cost(path)
+    finally:
+        pa.set_memory_pool(usual)
+    assert (watched.max_memory() or 0) < 10 * MB
 
 
 @pytest.mark.parametrize("bomb", ["runs", "zstd file", "parquet dictionary"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.memory import require_memory
 from leakscope.auditing.column_coding import ColumnCoding, is_text, present
 from leakscope.auditing.record_blocks import RecordBlock, checked, plain_numbers
-from leakscope.data import is_folder, is_there
+from leakscope.data import arrow_claims, is_folder, is_there, require_file
 from leakscope.errors import InputError
 
 # What a reader buffers of a file at once.
@@ -198,17 +200,28 @@ def file_pieces(path: Path) -> tuple[Any, list[int]]:
     import pyarrow.parquet as pq
 
     kind = "Parquet" if _is_parquet(path) else "Arrow"
+    require_file(path)
     try:
         if kind == "Parquet":
             with pq.ParquetFile(path) as file:
                 about = file.metadata
                 groups = range(about.num_row_groups)
                 return file.schema_arrow, [about.row_group(group).num_rows for group in groups]
+        # From the headers: to count the rows of a compressed batch pyarrow would unpack it.
+        claims = arrow_claims(path)
+        if not claims.has_footer:
+            raise InputError(
+                f"{path} is an Arrow stream, which is read whole or not at all; write it as a file "
+                "(pyarrow.ipc.new_file) or as Parquet."
+            )
+        largest = max((size for _, size in claims.batches), default=0)
+        others = claims.unpacked_bytes - sum(size for _, size in claims.batches)
+        require_memory(others + largest, f"a batch of {path}", "write smaller batches")
         with pa.memory_map(str(path)) as mapped:
-            opened = pa.ipc.open_file(mapped)
-            batches = range(opened.num_record_batches)
-            return opened.schema, [opened.get_batch(number).num_rows for number in batches]
-    except (pa.ArrowException, OSError) as error:
+            return pa.ipc.open_file(mapped).schema, [rows for rows, _ in claims.batches]
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, struct.error) as error:
         raise InputError(f"{path} is not {_an(kind)} file ({_first_line(error)}).") from error
 
 

@@ -56,7 +56,7 @@ def remedy_sentence(
     """How many pass the threshold, and what can be done."""
     if untrusted == count:
         return "Cannot tell how many are exposed: no record's law is trusted; use a larger penalty."
-    doubt = f" ({untrusted} are not trusted)" if untrusted else ""
+    doubt = f" ({untrusted} not trusted)" if untrusted else ""
     if not exposed:
         return f"None of {count} records{doubt} has an advantage of {threshold:g} or more."
     passing = f"{exposed} of {count} records{doubt} have an advantage of {threshold:g} or more."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from leakscope.auditing.file_parts import SUFFIXES, file_pieces, record_files
 from leakscope.auditing.out_of_core import BLOCK_BYTES
 from leakscope.auditing.routes import RESULT_BYTES
 from leakscope.auditing.streamed import CELL_RECORDS
-from leakscope.data import is_folder, is_there
+from leakscope.data import arrow_claims, is_folder, is_there, require_file
 
 # In memory a table is read, coded and scaled: copies of its numbers that are there at once.
 COPIES = 4
@@ -86,6 +87,8 @@ def stream_cost(source: str | Path) -> StreamCost | None:
         files = [place] if place.suffix.lower() in SUFFIXES else []
     if not files:
         return None
+    if files == [place] and _is_read_whole(place):
+        return None
     found = [file_pieces(file) for file in files]
     return StreamCost(
         records=sum(sum(pieces) for _, pieces in found),
@@ -93,6 +96,17 @@ def stream_cost(source: str | Path) -> StreamCost | None:
         file_bytes=sum(file.stat().st_size for file in files),
         several=is_folder(place),
     )
+
+
+def _is_read_whole(path: Path) -> bool:
+    """Whether it is an Arrow stream, or no Arrow file at all, of which its reader will tell."""
+    if path.suffix.lower() == ".parquet":
+        return False
+    require_file(path)
+    try:
+        return not arrow_claims(path).has_footer
+    except (ValueError, OSError, struct.error):
+        return True
 
 
 def _duration(seconds: float) -> str:

@@ -1,6 +1,7 @@
 """Datasets and models from files and tables: read, checked, encoded; nothing is ever unpickled."""
 
 from leakscope.data.arrays import read_arrays
+from leakscope.data.arrow_claims import ArrowClaims, arrow_claims
 from leakscope.data.columns import MOST_CATEGORIES, column_name, kind_of
 from leakscope.data.dataset_reader import read_dataset
 from leakscope.data.datasets import (
@@ -45,6 +46,7 @@ __all__ = [
     "EXAMPLES",
     "MOST_CATEGORIES",
     "MOST_CLASSES",
+    "ArrowClaims",
     "Dataset",
     "Layout",
     "LinearArrays",
@@ -54,6 +56,7 @@ __all__ = [
     "Source",
     "Task",
     "array_doubts",
+    "arrow_claims",
     "column_name",
     "descriptor_of",
     "doubts",

@@ -12,8 +12,9 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 MAGIC = b"ARROW1"
 _CONTINUATION = 0xFFFFFFFF
@@ -38,10 +39,22 @@ class ArrowClaims:
         Of all record batches together.
     unpacked_bytes
         Of all buffers, once those that are compressed are unpacked.
+    batches
+        Rows and unpacked bytes of each record batch.
+    has_footer
+        True for the file format, whose batches can be read in any order; False for a stream.
+
+    Examples
+    --------
+    >>> from leakscope.data import ArrowClaims
+    >>> ArrowClaims(rows=3, unpacked_bytes=24, batches=((2, 16), (1, 8))).batches[1]
+    (1, 8)
     """
 
     rows: int
     unpacked_bytes: int
+    batches: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+    has_footer: bool = field(default=True, repr=False)
 
 
 def arrow_claims(path: Path) -> ArrowClaims:
@@ -70,14 +83,25 @@ def arrow_claims(path: Path) -> ArrowClaims:
         mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as held,
         memoryview(held) as view,
     ):
-        messages = _of_file(view) if view[: len(MAGIC)] == MAGIC else _of_stream(view)
-        rows = unpacked = 0
-        for header, body in messages:
-            found = _claims_of(header, body)
-            rows, unpacked = rows + found.rows, unpacked + found.unpacked_bytes
+        has_footer = view[: len(MAGIC)] == MAGIC
+        found = []
+        for header, body in _of_file(view) if has_footer else _of_stream(view):
+            found.append(_claims_of(header, body))
             header.release()
             body.release()
-        return ArrowClaims(rows, unpacked)
+    batches = tuple((one.rows, one.unpacked_bytes) for one in found if one.is_batch)
+    return ArrowClaims(
+        sum(rows for rows, _ in batches),
+        sum(one.unpacked_bytes for one in found),
+        batches,
+        has_footer,
+    )
+
+
+class _Claim(NamedTuple):
+    is_batch: bool
+    rows: int
+    unpacked_bytes: int
 
 
 def _of_file(view: memoryview) -> Iterator[tuple[memoryview, memoryview]]:
@@ -122,7 +146,7 @@ def _of_stream(view: memoryview) -> Iterator[tuple[memoryview, memoryview]]:
         place += body_length
 
 
-def _claims_of(header: memoryview, body: memoryview) -> ArrowClaims:
+def _claims_of(header: memoryview, body: memoryview) -> _Claim:
     message = _indirect(header, 0)
     kind_at, table_at = _field(header, message, _HEADER_TYPE), _field(header, message, _HEADER)
     if kind_at is None or table_at is None:
@@ -132,14 +156,14 @@ def _claims_of(header: memoryview, body: memoryview) -> ArrowClaims:
         data = _field(header, table, _DICTIONARY_DATA)
         if data is None:
             raise ValueError("a dictionary has no data")
-        return ArrowClaims(0, _unpacked(header, _indirect(header, data), body))
+        return _Claim(False, 0, _unpacked(header, _indirect(header, data), body))
     if kind != _RECORD_BATCH:
-        return ArrowClaims(0, 0)
+        return _Claim(False, 0, 0)
     length_at = _field(header, table, _LENGTH)
     rows = 0 if length_at is None else struct.unpack_from("<q", header, length_at)[0]
     if rows < 0:
         raise ValueError(f"a batch claims {rows} rows")
-    return ArrowClaims(rows, _unpacked(header, table, body))
+    return _Claim(True, rows, _unpacked(header, table, body))
 
 
 def _unpacked(header: memoryview, batch: int, body: memoryview) -> int:
