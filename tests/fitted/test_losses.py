@@ -13,6 +13,7 @@ from leakscope.fitted.softmax_loss import (
     prox,
     sigma_points,
     softmax,
+    square_root,
 )
 from leakscope.fitted.softmax_structured import coupled_diagonal
 
@@ -92,3 +93,19 @@ def test_coupled_diagonal() -> None:
     np.testing.assert_allclose(
         found - found**2 / found.sum(axis=1, keepdims=True), diagonal, atol=1e-5
     )
+
+
+def test_roots_of_covariances_that_rounding_left_negative() -> None:
+    """Cholesky refused Location-30's, whose least eigenvalues were -6e-5 of the mean one."""
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(5, 30, 3))
+    covariances = half @ np.swapaxes(half, 1, 2)
+    vectors = np.linalg.eigh(covariances)[1]
+    away = vectors[:, :, :1] @ np.swapaxes(vectors[:, :, :1], 1, 2)
+    covariances[[1, 4]] -= 6e-5 * covariances[[1, 4]].trace(axis1=1, axis2=2)[:, None, None] * (
+        away[[1, 4]] / 30
+    )
+    root = square_root(covariances.astype(np.float32))
+    assert root.dtype == np.float32
+    largest = np.abs(covariances).max()
+    np.testing.assert_allclose(root @ np.swapaxes(root, 1, 2), covariances, atol=2e-4 * largest)

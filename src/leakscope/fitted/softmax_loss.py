@@ -173,11 +173,25 @@ def centred(matrices: FloatArray) -> FloatArray:
 
 
 def square_root(covariances: FloatArray) -> FloatArray:
-    """A Cholesky factor of each covariance, which may be singular along the constant logit."""
+    """A root R of each covariance, R R', which may be singular along the constant logit.
+
+    It is Cholesky's where rounding leaves the covariance positive; elsewhere what lies below zero
+    is taken as zero.
+    """
     classes = covariances.shape[-1]
     kind = covariances.dtype
     trace = np.einsum("icc->i", covariances) / classes
     jitter = (1e-6 if kind == np.float64 else 1e-5) * trace + np.finfo(kind).tiny
-    return np.asarray(
-        np.linalg.cholesky(covariances + jitter[:, None, None] * np.eye(classes, dtype=kind))
-    )
+    return _root(covariances + jitter[:, None, None] * np.eye(classes, dtype=kind))
+
+
+def _root(covariances: FloatArray) -> FloatArray:
+    try:
+        return np.asarray(np.linalg.cholesky(covariances))
+    except np.linalg.LinAlgError:
+        if len(covariances) > 1:  # few fail: find them by halves
+            middle = len(covariances) // 2
+            return np.concatenate([_root(covariances[:middle]), _root(covariances[middle:])])
+    values, vectors = np.linalg.eigh(covariances.astype(np.float64))
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    return np.asarray(roots, dtype=covariances.dtype)
