@@ -102,8 +102,8 @@ def test_roots_of_covariances_that_rounding_left_negative() -> None:
     covariances = half @ np.swapaxes(half, 1, 2)
     vectors = np.linalg.eigh(covariances)[1]
     away = vectors[:, :, :1] @ np.swapaxes(vectors[:, :, :1], 1, 2)
-    covariances[[1, 4]] -= 6e-5 * covariances[[1, 4]].trace(axis1=1, axis2=2)[:, None, None] * (
-        away[[1, 4]] / 30
+    covariances[[1, 4]] -= (
+        6e-5 * covariances[[1, 4]].trace(axis1=1, axis2=2)[:, None, None] * (away[[1, 4]] / 30)
     )
     root = square_root(covariances.astype(np.float32))
     assert root.dtype == np.float32
