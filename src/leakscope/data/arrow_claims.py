@@ -78,17 +78,13 @@ def arrow_claims(path: Path) -> ArrowClaims:
     ...     file.stat().st_size < 2_000, arrow_claims(file)
     (True, ArrowClaims(rows=100000, unpacked_bytes=800000))
     """
-    with (
-        path.open("rb") as stream,
-        mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as held,
-        memoryview(held) as view,
-    ):
-        has_footer = view[: len(MAGIC)] == MAGIC
-        found = []
-        for header, body in _of_file(view) if has_footer else _of_stream(view):
-            found.append(_claims_of(header, body))
-            header.release()
-            body.release()
+    with path.open("rb") as stream:
+        # Closed with its last view: closing it before would be an error of its own, in place of
+        # the one that says what is wrong with the file.
+        view = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+    has_footer = view[: len(MAGIC)] == MAGIC
+    messages = _of_file(view) if has_footer else _of_stream(view)
+    found = [_claims_of(header, body) for header, body in messages]
     batches = tuple((one.rows, one.unpacked_bytes) for one in found if one.is_batch)
     return ArrowClaims(
         sum(rows for rows, _ in batches),

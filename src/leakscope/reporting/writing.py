@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from leakscope.data import require_new_file
+from leakscope.data import is_folder, is_there, require_new_file
 from leakscope.errors import InputError
 from leakscope.reporting.page import report_html
 from leakscope.reporting.short_page import result_in_file, short_html
@@ -115,7 +115,7 @@ def report(
     """
     if path is not None:
         require_report_path(Path(path))
-    if isinstance(run, (str, Path)) and Path(run).is_file():
+    if isinstance(run, (str, Path)) and is_there(Path(run)) and not is_folder(Path(run)):
         if beside:
             raise InputError("results are set beside the run of an audit; name its directory.")
         return _report_of_file(Path(run), path, redact=redact)
