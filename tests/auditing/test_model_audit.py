@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.ensemble import RandomForestClassifier
@@ -249,7 +251,7 @@ def bad(**changes):
         (lambda: bad(kernel=leakscope.kernels.rbf(1.0)), "kernel belongs to the audit of a"),
         (lambda: bad(noise_variance=0.1), "noise_variance belongs to the audit of a Gaussian"),
         (lambda: bad(groups=[0, 1] * 221), "the unit is the record"),
-        (lambda: bad(model=Lasso().fit(X10, Y10)), "L1 penalty.*verify"),
+        (lambda: bad(model=Lasso().fit(X10, Y10)), "L1 penalty.*audit --train"),
         (lambda: bad(record_ids=["a"]), "442 records and 1 record_ids"),
         (lambda: bad(X=X10[:, 0]), "two dimensions"),
         (lambda: bad(X=X10[:, :4]), "10 features, but X has 4"),
@@ -271,7 +273,7 @@ def test_not_converged_trees_and_one_class():
     with pytest.raises(InputError, match="has not converged"):
         leakscope.audit(XB, YB, model=early)
     forest = RandomForestClassifier(n_estimators=2, random_state=0).fit(XB, YB)
-    with pytest.raises(InputError, match="leakscope verify"):
+    with pytest.raises(InputError, match="leakscope audit --train"):
         leakscope.audit(XB, YB, model=forest)
     settled = make_pipeline(StandardScaler(), LogisticRegression()).fit(XB, YB)
     with pytest.raises(InputError):
@@ -296,3 +298,24 @@ def test_advice_needs_the_estimator_that_was_in_memory(audited, tmp_path):
     for given in (audited.to_document(), audited.write(tmp_path / "run")):
         with pytest.raises(InputError, match="was in memory, and no file holds it"):
             leakscope.advise(given, leakscope.AuditTarget("advantage", 0.2))
+
+
+@pytest.mark.parametrize("how", ["model", "process", "training"])
+def test_a_frames_index_names_its_records(how):
+    """After rows were dropped, positions named other people."""
+    rng = np.random.default_rng(0)
+    whole = pd.DataFrame(rng.normal(size=(43, 3)), columns=list("abc"))
+    frame = whole.drop(index=[0, 7, 30])
+    y = pd.Series(rng.normal(size=43)).drop(index=[0, 7, 30])
+    more = {
+        "model": {"model": Ridge().fit(frame, y)},
+        "process": {"kernel": "rbf", "sensitivity": False},
+        "training": {"train": Ridge(), "models": 2},
+    }[how]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = leakscope.audit(frame, y, **more)
+    assert list(result.record_ids) == frame.index.tolist()
+    assert list(
+        leakscope.audit(frame.to_numpy(), y.to_numpy(), kernel="rbf", sensitivity=False).record_ids
+    ) == list(range(40))

@@ -94,9 +94,9 @@ def refused(model: Any, X: Any, y: Any, match: str, **extra: Any) -> None:
 def test_what_cannot_be_taken() -> None:
     X, y = regression()
     _, labels = two_classes(len(y))
-    refused(Lasso().fit(X, y), X, y, "L1 penalty.*verify")
-    refused(RandomForestClassifier(5).fit(X, labels), X, labels, "structure.*verify")
-    refused(MLPClassifier(max_iter=1), X, labels, "network.*verify")
+    refused(Lasso().fit(X, y), X, y, "L1 penalty.*audit --train")
+    refused(RandomForestClassifier(5).fit(X, labels), X, labels, "structure.*audit --train")
+    refused(MLPClassifier(max_iter=1), X, labels, "network.*audit --train")
     refused(StandardScaler().fit(X), X, y, "not one of the models")
     l1 = LogisticRegression(l1_ratio=0.5, solver="saga", C=0.1, max_iter=5000)
     refused(l1.fit(X, labels), X, labels, "L1 penalty")

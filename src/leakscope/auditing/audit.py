@@ -193,7 +193,7 @@ def audit(
         Of a fitted model, as in :func:`leakscope.fitted.laws_of`; ``sample_weight`` with ``model``
         only.
     record_ids
-        Distinct ids, one per record; row numbers from 0 where left out.
+        Distinct ids, one per record; a data frame's index, or row numbers from 0, where left out.
     groups
         Who each record belongs to, such as a person: all records with the same value leave
         together, and the result has one entry per group, under that value.
@@ -269,7 +269,7 @@ def audit(
     told: dict[str, Any] = {"question": question, "fraction": fraction, "observes": observes}
     asked = {k: value for k, value in told.items() if value != getattr(MODEL_DEFAULTS, k)}
     features = checked_features(X)
-    ids = checked_ids(record_ids, len(features))
+    ids = checked_ids(record_ids, len(features), X)
     why = None
     if not own:
         dataset = _dataset(features, y, ids, groups)

@@ -48,8 +48,10 @@ def checked_targets(y: ArrayLike, records: int) -> FloatArray:
     return targets
 
 
-def checked_ids(record_ids: Sequence[Any] | None, records: int) -> tuple[RecordId, ...]:
-    """The ids given, or row numbers from 0.
+def checked_ids(
+    record_ids: Sequence[Any] | None, records: int, X: Any = None
+) -> tuple[RecordId, ...]:
+    """The ids given, or those of a data frame's index, or row numbers from 0.
 
     Examples
     --------
@@ -57,6 +59,8 @@ def checked_ids(record_ids: Sequence[Any] | None, records: int) -> tuple[RecordI
     >>> auditing.checked_ids(None, 3)
     (0, 1, 2)
     """
+    if record_ids is None and hasattr(X, "iloc") and X.index.is_unique:
+        record_ids = X.index
     if record_ids is None:
         return tuple(range(records))
     ids = [record_name(value) for value in record_ids]

@@ -76,7 +76,7 @@ def audit_model(
         raise InputError(
             f"X must have two dimensions, records by features, but its shape is {tuple(shape)}."
         )
-    ids = checked_ids(record_ids, int(shape[0]))
+    ids = checked_ids(record_ids, int(shape[0]), X)
     dataset = DatasetEntry(
         name="arrays",
         records=int(shape[0]),

@@ -134,7 +134,7 @@ def audit_trained(
         training,
         how,
         seed=seed,
-        ids=checked_ids(record_ids, len(labels)),
+        ids=checked_ids(record_ids, len(labels), X),
         dataset=dataset,
         on_progress=on_progress,
     )

@@ -93,7 +93,7 @@ def _from_skops(path: Path, content: bytes) -> Any:
         if any(name.startswith("sklearn.tree.") for name in foreign):
             raise InputError(
                 f"{path} holds trees, which change their structure when a record leaves; "
-                "leakscope measure --logits takes the scores of a few such models."
+                "leakscope audit --train audits them by a few models."
             )
         if foreign:
             raise InputError(

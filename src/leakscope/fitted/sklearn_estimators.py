@@ -27,7 +27,7 @@ def refusal(estimator: Any) -> str:
     """Why this estimator cannot be taken, and what can be done instead."""
     names = class_names(estimator)
     name = names[0]
-    instead = "`leakscope verify` trains shadow models of any estimator"
+    instead = "`leakscope audit --train` audits any estimator by a few models of it"
     if any(part in each for each in names for part in ("Lasso", "ElasticNet")):
         return (
             f"{name} has an L1 penalty, whose fit is not smooth in the records; {instead}, and "
@@ -184,7 +184,7 @@ def _logistic(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> 
     if penalty in ("l1", "elasticnet") or _l1_ratio(estimator) > 0.0:
         raise InputError(
             f"{name} with an L1 penalty is not smooth in the records; fit it with L2 only, or use "
-            "`leakscope verify`, which trains shadow models of any estimator."
+            "`leakscope audit --train`, which audits any estimator by a few models of it."
         )
     strength = np.unique(np.asarray(getattr(estimator, "C_", getattr(estimator, "C", np.inf))))
     if len(strength) > 1:
@@ -241,7 +241,7 @@ def _sgd(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> Fitte
     if estimator.loss not in losses:
         raise InputError(
             f"{name} with loss {estimator.loss!r} is not covered; log_loss and squared_error are, "
-            "and `leakscope verify` trains shadow models of any estimator."
+            "and `leakscope audit --train` audits any estimator by a few models of it."
         )
     loss = losses[estimator.loss]
     level = float(estimator.alpha) if estimator.penalty == "l2" else 0.0
