@@ -256,6 +256,7 @@ GOOD = simulated(4, seed=7, records=40)
         (GOOD[0][:, :5], GOOD[1][:, :5], "At least 20 records"),
         (np.where(np.arange(40) == 3, np.nan, GOOD[0]), GOOD[1], "model 0 for record 3 is nan"),
         (np.where(np.arange(40) == 3, np.inf, GOOD[0]), GOOD[1], "model 0 for record 3 is inf"),
+        (np.where(np.arange(40) == 3, 1e200, GOOD[0]), GOOD[1], r"record 3 is 1e\+200"),
         (1 / (1 + np.exp(-GOOD[0])), GOOD[1], "as probabilities do"),
         (GOOD[0], GOOD[1] | (np.arange(40) == 7), "Every model was trained on record 7"),
         (GOOD[0], GOOD[1] & (np.arange(40) != 7), "No model was trained on record 7"),

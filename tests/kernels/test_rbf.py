@@ -92,3 +92,9 @@ def test_duplicates_do_not_make_the_length_scale_zero():
 def test_refusals(call, sentence):
     with pytest.raises(InputError, match=sentence):
         call()
+
+
+def test_a_length_scale_whose_square_is_beyond_float64() -> None:
+    """Found by fuzzing: an OverflowError."""
+    matrix = kernels.rbf(1e200)(np.array([[0.0], [1.0]]), np.array([[0.0], [1.0]]))
+    np.testing.assert_array_equal(matrix, np.ones((2, 2)))

@@ -28,6 +28,8 @@ from leakscope.laws import Assumption, LawPair, Normal, Provenance
 from leakscope.settings import MEASURE_DEFAULTS
 
 FEWEST_RECORDS = 20
+# Squares of what is larger overflow, and no log-odds or residual is.
+MOST = 1e100
 DRAWS = 200
 FPRS = (1e-2, 1e-3)
 # An advantage that nobody would act on; records whose interval lies above it are called exposed.
@@ -293,11 +295,11 @@ def _checked(
         "give fewer models, or the records in parts",
     )
     scores = scores.astype(np.float64)
-    bad = ~np.isfinite(scores)
+    bad = ~(np.abs(scores) <= MOST)
     if bad.any():
         model, record = np.unravel_index(int(np.argmax(bad)), bad.shape)
         raise InputError(
-            f"log_odds must be finite, but that of model {model} for record {record} is "
+            f"log_odds must be at most {MOST:g}, but that of model {model} for record {record} is "
             f"{scores[model, record]} (counting from 0): keep probabilities away from 0 and 1 "
             "before taking log p - log(1 - p)."
         )

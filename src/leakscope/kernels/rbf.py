@@ -76,7 +76,7 @@ class RBF:
             block *= -2.0
             block += row_norms[start : start + BLOCK_ROWS, None] + column_norms[None, :]
             np.maximum(block, 0.0, out=block)
-            block *= -0.5 / scale**2
+            block *= -0.5 / scale / scale  # the square may be beyond float64
             np.exp(block, out=block)
             block *= self.variance
         if Z is None:
