@@ -100,7 +100,7 @@ def test_what_nobody_stated_is_never_zero(place: Path) -> None:
     assert record.exposed[0].ppv is None
     assert record.levels[0].lift is None
     assert record.sign_off.model_dump() == dict.fromkeys(
-        ("decision", "conditions", "approver", "expires")
+        ("decision", "because", "conditions", "approver", "expires")
     )
 
 
@@ -288,6 +288,7 @@ def test_a_threshold_that_is_not_met_needs_conditions(place: Path) -> None:
         threshold_advantage=0.0,
         decision="approved with conditions",
         conditions="answers rounded to two digits",
+        because="the study is long over",
         approver="A. Person",
         expires="2027-06-30",
     )

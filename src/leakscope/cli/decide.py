@@ -68,7 +68,7 @@ def decide(
     """Make the sign-off record of one model: HTML to sign, JSON to file, Markdown for a model card.
 
     Measured, computed and declared are kept apart; what nobody stated reads "not stated".
-    Decision, conditions, approver and expiry are left blank.  It is not legal advice.
+    Decision, reason, conditions, approver and expiry are left blank.  It is not legal advice.
     """
     from leakscope.deciding import check_record
     from leakscope.deciding import decide as decide_on

@@ -151,6 +151,7 @@ def _sign_off(settings: DecideSettings, obstacles: list[str], met: list[bool | N
             raise InputError("approved with conditions needs --conditions.")
     return SignOff(
         decision=word,
+        because=settings.because,
         conditions=settings.conditions,
         approver=settings.approver,
         expires=settings.expires,

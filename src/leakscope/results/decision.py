@@ -175,6 +175,7 @@ class SignOff(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     decision: Literal["approved", "approved with conditions", "refused"] | None = None
+    because: str | None = None
     conditions: str | None = None
     approver: str | None = None
     expires: date | None = None

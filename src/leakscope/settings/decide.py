@@ -55,6 +55,7 @@ class DecideSettings(BaseModel):
         metavar="WORD",
         unset="blank, to be signed",
     )
+    because: Words | None = setting(None, "Fill in why it was decided so.", metavar="TEXT")
     conditions: Words | None = setting(None, "Fill in the conditions.", metavar="TEXT")
     approver: Words | None = setting(None, "Fill in who decides.", metavar="TEXT")
     expires: date | None = setting(
