@@ -270,3 +270,22 @@ def test_an_onnx_network_is_refused():
         auditing.audit_named_model(
             data.read_example("wine"), ModelSettings(model=graph(nodes, 13, held))
         )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        ([helper.make_node("LinearRegressor", ["X"], ["y"], domain="ai.onnx.ml")], "no coeff"),
+        (
+            [
+                helper.make_node("Scaler", ["X"], ["scaled"], domain="ai.onnx.ml", scale=[1.0]),
+                helper.make_node("LinearRegressor", ["scaled"], ["y"], domain="ai.onnx.ml"),
+            ],
+            "no offset",
+        ),
+    ],
+)
+def test_an_onnx_node_without_its_numbers(nodes, words):
+    """Found by fuzzing: a KeyError."""
+    with pytest.raises(InputError, match=words):
+        data.read_model(graph(nodes, 1))

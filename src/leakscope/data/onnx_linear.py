@@ -103,8 +103,8 @@ class _Before:
         where: str,
     ) -> None:
         if node.op_type == "Scaler":
-            self._shift(np.array(told["offset"].floats, dtype=np.float64))
-            self._stretch(np.array(told["scale"].floats, dtype=np.float64))
+            self._shift(_floats(told, "offset", where))
+            self._stretch(_floats(told, "scale", where))
             return
         other = [name for name in node.input if name != current]
         if len(other) != 1 or other[0] not in constants:
@@ -112,6 +112,8 @@ class _Before:
         if node.op_type in ("Sub", "Div") and node.input[0] != current:
             raise InputError(f"{where} turns the features around; {_CAN}.")
         amount = constants[other[0]].reshape(-1)
+        if node.op_type == "Div" and not amount.all():
+            raise InputError(f"{where} divides by zero; {_CAN}.")
         if node.op_type in ("Sub", "Add"):
             self._shift(amount if node.op_type == "Sub" else -amount)
         else:
@@ -127,12 +129,18 @@ class _Before:
 
 def _take(layer: Affine, told: dict[str, Any], where: str) -> None:
     """The coefficients of a node of the ai.onnx.ml domain: outputs x d, one after another."""
-    intercept = np.array(told["intercepts"].floats if "intercepts" in told else [0.0])
-    flat = np.array(told["coefficients"].floats, dtype=np.float64)
-    if not flat.size or flat.size % intercept.size:
+    intercept = _floats(told, "intercepts", where) if "intercepts" in told else np.zeros(1)
+    flat = _floats(told, "coefficients", where)
+    if flat.size % intercept.size:
         raise InputError(f"{where} has {flat.size} coefficients for {intercept.size} outputs.")
     layer.multiply(flat.reshape(intercept.size, -1).T, where)
     layer.add(intercept, where)
+
+
+def _floats(told: dict[str, Any], name: str, where: str) -> FloatArray:
+    if name not in told or not len(told[name].floats):
+        raise InputError(f"{where} has no {name}; {_CAN}.")
+    return np.array(told[name].floats, dtype=np.float64)
 
 
 def _told(node: Any) -> dict[str, Any]:
