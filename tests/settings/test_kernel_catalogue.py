@@ -95,6 +95,7 @@ class TestOneLineMore:
         page = render(
             "start.html",
             examples=[],
+            models=[],
             settings=form_fields(AuditSettings, FORM_SETTINGS),
             jobs=[],
             suffixes=[],
@@ -103,7 +104,7 @@ class TestOneLineMore:
         )
         assert '<option value="cosine">cosine (repeating functions)</option>' in page
         assert '<option value="rbf" selected>rbf (smooth functions)</option>' in page
-        request = validated(AuditRequest, example="iris", kernel="cosine")
+        request = validated(AuditRequest, example="iris", model="process", kernel="cosine")
         assert request.settings() == AuditSettings(kernel="cosine")
 
     def test_from_settings(self):
