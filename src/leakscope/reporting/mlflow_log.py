@@ -56,8 +56,9 @@ def log_to_mlflow(result: Any, *, records: bool = False, prefix: str = "leakscop
             "MLflow is not installed; pip install 'leakscope[mlflow]' installs it."
         ) from None
     document: ResultDocument = result.to_document() if hasattr(result, "to_document") else result
-    own = mlflow.active_run() is None
-    run = mlflow.start_run() if own else mlflow.active_run()
+    active = mlflow.active_run()
+    own = active is None
+    run = mlflow.start_run() if active is None else active
     try:
         mlflow.log_metrics(
             {f"{prefix}/{name}": value for name, value in mlflow_metrics(document).items()}
