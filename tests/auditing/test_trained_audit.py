@@ -275,7 +275,7 @@ def test_a_changed_training_is_not_taken_for_the_same(tmp_path: Path) -> None:
     ("answer", "sentence"),
     [
         (lambda asked: np.zeros(len(asked) - 1), "answered 120 records with an array of shape"),
-        (lambda asked: np.full((len(asked), 3), 1 / 3), "3 scores a record, and there are 2"),
+        (lambda asked: np.full((len(asked), 3), 1 / 3), "3 scores per record, and there are 2"),
         (lambda asked: np.full(len(asked), np.nan), "not finite, for record 0"),
         (lambda asked: np.full(len(asked), 2.0), "must be the probability of the class 1"),
         (lambda asked: np.full((len(asked), 2), 0.9), "do not sum to 1"),

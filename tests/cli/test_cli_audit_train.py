@@ -127,7 +127,7 @@ def test_a_gate_and_a_report(table: Path, run: Run) -> None:
         ((*OWN[2:], "--kernel", "rbf"), "--kernel does not go with --train"),
         (("--models", "4"), "--models belongs to --train"),
         (("--train", "own_code_of_a_user:fails"), "Model 1: .*out of patience"),
-        (("--train", "own_code_of_a_user:wrong"), "5 scores a record, and there are 2 classes"),
+        (("--train", "own_code_of_a_user:wrong"), "5 scores per record, and there are 2 classes"),
         (("--train", "sklearn.tree:DecisionTreeRegressor"), "does not suit the target"),
     ],
 )

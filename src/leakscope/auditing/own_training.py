@@ -319,12 +319,12 @@ def _per_class(name: str, answers: FloatArray, classes: NDArray[Any], columns: A
         chance = answers.reshape(len(answers))
         if count != 2:
             raise InputError(
-                f"the model of {name} gave one number a record, and there are {count} classes: "
+                f"the model of {name} gave one number per record, and there are {count} classes: "
                 "one column of probabilities for each class is needed."
             )
         if chance.min() < 0.0 or chance.max() > 1.0:
             raise InputError(
-                f"the model of {name} gave one number a record, and not all lie between 0 and 1: "
+                f"the model of {name} gave one number per record, and not all lie between 0 and 1: "
                 f"it must be the probability of the class {classes[1]}."
             )
         return np.stack([1.0 - chance, chance], axis=1)
@@ -339,7 +339,7 @@ def _per_class(name: str, answers: FloatArray, classes: NDArray[Any], columns: A
         answers = table
     if answers.shape[1] != count:
         raise InputError(
-            f"the model of {name} gave {answers.shape[1]} scores a record, and there are {count} "
+            f"the model of {name} gave {answers.shape[1]} scores per record, and there are {count} "
             "classes: one column for each is needed, in the order of the sorted classes."
         )
     if answers.min() >= 0.0 and answers.max() <= 1.0 + ROUNDING:

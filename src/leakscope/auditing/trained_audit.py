@@ -76,7 +76,7 @@ def audit_trained(
     train
         A scikit-learn estimator, or a function ``train(X, y, seed)`` that returns a predictor:
         for classes one column of probabilities, or of scores before the softmax, for each sorted
-        class, or one probability of the second of two; for quantities one number a record.
+        class, or one probability of the second of two; for quantities one number per record.
     models
         An even number.  Four, then eight with the same ``keep``, trains four more.
     task
