@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import mpmath as mp
 import numpy as np
 import pytest
 from scipy import stats
 
 from leakscope import measures
 from leakscope.laws import LawPair, MultivariateNormal, Normal, SpikeAndSlab
+from leakscope.measures.normal_ratio import NormalRatio
 
 
 @pytest.mark.parametrize(("sigma0", "sigma1"), [(0.7, 1.4), (0.2, 1.0), (1.0, 1.001)])
@@ -69,3 +71,31 @@ def test_trade_off_next_to_an_atom_keeps_its_digits() -> None:
     pair = LawPair(SpikeAndSlab(3.5, 1.0, 1.0), SpikeAndSlab(2.0, 1.0, 0.0))
     fnr = np.asarray(measures.trade_off(pair, 1e-9))
     assert float(measures.trade_off(pair.swapped(), fnr)) == pytest.approx(1e-9, rel=1e-6, abs=0.0)
+
+
+def test_total_variation_of_any_two_normals_has_all_its_digits() -> None:
+    # Down to laws that differ by 1e-14 of a deviation, and up to scales beyond e^39, where the
+    # advantage once was 0 instead of 1.  The reference subtracts masses at 60 digits.
+    rng = np.random.default_rng(0)
+    d = 10.0 ** rng.uniform(-14.0, 2.0, 300)
+    log_s = 10.0 ** rng.uniform(-14.0, 2.4, 300) * rng.choice([-1.0, 1.0], 300)
+    d[:40], log_s[40:80] = 0.0, 0.0
+    found = NormalRatio(d, log_s).advantage()
+    known = [_difference(*pair) for pair in zip(d, log_s, strict=True)]
+    np.testing.assert_allclose(found, known, rtol=2e-14)
+    assert NormalRatio(np.zeros(1), np.zeros(1)).advantage() == 0.0
+    assert found.max() <= 1.0
+
+
+def _difference(shift: float, log_scale: float) -> float:
+    with mp.workdps(60):
+        d, s = mp.mpf(shift), mp.exp(log_scale)
+        if log_scale == 0.0:
+            return float(mp.erf(d / mp.sqrt(8)))
+        g = s**2 - 1
+        root = s * mp.sqrt(d**2 + 2 * g * mp.mpf(log_scale))
+        low, high = sorted([(-d + root) / g, (-d - root) / g])
+        inside = [
+            mp.ncdf(b) - mp.ncdf(a) for a, b in ((low, high), ((low - d) / s, (high - d) / s))
+        ]
+        return float(abs(inside[1] - inside[0]))

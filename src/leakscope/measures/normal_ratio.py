@@ -120,7 +120,7 @@ class NormalRatio(Ratio):
 
     @cached_property
     def _total_variation(self) -> FloatArray:
-        return np.asarray(np.exp(self._hockey_stick(np.zeros(self.size))[0]))
+        return np.asarray(np.exp(parabola.log_total_variation(self.shift, self.log_scale)))
 
     def log_overlap(self) -> FloatArray:
         """Log of one minus the total variation distance."""

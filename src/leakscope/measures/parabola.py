@@ -23,6 +23,7 @@ from leakscope._numerics.quadrature import growing_panels
 FloatArray = npt.NDArray[np.float64]
 
 CANCELS = 1e-2  # below this log ratio of two masses their difference is integrated instead
+_FAR = 40.0  # beyond this many of them nothing is left beside any difference near the centre
 _BULK = 9.5  # standard deviations beyond which a normal law has no mass in double precision
 
 
@@ -97,6 +98,34 @@ def log_between_member(
     mid = member_units(d[close], log_s[close], 0.5 * (low[close] + high[close]))
     result[close] = log_interval(mid, np.maximum(half[close], 0.0))
     return result
+
+
+def log_total_variation(d: FloatArray, log_s: FloatArray) -> FloatArray:
+    """Log of P1(l > 0) - P0(l > 0), as the sum of two short intervals; one-dimensional, d >= 0.
+
+    At a root w of l = 0 let z = (w - d)/s be the same point in the member's units.  The masses
+    beyond it differ by the standard normal's between z and w, and those of both roots add up:
+    nothing cancels, however alike the laws are.  Nor do the lengths.  At the root near the centre
+    w - z = d + (s - 1) z = (d + (s - 1) w)/s, a sum of two positive terms in one form or the other;
+    at the far one w - z = 2 log(s)/(w + z), because l = 0.
+    """
+    s, g = np.exp(log_s), np.expm1(2.0 * log_s)
+    level = level_set(d, log_s, np.zeros_like(d))
+    same, spread = level.slope == 0.0, np.expm1(log_s)
+    w = np.where(same, 0.0, level.near)
+    z = (2.0 * log_s - d * d) / (s * np.where(same, 1.0, d + level.slope))
+    apart = d + np.minimum(spread, 0.0) * z + np.maximum(spread, 0.0) * w
+    half = 0.5 * apart / np.maximum(s, 1.0)
+    high = np.where(half < _FAR, w, np.minimum(w, _FAR))
+    half = np.where(half < _FAR, half, 0.5 * (high - np.maximum(z, -_FAR)))
+    masses = log_interval(high - half, half)
+    far = np.flatnonzero(np.abs(level.far) < _FAR)
+    if far.size:
+        w = level.far[far]
+        z = -(d + level.slope)[far] * s[far] / g[far]
+        other = log_interval(0.5 * (w + z), np.abs(log_s[far] / (w + z)))
+        masses[far] = np.logaddexp(masses[far], other)
+    return np.minimum(masses, 0.0)
 
 
 def log_difference(
