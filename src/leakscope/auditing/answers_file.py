@@ -10,11 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.data import partial_beside
 from leakscope.errors import InputError
 from leakscope.results import to_json
 
 LARGEST = 10
+
+
+def largest_places(values: FloatArray, count: int) -> NDArray[np.intp]:
+    """Where the largest values are, the largest first, and the first of those that are equal."""
+    if len(values) <= count:
+        return np.argsort(-values, kind="stable")
+    places = np.flatnonzero(values >= np.partition(values, -count)[-count])
+    return places[np.argsort(-values[places], kind="stable")][:count]
 
 
 class Tally:
@@ -30,7 +39,7 @@ class Tally:
         self.untrusted += int(np.count_nonzero(~columns["trusted"]))
         self.kl += float(kl.sum())
         self.advantage += float(advantage.sum())
-        top = np.argsort(-kl, kind="stable")[:LARGEST]
+        top = largest_places(kl, LARGEST)
         ids = columns["record_id"][top].tolist()
         self.largest += list(zip(ids, kl[top].tolist(), advantage[top].tolist(), strict=True))
         self.largest = sorted(self.largest, key=lambda entry: -entry[1])[:LARGEST]
@@ -60,8 +69,9 @@ class AnswersFile:
         table = pa.table(columns)
         try:
             if self.writer is None:
+                # Hardly a number comes twice: a dictionary would cost more than all the rest.
                 schema = table.schema.with_metadata({"leakscope": self.settings})
-                self.writer = pq.ParquetWriter(self.partial, schema)
+                self.writer = pq.ParquetWriter(self.partial, schema, use_dictionary=False)
             self.writer.write_table(table.cast(self.writer.schema))
         except OSError as error:
             raise self._failed(error) from error

@@ -146,7 +146,8 @@ def facts_of(part: FilePart, classes: bool, drop_missing: bool, block_bytes: int
             mean = numbers.mean(axis=0)
             means.append(mean)
             widths[name] = numbers.shape[1]
-            squares.append(np.einsum("ij,ij->j", numbers - mean, numbers - mean))
+            centred = numbers - mean
+            squares.append(np.einsum("ij,ij->j", centred, centred))
         found = ColumnFacts(
             kept.num_rows,
             np.concatenate([*means, np.zeros(0)]),

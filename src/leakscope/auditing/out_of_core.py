@@ -307,10 +307,10 @@ def _target_shape(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _columns(laws: Separation) -> dict[str, NDArray[Any]]:
-    pair = laws.law_pair()
+    pair, score = laws.law_pair(), np.sum(laws.score**2, axis=1)
     return {
         "kl": laws.kl,
-        "kl_reverse": np.asarray(measures.kl(pair, "member_to_nonmember")),
+        "kl_reverse": np.add(*measures.kl_reverse_parts(laws.excess, score, laws.outputs)),
         "kl_label_free": laws.kl_label_free,
         "kl_label": laws.kl_label,
         "advantage": np.asarray(measures.advantage(pair)),

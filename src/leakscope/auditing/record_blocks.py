@@ -160,8 +160,8 @@ def plain_numbers(values: ArrayLike, what: str) -> FloatArray:
 def checked(block: RecordBlock, path: str | None = None) -> RecordBlock:
     """The block itself, unless a number in it is not finite."""
     for values, what in ((block.features, "a feature"), (block.outputs, "the target")):
-        finite = np.isfinite(values).all(axis=1)
-        if not finite.all():
+        if not np.isfinite(values).all():
+            finite = np.isfinite(values).all(axis=1)
             row = block.first_row + int(np.argmin(finite))
             where = "" if path is None else f" of {path}"
             raise InputError(f"{what} is not finite in row {row}{where} (rows count from 0).")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope.auditing.answers_file import largest_places
 from leakscope.auditing.column_coding import ColumnCoding
 from leakscope.auditing.report_material import BINS
 from leakscope.results import DatasetEntry, StreamedRecord
@@ -53,7 +54,7 @@ class Told:
             counts = np.histogram(np.log10(kl), KL_EDGES)[0]
         self.levels += counts
         self.beyond += len(kl) - int(counts.sum())
-        top = np.argsort(-kl, kind="stable")[:TOP]
+        top = largest_places(kl, TOP)
         named = {name: columns[name][top].tolist() for name in StreamedRecord.model_fields}
         self._keep(
             [dict(zip(named, row, strict=True)) for row in zip(*named.values(), strict=True)]

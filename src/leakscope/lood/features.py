@@ -237,7 +237,10 @@ class FeatureRegression:
 
     def leverages(self, block: FloatArray, outputs: FloatArray, *, first_row: int = 0) -> Leverages:
         """Leverage, residual and errors of the records of one block, (b, d) and (b, C)."""
-        half = blas.dtrmm(1.0, self.inverse, block.T, lower=1).T
+        if block.flags.c_contiguous:
+            half = blas.dtrmm(1.0, self.inverse, block.T, lower=1).T
+        else:
+            half = blas.dtrmm(1.0, self.inverse, block, side=1, lower=1, trans_a=1)
         leverage = np.einsum("ij,ij->i", half, half)
         probed = half @ self.probes
         reach = np.einsum("ij,ij->i", probed, probed)
@@ -309,10 +312,12 @@ def finite_features(kernel: Kernel, X: FloatArray) -> FloatArray | None:
         phi = np.asarray(kernel.features(X), dtype=np.float64)
     elif described.get("name") == "linear":
         shared = X.shape[1] if described.get("divide_by_features") else 1
-        phi = X * np.sqrt(float(described.get("weight_variance", 1.0)) / shared)
         bias = float(described.get("bias_variance", 0.0))
-        if bias > 0.0:
-            phi = np.column_stack([phi, np.full(len(X), np.sqrt(bias))])
+        shape = len(X), X.shape[1] + (bias > 0.0)
+        phi = np.empty(shape, order="C" if X.flags.c_contiguous else "F")
+        phi[:, X.shape[1] :] = np.sqrt(bias)
+        weight = np.sqrt(float(described.get("weight_variance", 1.0)) / shared)
+        np.multiply(X, weight, out=phi[:, : X.shape[1]])
     if phi is None:
         return None
     some = np.unique(np.linspace(0, len(X) - 1, 8).astype(np.intp))

@@ -117,4 +117,5 @@ def _block_size(pair: LawPair) -> int:
         components = member.components + nonmember.components
         cells = min(52 * components, 1600)
         return max(1, min(1024, int(2e7 / (cells * (36.0 * components + 512.0)))))
-    return 1024
+    # A normal pair's temporaries are few: more of them share what a block costs.
+    return 4096 if isinstance(member, Normal) else 1024
