@@ -173,6 +173,7 @@ def test_killed_at_random_it_goes_on_to_the_very_same_answer(folder, tmp_path):
     left_out = {"created", "timing", "settings"}
     assert ours.model_dump(exclude=left_out) == known.model_dump(exclude=left_out)
     assert not list(run.glob("cells.sqlite*"))
+    assert not list((run / "answers").glob(".*"))
 
 
 def _progress(run) -> int:

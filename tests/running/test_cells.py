@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from killed_run import CELLS, SEED, SETTINGS, compute, table
 
 from leakscope import InputError
+from leakscope._numerics.cores import side_by_side, usable_cores
 from leakscope.running import Cell, Found, run_cells
 from leakscope.running.cell_store import CELLS_FILE, open_cells, read_cells, run_description
 
@@ -148,6 +150,53 @@ def test_a_failing_cell_names_itself_and_keeps_the_others(tmp_path):
         assert caught.value.__notes__ == ["while computing the cell 'cell=003'"]
         assert store.finished() == {"cell=000", "cell=001", "cell=002"}
         assert store.claim("cell=003")
+
+
+class TestThreads:
+    """Cells side by side: the same numbers, and the same care when one fails."""
+
+    @pytest.fixture(autouse=True)
+    def three_cores(self, monkeypatch):
+        monkeypatch.setenv("OMP_NUM_THREADS", "3")
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+
+    def test_the_same_numbers_side_by_side(self, tmp_path, undisturbed):
+        with open_cells(tmp_path / "run", settings=SETTINGS, seed=SEED) as store:
+            done = run_cells(store, CELLS, compute, seed=SEED, threads=True)
+        assert [cell.name for cell in done] == [cell.name for cell in CELLS]
+        assert table(tmp_path / "run") == undisturbed
+
+    def test_as_many_at_once_as_there_are_cores_and_each_has_one(self, tmp_path):
+        meet = threading.Barrier(3, timeout=20.0)
+
+        def waits(parameters, key):
+            meet.wait()
+            with side_by_side() as for_each:
+                ran = []
+                for_each(ran.append, range(2))
+            return Found({"cores": usable_cores(), "ran": ran})
+
+        with open_cells(tmp_path / "run", settings={}, seed=0) as store:
+            done = run_cells(store, CELLS[:6], waits, seed=0, threads=True)
+        assert [cell.numbers for cell in done] == [{"cores": 1, "ran": [0, 1]}] * 6
+        assert usable_cores() == 3
+
+    def test_a_failing_cell_gives_back_all_that_were_under_way(self, tmp_path):
+        def fails(parameters, key):
+            if parameters["number"] == 3:
+                raise ValueError("no")
+            return compute(parameters, key)
+
+        with open_cells(tmp_path / "run", settings={}, seed=0) as store:
+            with pytest.raises(ValueError, match="no") as caught:
+                run_cells(store, CELLS[:20], fails, seed=0, threads=True)
+            assert caught.value.__notes__ == ["while computing the cell 'cell=003'"]
+            finished = store.finished()
+            assert len(finished) <= 6
+            assert "cell=003" not in finished
+        with sqlite3.connect(tmp_path / "run" / CELLS_FILE) as connection:
+            assert connection.execute("SELECT count(*) FROM claims").fetchone() == (0,)
+        connection.close()
 
 
 def test_progress_counts_cells_and_only_new_ones_set_the_pace(tmp_path):

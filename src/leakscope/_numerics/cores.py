@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import RLock
+from threading import RLock, local
 from typing import Any
 
 ForEach = Callable[[Callable[[Any], None], Iterable[Any]], None]
@@ -17,12 +17,17 @@ MOST = 8
 # A library's number of threads is one for the whole process: who changes it goes alone.
 _ALONE = RLock()
 
+# Of a thread that has one core for itself: what it calls starts no others.
+_OWN = local()
+
 
 def usable_cores() -> int:
     """Cores of this process (its affinity, where the system says), at most ``OMP_NUM_THREADS``.
 
     Who sets that variable to run several processes side by side means our threads too.
     """
+    if _has_one_core():
+        return 1
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:
@@ -56,6 +61,9 @@ def side_by_side() -> Iterator[ForEach]:
     """
     from threadpoolctl import ThreadpoolController
 
+    if _has_one_core():
+        yield _one_after_another
+        return
     with _ALONE:
         libraries = ThreadpoolController().select(user_api="blas")
         workers = max((library.num_threads for library in libraries.lib_controllers), default=1)
@@ -67,3 +75,31 @@ def side_by_side() -> Iterator[ForEach]:
                     pass
 
             yield for_each
+
+
+@contextmanager
+def a_core_each() -> Iterator[ThreadPoolExecutor]:
+    """Threads that each compute on one core, as many as there are cores: for parts of one run.
+
+    The BLAS has one thread too, so that a part gives the same bits wherever it is computed.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    with _ALONE:
+        cores = usable_cores()
+        libraries = ThreadpoolController().select(user_api="blas")
+        with libraries.limit(limits=1), ThreadPoolExecutor(cores, initializer=_own_a_core) as pool:
+            yield pool
+
+
+def _own_a_core() -> None:
+    _OWN.one = True
+
+
+def _has_one_core() -> bool:
+    return getattr(_OWN, "one", False)
+
+
+def _one_after_another(work: Callable[[Any], None], items: Iterable[Any]) -> None:
+    for item in items:
+        work(item)

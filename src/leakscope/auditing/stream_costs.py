@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from leakscope._numerics.cores import usable_cores
 from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, format_bytes
 from leakscope.auditing.file_parts import SUFFIXES, file_pieces, record_files
 from leakscope.auditing.out_of_core import BLOCK_BYTES
@@ -18,8 +19,8 @@ COPIES = 4
 
 # Of one core, per number that is read: all three passes, and per record what its laws take
 # (benchmarks/streamed.py, docs/benchmarks/size.md).
-SECONDS_PER_NUMBER = 60e-9
-SECONDS_PER_RECORD = 12e-6
+SECONDS_PER_NUMBER = 30e-9
+SECONDS_PER_RECORD = 0.8e-6
 
 # What the libraries, the blocks and the answers of one block take, whatever the records.
 STREAMED_BYTES = 300_000_000
@@ -56,10 +57,12 @@ class StreamCost:
         needed = self.records * (8 * COPIES * self.columns + RESULT_BYTES)
         return self.several or (available is not None and needed > available - HEADROOM_BYTES)
 
-    def sentence(self, workers: int = 1) -> str:
-        """What is about to be done, what it takes, and what is given up."""
+    def sentence(self, workers: int | None = None) -> str:
+        """What is about to be done, what it takes, and what is given up; without workers, here."""
+        here, workers = workers is None, workers or usable_cores()
         seconds = self.records * (self.columns * SECONDS_PER_NUMBER + SECONDS_PER_RECORD) / workers
-        memory = format_bytes(STREAMED_BYTES + 5 * BLOCK_BYTES + 16 * self.columns**2)
+        blocks = (workers if here else 1) * 5 * BLOCK_BYTES
+        memory = format_bytes(STREAMED_BYTES + blocks + 16 * self.columns**2)
         return (
             f"streaming {self.records:,} records of {self.columns} columns "
             f"({format_bytes(self.file_bytes)}): three passes in about {memory} a process, about "

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from leakscope import __version__
+from leakscope._numerics.cores import usable_cores
 from leakscope._numerics.keys import Key
 from leakscope._numerics.memory import require_memory
 from leakscope.auditing.answers_file import AnswersFile
@@ -151,6 +152,7 @@ def audit_streamed(
                     partial(_computed, cuts, work),
                     seed=0,
                     client=client,
+                    threads=True,
                     on_progress=report(number),
                 )
 
@@ -167,7 +169,7 @@ def audit_streamed(
         cuts[:] = [tuple(replace(part, coding=coding) for part in cut) for cut in cuts]
         width = len(coding.shift) + 1
         require_memory(
-            8 * width**2 * (4 + len(cuts)) + 5 * block_bytes,
+            8 * width**2 * (4 + len(cuts)) + 5 * block_bytes * usable_cores(),
             f"the audit in {width} features",
             "use fewer features",
         )
@@ -219,6 +221,9 @@ def audit_streamed(
     )
     for name in ("cells.sqlite", "cells.sqlite-wal", "cells.sqlite-shm"):
         (place / name).unlink(missing_ok=True)
+    # What a kill left of a cell that was then computed again.
+    for left in answers.glob(".*.partial"):
+        left.unlink(missing_ok=True)
     return document
 
 

@@ -46,7 +46,7 @@ def stream(
     cost = auditing.stream_cost(file)
     assert cost is not None
     with cluster_client(scheduler=cluster) as client, cells_bar() as on_progress:
-        workers = 1 if client is None else max(1, sum(client.nthreads().values()))
+        workers = None if client is None else max(1, sum(client.nthreads().values()))
         told = f"{cost.sentence(workers)} If it stops, go on with --run-dir {place}"
         for line in wrapped(told).splitlines():
             say(line)

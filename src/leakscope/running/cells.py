@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope._numerics.cores import a_core_each, usable_cores
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.running.cell_store import CellStore, FinishedCell
@@ -88,6 +92,7 @@ class Progress:
 
 Compute = Callable[[Mapping[str, Any], Key], Found]
 OnProgress = Callable[[Progress], None]
+Computed = tuple[dict[str, Any], dict[str, NDArray[Any]], float]
 RECENT = 50
 
 
@@ -99,6 +104,7 @@ def run_cells(
     seed: int,
     client: Any = None,
     retries: int = 2,
+    threads: bool = False,
     on_progress: OnProgress | None = None,
 ) -> list[FinishedCell]:
     """Compute the cells that are not finished yet, store each, and return all in their order.
@@ -117,6 +123,8 @@ def run_cells(
         A ``distributed.Client``; without one the cells are computed here, one after another.
     retries
         On a cluster, how often a cell is tried again when its worker dies or it fails.
+    threads
+        Here, whether cells are computed side by side, a thread and a core each.
     on_progress
         Called after every cell.
 
@@ -141,25 +149,25 @@ def run_cells(
         raise InputError(f"two cells have the name {twice!r}; names must be distinct in a run.")
     finished = store.finished()
     todo = [cell for cell in cells if cell.name not in finished]
-    pace = _Pace(len(cells) - len(todo), len(cells), 1 if client is None else _workers(client))
+    side_by_side = (usable_cores() if threads else 1) if client is None else _workers(client)
+    pace = _Pace(len(cells) - len(todo), len(cells), side_by_side)
     if on_progress is not None:
         on_progress(pace.progress())
-    steps = (
-        _here(store, todo, compute, seed)
+    # Closed with the block: an error must not leave threads or tasks behind.
+    with closing(
+        _here(store, todo, compute, seed, threads)
         if client is None
         else _on_cluster(store, todo, compute, seed, client, retries)
-    )
-    for seconds in steps:
-        pace.note(seconds)
-        if on_progress is not None:
-            on_progress(pace.progress())
+    ) as steps:
+        for seconds in steps:
+            pace.note(seconds)
+            if on_progress is not None:
+                on_progress(pace.progress())
     there = {cell.name: cell for cell in store.cells()}
     return [there[name] for name in names]
 
 
-def computed(
-    compute: Compute, cell: Cell, seed: int
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]], float]:
+def computed(compute: Compute, cell: Cell, seed: int) -> Computed:
     """One cell's numbers, arrays and seconds; what a cluster's worker runs."""
     start = time.perf_counter()
     found = compute(cell.parameters, cell.key(seed))
@@ -172,24 +180,19 @@ def _on_worker(cell: Cell, *, compute: Compute, seed: int) -> Any:
 
 
 def _here(
-    store: CellStore, todo: Sequence[Cell], compute: Compute, seed: int
-) -> Iterator[float | None]:
+    store: CellStore, todo: Sequence[Cell], compute: Compute, seed: int, threads: bool
+) -> Generator[float | None, None, None]:
     """Compute what no other process has claimed; then wait for, or take over, the rest."""
     waiting = list(todo)
     while waiting:
-        claimed_by_others = []
-        for cell in waiting:
-            if not store.claim(cell.name):
-                claimed_by_others.append(cell)
-                continue
-            try:
-                numbers, arrays, seconds = computed(compute, cell, seed)
-            except BaseException as error:
-                store.release([cell.name])
-                error.add_note(f"while computing the cell {cell.name!r}")
-                raise
-            store.put(cell.name, cell.parameters, numbers, arrays, seconds=seconds)
-            yield seconds
+        claimed_by_others: list[Cell] = []
+        free = _free(store, waiting, claimed_by_others)
+        if threads:
+            yield from _in_threads(store, free, compute, seed)
+        for cell in free:
+            with _given_back_on_error(store, cell):
+                found = computed(compute, cell, seed)
+            yield _kept(store, cell, found)
         finished = store.finished() if claimed_by_others else set()
         for cell in claimed_by_others:
             if cell.name in finished:
@@ -199,6 +202,52 @@ def _here(
             time.sleep(WAIT_SECONDS)
 
 
+def _free(store: CellStore, cells: Iterable[Cell], claimed: list[Cell]) -> Iterator[Cell]:
+    """The cells that this process is to compute, claimed when they are asked for."""
+    for cell in cells:
+        if store.claim(cell.name):
+            yield cell
+        else:
+            claimed.append(cell)
+
+
+def _in_threads(
+    store: CellStore, free: Iterator[Cell], compute: Compute, seed: int
+) -> Iterator[float]:
+    """A cell a core; only this thread writes to the store."""
+    with a_core_each() as pool:
+        running: dict[Future[Computed], Cell] = {}
+
+        def begin(count: int) -> None:
+            for cell in islice(free, count):
+                running[pool.submit(computed, compute, cell, seed)] = cell
+
+        begin(usable_cores())
+        while running:
+            done = next(iter(wait(running, return_when=FIRST_COMPLETED).done))
+            cell = running.pop(done)
+            with _given_back_on_error(store, cell, *running.values()):
+                found = done.result()
+            begin(1)
+            yield _kept(store, cell, found)
+
+
+@contextmanager
+def _given_back_on_error(store: CellStore, cell: Cell, *others: Cell) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        store.release([cell.name, *(other.name for other in others)])
+        error.add_note(f"while computing the cell {cell.name!r}")
+        raise
+
+
+def _kept(store: CellStore, cell: Cell, found: Computed) -> float:
+    numbers, arrays, seconds = found
+    store.put(cell.name, cell.parameters, numbers, arrays, seconds=seconds)
+    return seconds
+
+
 def _on_cluster(
     store: CellStore,
     todo: Sequence[Cell],
@@ -206,7 +255,7 @@ def _on_cluster(
     seed: int,
     client: Any,
     retries: int,
-) -> Iterator[float | None]:
+) -> Generator[float | None, None, None]:
     """Send every cell to a worker; only this process writes to the store."""
     from distributed import as_completed
 
@@ -225,11 +274,11 @@ def _on_cluster(
         for future in as_completed(list(by_future)):  # type: ignore[no-untyped-call]
             cell = by_future.pop(future)
             try:
-                numbers, arrays, seconds = future.result()
+                found = future.result()
             except Exception as error:
                 error.add_note(f"while computing the cell {cell.name!r}")
                 raise
-            store.put(cell.name, cell.parameters, numbers, arrays, seconds=seconds)
+            seconds = _kept(store, cell, found)
             # Results stay in the workers' memory as long as a future points to them.
             future.release()
             yield seconds
