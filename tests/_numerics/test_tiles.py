@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from leakscope import kernels
-from leakscope._numerics import cholesky, probes, products, tiled_cholesky
+from leakscope._numerics import cholesky, eigenvectors, probes, products, tiled_cholesky
 from leakscope._numerics.cores import side_by_side
 
 
@@ -128,6 +129,21 @@ class TestWrongAnswersAreRefused:
         wrong[3, 4] += 1e-7
         with pytest.raises(probes.WrongProductError, match="1 rows"):
             products._probe(wrong, left, left)
+
+    @pytest.mark.parametrize("damaged", [0, 1])
+    def test_eigenvalues_and_eigenvectors(self, damaged, small_tiles, monkeypatch):
+        routine = scipy.linalg.eigh
+
+        def wrong(matrix, **options):
+            found = routine(matrix, **options)
+            found[damaged][40] *= 1.0 + 1e-6
+            return found
+
+        matrix = positive_definite(80)
+        eigenvectors.symmetric_eigen(matrix)
+        monkeypatch.setattr(scipy.linalg, "eigh", wrong)
+        with pytest.raises(probes.WrongProductError, match="eigen"):
+            eigenvectors.symmetric_eigen(matrix)
 
     def test_not_a_number(self, small_tiles):
         left = np.ones((5, 2))

@@ -11,6 +11,7 @@ triangle alone, which holds the matrix itself (:mod:`leakscope._numerics.cholesk
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.cores import side_by_side
+from leakscope._numerics.cores import ForEach, side_by_side
 
 # Untyped on purpose: the stubs of these wrappers change from one release to the next.
 _blas: Any = blas
@@ -40,16 +41,12 @@ def cholesky_in_place(packed: FloatArray) -> int:
     with side_by_side() as for_each:
         for start, stop in tiles(len(packed)):
             done = packed[start:stop, :start]
-            corner, info = _lapack.dpotrf(
-                np.array(packed[start:stop, start:stop] - done @ done.T, order="F"),
-                lower=1,
-                clean=1,
-                overwrite_a=1,
-            )
+            left = packed[start:stop, start:stop] - _own_products(done.T, for_each)
+            corner, info = _lapack.dpotrf(np.asfortranarray(left), lower=1, clean=1, overwrite_a=1)
             if info > 0:
                 return start + int(info)
             _put_lower(packed, start, stop, corner)
-            rest = tiles(len(packed), stop, ROWS)
+            rest = even_parts(stop, len(packed))
             for_each(partial(_rows_of_factor, packed, done, corner), rest)
     return 0
 
@@ -103,10 +100,11 @@ def _rows_of_inverse(
     """One tile of a block column of W."""
     stop, own = start + len(below), packed[slice(*tile)]
     first, last = tile[0] - stop, tile[1] - stop
-    found = below[:, first:last] @ np.tril(own[:, slice(*tile)]).T
+    corner = np.asfortranarray(own[:, slice(*tile)])
+    found = _blas.dtrmm(1.0, corner, below[:, first:last].T, lower=1)
     if first:
-        found += below[:, :first] @ own[:, stop : tile[0]].T
-    own[:, start:stop] = found.T
+        found += (below[:, :first] @ own[:, stop : tile[0]].T).T
+    own[:, start:stop] = found
 
 
 def gram_in_place(packed: FloatArray) -> None:
@@ -115,14 +113,27 @@ def gram_in_place(packed: FloatArray) -> None:
         for start, stop in tiles(len(packed)):
             panel = np.array(packed[start:, start:stop], order="F")
             panel[: stop - start] = np.tril(panel[: stop - start])
-            for_each(partial(_columns_of_gram, packed, panel), tiles(start, 0, ROWS))
-            _put_lower(packed, start, stop, panel.T @ panel)
+            for_each(partial(_columns_of_gram, packed, panel), even_parts(0, start))
+            _put_lower(packed, start, stop, _own_products(panel, for_each))
 
 
 def _columns_of_gram(packed: FloatArray, panel: FloatArray, tile: tuple[int, int]) -> None:
     """One tile of a block row of W^T W, left of the diagonal."""
     below = packed[len(packed) - len(panel) :, slice(*tile)]
     below[: panel.shape[1]] = (below.T @ panel).T
+
+
+def _own_products(panel: FloatArray, for_each: ForEach) -> FloatArray:
+    """P^T P for a (k, TILE) panel P, a part of its rows on each thread."""
+    parts = even_parts(0, len(panel))
+    found = np.zeros((len(parts), panel.shape[1], panel.shape[1]))
+
+    def one(place: int) -> None:
+        rows = panel[slice(*parts[place])]
+        np.matmul(rows.T, rows, out=found[place])
+
+    for_each(one, range(len(parts)))
+    return np.asarray(found.sum(axis=0))
 
 
 def lower_times(packed: FloatArray, vectors: FloatArray, *, absolute: bool = False) -> FloatArray:
@@ -151,6 +162,13 @@ def tiles(size: int, begin: int = 0, count: int = 1) -> list[tuple[int, int]]:
     """Where tiles, or so many tiles together, begin and end."""
     width = count * TILE
     return [(start, min(start + width, size)) for start in range(begin, size, width)]
+
+
+def even_parts(begin: int, end: int) -> list[tuple[int, int]]:
+    """An even number of equal parts of at most `ROWS` tiles, so that two threads end together."""
+    count = 2 * -(-(end - begin) // (2 * ROWS * TILE))
+    edges = [begin + (end - begin) * place // count for place in range(count + 1)] if count else []
+    return [(first, last) for first, last in itertools.pairwise(edges) if last > first]
 
 
 def _put_lower(packed: FloatArray, start: int, stop: int, corner: FloatArray) -> None:
