@@ -53,8 +53,8 @@ def require_close(got: FloatArray, wanted: FloatArray, scale: FloatArray, what: 
     if wrong.any():
         raise WrongProductError(
             f"the {what} of {len(got)} records came out wrong in {int(wrong.sum())} rows: "
-            f"{blas_in_use()} computes it wrongly on this machine; set OPENBLAS_NUM_THREADS=1 (or "
-            "OPENBLAS_CORETYPE=Haswell) and start again."
+            f"{blas_in_use()} computes it wrongly on this machine; set OPENBLAS_NUM_THREADS=1 and "
+            "start again."
         )
 
 
