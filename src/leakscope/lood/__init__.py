@@ -1,10 +1,10 @@
 """Leave-one-out distinguishability under Gaussian processes (the paper **lood**).
 
 The laws of what the model says with and without a record: for all records at once
-(``all_records``, ``audit_features``, ``fitc_records``, ``device_records``), for every group of a
-partition (``all_groups``), for any group at any queries (``distinguish``), for every record at
-every query (``influence``); and what surrounds them: how ranks move with the noise, how the noise
-may be chosen, and where influence is greatest.
+(``all_records``, ``audit_features``, ``fitc_records``, ``device_records``, ``disk_records``), for
+every group of a partition (``all_groups``), for any group at any queries (``distinguish``), for
+every record at every query (``influence``); and what surrounds them: how ranks move with the noise,
+how the noise may be chosen, and where influence is greatest.
 """
 
 from leakscope.lood.activation_analysis import (
@@ -42,6 +42,7 @@ from leakscope.lood.noise_choice import CRITERIA, Criterion, NoiseChoice, choose
 from leakscope.lood.noise_path import noise_path
 from leakscope.lood.noise_sweep import NoiseSweep, ranks_of, sweep_levels, sweep_noise
 from leakscope.lood.on_device import device_columns, device_records
+from leakscope.lood.on_disk import disk_bytes, disk_records
 from leakscope.lood.posterior import Posterior, posterior
 from leakscope.lood.process import Process
 from leakscope.lood.query_search import QuerySearch, search_query
@@ -85,6 +86,8 @@ __all__ = [
     "depth_decay",
     "device_columns",
     "device_records",
+    "disk_bytes",
+    "disk_records",
     "distinguish",
     "edge_of_chaos",
     "feature_sums",

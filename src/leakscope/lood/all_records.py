@@ -74,26 +74,12 @@ def all_records(
     factor = factorise(matrix, noise_variance, overwrite=True)
     outputs = targets.reshape(len(targets), -1)
     solved = cholesky.solve(factor, np.column_stack([outputs, probes(len(targets))]))
-    a, reach = solved[:, : outputs.shape[1]], np.mean(solved[:, outputs.shape[1] :] ** 2, axis=1)
     condition_number = cholesky.condition_number(factor)
     half = cholesky.inverse_factor(factor, overwrite=True)
     m = half.inverse_diagonal()
     leverage, leverage_error = _leverage(half, m, prior, noise_variance, factor.norm)
-    error_matrix = ERROR_SHARE * EPS * factor.norm
-    # A change E of M changes m_i by at most ||E|| ||M^{-1} e_i||^2 and a_i by at most
-    # ||E|| ||M^{-1} e_i|| ||a||; both are eps times the condition number at worst, and far less
-    # for a record that the ill-conditioned directions do not touch.
-    relative_m = error_matrix * reach / m
-    found = Leverages(
-        leverage=leverage,
-        m=m,
-        a=a,
-        relative_error_h=(leverage_error + relative_m * noise_variance * m) / leverage,
-        relative_error_m=relative_m,
-        error_a=error_matrix * np.sqrt(reach) * np.linalg.norm(a),
-    )
     return laws_from_leverages(
-        found,
+        with_errors(leverage, leverage_error, m, solved, noise_variance, factor.norm),
         targets,
         noise_variance=noise_variance,
         condition_number=condition_number,
@@ -107,6 +93,48 @@ def probes(size: int) -> FloatArray:
     return np.asarray(2.0 * signs - 1.0)
 
 
+def with_errors(
+    leverage: FloatArray,
+    leverage_error: FloatArray,
+    m: FloatArray,
+    solved: FloatArray,
+    noise_variance: float,
+    norm: float,
+) -> Leverages:
+    """What was computed, with what rounding can have done to it.
+
+    Parameters
+    ----------
+    leverage, leverage_error
+        h_i, and the rounding error of how it was read off.
+    m, solved
+        [M^{-1}]_ii, and M^{-1} times the targets and the `probes` beside them.
+    norm
+        The 1-norm of M.
+    """
+    a, reach = solved[:, :-PROBES], np.mean(solved[:, -PROBES:] ** 2, axis=1)
+    error_matrix = ERROR_SHARE * EPS * norm
+    # A change E of M changes m_i by at most ||E|| ||M^{-1} e_i||^2 and a_i by at most
+    # ||E|| ||M^{-1} e_i|| ||a||; both are eps times the condition number at worst, and far less
+    # for a record that the ill-conditioned directions do not touch.
+    relative_m = error_matrix * reach / m
+    return Leverages(
+        leverage=leverage,
+        m=m,
+        a=a,
+        relative_error_h=(leverage_error + relative_m * noise_variance * m) / leverage,
+        relative_error_m=relative_m,
+        error_a=error_matrix * np.sqrt(reach) * np.linalg.norm(a),
+    )
+
+
+def leverage_by_difference(
+    m: FloatArray, prior: FloatArray, noise_variance: float, norm: float
+) -> tuple[FloatArray, FloatArray]:
+    """h_i = 1 - s2 m_i and its rounding error, for routes that never hold M^{-1}."""
+    return _bounded(1.0 - noise_variance * m, prior, noise_variance, norm), EPS * noise_variance * m
+
+
 def factorise(
     matrix: FloatArray, noise_variance: float, *, overwrite: bool = False
 ) -> cholesky.Factor:
@@ -114,11 +142,16 @@ def factorise(
     try:
         return cholesky.factorise(matrix, overwrite=overwrite)
     except np.linalg.LinAlgError as error:
-        raise InputError(
-            f"the kernel matrix with noise_variance {noise_variance:g} on its diagonal is not "
-            f"positive definite in float64 ({error}): raise noise_variance, or check for "
-            "repeated records."
-        ) from error
+        raise not_positive_definite(noise_variance, error) from error
+
+
+def not_positive_definite(noise_variance: float, why: object) -> InputError:
+    """The sentence for a matrix that cannot be factorised."""
+    return InputError(
+        f"the kernel matrix with noise_variance {noise_variance:g} on its diagonal is not "
+        f"positive definite in float64 ({why}): raise noise_variance, or check for repeated "
+        "records."
+    )
 
 
 def checked_problem(
@@ -130,14 +163,18 @@ def checked_problem(
         raise InputError(f"the kernel matrix must be square, but its shape is {matrix.shape}.")
     targets = checked_targets(y, len(matrix), "the kernel matrix")
     require_positive(noise_variance, "noise_variance")
-    prior = np.diagonal(matrix)
+    require_prior(np.diagonal(matrix))
+    return matrix, targets
+
+
+def require_prior(prior: FloatArray) -> None:
+    """Refuse a record without variance of its own; ``prior`` is K_ii of each."""
     empty = np.flatnonzero(~(np.isfinite(prior) & (prior > 0.0)))
     if empty.size:
         raise InputError(
             f"the kernel of the record in row {empty[0]} with itself is {prior[empty[0]]}; it "
             "must be positive and finite."
         )
-    return matrix, targets
 
 
 def checked_targets(y: ArrayLike, records: int, what: str) -> FloatArray:
@@ -180,7 +217,12 @@ def _leverage(
         better = products_error < error
         leverage = np.where(better, prior * m + off_diagonal, leverage)
         error = np.where(better, products_error, error)
+    return _bounded(leverage, prior, noise_variance, norm), error
+
+
+def _bounded(
+    leverage: FloatArray, prior: FloatArray, noise_variance: float, norm: float
+) -> FloatArray:
     # x/(x + s2) over the spectrum of K is concave and at least x/||M||: rounding cannot be
     # allowed to leave these bounds, or a variance would come out negative.
-    leverage = np.clip(leverage, prior / norm, prior / (prior + noise_variance))
-    return leverage, error
+    return np.clip(leverage, prior / norm, prior / (prior + noise_variance))

@@ -15,8 +15,15 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.lood.all_records import ERROR_SHARE, checked_targets, probes, require_positive
-from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
+from leakscope.lood.all_records import (
+    checked_targets,
+    leverage_by_difference,
+    not_positive_definite,
+    probes,
+    require_positive,
+    with_errors,
+)
+from leakscope.lood.identities import laws_from_leverages
 from leakscope.lood.real_numbers import real_numbers
 from leakscope.lood.separation import Separation
 
@@ -53,21 +60,9 @@ def device_records(
         solved, m, norm, inverse_norm = _linear_algebra(
             features, np.column_stack([outputs, probes(len(targets))]), function, noise_variance
         )
-    a = solved[:, : outputs.shape[1]]
-    reach = np.mean(solved[:, outputs.shape[1] :] ** 2, axis=1)
-    leverage = np.clip(1.0 - noise_variance * m, prior / norm, prior / (prior + noise_variance))
-    error_matrix = ERROR_SHARE * EPS * norm
-    relative_m = error_matrix * reach / m
-    found = Leverages(
-        leverage=leverage,
-        m=m,
-        a=a,
-        relative_error_h=(EPS + relative_m) * noise_variance * m / leverage,
-        relative_error_m=relative_m,
-        error_a=error_matrix * np.sqrt(reach) * np.linalg.norm(a),
-    )
+    leverage, error = leverage_by_difference(m, prior, noise_variance, norm)
     return laws_from_leverages(
-        found,
+        with_errors(leverage, error, m, solved, noise_variance, norm),
         targets,
         noise_variance=noise_variance,
         condition_number=norm * inverse_norm,
@@ -124,10 +119,7 @@ def _factorised(features: FloatArray, function: Any, noise_variance: float) -> t
     norm = device.one_norm(matrix) + noise_variance
     factor = device.factorise(matrix, jnp.asarray(noise_variance))
     if not bool(jnp.isfinite(factor[-1, -1])):
-        raise InputError(
-            f"the kernel matrix with noise_variance {noise_variance:g} on its diagonal is not "
-            "positive definite in float64: raise noise_variance, or check for repeated records."
-        )
+        raise not_positive_definite(noise_variance, "on the device")
     return factor, float(norm)
 
 

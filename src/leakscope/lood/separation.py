@@ -35,7 +35,7 @@ from leakscope.lood.release import Release
 from leakscope.lood.sufficient import coordinate_pair
 from leakscope.measures import kl_parts
 
-Route = Literal["dense", "features", "fitc", "device"]
+Route = Literal["dense", "features", "fitc", "device", "disk"]
 
 # Pairs measured at once; one of w coordinates takes about 350 w^2 bytes while it is measured, so
 # that there are fewer of them.
