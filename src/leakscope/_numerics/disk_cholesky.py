@@ -12,6 +12,7 @@ state is written too, so that a run that was stopped goes on from there.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -134,9 +135,9 @@ class _State:
         path, size = folder / STATE, len(right)
         if path.exists():
             with np.load(path, allow_pickle=False) as stored:
-                found = {name: stored[name] for name in stored.files}
-            counts = {name: int(found.pop(name)) for name in ("width", "factorised", "inverted")}
-            return cls(**counts, **found)
+                found: dict[str, Any] = {name: stored[name] for name in stored.files}
+            counts = ("width", "factorised", "inverted")
+            return cls(**found | {name: int(found[name]) for name in counts})
         pairs = [np.zeros((size, probes.VECTORS)) for _ in range(3)]
         lines = [np.zeros(size) for _ in range(4)]
         count = len(_blocks(size, width))
@@ -155,7 +156,7 @@ class _FactorFile:
     def __init__(self, path: Path, blocks: list[tuple[int, int]]) -> None:
         self.blocks, size = blocks, blocks[-1][1]
         sizes = [8 * (size - start) * (stop - start) for start, stop in blocks]
-        self._offsets = [0, *np.cumsum(sizes).tolist()]
+        self._offsets = [0, *itertools.accumulate(sizes)]
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         if os.fstat(self._file).st_size != self._offsets[-1]:
             # A disk that is too small says so now, not after hours.
@@ -183,7 +184,7 @@ class _FactorFile:
         os.fsync(self._file)
 
     def _whole(self, transfer: Callable[..., int], rows: FloatArray, offset: int) -> None:
-        view = memoryview(rows.reshape(-1)).cast("B")
+        view = rows.reshape(-1).view(np.uint8).data
         done = 0
         while done < len(view):
             moved = transfer(self._file, [view[done:]], offset + done)
@@ -286,7 +287,7 @@ def _work(blocks: list[tuple[int, int]]) -> list[float]:
         float(sum((size - low) * (high - low) for low, high in blocks[place:]) * (stop - start))
         for place, (start, stop) in reversed([*enumerate(blocks)])
     ]
-    return np.cumsum([*first, *second]).tolist()
+    return [*itertools.accumulate([*first, *second])]
 
 
 def _blocks(size: int, width: int) -> list[tuple[int, int]]:

@@ -122,9 +122,9 @@ def disk_records(
         ) from error
     shutil.rmtree(place, ignore_errors=True)
     m = found.diagonal
-    leverage, error = leverage_by_difference(m, prior, noise_variance, found.norm)
+    leverage, rounding = leverage_by_difference(m, prior, noise_variance, found.norm)
     return laws_from_leverages(
-        with_errors(leverage, error, m, found.solution, noise_variance, found.norm),
+        with_errors(leverage, rounding, m, found.solution, noise_variance, found.norm),
         targets,
         noise_variance=noise_variance,
         # An upper bound: no eigenvalue of M is below the noise.
@@ -176,5 +176,5 @@ def _key(rows: FloatArray, targets: FloatArray, kernel: Kernel, noise_variance: 
     """What tells this problem from others, so that it does not go on with the work of another."""
     found = hashlib.sha256(f"{rows.shape} {kernel!r} {noise_variance!r}".encode())
     for array in (rows, targets):
-        found.update(np.ascontiguousarray(array))
+        found.update(array.tobytes())
     return found.hexdigest()[:16]
