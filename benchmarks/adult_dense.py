@@ -3,6 +3,7 @@
     OPENBLAS_NUM_THREADS=2 python benchmarks/adult_dense.py audit adult.data --save tiles.npz
     OPENBLAS_NUM_THREADS=2 OPENBLAS_CORETYPE=Haswell \
         python benchmarks/adult_dense.py audit adult.data --lapack --save lapack.npz
+    OPENBLAS_NUM_THREADS=2 python benchmarks/adult_dense.py audit adult.data --disk 1024
     python benchmarks/adult_dense.py refit adult.data tiles.npz --count 200
 
 `audit` times kernel, factorisation and every record's laws.  `refit` takes records out, one by one,
@@ -51,13 +52,18 @@ def audit(asked: argparse.Namespace) -> None:
     X, y = encoded(asked.data, asked.records)
     kernel = kernels.rbf().resolved(X)
     start, cpu = time.perf_counter(), time.process_time()
-    matrix = kernel(X)
-    made = time.perf_counter()
-    found = lood.all_records(matrix, y, noise_variance=NOISE, overwrite=True)
+    if asked.disk:
+        made = start
+        found = lood.disk_records(X, y, kernel=kernel, noise_variance=NOISE, width=asked.disk)
+    else:
+        matrix = kernel(X)
+        made = time.perf_counter()
+        found = lood.all_records(matrix, y, noise_variance=NOISE, overwrite=True)
     done = time.perf_counter()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    way = "LAPACK" if asked.lapack else "disk" if asked.disk else "tiles"
     print(
-        f"{'LAPACK' if asked.lapack else 'tiles'}, {len(X)} records, {probes.blas_in_use()}: "
+        f"{way}, {len(X)} records, {probes.blas_in_use()}: "
         f"kernel {made - start:.1f} s, laws {done - made:.1f} s, CPU "
         f"{time.process_time() - cpu:.0f} s, peak {peak:.1f} GB, trusted "
         f"{found.trusted.mean():.4f}, condition {found.condition_number:.2g}",
@@ -130,6 +136,7 @@ def main() -> None:
     audited.add_argument("data")
     audited.add_argument("--records", type=int, default=32561)
     audited.add_argument("--lapack", action="store_true")
+    audited.add_argument("--disk", type=int, help="columns of a block of the factor on disk")
     audited.add_argument("--save", default="audit.npz")
     audited.set_defaults(work=audit)
     again = verbs.add_parser("refit")
