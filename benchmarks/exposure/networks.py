@@ -2,10 +2,8 @@
 
 ``python benchmarks/exposure/networks.py exposure_data.npz --out truths`` (a GPU is used where there
 is one).  Perceptrons are trained as stacked matrices, all at once; convolutional networks one after
-the other, their training step replayed as one CUDA graph.
-
-Each file: ``log_odds`` (models x records, float16) and ``trained_on`` (packed bits along the
-records).  Models 2k and 2k + 1 are trained on complementary halves.
+the other, their training step replayed as one CUDA graph.  ``truth_files.py`` says what a file
+holds; the losses of the first models are followed from epoch to epoch.
 """
 
 from __future__ import annotations
@@ -21,19 +19,9 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional
+from truth_files import TRACED, halves, write_truth
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def halves(models: int, records: int, seed: int) -> np.ndarray:
-    """Complementary halves: models x records, true where the model is trained on the record."""
-    rng = np.random.default_rng(seed)
-    trained_on = np.zeros((models, records), bool)
-    for pair in range(models // 2):
-        chosen = rng.permutation(records)[: records // 2]
-        trained_on[2 * pair, chosen] = True
-        trained_on[2 * pair + 1] = ~trained_on[2 * pair]
-    return trained_on
 
 
 def own_log_odds(logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -41,6 +29,14 @@ def own_log_odds(logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     own = functional.one_hot(y, logits.shape[-1]).bool()
     others = logits.masked_fill(own, -torch.inf)
     return logits[own.expand_as(logits)].reshape(logits.shape[:-1]) - others.logsumexp(-1)
+
+
+def trace_range(epochs: list[torch.Tensor]) -> np.ndarray:
+    """The interquartile range over the epochs of each record's loss, from its log-odds."""
+    losses = functional.softplus(-torch.stack(epochs).float())
+    ends = torch.tensor([0.25, 0.75], device=losses.device)
+    low, high = torch.quantile(losses, ends, dim=0)
+    return np.asarray((high - low).cpu().numpy())
 
 
 @dataclass(frozen=True)
@@ -52,8 +48,11 @@ class Perceptron:
     batch: int
     rate: float = 1e-3
     decay: float = 1e-3
+    dropout: float = 0.0
 
-    def train(self, X: torch.Tensor, y: torch.Tensor, mask: np.ndarray, seed: int) -> np.ndarray:
+    def train(
+        self, X: torch.Tensor, y: torch.Tensor, mask: np.ndarray, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         torch.manual_seed(seed)
         models, classes = len(mask), int(y.max()) + 1
         sizes = [X.shape[1], *self.hidden, classes]
@@ -65,34 +64,40 @@ class Perceptron:
         for weight in weights:
             weight.requires_grad_(True)
 
-        def logits(inputs: torch.Tensor) -> torch.Tensor:
+        def logits(inputs: torch.Tensor, models: int, dropout: float = 0.0) -> torch.Tensor:
             layers = len(weights) // 2
             for layer in range(layers):
-                inputs = torch.baddbmm(weights[2 * layer + 1], inputs, weights[2 * layer])
+                matrix, shift = weights[2 * layer][:models], weights[2 * layer + 1][:models]
+                inputs = torch.baddbmm(shift, inputs, matrix)
                 if layer < layers - 1:
-                    inputs = torch.relu(inputs)
+                    inputs = functional.dropout(torch.relu(inputs), dropout)
             return inputs
+
+        def answers_of(models: int) -> torch.Tensor:
+            found = []
+            with torch.no_grad():
+                for start in range(0, len(X), 500):
+                    part = X[start : start + 500].expand(models, -1, -1)
+                    found.append(own_log_odds(logits(part, models), y[start : start + 500]))
+            return torch.cat(found, 1)
 
         fewest = int(mask.sum(1).min())
         rows = torch.from_numpy(np.stack([np.flatnonzero(m)[:fewest] for m in mask])).to(DEVICE)
         optimiser = torch.optim.AdamW(weights, lr=self.rate, weight_decay=self.decay)
+        epochs = []
         for _ in range(self.epochs):
             order = torch.rand(models, fewest, device=DEVICE).argsort(1)
             for start in range(0, fewest - self.batch + 1, self.batch):
                 chosen = rows.gather(1, order[:, start : start + self.batch])
-                answers = logits(X[chosen])
+                answers = logits(X[chosen], models, self.dropout)
                 loss = functional.cross_entropy(
                     answers.flatten(0, 1), y[chosen].flatten(), reduction="sum"
                 )
                 optimiser.zero_grad(set_to_none=True)
                 (loss / self.batch).backward()
                 optimiser.step()
-        with torch.no_grad():
-            found = []
-            for start in range(0, len(X), 500):
-                part = X[start : start + 500].expand(models, -1, -1)
-                found.append(own_log_odds(logits(part), y[start : start + 500]))
-            return torch.cat(found, 1).float().cpu().numpy()
+            epochs.append(answers_of(min(models, TRACED)))
+        return answers_of(models).float().cpu().numpy(), trace_range(epochs)
 
 
 class Residual(nn.Module):
@@ -150,19 +155,43 @@ def cnn(classes: int) -> nn.Sequential:
     )
 
 
+def small_cnn(classes: int) -> nn.Sequential:
+    """The same for pictures of 8 by 8."""
+    return nn.Sequential(
+        nn.Conv2d(1, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(32, 64, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(64 * 16, 128),
+        nn.ReLU(),
+        nn.Linear(128, classes),
+    )
+
+
 @dataclass(frozen=True)
 class Convolutional:
-    """SGD with momentum and a cosine schedule, no augmentation."""
+    """SGD with momentum and a cosine schedule; augmentation is a flip and a shift by up to four."""
 
     build: Callable[[int], nn.Sequential]
     epochs: int
     batch: int
     rate: float
     decay: float = 5e-4
+    augmented: bool = False
 
-    def train(self, X: torch.Tensor, y: torch.Tensor, mask: np.ndarray, seed: int) -> np.ndarray:
+    def train(
+        self, X: torch.Tensor, y: torch.Tensor, mask: np.ndarray, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         step = TrainingStep(self, X, y)
-        return np.stack([step.fit(m, seed * 100_000 + k) for k, m in enumerate(mask)])
+        answers, traces = [], []
+        for k, m in enumerate(mask):
+            epochs: list[torch.Tensor] = []
+            answers.append(step.fit(m, seed * 100_000 + k, epochs if k < TRACED else None))
+            if k < TRACED:
+                traces.append(trace_range(epochs))
+        return np.stack(answers), np.stack(traces)
 
 
 class TrainingStep:
@@ -174,7 +203,9 @@ class TrainingStep:
         self.parameters = list(self.net.parameters())
         self.momentum = [torch.zeros_like(p) for p in self.parameters]
         self.rate = torch.zeros((), device=DEVICE)
-        self.chosen = torch.zeros(plan.batch, dtype=torch.long, device=DEVICE)
+        self.pictures = X[: plan.batch].clone(memory_format=torch.channels_last)
+        self.labels = y[: plan.batch].clone()
+        self.padded = functional.pad(X, (4, 4, 4, 4)) if plan.augmented else None
         self.graph: torch.cuda.CUDAGraph | None = None
         if DEVICE.type == "cuda":
             side = torch.cuda.Stream()
@@ -189,15 +220,37 @@ class TrainingStep:
 
     def _step(self) -> None:
         with torch.autocast(DEVICE.type, torch.bfloat16, cache_enabled=False):
-            answers = self.net(self.X[self.chosen])
-        loss = functional.cross_entropy(answers.float(), self.y[self.chosen])
+            answers = self.net(self.pictures)
+        loss = functional.cross_entropy(answers.float(), self.labels)
         gradients = torch.autograd.grad(loss, self.parameters)
         with torch.no_grad():
             for p, g, v in zip(self.parameters, gradients, self.momentum, strict=True):
                 v.mul_(0.9).add_(g).add_(p, alpha=self.plan.decay)
                 p.sub_(v * self.rate)
 
-    def fit(self, mask: np.ndarray, seed: int) -> np.ndarray:
+    def _batch(self, chosen: torch.Tensor) -> torch.Tensor:
+        if self.padded is None:
+            return self.X[chosen]
+        count, side = len(chosen), self.X.shape[-1]
+        place = torch.arange(side, device=DEVICE)
+        flipped = torch.rand(count, 1, device=DEVICE) < 0.5
+        rows = place + torch.randint(0, 9, (count, 1), device=DEVICE)
+        columns = torch.where(flipped, side - 1 - place, place)
+        columns = columns + torch.randint(0, 9, (count, 1), device=DEVICE)
+        found = self.padded[chosen[:, None, None], :, rows[:, :, None], columns[:, None, :]]
+        return found.permute(0, 3, 1, 2)
+
+    def _answers(self) -> torch.Tensor:
+        self.net.eval()
+        with torch.no_grad():
+            answers = [self.net(part).float() for part in self.X.split(2500)]
+        self.net.train()
+        return own_log_odds(torch.cat(answers), self.y)
+
+    def fit(
+        self, mask: np.ndarray, seed: int, epochs: list[torch.Tensor] | None = None
+    ) -> np.ndarray:
+        """One model's log-odds; those after each epoch are added to ``epochs``."""
         torch.manual_seed(seed)
         for module in self.net.modules():
             if isinstance(module, nn.Conv2d | nn.BatchNorm2d | nn.Linear):
@@ -214,16 +267,17 @@ class TrainingStep:
             for k in range(per_epoch):
                 warm = min(1.0, (done + 1) / per_epoch)
                 self.rate.fill_(plan.rate * warm * 0.5 * (1 + np.cos(np.pi * done / total)))
-                self.chosen.copy_(order[k * plan.batch : (k + 1) * plan.batch])
+                chosen = order[k * plan.batch : (k + 1) * plan.batch]
+                self.pictures.copy_(self._batch(chosen))
+                self.labels.copy_(self.y[chosen])
                 if self.graph is None:
                     self._step()
                 else:
                     self.graph.replay()
                 done += 1
-        self.net.eval()
-        with torch.no_grad():
-            answers = [self.net(part).float() for part in self.X.split(1000)]
-            return own_log_odds(torch.cat(answers), self.y).cpu().numpy()
+            if epochs is not None:
+                epochs.append(self._answers())
+        return np.asarray(self._answers().cpu().numpy())
 
 
 def pictures(X: np.ndarray) -> torch.Tensor:
@@ -233,14 +287,14 @@ def pictures(X: np.ndarray) -> torch.Tensor:
     return tensor.to(DEVICE, memory_format=torch.channels_last)
 
 
-def probe_features(arrays: dict[str, np.ndarray]) -> np.ndarray:
+def probe_features(arrays: dict[str, np.ndarray], data: str) -> np.ndarray:
     """The last hidden layer of a network trained on other pictures of the same two classes."""
     X, y = pictures(arrays["cifar_other_X"]), torch.from_numpy(arrays["cifar_other_y"]).to(DEVICE)
     step = TrainingStep(Convolutional(resnet, epochs=20, batch=100, rate=0.05), X, y)
     step.fit(np.ones(len(X), bool), seed=5)
     body = step.net[:-1].eval()
     with torch.no_grad():
-        parts = [body(part).float() for part in pictures(arrays["cifar_X"]).split(1000)]
+        parts = [body(part).float() for part in pictures(arrays[f"{data}_X"]).split(1000)]
     features = torch.cat(parts).cpu().numpy()
     return np.asarray((features - features.mean(0)) / (features.std(0) + 1e-6), np.float32)
 
@@ -259,17 +313,37 @@ TRUTHS: dict[str, tuple[str, Plan]] = {
     "fashion_cnn_long": ("fashion", Convolutional(cnn, 25, 100, 0.05)),
     "cifar_resnet_short": ("cifar", Convolutional(resnet, 6, 150, 0.05)),
     "cifar_resnet_long": ("cifar", Convolutional(resnet, 24, 150, 0.05)),
+    # Made when the estimator's first form was there, and kept unseen until its last.
+    "test_adult_dropout_short": ("adult_test", Perceptron((64, 64), 10, 50, dropout=0.3)),
+    "test_adult_dropout_long": ("adult_test", Perceptron((64, 64), 80, 50, dropout=0.3)),
+    "test_fashion_mlp_short": ("fashion_test", Perceptron((256,), 8, 50)),
+    "test_fashion_mlp_long": ("fashion_test", Perceptron((256,), 60, 50)),
+    "test_location_wide_short": ("location_half", Perceptron((512,), 12, 50, decay=0.1)),
+    "test_location_wide_long": ("location_half", Perceptron((512,), 80, 50, decay=0.1)),
+    "test_cifar_probe_short": ("probe_test", Perceptron((), 10, 50, rate=3e-3, decay=0.1)),
+    "test_cifar_probe_long": ("probe_test", Perceptron((), 80, 50, rate=1e-2, decay=0.1)),
+    "test_digits_cnn_short": ("digits", Convolutional(small_cnn, 6, 64, 0.05)),
+    "test_digits_cnn_long": ("digits", Convolutional(small_cnn, 30, 64, 0.05)),
+    "test_cifar_augmented_short": (
+        "cifar_test",
+        Convolutional(resnet, 12, 125, 0.05, augmented=True),
+    ),
+    "test_cifar_augmented_long": (
+        "cifar_test",
+        Convolutional(resnet, 40, 125, 0.05, augmented=True),
+    ),
 }
+PROBES = {"probe": "cifar", "probe_test": "cifar_test"}
 
 
-def inputs(data: str, arrays: dict[str, np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
-    y = torch.from_numpy(arrays["cifar_y" if data == "probe" else f"{data}_y"]).to(DEVICE)
-    if data == "probe":
-        return torch.from_numpy(probe_features(arrays)).to(DEVICE), y
+def inputs(plan: Plan, data: str, arrays: dict[str, np.ndarray]) -> torch.Tensor:
+    if data in PROBES:
+        return torch.from_numpy(probe_features(arrays, PROBES[data])).to(DEVICE)
     X = arrays[f"{data}_X"]
-    if data in ("cifar", "fashion"):
-        return pictures(X), y
-    return torch.from_numpy(X.astype(np.float32)).to(DEVICE), y
+    if isinstance(plan, Convolutional):
+        return pictures(X.reshape(-1, 8, 8) * 255.0 if data == "digits" else X)
+    X = X.reshape(len(X), -1).astype(np.float32)
+    return torch.from_numpy(X / 255.0 if data.startswith("fashion") else X).to(DEVICE)
 
 
 def main() -> None:
@@ -289,20 +363,17 @@ def main() -> None:
             continue
         data, plan = TRUTHS[name]
         start = time.perf_counter()
-        X, y = inputs(data, arrays)
-        X, y = X[: given.records], y[: given.records]
+        X = inputs(plan, data, arrays)[: given.records]
+        y = torch.from_numpy(arrays[f"{PROBES.get(data, data)}_y"]).to(DEVICE)[: given.records]
         mask = halves(given.models, len(X), seed=1000 + number)
-        found = plan.train(X, y, mask, seed=2000 + number)
-        np.savez_compressed(
-            given.out / f"{name}.npz",
-            log_odds=found.astype(np.float16),
-            trained_on=np.packbits(mask, axis=1),
-        )
+        found, ranges = plan.train(X, y, mask, seed=2000 + number)
+        write_truth(given.out / f"{name}.npz", found, mask, data, trace_iqr=ranges)
         right = found > 0
         print(
             f"{name:20} {found.shape[0]} models x {found.shape[1]} records, accuracy in "
             f"{right[mask].mean():.3f} out {right[~mask].mean():.3f}, finite "
-            f"{np.isfinite(found.astype(np.float16)).all()}, {time.perf_counter() - start:.0f} s",
+            f"{np.isfinite(found).all() and np.isfinite(ranges).all()}, "
+            f"{time.perf_counter() - start:.0f} s",
             flush=True,
         )
 
