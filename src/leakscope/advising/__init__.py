@@ -10,6 +10,7 @@ from leakscope.advising.merging import least_merging, merged_measures
 from leakscope.advising.output_noise import least_output_noise
 from leakscope.advising.ranked_options import ADVICE_STAGES
 from leakscope.advising.released_error import Folds, ReleasedError
+from leakscope.advising.training_advice import parsed_tries
 
 __all__ = [
     "ADVICE_STAGES",
@@ -26,5 +27,6 @@ __all__ = [
     "least_merging",
     "least_output_noise",
     "merged_measures",
+    "parsed_tries",
     "principal_directions",
 ]

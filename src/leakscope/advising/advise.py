@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +14,11 @@ from leakscope.advising.audit_target import AuditTarget
 from leakscope.advising.model_advice import model_options
 from leakscope.advising.own_model import LOSSES, OwnModel
 from leakscope.advising.ranked_options import OnStage, Ranked, ranked_options
+from leakscope.advising.training_advice import training_options
 from leakscope.auditing import (
     Audited,
     AuditResult,
+    Examined,
     ModelAuditResult,
     audit_document,
     data_of,
@@ -58,6 +60,7 @@ def advise(
     most_dropped: float = ADVISE_DEFAULTS.most_dropped,
     questions: Questions = ADVISE_DEFAULTS.questions,
     check: int | None = None,
+    tries: Mapping[str, Sequence[float]] | None = None,
     random_state: int | np.random.Generator | Key | None = None,
     on_stage: OnStage | None = None,
 ) -> Advice:
@@ -65,7 +68,8 @@ def advise(
 
     Searched: noise on the answers, training noise (of a fitted model: its penalty), fewer
     features, dropping or merging the most exposed, and pairs of these with noise on the answers.
-    Each is priced by cross-validation; the cheapest comes first.
+    Each is priced by cross-validation; the cheapest comes first.  Of an audit of a training, noise
+    on the answers and the options of the training in ``tries``.
 
     Parameters
     ----------
@@ -89,6 +93,9 @@ def advise(
     check
         Of an audit of a fitted model: how many shadow models check each option that meets the
         target; none where left out.
+    tries
+        Of an audit of a training: its options, by name, with the values to try one at a time.
+        Each is trained as often as the audit did, on the same halves and with the same seeds.
     random_state
         Of the folds; nothing else is random.
     on_stage
@@ -120,10 +127,19 @@ def advise(
     """
     start = time.perf_counter()
     document: AuditDocument | ModelAuditDocument | None = None
-    model: Process | OwnModel
+    model: Process | OwnModel | Examined
     names: Sequence[RecordId]
     fitted_model = _fitted_model(audited)
-    if fitted_model is not None:
+    if fitted_model is not None and fitted_model.models is not None:
+        document = fitted_model
+        model, names = _examined(audited, fitted_model, data)
+        told = fitted_model.dataset
+    elif tries:
+        raise InputError(
+            "--try changes options of a training, and this audit is not one of a training "
+            "(audit --train)."
+        )
+    elif fitted_model is not None:
         document = fitted_model
         model, names = _own_model(audited, fitted_model, data)
         told = fitted_model.dataset
@@ -145,7 +161,11 @@ def advise(
         questions=questions,
         check=check,
     )
-    if isinstance(model, OwnModel):
+    if isinstance(model, Examined):
+        assert isinstance(document, ModelAuditDocument)
+        known = audited if isinstance(audited, ModelAuditResult) else document
+        found = training_options(known, model, tries or {}, target, on_stage=on_stage)
+    elif isinstance(model, OwnModel):
         found = model_options(
             model, names, target, settings, random_state=random_state, on_stage=on_stage
         )
@@ -153,8 +173,7 @@ def advise(
         found = ranked_options(
             model, names, target, settings, random_state=random_state, on_stage=on_stage
         )
-    own = isinstance(model, OwnModel)
-    warnings = [PRIVACY_OF_CHOOSING, *([] if own else [MODEL_FAMILY])]
+    warnings = [PRIVACY_OF_CHOOSING, *([MODEL_FAMILY] if isinstance(model, Process) else [])]
     if found.doubt is not None:
         warnings.insert(0, found.doubt)
     if isinstance(document, AuditDocument) and document.route == "fitc":
@@ -168,6 +187,7 @@ def advise(
             "most_dropped": most_dropped,
             "questions": questions,
             "check": check,
+            "tries": {name: list(values) for name, values in (tries or {}).items()},
             "seed": random_state if isinstance(random_state, int) else None,
             "audit": {} if document is None else document.settings,
         },
@@ -189,7 +209,7 @@ def advise(
         options=found.options,
         notes=found.notes,
         model=document.model if isinstance(document, ModelAuditDocument) else None,
-        loss=LOSSES[model.loss] if isinstance(model, OwnModel) else LOSSES["square"],
+        loss=_loss(model, document),
     )
 
 
@@ -207,16 +227,24 @@ def _own_model(
     audited: Audited | Process, document: ModelAuditDocument, data: str | Path | Dataset | None
 ) -> tuple[OwnModel, Sequence[RecordId]]:
     """The model that was audited: as it is in memory, fitted again or read from its file."""
-    if document.models is not None:
-        raise InputError(
-            f"advise changes a model whose laws follow from one fit, and {document.model.name} was "
-            "audited by a few models of its training; audit the changed training, and compare."
-        )
-    if isinstance(audited, ModelAuditResult) and data is None:
-        examined, names = audited.examined, audited.record_ids
-    else:
-        examined, names = examined_again(document, data)
+    examined, names = _examined(audited, document, data)
     return OwnModel.of(examined, document.question, document.fraction, document.observes), names
+
+
+def _examined(
+    audited: Audited | Process, document: ModelAuditDocument, data: str | Path | Dataset | None
+) -> tuple[Examined, Sequence[RecordId]]:
+    """What was audited, and its records: as it is in memory, or read again."""
+    if isinstance(audited, ModelAuditResult) and data is None:
+        return audited.examined, audited.record_ids
+    return examined_again(document, data)
+
+
+def _loss(model: Process | OwnModel | Examined, document: object) -> str:
+    if isinstance(model, OwnModel):
+        return LOSSES[model.loss]
+    log_odds = isinstance(document, ModelAuditDocument) and document.observes == "log_odds"
+    return LOSSES["logistic" if log_odds else "square"]
 
 
 def _sentence(found: Ranked, target: AuditTarget, unit: str) -> str:

@@ -41,9 +41,10 @@ NOT_BY_UNRESOLVED = (
 # Two merged pairs, or two dropped and two left.
 LEAST_UNITS = 4
 
-# In their order for a fitted model and for a process, each of which has some of them.
+# In their order for a training, a fitted model and a process, each of which has some of them.
 ADVICE_STAGES = (
     "audit",
+    "training",
     "penalty",
     "output noise",
     "kernel noise",

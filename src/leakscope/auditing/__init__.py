@@ -47,8 +47,9 @@ from leakscope.auditing.run_writing import write_run
 from leakscope.auditing.stream_costs import StreamCost, stream_cost
 from leakscope.auditing.streamed import audit_streamed
 from leakscope.auditing.subgroups import Subgroup
-from leakscope.auditing.trained_again import models_of_halves, stored_laws
+from leakscope.auditing.trained_again import audit_training_with, models_of_halves, stored_laws
 from leakscope.auditing.trained_audit import audit_trained, audit_trained_dataset
+from leakscope.auditing.training_options import options_of, with_options
 from leakscope.auditing.units import leaving_units
 from leakscope.auditing.verdict import EXPOSED_ABOVE
 
@@ -82,6 +83,7 @@ __all__ = [
     "audit_streamed",
     "audit_trained",
     "audit_trained_dataset",
+    "audit_training_with",
     "checked_ids",
     "classifies",
     "data_in_memory",
@@ -99,6 +101,7 @@ __all__ = [
     "named_training",
     "noise_for",
     "noise_path_unavailable",
+    "options_of",
     "plain_parameters",
     "process_of_run",
     "rank_correlation",
@@ -111,5 +114,6 @@ __all__ = [
     "taken_from_result",
     "top_kept",
     "trains_classes",
+    "with_options",
     "write_run",
 ]

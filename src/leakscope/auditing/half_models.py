@@ -7,6 +7,7 @@ Every model is a cell of a run (:mod:`leakscope.running`), and none is trained t
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -111,3 +112,19 @@ def _trained(
     except InputError as error:
         raise InputError(f"Model {number + 1}: {error}") from error
     return Found({"warnings": said}, {"scores": scores})
+
+
+def digest_of(X: Any, y: NDArray[Any]) -> str:
+    """Of the records as the training takes them."""
+    found = hashlib.sha256(repr((getattr(X, "shape", None), y.tolist())).encode())
+    if hasattr(X, "iloc"):
+        from pandas.util import hash_pandas_object
+
+        found.update(hash_pandas_object(X).to_numpy().tobytes())
+    elif hasattr(X, "tocsr"):
+        rows = X.tocsr()
+        for part in (rows.data, rows.indices, rows.indptr):
+            found.update(np.ascontiguousarray(part).tobytes())
+    else:
+        found.update(np.ascontiguousarray(X).tobytes())
+    return found.hexdigest()

@@ -99,7 +99,7 @@ def trained_sentence(
         return f"{passing}; {more}"
     return (
         f"{passing}, {surely or 'none'} of them with 95% certainty. What helps: shorter training, "
-        f"more penalty or more records; {more}"
+        f"more penalty or more records (leakscope advise tries them); {more}"
     )
 
 

@@ -13,6 +13,7 @@ import traceback
 import warnings
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,8 @@ class OwnTraining:
             told["kind"] = "estimator"
         else:
             text = _source(self.subject)
+            fixed = getattr(self.subject, "keywords", None)
+            text += f" {sorted(fixed.items())}" if text and isinstance(fixed, dict) else ""
         return {**told, "digest": hashlib.sha256(text.encode()).hexdigest() if text else "unknown"}
 
     def scores(
@@ -356,6 +359,7 @@ def _per_class(name: str, answers: FloatArray, classes: NDArray[Any], columns: A
 
 def _source(function: Any) -> str:
     """The text of the file that a function is in, or its own: helpers beside it count too."""
+    function = function.func if isinstance(function, partial) else function
     try:
         module = sys.modules.get(function.__module__)
         path = getattr(module, "__file__", None)

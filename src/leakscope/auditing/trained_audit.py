@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing.checks import checked_ids
-from leakscope.auditing.half_models import HalfModels, train_halves
+from leakscope.auditing.half_models import HalfModels, digest_of, train_halves
 from leakscope.auditing.model_facts import measured_fit, one_threshold_of
 from leakscope.auditing.model_result import Examined, ModelAuditResult
 from leakscope.auditing.own_training import (
@@ -128,7 +128,7 @@ def audit_trained(
         target_name="y",
         steps=[],
     )
-    return _audited(
+    return audited_training(
         records,
         labels,
         training,
@@ -171,7 +171,7 @@ def audit_trained_dataset(
         )
     prepared = prepare(dataset, scaling=settings.scaling)
     training, y, steps = training_and_target(dataset, prepared, how)
-    result = _audited(
+    result = audited_training(
         prepared.features,
         y,
         training,
@@ -212,7 +212,7 @@ def training_and_target(
     return training, y, steps
 
 
-def _audited(
+def audited_training(
     X: Any,
     y: NDArray[Any],
     training: OwnTraining,
@@ -224,8 +224,9 @@ def _audited(
     scaling: str = "none",
     on_progress: OnProgress | None = None,
 ) -> ModelAuditResult:
+    """Train the models that are not kept yet, and audit the training by all of them."""
     _require_fit_target(training, y)
-    about = {"data": _digest(X, y), "training": training.describe()}
+    about = {"data": digest_of(X, y), "training": training.describe()}
     start = time.perf_counter()
     odd = require_own_rows(training, X, y, seed)
     with ExitStack() as stack:
@@ -346,19 +347,3 @@ def _task(train: Any, y: NDArray[Any]) -> Task:
         return "regression"
     many = y.dtype.kind in "iu" and len(np.unique(y)) > MOST_WHOLE_CLASSES
     return "regression" if many else "classification"
-
-
-def _digest(X: Any, y: NDArray[Any]) -> str:
-    """Of the records as the training takes them."""
-    found = hashlib.sha256(repr((getattr(X, "shape", None), y.tolist())).encode())
-    if hasattr(X, "iloc"):
-        from pandas.util import hash_pandas_object
-
-        found.update(hash_pandas_object(X).to_numpy().tobytes())
-    elif hasattr(X, "tocsr"):
-        rows = X.tocsr()
-        for part in (rows.data, rows.indices, rows.indptr):
-            found.update(np.ascontiguousarray(part).tobytes())
-    else:
-        found.update(np.ascontiguousarray(X).tobytes())
-    return found.hexdigest()

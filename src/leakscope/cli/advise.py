@@ -60,7 +60,8 @@ def advise(
 
     Give one target.  Searched: noise on the answers, training noise (of a fitted model: its
     penalty), fewer features, dropping or merging the most exposed, and pairs of these with noise
-    on the answers.  Each is priced by cross-validation; the cheapest comes first.
+    on the answers.  Each is priced by cross-validation; the cheapest comes first.  Of a training
+    (audit --train): options of it that --try names, each trained as often as the audit did.
     """
     wanted = _target(target)
     require_writable(json_path, run, data)
@@ -68,7 +69,7 @@ def advise(
         from leakscope.reporting import require_report_path
 
         require_report_path(html)
-    from leakscope.advising import ADVICE_STAGES
+    from leakscope.advising import ADVICE_STAGES, parsed_tries
     from leakscope.advising import advise as advise_on
 
     with stages(ADVICE_STAGES) as on_stage:
@@ -81,6 +82,7 @@ def advise(
             most_dropped=settings.most_dropped,
             questions=settings.questions,
             check=settings.check,
+            tries=parsed_tries(settings.tries),
             random_state=settings.seed,
             on_stage=on_stage,
         )
@@ -135,6 +137,7 @@ def _page(found: Advice) -> str:
         "meets": _met,
         "asked at": lambda option: option.questions,
         "worst": lambda option: measured(option.worst),
+        "interval": _between,
         "median": lambda option: measured(option.median),
         error: lambda option: _number(option.error),
         "cost": lambda option: _signed(option, option.cost, "+.3g"),
@@ -144,6 +147,7 @@ def _page(found: Advice) -> str:
     }
     # Of a fitted model all are asked at the record's own point; only classes have an accuracy.
     unused = {"asked at"} if found.model is not None else set()
+    unused |= {"interval"} if own.worst_high is None else set()
     unused |= {"accuracy"} if own.accuracy is None else set()
     unused |= {"R2"} if own.r_squared is None and found.model is not None else set()
     shown = {name: column for name, column in columns.items() if name not in unused}
@@ -164,6 +168,12 @@ def _page(found: Advice) -> str:
 def _signed(option: AdviceOption, value: float | None, form: str) -> str:
     """A number of an option; of the audit's own setting there is none."""
     return "-" if value is None or not option.setting else f"{value:{form}}"
+
+
+def _between(option: AdviceOption) -> str:
+    """The ends of the worst record's interval."""
+    low, high = option.worst_low, option.worst_high
+    return "-" if low is None or high is None else f"{low:.2f} to {high:.2f}"
 
 
 def _met(option: AdviceOption) -> str:

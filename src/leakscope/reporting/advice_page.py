@@ -40,6 +40,7 @@ def advice_html(document: Advice) -> str:
         rows=[document.own, *document.options],
         settings={option.name: option.setting_words for option in document.options},
         classes=document.own.accuracy is not None,
+        squared=document.own.r_squared is not None,
         drawn=drawn,
         tallest=TALLEST,
         data=script_json({"charts": drawn, "records": None}),

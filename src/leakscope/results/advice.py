@@ -117,6 +117,8 @@ class AdviceOption(BaseModel):
         known that the target is met, or that it is not.
     worst, median
         The target's measure of the worst and the median unit.
+    worst_low, worst_high
+        Where models of a training were trained for it, the ends of the worst unit's interval.
     error, stderr
         Cross-validated error of a released answer, squared or as ``Advice.loss`` says, and the
         standard error over folds.
@@ -177,6 +179,8 @@ class AdviceOption(BaseModel):
     merged: list[list[int | str]] = Field(default_factory=list)
     features: list[str] = Field(default_factory=list)
     check: AdviceCheck | None = None
+    worst_low: Number = None
+    worst_high: Number = None
 
     @property
     def setting_words(self) -> str:

@@ -65,6 +65,13 @@ class AdviseSettings(BaseModel):
         "models.",
         unset="none",
     )
+    tries: tuple[str, ...] = setting(
+        (),
+        "Of an audit of a training: an option of it, and the values to try; again for another.",
+        metavar="NAME=VALUES",
+        option="--try",
+        unset="none",
+    )
     seed: Natural = setting(0, "Seed of the folds and shadow models.", metavar="NUMBER")
 
 
