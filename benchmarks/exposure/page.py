@@ -21,8 +21,8 @@ HEAD = """# A handful of models against hundreds
 Made by one run of `python benchmarks/exposure/score.py` at {version} from {truths} truths of 200
 to 400 models each (`benchmarks/exposure/networks.py` and `trees.py`; the two marked (given) are
 older), at most 2,500 records of each. The first 64 models are the budgets', the others the truth.
-Numbers are means over disjoint choices of models: four at 4 models, two at 2, 8 and 16, one at 32;
-of the peers four at up to 16 models, two at 32, one at 64.
+Numbers are means over disjoint choices of models: two at 4, 8 and 16 models, one at 2 and 32; of
+the peers four at up to 16 models, two at 32, one at 64.
 
 Three groups of truths, and only the first judges the estimator ([few_models.md](../few_models.md)):
 
@@ -40,7 +40,7 @@ PEERS = (
     ("RMIA", (4, 16, 32)),
     ("ensemble loss", (2, 4, 8, 16, 32)),
     ("LT-IQR", (2, 4, 16)),
-    ("QMIA", (2, 8, 32)),
+    ("QMIA", (2, 4, 8)),
     ("loss of one model", (1,)),
     ("kernel, rbf", (0,)),
     ("kernel, linear", (0,)),

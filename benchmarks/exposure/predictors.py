@@ -8,6 +8,7 @@ leave-one-out KL of Gaussian processes.  A predictor that a truth has no materia
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,7 +27,7 @@ from leakscope.fitted.exposure_table import tabulated
 QUANTILE, COMPONENTS = 0.99, 32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Records:
     """The records of a truth as its models saw them, and their labels."""
 
@@ -97,8 +98,12 @@ def components(records: Records) -> np.ndarray:
     return np.column_stack([X, records.y])
 
 
-def kernel_leakage(records: Records) -> Iterator[tuple[str, np.ndarray]]:
-    """The leave-one-out KL of every record under Gaussian processes; the data choose the noise."""
+@lru_cache(maxsize=16)
+def kernel_leakage(records: Records) -> tuple[tuple[str, np.ndarray, float], ...]:
+    """The leave-one-out KL of every record under Gaussian processes; the data choose the noise.
+
+    By kernel, with the seconds that it took: truths of the same records share it.
+    """
     X = records.X.reshape(len(records.X), -1).astype(np.float64)
     X = X[:, X.std(0) > 0]
     X = (X - X.mean(0)) / X.std(0)
@@ -109,10 +114,14 @@ def kernel_leakage(records: Records) -> Iterator[tuple[str, np.ndarray]]:
         "linear": kernels.linear(),
         "tangent": kernels.nngp(depth=2).ntk,
     }
+    found = []
     for name, kernel in matrices.items():
+        began = time.process_time()
         matrix = kernel(X)
         noise = lood.choose_noise(matrix, y).noise_variance
-        yield f"kernel, {name}", lood.all_records(matrix, y, noise_variance=noise).kl
+        kl = lood.all_records(matrix, y, noise_variance=noise).kl
+        found.append((f"kernel, {name}", kl, time.process_time() - began))
+    return tuple(found)
 
 
 @lru_cache(maxsize=8)
@@ -123,8 +132,14 @@ def _archive(path: Path) -> dict[str, np.ndarray]:
 
 def records_of(truth: Truth, data: str | None, archives: tuple[Path, ...]) -> Records | None:
     """The rows of a truth, from an archive of ``datasets.py``; None where they are not there."""
+    return _records(data, truth.index.tobytes(), archives)
+
+
+@lru_cache(maxsize=16)
+def _records(data: str | None, index: bytes, archives: tuple[Path, ...]) -> Records | None:
+    rows = np.frombuffer(index, np.intp)
     for path in archives:
         arrays = _archive(path)
         if f"{data}_X" in arrays:
-            return Records(arrays[f"{data}_X"][truth.index], arrays[f"{data}_y"][truth.index])
+            return Records(arrays[f"{data}_X"][rows], arrays[f"{data}_y"][rows])
     return None

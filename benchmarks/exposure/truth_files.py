@@ -78,7 +78,7 @@ def read_truth(path: Path) -> Truth:
     return Truth(
         scores[:, rows],
         mask[:, rows],
-        arrays.get("index", np.arange(scores.shape[1]))[rows],
+        arrays.get("index", np.arange(scores.shape[1]))[rows].astype(np.intp),
         str(arrays["data"]) if "data" in arrays else None,
         None if traces is None else traces[:, rows].astype(np.float64),
     )
