@@ -243,7 +243,7 @@ def audit_frame(
     ('f', 'b')
     """
 
-    def read(task: Task) -> Dataset:
+    def read(task: Task | None) -> Dataset:
         return from_frame(
             frame,
             target=target,
@@ -257,8 +257,7 @@ def audit_frame(
         )
 
     if task is None:
-        task = "classification" if classifies(model) else "regression"
-        dataset = read(task)
+        dataset = read("classification" if classifies(model) else None)
         if model.model is None and not settings.of_process() and two_classes(dataset):
             dataset = read("classification")
     else:

@@ -15,7 +15,13 @@ from leakscope.data.image_folder import read_image_folder
 from leakscope.data.regular_files import is_folder
 from leakscope.data.sacro_target import is_sacro_target, read_sacro_target
 from leakscope.data.sampling import sampled
-from leakscope.data.table_datasets import Reading, dataset_of, required_target, roles_of
+from leakscope.data.table_datasets import (
+    Reading,
+    dataset_of,
+    required_target,
+    roles_of,
+    usual_task,
+)
 from leakscope.data.tables import PICTURE, UNNAMED_ID, UNNAMED_TARGET, read_table
 from leakscope.errors import InputError
 from leakscope.settings import DATA_DEFAULTS, Decimal, Missing
@@ -59,7 +65,7 @@ def read_dataset(
         The column with each record's own id.  Row numbers, from 0, where it is left out.
     task
         ``classification`` takes the target's values as class names.  Where left out it is
-        regression, but classification for a Hugging Face ``ClassLabel``.
+        regression, but classification for text and for a Hugging Face ``ClassLabel``.
     missing
         ``error`` refuses an empty value; ``drop`` leaves out the records that have one (the
         others keep their ids); ``impute`` fills in a feature's median or most frequent value,
@@ -162,6 +168,8 @@ def _read(
         by,
         [*ignore, *(name for name in index if name not in (id_given, id_column, group_column))],
     )
+    if task is None:
+        source = replace(source, task=usual_task(table[roles.target]))
     labels = {roles.id, roles.group}
     labels |= {roles.target} if source.task == "classification" else set()
     labels |= {name for name in roles.by if not many_numbers(table[name])}

@@ -30,7 +30,7 @@ from leakscope.data.datasets import (
     subgroups,
 )
 from leakscope.data.delimited import emptied, refuse_marks
-from leakscope.data.preparation import encode, without_empty
+from leakscope.data.preparation import MOST_CLASSES, encode, without_empty
 from leakscope.data.regular_files import is_folder
 from leakscope.data.tables import table_from_frame
 from leakscope.errors import InputError
@@ -42,7 +42,7 @@ def from_frame(
     *,
     target: str,
     id_column: str | None = None,
-    task: Task = "regression",
+    task: Task | None = None,
     missing: Missing = DATA_DEFAULTS.missing,
     ignore: Sequence[str] = (),
     group_column: str | None = None,
@@ -80,7 +80,7 @@ def from_frame(
             where=where,
             name=name,
             read_from="a frame in memory",
-            task=task,
+            task=task or usual_task(table[roles.target]),
             missing=missing,
             source=None,
             index=index,
@@ -118,6 +118,17 @@ def roles_of(
     if not roles.features(columns):
         raise InputError(f"{where}: no feature is left beside the target {roles.target!r}.")
     return roles
+
+
+def usual_task(target: pd.Series[Any]) -> Task:
+    """What a target asks for where nobody says: text of a few kinds, none a number, is classes."""
+    kinds = target.dropna().unique()
+    if pd.api.types.is_numeric_dtype(target) or not 2 <= len(kinds) <= MOST_CLASSES:
+        return "regression"
+    if not all(isinstance(kind, str) for kind in kinds):
+        return "regression"
+    no_number = pd.to_numeric(pd.Series(kinds), errors="coerce").isna().all()
+    return "classification" if no_number and 2 * len(kinds) <= len(target) else "regression"
 
 
 @dataclass(frozen=True)

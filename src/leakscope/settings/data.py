@@ -41,8 +41,8 @@ class DataSettings(BaseModel):
         None,
         "regression or classification.",
         metavar="TASK",
-        unset="the example's own; regression for FILE, but classification for a Hugging Face "
-        "class label",
+        unset="the example's own; for FILE regression, but classification where the target is text "
+        "or a Hugging Face class label",
     )
     split: str | None = setting(None, "Split of a Hugging Face dataset that has several.")
     missing: Missing = setting(
