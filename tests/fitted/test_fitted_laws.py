@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from small_data import regression, several_classes, two_classes
 
 from leakscope import fitted, measures
@@ -128,19 +128,22 @@ def test_bad_problems(change: dict[str, object], match: str) -> None:
         fitted.ConvexProblem(**given)  # type: ignore[arg-type]
 
 
-def test_softmax_laws_over_a_fresh_population_of_full_size():
-    # 200 softmax regressions on fresh records of the same law.
+@pytest.mark.parametrize("classes", [2, 3])
+def test_laws_over_a_fresh_population_of_full_size(classes):
+    # 200 logistic regressions on fresh records of the same law.
     rng = np.random.default_rng(12)
-    centres = rng.normal(size=(3, 4))
+    centres = rng.normal(size=(classes, 4))
 
     def fresh(count):
-        y = rng.integers(0, 3, count)
+        y = rng.integers(0, classes, count)
         return centres[y] + rng.normal(size=(count, 4)), y
 
     X, y = fresh(250)
     make = LogisticRegression(C=0.5, tol=1e-8, max_iter=1000)
     laws = fitted.laws_of(clone(make).fit(X, y), X, y, question="population")
     assert laws.fraction == 1.0
+    assert laws.diagnostics.converged
+    assert laws.trusted.mean() > 0.9
     scores = []
     for _ in range(200):
         Z, labels = fresh(250)
@@ -148,3 +151,13 @@ def test_softmax_laws_over_a_fresh_population_of_full_size():
     ratio = laws.nonmember_sd / np.std(scores, axis=0, ddof=1)
     # one fit of 250 records is itself a draw of its population
     assert abs(np.median(ratio) - 1.0) < 0.12
+
+
+def test_a_population_of_full_size_settles_for_counts():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(120, 4))
+    y = rng.poisson(np.exp(0.5 * X[:, 0]))
+    model = PoissonRegressor(alpha=0.1, tol=1e-8).fit(X, y)
+    found = fitted.laws_of(model, X, y, question="population").diagnostics
+    assert found.converged
+    assert found.rounds < 10

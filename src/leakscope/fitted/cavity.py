@@ -91,7 +91,9 @@ def space_of(problem: ConvexProblem, fraction: float) -> FeatureSpace | Function
 
 
 def force_variance(found: Moments, v: FloatArray, fraction: float) -> FloatArray:
-    """t_j of the pool."""
+    """t_j of the pool; none where every record is in, and nothing is drawn."""
+    if fraction == 1.0:
+        return np.zeros_like(v)
     t = fraction * found.square - (fraction * found.force) ** 2 - (fraction * found.slope) ** 2 * v
     return np.asarray(np.maximum(t, 0.0))
 
