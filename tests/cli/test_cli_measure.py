@@ -89,7 +89,7 @@ def test_scores_with_intervals(here, capsys):
         (["--member", "normal:0,nan", "--nonmember", "normal:0,1"], "sigma must be"),
         (["--member", "normal:a,1", "--nonmember", "normal:0,1"], "'a' is not a number"),
         (["--member", "normal", "--nonmember", "normal:0,1"], "has no parameters"),
-        (["--member", "cauchy:0,1", "--nonmember", "normal:0,1"], "'cauchy' is not a law"),
+        (["--member", "cauchy:0,1", "--nonmember", "normal:0,1"], "'cauchy' is not a distribution"),
         (["--member", "normal:0,1", "--nonmember", "spike:0,1,1"], "must be of one kind"),
         (["--member", "mixture:0,1", "--nonmember", "normal:0,1"], "has no weight"),
         (["--member", "mvn:0,0", "--nonmember", "mvn:0/1"], "the covariance is missing"),

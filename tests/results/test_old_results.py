@@ -121,3 +121,10 @@ def test_an_old_option_can_be_applied(run: Path) -> None:
         rows, _ = defence.training_set(model.features, model.targets)
         shared = sum(len(members) - 1 for members in option.merged)
         assert len(rows) == 14 - len(option.dropped) - shared, option.name
+
+
+def test_an_earlier_word_for_inconclusive_is_read() -> None:
+    found = results.read_result(OLD / "verify_retraining.json")
+    assert isinstance(found, results.Verification)
+    assert found.inconclusive == 2
+    assert sum(check.verdict == "inconclusive" for check in found.checks) == 2

@@ -37,7 +37,7 @@ def test_models_that_ignore_the_seed_are_told_of_and_give_no_number(audited, tmp
     again = Retraining(train=ridge, models=8, run_dir=tmp_path / "run")
     found = verify(audited, records=3, retraining=again)
     assert [check.measured for check in found.checks] == [None] * 3
-    assert (found.agrees, found.differs, found.could_not_be_told) == (0, 0, 3)
+    assert (found.agrees, found.differs, found.inconclusive) == (0, 0, 3)
     assert any("the seed is ignored" in sentence for sentence in found.warnings)
     assert "for 3 of 3 records" in found.warnings[0]
 

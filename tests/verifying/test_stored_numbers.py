@@ -171,7 +171,7 @@ def test_verify_finds_a_run_whose_numbers_were_set_to_zero(
     without_exposure(place, forget_digest=True)
     assert main(["verify", str(place)]) == 2
     said = capsys.readouterr().err
-    assert "has a KL of 0, but its laws give" in said
+    assert "has a KL of 0, but its means and variances give" in said
 
 
 @pytest.mark.parametrize("command", ["verify", "report", "advise", "compare"])

@@ -69,9 +69,9 @@ def test_false_alarms_are_as_rare_as_promised():
 
 def test_words():
     check = Check("law", "mean", predicted=0.0, measured=0.1, stderr=1.0, resolution=0.5)
-    assert check.verdict() == "could not be told"
+    assert check.verdict() == "inconclusive"
     assert Check("law", "mean", 0.0, 9.0, 1.0, 0.5).verdict() == "differs"
-    assert Check("law", "mean", float("nan"), 9.0, 1.0, 5.0).verdict() == "could not be told"
+    assert Check("law", "mean", float("nan"), 9.0, 1.0, 5.0).verdict() == "inconclusive"
     assert Check("law", "mean", 1.0, 1.0, 0.0, 0.0).verdict() == "agrees"
     assert Check("law", "mean", 1.0, 2.0, 0.0, 0.0).z == np.inf
     laws = RecordLaws.of(lood.all_records(np.eye(2), np.zeros(2), noise_variance=1.0), [0])

@@ -37,7 +37,10 @@ FIRST_SHARE = 1e-3
 # One step of dropping, or one number of features, may take so many products in all.
 MOST_WORK = 4e9
 
-NOT_TRUSTED = "some {unit}'s law is not trusted there, as one other record carries most of it"
+NOT_TRUSTED = (
+    "the numbers of a {unit} are not trusted there, because one other record carries most of what "
+    "varies"
+)
 
 
 @dataclass(frozen=True)
@@ -321,7 +324,7 @@ def fewer_features_options(pricing: ModelPricing) -> list[AdviceOption]:
     else:
         best = min(seen.values(), key=lambda priced: (not priced.trusted, priced.worst))
     curve = [seen[count] for count in sorted(seen)]
-    fixed = "Which features are kept goes by the size of their coefficients on all records."
+    fixed = "The features with the largest coefficients on all records are kept."
     name, words = "fewer features", f"Fit on {{named}} of {total} features"
     return [
         pricing.option(name, best, words.format(named=_named(best)), curve, (fixed,)),

@@ -15,6 +15,8 @@ from leakscope.data import RecordId
 from leakscope.lood import Process, Separation
 from leakscope.results import AdviceOption, AdvicePoint
 
+DOES_NOT_MEET = "Does not meet"
+
 
 @dataclass(frozen=True)
 class PricedSetting:
@@ -69,21 +71,21 @@ class Terms:
         words: str,
         curve: Sequence[PricedSetting],
         notes: tuple[str, ...] = (),
-        verdict: str = "cannot meet",
+        verdict: str = DOES_NOT_MEET,
         **more: Any,
     ) -> AdviceOption:
-        """The option, with its sentence: ``words`` say what to do, ``verdict`` that it fails."""
+        """The option, with its sentence; ``words`` say what to do, ``verdict`` that it fails."""
         cost, stderr, split = found.released.cost(self.own.released)
         meets = found.trusted and self.target.met(found.worst)
         own, shown = self.own.released, self.target.shown(found.worst)
         if meets:
             result = f"the worst {self.unit} then has {self.target.label} {shown}"
         elif not found.trusted:
-            result = f"This cannot be shown to meet {self.target.words}: "
+            result = f"Not known to meet {self.target.words}: "
             result += self.doubt.format(unit=self.unit)
         else:
             result = (
-                f"This {verdict} {self.target.words}: the best that was tried leaves the worst "
+                f"{verdict} {self.target.words}: the best setting tried leaves the worst "
                 f"{self.unit} at {shown}"
             )
         price = f"{self.loss} goes from {own.error:.4g} to "
@@ -93,6 +95,8 @@ class Terms:
                 f", {self.whose} accuracy from {own.accuracy:.1%} to {found.released.accuracy:.1%}"
             )
         start = f"{words}: " if meets else ""
+        # What changes nothing, as where no record is dropped, has no price.
+        ending = "." if cost == 0.0 and stderr == 0.0 else f"; {price}."
         return AdviceOption(
             name=name,
             setting=dict(found.setting),
@@ -106,7 +110,7 @@ class Terms:
             split_stderr=split,
             r_squared=1.0 - found.released.error / self.variance if self.variance else None,
             accuracy=found.released.accuracy,
-            sentence=f"{start}{result}, and {price}." if meets else f"{result}; {price}.",
+            sentence=f"{start}{result}, and {price}." if meets else f"{result}{ending}",
             curve=[point.point() for point in curve],
             trusted=found.trusted,
             notes=list(notes),
@@ -184,9 +188,9 @@ class Pricing:
         words: str,
         curve: Sequence[Priced],
         notes: tuple[str, ...] = (),
-        verdict: str = "cannot meet",
+        verdict: str = DOES_NOT_MEET,
     ) -> AdviceOption:
-        """The option, with its sentence: ``words`` say what to do, ``verdict`` that it fails."""
+        """The option, with its sentence; ``words`` say what to do, ``verdict`` that it fails."""
         dropped, merged = touched(found.defence, self.model, self.names)
         noised = found.defence.output_variance > 0.0 and self.reach is None
         terms = Terms(self.target, self.own, self.model.unit, self.model.total_variance)

@@ -35,7 +35,7 @@ ONLY_A_DRAW = (
 )
 
 # Enough noise meets every target; where it is not found, that is float64's doing.
-NOT_SHOWN = "was not shown to meet"
+NOT_SHOWN = "Was not shown to meet"
 
 
 def output_noise_option(pricing: Pricing) -> AdviceOption:
@@ -263,7 +263,7 @@ def dropping_options(pricing: Pricing, most: float) -> list[AdviceOption]:
             f"Drop {int(pair['dropped'])} of {model.units} {unit}s and add noise of standard "
             f"deviation {pair['output_sd']:.4g} to every answer",
             together,
-            (f"The cheapest of {len(together)} places along the order of dropping.",),
+            (f"The cheapest of {len(together)} numbers of {unit}s to drop that were tried.",),
         )
     )
     return options
@@ -289,18 +289,20 @@ def drop_notes(
 ) -> tuple[str, ...]:
     """What dropping did to the others, and whether it came to an end."""
     best, last = path.best, path.steps[-1]
-    verb = "is" if best.more_exposed == 1 else "are"
     notes = [
-        f"Of the {units - best.dropped} {unit}s left, {best.more_exposed} {verb} more exposed than "
-        f"before; of the {best.dropped} dropped, {best.newly_exposed} met the target until others "
-        "were gone."
+        f"This makes {best.more_exposed} of the {units - best.dropped} other {unit}s more exposed."
     ]
+    if best.newly_exposed:
+        notes[0] = (
+            f"{notes[0][:-1]}; {best.newly_exposed} of the {best.dropped} met the target before "
+            "others were dropped."
+        )
     if not best.dropped:
-        notes = [f"The rest was never less exposed than all {units} {unit}s are."]
+        notes = [f"Whichever {unit}s were dropped, the worst of the rest was no less exposed."]
     if not path.met:
         notes.append(
-            f"Dropping did not converge: with {last.dropped} of {units} {unit}s gone (at most "
-            f"{most:.0%} may be), the worst of the rest is at {target.shown(last.worst)}."
+            f"Dropping stopped at {last.dropped} of {units} {unit}s (at most {most:.0%} may go), "
+            f"where the worst of the rest is at {target.shown(last.worst)}."
         )
     return tuple(notes)
 

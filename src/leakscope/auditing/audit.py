@@ -375,8 +375,8 @@ def _require_no_process(given: Sequence[str], groups: Sequence[Any] | None) -> N
     """Refuse what belongs to the Gaussian process where a model is to be examined."""
     if groups is not None:
         raise InputError(
-            "with a model the unit is the record, and a group's laws are not known; leave out "
-            "groups, or the model."
+            "with a model single records leave, and what a whole group changes is not known; leave "
+            "out groups, or the model."
         )
     if given:
         raise InputError(

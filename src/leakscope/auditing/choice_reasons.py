@@ -26,6 +26,7 @@ from leakscope.auditing.kernel_sensitivity import (
 )
 from leakscope.auditing.measured import advantages
 from leakscope.auditing.routes import Computed, RoutePlan
+from leakscope.auditing.verdict import CRITERIA
 from leakscope.errors import InputError
 
 # The data are asked for their noise on at most this many records: an eigendecomposition.
@@ -184,12 +185,8 @@ def _noise_reason(computed: Computed, own: NoiseOfData | None) -> str:
     opening = f"noise_variance {level:.4g}{share}"
     if own is None:
         return f"{opening}: the smaller it is, the more exposed every record looks."
-    by = {
-        "leave_one_out": "the leave-one-out predictive score",
-        "marginal_likelihood": "the marginal likelihood",
-    }[own.criterion]
     bound = ", the end of the range searched," if own.at_bound else ""
-    asked = f"{own.noise_variance:.2g}{bound} by {by}"
+    asked = f"{own.noise_variance:.2g}{bound} by {CRITERIA[own.criterion]}"
     if level * ABOUT < own.noise_variance:
         words = (
             f"is a pessimistic setting: the model follows its labels more closely than "

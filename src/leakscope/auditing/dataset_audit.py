@@ -92,7 +92,7 @@ def none_fitted(dataset: Dataset) -> str | None:
     """Why no model is fitted where none is given, in words; None where one is."""
     records, features = dataset.features.shape
     if dataset.group is not None:
-        return "whole groups leave, whose laws are known of a Gaussian process only"
+        return "whole groups leave, and what a group changes is known of a Gaussian process only"
     if dataset.picture is not None:
         return "the records are pictures"
     if records < STAND_IN_RECORDS:

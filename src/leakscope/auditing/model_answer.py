@@ -32,15 +32,23 @@ def exposed_sentence(
     median: float,
     trusted: bool,
     interval: tuple[float, float] | None = None,
+    by_tpr: tuple[int | str | None, float] | None = None,
 ) -> str:
-    """How exposed the most exposed record is; it is not named without its id."""
+    """How exposed the most exposed record is; it is not named without its id.
+
+    ``by_tpr`` is the record with the largest TPR at 0.1% FPR, where that is another one.
+    """
     who = "a record" if record_id is None else f"record {record_id}"
     doubt = "" if trusted else " (not trusted)"
     between = "" if interval is None else f" ({interval[0]:.2f} to {interval[1]:.2f})"
+    by, other = "", ""
+    if by_tpr is not None:
+        name = "another record" if by_tpr[0] is None else f"record {by_tpr[0]}"
+        by, other = " by advantage", f" Largest TPR at 0.1%: {name}, {percent(by_tpr[1])}."
     return (
-        f"Most exposed: {who}{doubt}, advantage {two_digits(advantage)}{between}, TPR "
+        f"Most exposed{by}: {who}{doubt}, advantage {two_digits(advantage)}{between}, TPR "
         f"{percent(tpr_at_fpr_0_001)} at 0.1% FPR and {percent(tpr_at_fpr_0_01)} at 1%; median "
-        f"{median:.2g}."
+        f"{median:.2g}.{other}"
     )
 
 
@@ -55,28 +63,30 @@ def remedy_sentence(
 ) -> str:
     """How many pass the threshold, and what can be done."""
     if untrusted == count:
-        return "Cannot tell how many are exposed: no record's law is trusted; use a larger penalty."
+        return (
+            "Cannot tell how many are exposed: no record's numbers are trusted; use a larger "
+            "penalty."
+        )
     doubt = f" ({untrusted} not trusted)" if untrusted else ""
     if not exposed:
         return f"None of {count} records{doubt} has an advantage of {threshold:g} or more."
     passing = f"{exposed} of {count} records{doubt} have an advantage of {threshold:g} or more."
     ways = []
     if answer_noise is not None:
-        ways.append(f"noise of sd {answer_noise:.2g} on each answer (then none has)")
+        ways.append(f"noise of sd {answer_noise:.2g} on each answer (leaves none)")
     helps = option is not None and option.exposed <= MUCH_FEWER * exposed
     if option is not None and helps:
         ways.append(
-            f"{option.setting}={option.value:.3g} (then {option.exposed or 'none'}; "
-            f"{option.score} {option.score_then:.3f}, now {option.score_now:.3f})"
+            f"{option.setting}={option.value:.3g} (leaves {option.exposed or 'none'}; "
+            f"{option.score} {option.score_then:.3f} instead of {option.score_now:.3f})"
         )
     if not ways:
         return f"{passing} What helps: fewer features, more records, or fewer digits in an answer."
     more = ""
     if option is not None and not helps:
-        words = "helps little" if option.exposed < exposed else "does not help"
         more = (
-            f" More penalty {words}: with {option.setting}={option.value:.3g}, "
-            f"{option.exposed} have."
+            f" {option.setting}={option.value:.3g} alone would leave {option.exposed}; leakscope "
+            "advise searches further."
         )
     return f"{passing} What helps: {' or '.join(ways)}.{more}"
 
@@ -92,14 +102,15 @@ def trained_sentence(
             f"between models cannot be seen. {more}"
         )
     passing = (
-        f"{exposed or 'None'} of {count} records {'have' if exposed != 1 else 'has'} an advantage "
-        f"of {threshold:g} or more"
+        f"{exposed or 'None'} of {count} records {'have' if exposed != 1 else 'has'} an estimated "
+        f"advantage of {threshold:g} or more"
     )
     if not exposed:
         return f"{passing}; {more}"
     return (
-        f"{passing}, {surely or 'none'} of them with 95% certainty. What helps: shorter training, "
-        f"more penalty or more records (leakscope advise tries them); {more}"
+        f"{passing}; for {surely or 'none'} of them the whole 95% interval is that high. What "
+        f"helps: shorter training, more penalty or more records (leakscope advise tries them); "
+        f"{more}"
     )
 
 

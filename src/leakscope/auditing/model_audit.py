@@ -135,8 +135,8 @@ def audit_named_model(
     say("check")
     if dataset.group is not None:
         raise InputError(
-            "With a model the unit is the record, and a group's laws are not known; leave out "
-            "--group, or audit a Gaussian process (--kernel rbf)."
+            "With a model single records leave, and what a whole group changes is not known; leave "
+            "out --group, or audit a Gaussian process (--kernel rbf)."
         )
     prepared = prepare(dataset, scaling=settings.scaling)
     found = (
@@ -299,7 +299,7 @@ def _require_numbers(laws: fitted.FittedLaws, ids: tuple[RecordId, ...]) -> None
     good &= (laws.member_sd > 0.0) & (laws.nonmember_sd > 0.0)
     if laws.question != "known_others" and not good.all():
         raise InputError(
-            f"the laws of {np.count_nonzero(~good)} of {len(ids)} records have no spread that "
+            f"the scores of {np.count_nonzero(~good)} of {len(ids)} records have no spread that "
             f"float64 resolves, first record {ids[int(np.argmin(good))]!r}: drop constant or "
             "repeated columns, or use a larger penalty."
         )

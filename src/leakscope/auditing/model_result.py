@@ -144,6 +144,8 @@ class ModelAuditResult(AuditedRecords):
     def answer(self, *, threshold: float = EXPOSED_ABOVE, ids: bool = True) -> tuple[str, str, str]:
         """Which model, how exposed the most exposed are, and how many pass with what to do."""
         top, count = int(self.order[0]), len(self.record_ids)
+        lowest = self.tpr_at_fpr[0.001]
+        found = int(np.argmax(lowest))
         usual = threshold == EXPOSED_ABOVE
         return (
             examined_sentence(self.model, name=self.dataset.name, records=count),
@@ -155,6 +157,9 @@ class ModelAuditResult(AuditedRecords):
                 median=float(np.median(self.advantage)),
                 trusted=bool(self.trusted[top]),
                 interval=None if self.few is None else self.few.advantage.at(top),
+                by_tpr=None
+                if lowest[found] <= lowest[top]
+                else (self.record_ids[found] if ids else None, float(lowest[found])),
             ),
             remedy_sentence(
                 exposed=int(np.count_nonzero(self.advantage >= threshold)),

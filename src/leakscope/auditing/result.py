@@ -159,6 +159,7 @@ class AuditResult(AuditedRecords):
             approximation=None if self.approximation is None else self.route_reason,
             caution=None if compared is None else compared.caution(),
             other=None if self.choices is None else self.choices.noise_of_data,
+            chosen_by=None if self.noise_choice is None else self.noise_choice.criterion,
         )
 
     @property

@@ -166,8 +166,8 @@ def audit_trained_dataset(
     """
     if dataset.group is not None:
         raise InputError(
-            "With --train the unit is the record, and a group's laws are not known; leave out "
-            "--group."
+            "With --train single records leave, and what a whole group changes is not known; leave "
+            "out --group."
         )
     prepared = prepare(dataset, scaling=settings.scaling)
     training, y, steps = training_and_target(dataset, prepared, how)

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 EXPOSED_ABOVE = 0.1
 
 
+CRITERIA = {
+    "leave_one_out": "the leave-one-out predictive score",
+    "marginal_likelihood": "the marginal likelihood",
+}
+
+
 def process_answer(
     laws: Separation,
     advantage: FloatArray,
@@ -28,11 +34,13 @@ def process_answer(
     approximation: str | None = None,
     caution: str | None = None,
     other: NoiseOfData | None = None,
+    chosen_by: str | None = None,
 ) -> tuple[str, ...]:
     """A few sentences: what was examined, who ranks first, and over what range the level goes.
 
     No level stands alone, since an assumed noise sets it: it is given at that noise and, where it
-    was tried, at the noise that the data would choose (``other``).
+    was tried, at the noise that the data would choose (``other``); or at the noise that they did
+    choose, by the criterion ``chosen_by``.
 
     Without ``record_ids`` no record is named.  ``caution`` is what other kernels say
     of the first, where they disagree.
@@ -59,8 +67,11 @@ def process_answer(
         ranked = f"{count} {unit}s were ranked."
         if record_ids is not None:
             ranked = f"{unit.capitalize()} {record_ids[top]} ranks first of {count}."
+        noise = "which is assumed"
+        if chosen_by is not None:
+            noise = f"which the data chose by {CRITERIA[chosen_by]}"
         finding = (
-            f"{ranked} How exposed it is rests on the noise, which is assumed: "
+            f"{ranked} How exposed it is rests on the noise, {noise}: "
             f"{_ends(noise_variance, advantage, other)}"
         )
     return (examined, finding, *([] if caution is None else [caution]))

@@ -28,6 +28,7 @@ from leakscope.cli import (
     serve,
     verify,
 )
+from leakscope.cli.help_sections import sectioned
 from leakscope.errors import InputError
 
 app = typer.Typer(
@@ -43,7 +44,9 @@ app = typer.Typer(
 )
 app.command("advise", short_help=advise.SUMMARY, epilog=advise.EPILOG)(advise.advise)
 app.add_typer(attack.app, short_help=attack.SUMMARY)
-app.command("audit", short_help=audit.SUMMARY, epilog=audit.EPILOG)(audit.audit)
+app.command("audit", cls=sectioned(audit.SECTIONS), short_help=audit.SUMMARY, epilog=audit.EPILOG)(
+    audit.audit
+)
 app.command("compare", short_help=compare.SUMMARY, epilog=compare.EPILOG)(compare.compare)
 app.command("decide", short_help=decide.SUMMARY, epilog=decide.EPILOG)(decide.decide)
 app.command("measure", short_help=measure.SUMMARY, epilog=measure.EPILOG)(measure.measure)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from leakscope.advising import AuditTarget
     from leakscope.results import Advice, AdviceOption
 
-SUMMARY = "The cheapest defence that keeps every record to a target."
+SUMMARY = "The cheapest change that keeps every record below a target."
 EPILOG = "Example: leakscope advise diabetes-run --target-advantage 0.2"
 
 OWN_POINT = (
@@ -56,12 +56,13 @@ def advise(
     ] = None,
     json_path: JsonPath = None,
 ) -> None:
-    """Which defence keeps every record to a target, and what each costs in error.
+    """Which changes keep every record below a target, and what each costs in error.
 
-    Give one target.  Searched: noise on the answers, training noise (of a fitted model: its
-    penalty), fewer features, dropping or merging the most exposed, and pairs of these with noise
-    on the answers.  Each is priced by cross-validation; the cheapest comes first.  Of a training
-    (audit --train): options of it that --try names, each trained as often as the audit did.
+    Give one target.  It tries noise on the answers, a larger penalty (of a Gaussian process: more
+    training noise), fewer features, dropping or merging the most exposed records, and each of
+    these together with noise on the answers.  Cross-validation says what each costs; the cheapest
+    comes first.  Of a training (audit --train): options of it that --try names, each trained as
+    often as the audit did.
     """
     wanted = _target(target)
     require_writable(json_path, run, data)

@@ -9,6 +9,7 @@ import typer
 from leakscope.cli import attack_membership, attack_reconstruct
 from leakscope.cli.attack_query_page import page
 from leakscope.cli.derived_options import Options, with_options
+from leakscope.cli.help_sections import KERNEL, READING, sectioned
 from leakscope.cli.options import DatasetFile, Example, JsonPath, RunDirectory, dataset_from
 from leakscope.cli.output import STDOUT, emit_json, require_writable, say, show
 from leakscope.errors import InputError
@@ -33,7 +34,25 @@ def _attack() -> None:
     pass
 
 
-@app.command("query", short_help=QUERY_SUMMARY, epilog=EPILOG)
+SECTIONS = {
+    "Options": (
+        "record",
+        "example",
+        "target",
+        "id_column",
+        "task",
+        "queries",
+        "seed",
+        "run_dir",
+        "json_path",
+    ),
+    "How the data are read": READING,
+    "The Gaussian process that stands for the model": (*KERNEL, "noise_variance"),
+    "How the query is searched for": ("starts", "begin", "steps", "climb", "method", "box"),
+}
+
+
+@app.command("query", cls=sectioned(SECTIONS), short_help=QUERY_SUMMARY, epilog=EPILOG)
 @with_options(
     data=Options(DataSettings, without=("group_column", "by")),
     model=Options(

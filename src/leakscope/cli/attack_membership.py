@@ -56,7 +56,7 @@ def membership(
     leaked: Annotated[
         Path | None,
         typer.Option(
-            help="Of leaked: those points.  [default: the queries]",
+            help="With --knowledge leaked: those points.  [default: the queries]",
             metavar="FILE",
             show_default=False,
         ),
@@ -66,9 +66,10 @@ def membership(
 ) -> None:
     """Which of these queries was a model trained on?  From its answers alone.
 
-    With --pool a fitted model is attacked: both laws of every query's score follow from the pool,
-    and queries are scored by their likelihood ratio.  Without it a network is: its answers have
-    the size of the margin at every training record and are far smaller elsewhere.
+    With --pool a fitted model is attacked: the pool tells how the score of each query is spread
+    with it in training and without, and queries are ranked by the likelihood ratio.  Without --pool
+    a network is: its answers have the size of the margin at every training record and are far
+    smaller elsewhere.
     """
     files = [Path(model), queries, *(path for path in (pool, leaked, data) if path is not None)]
     require_writable(json_path, *files)

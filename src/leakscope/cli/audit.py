@@ -9,6 +9,7 @@ import typer
 
 from leakscope.cli.audit_page import page
 from leakscope.cli.derived_options import Options, with_options
+from leakscope.cli.help_sections import KERNEL, READING
 from leakscope.cli.options import DatasetFile, Example, JsonPath, RunDirectory, dataset_from
 from leakscope.cli.output import STDOUT, cells_bar, emit_json, require_writable, say, show, stages
 from leakscope.cli.streamed_page import exceeded, is_streamed, stream, streamed_page
@@ -23,6 +24,38 @@ if TYPE_CHECKING:
 SUMMARY = "A dataset in, every record's leakage out."
 # What the status says to a pipeline: a limit is exceeded.
 EXCEEDED = 3
+
+# The options under headings, by the names of their parameters; the others follow the first ones.
+SECTIONS = {
+    "Options": (
+        "example",
+        "target",
+        "id_column",
+        "task",
+        "model",
+        "C",
+        "alpha",
+        "train",
+        "models",
+        "by",
+        "top",
+        "explain",
+        "run_dir",
+        "json_path",
+    ),
+    "How the data are read": (*READING, "group_column"),
+    "More about --model": ("gamma", "question", "fraction", "observes"),
+    "More about --train": ("time_limit", "keep", "workers", "scheduler"),
+    "A Gaussian process instead of a fitted model": (
+        *KERNEL,
+        "noise_variance",
+        "fit_kernel_scale",
+        "sensitivity",
+        "route",
+        "inducing",
+    ),
+    "Pipelines, and files larger than memory": ("fail_above", "seed", "streamed", "cluster"),
+}
 
 EPILOG = "Example: leakscope audit --example diabetes --top 5"
 
@@ -75,13 +108,12 @@ def audit(
     json_path: JsonPath = None,
     run_dir: RunDirectory = None,
 ) -> None:
-    """How much each record of a dataset is exposed, under a fitted model or a Gaussian process.
+    """How much each record of a dataset is exposed by a model that was trained on it.
 
     For every record: what the model would answer about it, trained with the record and without it,
-    and how well the two can be told apart.  Without --model and without any option of
-    a Gaussian process (--kernel, --noise-variance and the like) a stand-in is fitted: ridge
-    regression for numbers, logistic regression for classes.  With --train a few models of your own
-    training function, or of any scikit-learn estimator, are trained on halves of the records.
+    and how well an attacker can tell the two apart.  Name the model (--model), or your own training
+    (--train: a few models are trained on halves of the records).  Without either, ridge or logistic
+    regression stands in; with --kernel or --noise-variance a Gaussian process does.
     """
     from leakscope import auditing
     from leakscope.results import default_run_directory, require_free

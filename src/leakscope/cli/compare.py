@@ -45,11 +45,12 @@ def compare(
     ],
     second: Annotated[Path, typer.Argument(help="The run to compare with it.", metavar="RUN")],
     top: Annotated[
-        int, typer.Option(help="How many of the records that changed most to print.")
+        int,
+        typer.Option(help="How many of the records that changed most to print.", metavar="COUNT"),
     ] = 5,
     html: Annotated[
         Path | None,
-        typer.Option(help="Write a page of it.", metavar="FILE.html", show_default=False),
+        typer.Option(help="Write it as one HTML page.", metavar="FILE.html", show_default=False),
     ] = None,
     redact: Annotated[
         bool,

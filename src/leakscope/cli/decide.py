@@ -67,8 +67,9 @@ def decide(
 ) -> None:
     """Make the sign-off record of one model: HTML to sign, JSON to file, Markdown for a model card.
 
-    Measured, computed and declared are kept apart; what nobody stated reads "not stated".
-    Decision, reason, conditions, approver and expiry are left blank.  It is not legal advice.
+    Give the runs of the model and at least one threshold.  What is measured, computed and declared
+    is kept apart, and what nobody stated reads "not stated".  The decision is left blank to be
+    signed.  It is not legal advice.
     """
     from leakscope.deciding import check_record
     from leakscope.deciding import decide as decide_on

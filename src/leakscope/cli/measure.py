@@ -46,13 +46,13 @@ def measure(
         str | None,
         typer.Option(
             help=f"What the attacker sees of a member, as a distribution: {LAW_HELP}",
-            metavar="LAW",
+            metavar="DISTRIBUTION",
             show_default=False,
         ),
     ] = None,
     nonmember: Annotated[
         str | None,
-        typer.Option(help="The same of a non-member.", metavar="LAW", show_default=False),
+        typer.Option(help="The same of a non-member.", metavar="DISTRIBUTION", show_default=False),
     ] = None,
     member_scores: Annotated[
         Path | None,
@@ -76,7 +76,7 @@ def measure(
 ) -> None:
     """How well an attacker can tell a member from a non-member.
 
-    From two distributions (laws) of what the attacker sees, from two files of an attack's scores,
+    From two distributions of what the attacker sees, from two files of an attack's scores,
     or from the log-odds of a few models.
 
     An epsilon is this pair's, not a differential-privacy guarantee.

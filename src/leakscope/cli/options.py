@@ -19,6 +19,7 @@ DatasetFile = Annotated[
     typer.Argument(
         help="The dataset: .csv, .data, .tsv, .parquet, .arrow, .feather, .npy or .npz; a folder "
         "of pictures, one subfolder per class; or a Hugging Face dataset saved to disk.",
+        metavar="FILE",
         show_default=False,
     ),
 ]

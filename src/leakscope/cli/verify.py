@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SUMMARY = "A result against simulation or retraining, number by number."
 EPILOG = "Example: leakscope verify audit.json --records 3"
 
-# What the status says to a pipeline: a law differs from what was measured.
+# What the status says to a pipeline: a number differs from what was measured.
 DIFFERS = 3
 
 
@@ -46,12 +46,12 @@ def verify(
     run_dir: RunDirectory = None,
     json_path: JsonPath = None,
 ) -> None:
-    """Check the numbers behind a result: by simulating them anew, or by retraining models.
+    """Check the numbers of a result by simulation, or by training models again.
 
-    Every check gets a z-score and a verdict: agrees, differs, inconclusive.  Exit status
-    3 where one differs.  With --train or --network the audit is compared with models that are
-    really trained, with and without a record; the run resumes when started again with --run-dir.
-    An audit of a named model is compared with --models shadow models of it.
+    Every check gets a z-score and a verdict: agrees, differs or inconclusive.  The exit status is 3
+    where one differs.  An audit of your model is compared with --models shadow models of it; an
+    audit of a Gaussian process by random draws or, with --train or --network, with models that are
+    trained with and without a record.  Start it again with its --run-dir to go on where it stopped.
     """
     if retraining.train is not None and retraining.widths is not None:
         raise InputError("Give --train or --network, not both.")

@@ -18,6 +18,7 @@ from leakscope.deciding.exposure import (
     exposed_entries,
     exposure_of,
     level_entries,
+    subgroups_of,
     threshold_entries,
 )
 from leakscope.deciding.fields import attacker_fields, context_fields, identity_fields
@@ -113,6 +114,7 @@ def decide(
         records=None if found is None else found.records,
         exposed=[] if found is None else exposed_entries(found, settings, ids=not redact),
         levels=levels,
+        subgroups=subgroups_of(evidence, redact=redact),
         thresholds=limits,
         reason=settings.reason,
         reconciliation=rows,

@@ -21,6 +21,7 @@ from leakscope.results import (
     ModelAuditDocument,
     ModelAuditRecord,
     ModelsMeasurement,
+    SubgroupEntry,
     ThresholdEntry,
     Verification,
     VerifiedNumber,
@@ -118,6 +119,13 @@ def level_entries(found: Exposure, settings: DecideSettings) -> list[LevelEntry]
             LevelEntry(fpr=fpr, mean_tpr=mean, expected_found=float(tpr.sum()), ppv=ppv, lift=lift)
         )
     return entries
+
+
+def subgroups_of(evidence: Evidence, *, redact: bool) -> list[SubgroupEntry]:
+    """Exposure by the columns that the audit of the model was asked to show it by."""
+    audit = evidence.one_of(ModelAuditDocument)
+    # One subgroup of few is nearly a record.
+    return [] if audit is None else [s for s in audit.subgroups if not (redact and s.small)]
 
 
 def threshold_entries(found: Exposure | None, settings: DecideSettings) -> list[ThresholdEntry]:

@@ -6,6 +6,8 @@ from typing import Any
 
 from leakscope.deciding.evidence import Evidence
 from leakscope.results import (
+    NOT_KNOWN,
+    NOT_STATED,
     AuditDocument,
     Basis,
     ModelAuditDocument,
@@ -16,6 +18,7 @@ from leakscope.results import (
 )
 from leakscope.settings import DecideSettings
 
+NO_FILE = "no file was given (--model FILE)"
 ACCESS = {
     "black-box": "answers only (black box)",
     "weights": "the model itself, with its weights",
@@ -40,9 +43,10 @@ SEEN = {
 def stated(
     key: str, label: str, value: Any, basis: Basis = "computed", text: str | None = None
 ) -> StatedField:
-    """A field; without a value it reads "not stated"."""
+    """A field; without a value it reads "not stated" where a person could state it."""
     if value is None:
-        return StatedField(key=key, label=label, basis=basis)
+        missing = NOT_STATED if basis == "declared" else NOT_KNOWN
+        return StatedField(key=key, label=label, basis=basis, text=text or missing)
     shown = f"{value:.4g}" if isinstance(value, float) else str(value)
     return StatedField(key=key, label=label, basis=basis, value=value, text=text or shown)
 
@@ -61,8 +65,8 @@ def identity_fields(evidence: Evidence, file: tuple[str | None, str | None]) -> 
         stated("model.type", "type of the model", kind),
         stated("model.settings", "the model with its settings", name),
         stated("model.origin", "where it comes from", origin),
-        stated("model.file", "file of the model", file[0]),
-        stated("model.sha256", "SHA-256 of the model's file", file[1]),
+        stated("model.file", "file of the model", file[0], text=file[0] or NO_FILE),
+        stated("model.sha256", "SHA-256 of the model's file", file[1], text=file[1] or NO_FILE),
         *_data_fields(evidence),
         *_size_fields(audit),
     ]

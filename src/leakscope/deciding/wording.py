@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from leakscope.deciding.coverage import coverage_sentence
 from leakscope.deciding.evidence import Evidence
-from leakscope.deciding.exposure import Exposure
+from leakscope.deciding.exposure import Exposure, subgroups_of
 from leakscope.results import (
     AuditDocument,
     CoverageRow,
     LevelEntry,
     ModelAuditDocument,
     ReconciledRow,
+    SubgroupEntry,
     ThresholdEntry,
     Verification,
     was_retrained,
@@ -90,6 +92,7 @@ def summary_of(
                 "as often as before)."
             )
         sentences.append(words)
+    sentences += _groups(subgroups_of(evidence, redact=True))
     if rows:
         differ = [row for row in rows if row.agrees == "differs"]
         agree = sum(row.agrees == "agrees" for row in rows)
@@ -100,13 +103,43 @@ def summary_of(
         sentences.append(words)
     elif found is None or found.basis == "computed":
         sentences.append("Nothing was measured: no run of verify or measure was given.")
+    if settings.queries is not None:
+        sentences.append(_questions(settings.queries, None if found is None else found.records))
     if settings.access == "weights":
         sentences.append(
             "The weights are released, but what was examined is one answer about each record; "
             "whoever holds the weights can do more."
         )
-    missing = sum(not row.ran for row in attacks)
-    sentences.append(f"{missing} of {len(attacks)} attacks in the table were not run.")
+    sentences.append(coverage_sentence(attacks))
+    return sentences
+
+
+def _questions(queries: int, records: int | None) -> str:
+    """What a limit on the questions changes: nothing, unless it is below the number of people."""
+    if records is not None and queries < records:
+        return (
+            f"With {queries:,} questions a recipient can ask about at most {queries:,} of the "
+            f"{records:,} people; each record's own numbers stay the same."
+        )
+    return (
+        f"The {queries:,} questions that each recipient may ask change no number here: each record "
+        "is taken to be asked about once, and several questions about one can tell more."
+    )
+
+
+def _groups(subgroups: Sequence[SubgroupEntry]) -> list[str]:
+    """Of each column the kinds of records that are most and least exposed, of ten or more."""
+    sentences = []
+    for column in dict.fromkeys(entry.column for entry in subgroups):
+        own = [entry for entry in subgroups if entry.column == column]
+        if len(own) > 1:
+            most, least = (
+                f"{entry.value} ({entry.median_advantage:.2g}, {entry.count:,} records)"
+                for entry in (own[0], own[-1])
+            )
+            sentences.append(
+                f"By {column}, the median advantage is highest for {most} and lowest for {least}."
+            )
     return sentences
 
 

@@ -49,7 +49,7 @@ normal:MEAN,SIGMA.
     kind = kind.strip().lower()
     if kind not in SYNTAX:
         raise InputError(
-            f"{option}: {kind or 'an empty text'!r} is not a law; write one of "
+            f"{option}: {kind or 'an empty text'!r} is not a distribution; write one of "
             f"{', '.join(SYNTAX.values())}."
         )
     if not colon or not rest.strip():
@@ -138,7 +138,7 @@ def _number(text: str, kind: str) -> float:
     if isfinite(found) and found != 0.0 and not LEAST <= abs(found) <= LARGEST:
         raise InputError(
             f"{text.strip()!r} is beyond what float64 can compare: a number must be 0, or from "
-            f"{LEAST:g} to {LARGEST:g} in size; give the laws in other units."
+            f"{LEAST:g} to {LARGEST:g} in size; give the numbers in other units."
         )
     return found
 

@@ -116,7 +116,7 @@ def _pair(member: Side, nonmember: Side) -> LawPair:
     sides = [_law(member, "member"), _law(nonmember, "nonmember")]
     empirical = [isinstance(side, Empirical) for side in sides]
     if any(empirical) and not all(empirical):
-        raise InputError("Give two laws or two sets of scores, not one of each.")
+        raise InputError("Give two distributions or two sets of scores, not one of each.")
     if empirical[0]:
         told = Provenance(observes="scores", method="empirical", source="scores given")
     else:
@@ -124,7 +124,7 @@ def _pair(member: Side, nonmember: Side) -> LawPair:
     pair = LawPair(member=sides[0], nonmember=sides[1], provenance=told)
     if pair.batch_shape != ():
         raise InputError(
-            f"measure takes one pair of laws, and these are {pair.batch_shape}; "
+            f"measure takes one pair of distributions, and these are {pair.batch_shape}; "
             "leakscope.measures.summary takes many."
         )
     return pair

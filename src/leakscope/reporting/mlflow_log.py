@@ -115,7 +115,7 @@ def mlflow_metrics(result: Any) -> dict[str, float]:
         found = {
             "agrees": document.agrees,
             "differs": document.differs,
-            "inconclusive": document.could_not_be_told,
+            "inconclusive": document.inconclusive,
         }
     return {
         name: float(value)

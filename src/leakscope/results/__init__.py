@@ -35,6 +35,7 @@ from leakscope.results.comparison import (
 from leakscope.results.decision import (
     DECISION_FILES,
     NO_HASH,
+    NOT_KNOWN,
     NOT_STATED,
     Basis,
     CoverageRow,
@@ -84,7 +85,12 @@ from leakscope.results.plan import (
 )
 from leakscope.results.query import FoundQuery, QueryAttack, QueryStart
 from leakscope.results.reader import read_result
-from leakscope.results.reconciliation import ReconciledRow, reconciled, was_retrained
+from leakscope.results.reconciliation import (
+    ReconciledRow,
+    fpr_reached,
+    reconciled,
+    was_retrained,
+)
 from leakscope.results.reconstruction import (
     AttackedNetwork,
     ReconstructAttack,
@@ -109,6 +115,7 @@ from leakscope.results.verification import Verification, VerifiedNumber
 __all__ = [
     "DECISION_FILES",
     "GALLERY_FILE",
+    "NOT_KNOWN",
     "NOT_STATED",
     "NO_HASH",
     "SCHEMA_VERSION",
@@ -193,6 +200,7 @@ __all__ = [
     "digest_of_result",
     "digits",
     "doubt_words",
+    "fpr_reached",
     "has_digest",
     "model_doubt_words",
     "read_result",

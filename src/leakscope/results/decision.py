@@ -8,10 +8,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from leakscope.results.audit import SubgroupEntry
 from leakscope.results.document import Number, ResultDocument
 from leakscope.results.reconciliation import ReconciledRow
 
-NOT_STATED = "not stated"
+# What a person could have stated, and what no run says.
+NOT_STATED, NOT_KNOWN = "not stated", "not known"
 
 # Before the record's own hash is known; the hash is of the file with these in its place.
 NO_HASH = "0" * 64
@@ -110,10 +112,14 @@ class ThresholdEntry(BaseModel):
 class CoverageRow(BaseModel):
     """One attack, and whether it was run.
 
+    ``why_not``: it was possible; it takes another kind of model; leakscope has no such attack.
+    ``found`` says what came out, or how to run it, or why it could not be.
+
     Examples
     --------
     >>> from leakscope.results import CoverageRow
-    >>> CoverageRow(attack="attribute inference", ran=False, found="not run").run
+    >>> CoverageRow(attack="model inversion", ran=False, found="", why_not="not available").state
+    'not available'
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -122,6 +128,14 @@ class CoverageRow(BaseModel):
     ran: bool
     found: str
     run: str | None = None
+    why_not: Literal["possible", "not applicable", "not available"] | None = None
+
+    @property
+    def state(self) -> str:
+        """One word or two: run, not run, not applicable, not available."""
+        if self.ran:
+            return "run"
+        return "not run" if self.why_not in (None, "possible") else self.why_not
 
 
 class MitigationRow(BaseModel):
@@ -192,9 +206,9 @@ class Decision(ResultDocument):
         The first page in sentences; why it cannot be approved, where it cannot.
     identity, context, attacker
         Fields that were computed or declared, each with its basis.
-    exposed, exposed_basis, exposed_how, records, levels
+    exposed, exposed_basis, exposed_how, records, levels, subgroups
         The most exposed records; whether measured or computed, and how; of how many; attacks on
-        everybody.
+        everybody; exposure by the columns of ``audit --by``.
     thresholds, reason
         Limits, and why these.
     reconciliation, coverage, mitigations
@@ -223,6 +237,7 @@ class Decision(ResultDocument):
     records: int | None
     exposed: list[ExposedEntry]
     levels: list[LevelEntry]
+    subgroups: list[SubgroupEntry] = Field(default_factory=list)
     thresholds: list[ThresholdEntry]
     reason: str | None
     reconciliation: list[ReconciledRow]

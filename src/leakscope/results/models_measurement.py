@@ -69,7 +69,8 @@ class ModelsMeasurement(ResultDocument):
         return Short(
             f"{len(self.records):,} records, {self.models} models",
             (
-                f"{exposed:,} of {len(self.records):,} records are surely exposed.",
+                f"{exposed:,} of {len(self.records):,} records can be named as exposed, with at "
+                "most a 5% chance that any one of them is not.",
                 f"Mean advantage {self.mean_advantage:.3f}; mean TPR {means}.",
             ),
             ("record", "advantage", interval, *(f"TPR at {level}" for level in levels)),

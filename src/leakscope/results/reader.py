@@ -28,6 +28,8 @@ from leakscope.results.streamed_audit import StreamedAuditDocument
 from leakscope.results.verification import Verification
 from leakscope.settings import first_problem
 
+OLD_COUNT = "could_not_be_told"
+
 KINDS: dict[str, type[ResultDocument]] = {
     "audit": AuditDocument,
     "audit_model": ModelAuditDocument,
@@ -105,7 +107,16 @@ one reads up to 1): update leakscope to read it.
 
 
 def _as_now(content: dict[str, Any]) -> dict[str, Any]:
-    """Earlier audits had subgroups of one column, whose name stood beside them."""
+    """A file of an earlier version in the words of this one.
+
+    Audits had subgroups of one column, whose name stood beside them; a check of verify that was
+    inconclusive was said to be one that could not be told.
+    """
+    if OLD_COUNT in content:
+        content = {"inconclusive" if k == OLD_COUNT else k: v for k, v in content.items()}
+        checks = content.get("checks")
+        if isinstance(checks, list):
+            content["checks"] = [_verdict_now(check) for check in checks]
     if "by" not in content:
         return content
     column, entries = content["by"], content.get("subgroups")
@@ -113,3 +124,9 @@ def _as_now(content: dict[str, Any]) -> dict[str, Any]:
         entries = [{"column": column} | e if isinstance(e, dict) else e for e in entries]
     kept = {name: value for name, value in content.items() if name not in ("by", "subgroups")}
     return kept if entries is None else kept | {"subgroups": entries}
+
+
+def _verdict_now(check: Any) -> Any:
+    if not isinstance(check, dict) or check.get("verdict") != "could not be told":
+        return check
+    return check | {"verdict": "inconclusive"}

@@ -26,6 +26,9 @@ TOLERANCE = 0.1
 # Rates at which scores and laws are set side by side.
 LEVELS = ("0.01", "0.001")
 
+# At which verify counts; the least that few shadow models can show is above it.
+FPR_ASKED = 0.01
+
 ONE_THRESHOLD = "one threshold for all records"
 
 
@@ -68,6 +71,21 @@ def was_retrained(verification: Verification | None) -> bool:
     )
 
 
+def fpr_reached(level: float) -> str:
+    """The false-positive rate of a count, and the one asked for where there were too few models.
+
+    Examples
+    --------
+    >>> from leakscope.results import fpr_reached
+    >>> fpr_reached(0.01), fpr_reached(0.027)
+    ('1% FPR', '2.7% FPR (1% was asked for, which takes more models)')
+    """
+    words = f"{100 * level:.2g}% FPR"
+    if level <= FPR_ASKED:
+        return words
+    return f"{words} ({100 * FPR_ASKED:g}% was asked for, which takes more models)"
+
+
 def reconciled(
     audit: ResultDocument, others: Iterable[ResultDocument | None]
 ) -> list[ReconciledRow]:
@@ -91,7 +109,7 @@ def reconciled(
     >>> found = leakscope.verify(audit, records=4, models=100)
     >>> row, = results.reconciled(audit.to_document(), [found])
     >>> row.quantity, row.agrees
-    ('mean TPR at 2.7% FPR, all records', 'agrees')
+    ('mean TPR at 2.7% FPR (1% was asked for, which takes more models), all records', 'agrees')
     """
     rows: list[ReconciledRow] = []
     for other in others:
@@ -112,7 +130,7 @@ def _verified(audit: ResultDocument, found: Verification) -> Iterator[Reconciled
         # Both are compared with the noise of so many shadow models in them.
         yield _row(
             "verify",
-            f"mean TPR at {100 * together.get('tpr_at', 0.01):.2g}% FPR, all records",
+            f"mean TPR at {fpr_reached(together.get('tpr_at', FPR_ASKED))}, all records",
             together["tpr_predicted"],
             measured,
             *_ends(measured, error, HALF_WIDTH_OF_GROUPS),
@@ -179,7 +197,7 @@ def _verified(audit: ResultDocument, found: Verification) -> Iterator[Reconciled
                 else "the audit's order is not that of your own model",
             )
     else:
-        total = found.agrees + found.differs + found.could_not_be_told
+        total = found.agrees + found.differs + found.inconclusive
         yield ReconciledRow(
             source="verify",
             quantity="checks of the laws that agree",

@@ -29,7 +29,7 @@ class VerifiedNumber(BaseModel):
     measured: Number
     stderr: Number
     z: Number
-    verdict: Literal["agrees", "differs", "could not be told"]
+    verdict: Literal["agrees", "differs", "inconclusive"]
 
 
 _VERIFIED = {
@@ -58,7 +58,7 @@ class Verification(ResultDocument):
     threshold: float
     agrees: int
     differs: int
-    could_not_be_told: int
+    inconclusive: int
     checks: list[VerifiedNumber]
     agreement: dict[str, Any] | None = None
     verdict: str
@@ -73,7 +73,7 @@ class Verification(ResultDocument):
                 digits(check.measured, most=5),
                 digits(check.stderr, most=2),
                 "-" if check.z is None else f"{check.z:+.2f}",
-                "inconclusive" if check.verdict == "could not be told" else check.verdict,
+                check.verdict,
             ]
             for check in self.checks
         ]

@@ -48,7 +48,11 @@ class DecideSettings(BaseModel):
     access: ReleaseAccess | None = setting(
         None, "What they get: black-box (answers only) or weights.", metavar="WHAT"
     )
-    queries: Count | None = setting(None, "How many questions each recipient may ask.")
+    queries: Count | None = setting(
+        None,
+        "How many questions each recipient may ask; for the record, since each person is taken to "
+        "be asked about once.",
+    )
     decision: Verdict | None = setting(
         None,
         "Fill in the decision: approved, approved with conditions, or refused.",

@@ -74,8 +74,8 @@ class RetrainingSettings(BaseModel):
     learning_rate: float = setting(1e-3, "Learning rate of --network.")
     models: int = setting(
         64,
-        "At most this many models with and without a record; or so many shadow models, where the "
-        "audit had --model.",
+        "How many shadow models, where the audit had --model; with --train or --network, at most "
+        "so many models with and so many without a record.",
     )
     workers: int | None = setting(None, "Retrain in this many processes.")
     scheduler: str | None = setting(

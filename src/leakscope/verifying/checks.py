@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Verdict = Literal["agrees", "differs", "could not be told"]
+Verdict = Literal["agrees", "differs", "inconclusive"]
 
 # So many predictions err to one side by chance less than once in a hundred times.
 LEAST_LEANING = 8
@@ -65,10 +65,10 @@ class Check:
     def verdict(self, threshold: float = 3.5) -> Verdict:
         """In words; the threshold is :func:`threshold_for` the number of checks made together."""
         if not (math.isfinite(self.predicted) and math.isfinite(self.measured)):
-            return "could not be told"
+            return "inconclusive"
         if abs(self.z) > threshold:
             return "differs"
-        return "agrees" if self.stderr <= self.resolution else "could not be told"
+        return "agrees" if self.stderr <= self.resolution else "inconclusive"
 
 
 def threshold_for(count: int, false_alarms: float = FALSE_ALARMS) -> float:
@@ -114,17 +114,17 @@ def leaning(checks: Sequence[Check]) -> str | None:
 
 
 def counted(checks: Iterable[Check]) -> dict[Verdict, int]:
-    """How many agree, differ, and could not be told.
+    """How many agree, differ, and are inconclusive.
 
     Examples
     --------
     >>> from leakscope.verifying.checks import Check, counted
     >>> counted([Check("a", "mean", 0.0, 9.0, 1.0, 1.0)])
-    {'agrees': 0, 'differs': 1, 'could not be told': 0}
+    {'agrees': 0, 'differs': 1, 'inconclusive': 0}
     """
     together = list(checks)
     threshold = threshold_for(len(together))
-    found: dict[Verdict, int] = {"agrees": 0, "differs": 0, "could not be told": 0}
+    found: dict[Verdict, int] = {"agrees": 0, "differs": 0, "inconclusive": 0}
     for check in together:
         found[check.verdict(threshold)] += 1
     return found

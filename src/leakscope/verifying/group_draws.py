@@ -64,7 +64,7 @@ def check_groups(
     >>> laws = lood.all_groups(K, y, [0, 0, 1, 1, 1], noise_variance=0.1)
     >>> counted(check_groups(K, y, [[0, 1], [2, 3, 4]], laws.kl, laws.mean_distance,
     ...                      noise_variance=0.1, random_state=0))
-    {'agrees': 4, 'differs': 0, 'could not be told': 0}
+    {'agrees': 4, 'differs': 0, 'inconclusive': 0}
     """
     K = np.asarray(kernel_matrix, dtype=np.float64)
     targets = np.asarray(y, dtype=np.float64).reshape(len(K), -1)

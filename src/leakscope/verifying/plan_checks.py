@@ -70,7 +70,7 @@ def by_matrices(document: LinearPlan, draws: int, seed: int) -> Outcome:
 def by_refits(document: LassoPlan, datasets: int, seed: int) -> Outcome:
     """Errors, overlap and divergence of ``plan lasso`` against refits on drawn datasets."""
     if not document.stable:
-        raise InputError("the plan is of an unstable setting, which has no law to verify.")
+        raise InputError("the plan is of an unstable setting, for which no number can be verified.")
     told = {name: value for name, value in document.settings.items() if name != "seed"}
     with taken_from_result():
         require_reachable({k: v for k, v in told.items() if k != "mechanism"})

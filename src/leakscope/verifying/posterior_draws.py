@@ -160,7 +160,7 @@ def check_records(
     >>> K = kernels.rbf(1.0)(X, X)
     >>> laws = RecordLaws.of(lood.all_records(K, y, noise_variance=0.1), [0, 4])
     >>> counted(check_records(K, y, laws, noise_variance=0.1, random_state=0))
-    {'agrees': 8, 'differs': 0, 'could not be told': 0}
+    {'agrees': 8, 'differs': 0, 'inconclusive': 0}
     """
     K = np.asarray(kernel_matrix, dtype=np.float64)
     if draws < 100:

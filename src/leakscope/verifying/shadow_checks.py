@@ -12,7 +12,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing import Examined, models_of_halves, stored_laws
 from leakscope.data import RecordId
 from leakscope.errors import InputError
-from leakscope.results import ModelAuditDocument, ModelAuditRecord
+from leakscope.results import ModelAuditDocument, ModelAuditRecord, fpr_reached
 from leakscope.verifying.checks import Check, leaning
 from leakscope.verifying.plan_checks import Outcome
 from leakscope.verifying.record_choice import rows_to_check
@@ -80,7 +80,7 @@ def by_shadow_models(
         f"{found.shift_ratio:.2f} times the observed one and the sd {found.sd_ratio:.2f} times; "
         f"the rank correlation of the advantages is {found.rank_correlation:.2f}, where exactly "
         f"right laws would reach {found.ceiling:.2f} with so many models; the mean TPR at "
-        f"{100 * found.tpr_at:.2g}% FPR is {found.tpr_predicted:.3f} predicted and "
+        f"{fpr_reached(found.tpr_at)} is {found.tpr_predicted:.3f} predicted and "
         f"{found.tpr_observed:.3f} counted (standard error {found.tpr_stderr:.3f})"
     )
     lean = leaning(checks)
@@ -139,7 +139,7 @@ def _of_record(record: ModelAuditRecord, inside: FloatArray, outside: FloatArray
     law = f"record {record.record_id}"
     with_mean, without_mean, sd = record.mean_with, record.mean_without, record.sd_without
     if with_mean is None or without_mean is None or sd is None:
-        raise InputError(f"the result's {law} has no law to check.")
+        raise InputError(f"the result's {law} has no mean and spread to check.")
     spread = outside.std(ddof=1)
     error = np.hypot(inside.std(ddof=1) / len(inside) ** 0.5, spread / len(outside) ** 0.5)
     # A law that is not normal has a fourth moment of its own.

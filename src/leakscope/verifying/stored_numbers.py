@@ -129,7 +129,7 @@ def _require_records(records: Sequence[Any]) -> None:
     for record, both in zip(records, variances, strict=True):
         if any(value is None or not value > 0.0 for value in both) or None in _means(record):
             raise InputError(
-                f"the result's record {record.record_id!r} has no laws to measure: a mean or a "
+                f"the result's record {record.record_id!r} cannot be measured: a mean or a "
                 "variance is missing or not above 0."
             )
     without, with_it = np.array(variances, dtype=np.float64).T
@@ -179,8 +179,8 @@ def _require_close(
         place = int(wrong[0])
         raise InputError(
             f"the result says that record {records[place].record_id!r} has {_WORDS[quantity]} of "
-            f"{stored[place]:.4g}, but its laws give {found[place]:.4g}; the file was changed "
-            "after it was written."
+            f"{stored[place]:.4g}, but its means and variances give {found[place]:.4g}; the file "
+            "was changed after it was written."
         )
 
 

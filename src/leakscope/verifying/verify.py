@@ -247,7 +247,7 @@ def _verification(
         threshold=threshold,
         agrees=counts["agrees"],
         differs=counts["differs"],
-        could_not_be_told=counts["could not be told"],
+        inconclusive=counts["inconclusive"],
         checks=[
             VerifiedNumber(
                 law=check.law,
@@ -275,7 +275,7 @@ def _verdict(counts: dict[Verdict, int], threshold: float, outcome: Outcome) -> 
     total = sum(counts.values())
     words = (
         f"{counts['agrees']} of {total} checks agree, {counts['differs']} differ, "
-        f"{counts['could not be told']} inconclusive (a check differs beyond |z| = "
+        f"{counts['inconclusive']} inconclusive (a check differs beyond |z| = "
         f"{threshold:.2f}, where one false alarm is expected in a hundred such verifications). "
         f"Compared with {outcome.how}."
     )

@@ -1,0 +1,118 @@
+"""Which attacks a record counts, the groups it shows, and what the number of questions changes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.neural_network import MLPClassifier
+
+import leakscope
+from conftest import audit_run, write_table
+from leakscope.reporting import decision_html, decision_markdown
+from leakscope.results import CoverageRow, Decision
+
+LIMIT = {"threshold_advantage": 0.9}
+
+
+def states(record: Decision) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for row in record.coverage:
+        found.setdefault(row.state, []).append(row.attack)
+    return found
+
+
+def test_every_attack_has_a_row_and_says_whether_it_was_run(filed: Path) -> None:
+    record = leakscope.decide(filed / "run", **LIMIT)
+    found = states(record)
+    assert found["run"] == [
+        "membership, from answers about the record",
+        "membership, against shadow models of the same estimator",
+    ]
+    # A logistic regression is no two-layer network, and no Gaussian process.
+    assert found["not applicable"] == [
+        "membership, against your model retrained with and without the record",
+        "membership, from the weights of a two-layer network",
+        "membership, at a query that was searched for",
+        "reconstruction of records from weights",
+    ]
+    assert len(found["not run"]) == 3
+    assert {"attribute inference", "model inversion"} <= set(found["not available"])
+    assert sum(map(len, found.values())) == len(record.coverage) == 18
+    assert record.summary[-1] == (
+        "Attacks: 2 run; 3 that leakscope could run against this model were not; 4 do not apply to "
+        "it; leakscope has none of 9 others. The table names them."
+    )
+
+
+def test_no_row_says_twice_that_it_was_not_run(filed: Path) -> None:
+    record = leakscope.decide(filed / "run", **LIMIT)
+    assert not any(row.found.startswith("not run") for row in record.coverage)
+    page = " ".join(re.sub(r"<[^>]*>", " ", decision_html(record)).split())
+    for text in (page, decision_markdown(record)):
+        assert not re.search(r"not run( \|)? not run", text)
+        assert "not applicable" in text
+    # As records of earlier versions say it.
+    assert CoverageRow(attack="inversion", ran=False, found="not run").state == "not run"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "network"), [(RandomForestClassifier, False), (MLPClassifier, True)]
+)
+def test_a_training_of_trees_is_no_network(estimator: type, network: bool) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = (X[:, 0] + rng.normal(size=40) > 0).astype(int)
+    few = {"n_estimators": 5} if estimator is RandomForestClassifier else {"tol": 10.0}
+    found = states(
+        leakscope.decide(leakscope.audit(X, y, train=estimator(**few), models=4), **LIMIT)
+    )
+    assert found["run"] == ["membership, from a few models of the same training"]
+    place = "not run" if network else "not applicable"
+    assert "reconstruction of records from weights" in found[place]
+    assert "membership, from answers about the record" in found["not applicable"]
+
+
+def test_without_an_audit_of_the_model_every_attack_could_be_run() -> None:
+    scores = leakscope.measure([1.0, 2.0, 3.0], [0.0, 0.5, 1.0])
+    found = states(leakscope.decide(scores, threshold_tpr=0.1))
+    assert "not applicable" not in found
+    assert len(found["not run"]) == 8
+
+
+def test_groups_are_in_the_record(filed: Path, tmp_path: Path) -> None:
+    table = write_table(tmp_path / "table.csv")
+    lines = table.read_text().splitlines()
+    kinds = ["site", *(["north"] * 50 + ["south"] * 25 + ["islands"] * 5)]
+    table.write_text("\n".join(f"{a},{b}" for a, b in zip(lines, kinds, strict=True)) + "\n")
+    run = audit_run(table, tmp_path / "run", "--C", "0.1", "--by", "site")
+    record = leakscope.decide(run, **LIMIT)
+    assert {entry.value: entry.count for entry in record.subgroups} == {
+        "north": 50,
+        "south": 25,
+        "islands": 5,
+    }
+    sentence = next(text for text in record.summary if text.startswith("By site"))
+    # Five records are too few to compare, and nearly name their people.
+    assert "north" in sentence
+    assert "islands" not in sentence
+    assert "islands" in decision_html(record)
+    for redacted in (
+        decision_markdown(record),
+        decision_html(leakscope.decide(run, redact=True, **LIMIT)),
+    ):
+        assert "south" in redacted
+        assert "islands" not in redacted
+    assert leakscope.decide(filed / "run", **LIMIT).subgroups == []
+
+
+def test_what_the_number_of_questions_changes_is_said(filed: Path) -> None:
+    def words(queries: int | None) -> str:
+        return " ".join(leakscope.decide(filed / "run", queries=queries, **LIMIT).summary)
+
+    assert "questions" not in words(None)
+    assert "The 1,000 questions that each recipient may ask change no number here" in words(1000)
+    assert "can ask about at most 10 of the 80 people" in words(10)
