@@ -64,11 +64,15 @@ WORDS: dict[str, tuple[str, ...]] = {
     "--network": ("0", "-1", "x", ""),
     "--example": ("none", ""),
     "--queries": ("q.csv", "1", "2"),
+    "--access": ("black-box", "weights"),
+    "--decision": ("approved", "approved with conditions", "refused"),
+    "--expires": ("2027-01-31", "2027-02-31", "tomorrow"),
+    "--check": ("model", "data.csv", "decision.json"),
 }
 # They reach for other machines, start processes, or compute for as long as they are told to.
 LEFT_OUT = {
     *("--scheduler", "--workers", "--train", "--help", "--version", "--epochs", "--models"),
-    "--full",
+    *("--full", "--cluster"),
 }
 NO_COMMANDS = {"serve"}
 # Counts that cost memory, which is estimated first, or nothing; the others cost time by design.
@@ -84,6 +88,10 @@ BASES: dict[str, list[str]] = {
     "verify": ["verify", "run", "--draws", "100", "--records", "2"],
     "report": ["report", "run"],
     "compare": ["compare", "run", "run2"],
+    "decide": ["decide", "model", "--threshold-advantage", "0.5", "--prior", "0.1"],
+    "audit stream": [
+        *("audit", "data.parquet", "--target", "y", "--kernel", "linear", "--stream"),
+    ],
     "advise": ["advise", "run", "--target-advantage", "0.2"],
     "attack query": [
         *("attack", "query", "data.csv", "--target", "y", "--record", "1"),
@@ -223,9 +231,11 @@ def _odd_document(kind: str) -> Write:
             document["dataset"]["source"]["file"] = str(folder / "data.csv")
         spoilt(document, choices)
         (folder / "run" / "result.json").write_text(json.dumps(document))
-        verb = choices.pick(("verify", "verify", "report", "compare", "advise"))
+        verb = choices.pick(("verify", "verify", "report", "compare", "advise", "decide"))
         if verb == "report":
             return ["report", "run"]
+        if verb == "decide":
+            return ["decide", "run", "--threshold-advantage", "0.2", "--prior", "0.1"]
         if verb in ("compare", "advise"):
             return list(BASES[verb])
         return ["verify", "run", "--draws", "100", "--records", "2"]
@@ -410,7 +420,7 @@ def prepare_seeds() -> dict[str, tuple[Write, list[bytes]]]:
         ),
         "command line": (_line, [bytes([i, 0] * 12) for i in range(12)]),
     }
-    targets |= _model_files() | _services() | _labels()
+    targets |= _model_files() | _services() | _labels() | _folders()
     for file in sorted(HUGGING_FACE.iterdir()):
         targets[f"hf {file.name}"] = (_hugging_face(file.name), [file.read_bytes()])
     for name in ("result.json", "settings.json", "arrays.npz"):
@@ -569,6 +579,13 @@ def _services() -> dict[str, tuple[Write, list[bytes]]]:
     }
 
 
+def _folders() -> dict[str, tuple[Write, list[bytes]]]:
+    """Filed records, streamed files and folders of SACRO-ML."""
+    from fuzz_folders import folder_targets
+
+    return folder_targets()
+
+
 def _safetensors() -> bytes:
     import malformed_documents as documents
     import numpy as np
@@ -598,9 +615,10 @@ def _results() -> dict[str, str]:
 def furnish(folder: Path) -> None:
     """What the commands expect beside the file in question."""
     from malformed_documents import _json_network
-    from malformed_tables import GOOD
+    from malformed_tables import GOOD, good_table, parquet
 
     (folder / "data.csv").write_text(GOOD)
+    (folder / "data.parquet").write_bytes(parquet(good_table()))
     (folder / "net.json").write_text(_json_network())
     (folder / "q.csv").write_text("x\n1\n2\n-1\n0.5\n")
     (folder / "models.npz").write_bytes(SEEDS["models"])

@@ -126,3 +126,26 @@ def test_a_path_out_of_the_folder_is_refused(target):
     (folder / "target.yaml").write_text(YAML.replace("X_train.pkl", "../X_train.pkl"))
     with pytest.raises(InputError, match="must lie in the folder"):
         data.read_dataset(folder, task="classification")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "is empty"),
+        (b"\xff\xfe\x00", "text"),
+        (b"1,2\n3,4,5\n", "is not a table"),
+        (None, "There is no file"),
+    ],
+)
+def test_a_csv_that_cannot_be_read_is_one_sentence(tmp_path, capsys, content, sentence):
+    folder = tmp_path / "target"
+    folder.mkdir()
+    (folder / "target.yaml").write_text("X_train_path: X.csv\ny_train_path: y.csv\n")
+    (folder / "y.csv").write_text("0\n1\n")
+    if content is not None:
+        (folder / "X.csv").write_bytes(content)
+    assert main(["audit", str(folder)]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("leakscope: ")
+    assert sentence in told
+    assert told.count("\n") == 1

@@ -169,3 +169,23 @@ def test_the_browser_is_opened_with_the_address(monkeypatch, tmp_path):
     # By way of a page of this user's own: other users see what a browser was started with.
     assert opened[0] == f"file://{tmp_path}/open.html"
     assert not tmp_path.exists()
+
+
+def test_a_broken_body_is_refused_without_a_word(tmp_path):
+    """Before the answer there is a 400; after it the connection is closed, and nothing is said."""
+    with server(tmp_path) as (process, port, _):
+        head = f"POST /api/jobs HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+        head += "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
+        for wait, statuses in ((False, (b"400", b"403")), (True, (b"403",))):
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as raw:
+                raw.sendall(head.encode() + (b"" if wait else b"ZZ\r\n"))
+                answer = raw.recv(100)
+                if wait:
+                    raw.sendall(b"ZZ\r\n")
+                while raw.recv(65536):
+                    pass
+            assert answer.split()[1] in statuses
+        assert ask(port, "/").status == 403
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert err == ""

@@ -14,8 +14,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from leakscope.data.delimited import Layout
 from leakscope.data.pickled_arrays import read_pickled_array
-from leakscope.data.regular_files import is_there
+from leakscope.data.regular_files import is_there, require_file
+from leakscope.data.tables import read_table
 from leakscope.errors import InputError
 
 TARGET_FILE = "target.yaml"
@@ -58,6 +60,7 @@ def read_sacro_target(path: Path) -> pd.DataFrame:
 
 def _first_level(path: Path) -> dict[str, str]:
     """The plain values of the file's first level; the rest is not needed, and is not read."""
+    require_file(path)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -76,5 +79,5 @@ def _array(folder: Path, told: dict[str, str], name: str) -> NDArray[Any]:
     if place.suffix == ".pkl":
         return read_pickled_array(place)
     if place.suffix == ".csv":
-        return np.asarray(pd.read_csv(place, header=None).to_numpy())
+        return np.asarray(read_table(place, Layout(header=False)).to_numpy())
     raise InputError(f"{place}: arrays of a target are read from .pkl and .csv files.")

@@ -78,13 +78,27 @@ unencrypted; give --allow-remote if that is meant.
             "--allow-remote if that is meant."
         )
     try:
+        import h11
         import uvicorn
+        from uvicorn.protocols.http.h11_impl import H11Protocol
 
         from leakscope.serving.application import application
     except ImportError as error:
         raise InputError(
             f"leakscope serve needs {error.name}; install it with: pip install 'leakscope[web]'."
         ) from None
+
+    class Protocol(H11Protocol):
+        def send_400_response(self, msg: str) -> None:
+            # One answer can be sent: where the body breaks off before it, this is the one, and after
+            # it there is none.
+            if self.cycle is not None:
+                self.cycle.disconnected = True
+            try:
+                super().send_400_response(msg)
+            except h11.LocalProtocolError:
+                self.transport.close()
+
     # Whenever it comes, an interruption is how a server ends, and no error.
     with contextlib.suppress(KeyboardInterrupt), _every_end_is_clean():
         listening = _listen(host, port)
@@ -96,7 +110,7 @@ unencrypted; give --allow-remote if that is meant.
             access = Access.listening(host, listening.getsockname()[1])
             config = uvicorn.Config(
                 application(access, folder, limits),
-                http="h11",
+                http=Protocol,
                 ws="none",
                 loop="asyncio",
                 lifespan="on",
