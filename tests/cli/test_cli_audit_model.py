@@ -135,7 +135,7 @@ def test_verify_by_shadow_models_and_report_of_both(here, capsys):
     text = " ".join(capsys.readouterr().out.split())
     assert "8 of 8 checks agree" in text
     assert "120 shadow models of the same estimator" in text
-    assert "exactly right laws would reach" in text
+    assert "exactly right numbers would reach" in text
     assert main(["report", "run"]) == 0
     assert "8 of 8 checks agree" in (here / "run" / "report.html").read_text()
     assert main(["verify", "run", "--models", "5"]) == 2

@@ -1,4 +1,4 @@
-"""``leakscope advise``: the cheapest defence that keeps every record to a target."""
+"""``leakscope advise``: the cheapest change that keeps every record below a target."""
 
 from __future__ import annotations
 

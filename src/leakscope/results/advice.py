@@ -93,7 +93,7 @@ class AdviceCheck(BaseModel):
         verdict = "agrees with" if self.agrees else "DIFFERS from"
         return (
             f"Checked by {self.models} shadow models: the worst record shows {shown[0]}, which "
-            f"{verdict} the {shown[1]} that exact laws would show with so few (standard error "
+            f"{verdict} the {shown[1]} that exact numbers would show with so few (standard error "
             f"{shown[2]}); over all records the predicted shift is {_ratio(self.shift_ratio)} "
             f"times the observed one and the sd {_ratio(self.sd_ratio)} times."
         )

@@ -79,7 +79,7 @@ def by_shadow_models(
         f"{document.fraction:g} of the records. Over all records the predicted shift is "
         f"{found.shift_ratio:.2f} times the observed one and the sd {found.sd_ratio:.2f} times; "
         f"the rank correlation of the advantages is {found.rank_correlation:.2f}, where exactly "
-        f"right laws would reach {found.ceiling:.2f} with so many models; the mean TPR at "
+        f"right numbers would reach {found.ceiling:.2f} with so many models; the mean TPR at "
         f"{fpr_reached(found.tpr_at)} is {found.tpr_predicted:.3f} predicted and "
         f"{found.tpr_observed:.3f} counted (standard error {found.tpr_stderr:.3f})"
     )
