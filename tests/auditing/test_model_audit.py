@@ -75,7 +75,13 @@ def test_frame_ranking_and_answer(audited):
     assert (np.diff(frame["advantage"]) <= 0.0).all()
     first, second, third = audited.answer()
     assert first == "Examined: Ridge(alpha=1), as fitted by you; arrays, 442 records."
-    assert second.startswith("Most exposed: record p169, advantage 0.41, TPR 0.59% at 0.1% FPR")
+    assert second.startswith(
+        "Most exposed by advantage: record p169, advantage 0.41, TPR 0.59% at 0.1% FPR"
+    )
+    # Another record has the largest TPR at a low FPR.
+    largest = int(np.argmax(audited.tpr_at_fpr[0.001]))
+    assert f"Largest TPR at 0.1%: record {audited.record_ids[largest]}, " in second
+    assert "Largest TPR at 0.1%: another record, " in audited.answer(ids=False)[1]
     exposed = int((audited.advantage >= 0.1).sum())
     assert third.startswith(f"{exposed} of 442 records have an advantage of 0.1 or more.")
     assert "p169" not in " ".join(audited.answer(ids=False))
@@ -250,7 +256,7 @@ def bad(**changes):
         (lambda: bad(sample_weight=np.ones(5)), "5 sample weights for 442 records"),
         (lambda: bad(kernel=leakscope.kernels.rbf(1.0)), "kernel belongs to the audit of a"),
         (lambda: bad(noise_variance=0.1), "noise_variance belongs to the audit of a Gaussian"),
-        (lambda: bad(groups=[0, 1] * 221), "the unit is the record"),
+        (lambda: bad(groups=[0, 1] * 221), "single records leave"),
         (lambda: bad(model=Lasso().fit(X10, Y10)), "L1 penalty.*audit --train"),
         (lambda: bad(record_ids=["a"]), "442 records and 1 record_ids"),
         (lambda: bad(X=X10[:, 0]), "two dimensions"),

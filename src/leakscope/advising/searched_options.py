@@ -123,6 +123,8 @@ def kernel_noise_options(pricing: Pricing) -> list[AdviceOption]:
         setting = {"noise_variance": level}
         alone.append(pricing.of_laws(setting, laws, defence, held))
         together += _with_output_noise(pricing, setting, laws, defence, held)
+    # Two matrices that no other option needs.
+    pricing.model.forget_spectrum()
     found = alone[pricing.points - 1]
     options = [
         pricing.option(

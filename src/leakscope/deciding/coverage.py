@@ -70,7 +70,7 @@ def _row(
         words = found(given.document)
         if words is not None:
             return CoverageRow(attack=attack, ran=True, found=words, run=given.name)
-    if kind in refused:
+    if kind is not None and kind in refused:
         return CoverageRow(attack=attack, ran=False, found=refused[kind], why_not="not applicable")
     return CoverageRow(attack=attack, ran=False, found=command, why_not="possible")
 

@@ -216,6 +216,10 @@ class Process:
         )
         return Spectrum.of(self.matrix)
 
+    def forget_spectrum(self) -> None:
+        """Let the eigenvectors go, once no other noise is asked for; they would be made again."""
+        vars(self).pop("spectrum", None)
+
     @property
     def largest_eigenvalue(self) -> float:
         """Of K."""
