@@ -224,7 +224,7 @@ def test_an_option_that_is_not_found_is_listed_beside_the_others() -> None:
     assert {"output noise", "kernel noise", "fewer features", "dropping", "merging"} <= set(found)
     assert not found["output noise"].meets
     assert "leaves float64" in " ".join(found["output noise"].notes)
-    assert "was not shown to meet" in found["output noise"].sentence
+    assert "Was not shown to meet" in found["output noise"].sentence
     assert "cannot meet" in found["dropping"].sentence
     assert not any(" + " in name for name in found)
 
@@ -235,7 +235,7 @@ def test_the_notes_of_dropping_are_of_the_row_that_is_shown() -> None:
     dropping = next(option for option in options if option.name == "dropping")
     gone = int(dropping.setting["dropped"])
     assert 0 < gone < 12
-    assert f"Of the {model.units - gone} records left, 10 are more exposed" in dropping.notes[0]
+    assert f"This makes 10 of the {model.units - gone} other records more exposed" in dropping.notes[0]
     assert f"of the {gone} dropped, 0 met" in dropping.notes[0]
     assert "with 12 of 24 records gone" in dropping.notes[1]
     assert dropping.worst < min(point.worst for point in dropping.curve) + 1e-9
@@ -259,5 +259,5 @@ def test_what_is_nearly_certain_is_not_called_certain() -> None:
     options = advise(model, TARGET, repeats=1).options
     worst = [option for option in options if option.worst >= 0.99995]
     assert worst
-    assert all("worst record at >0.9999;" in option.sentence for option in worst)
+    assert all("worst record at >0.9999" in option.sentence for option in worst)
     assert AuditTarget("epsilon", 1.0).shown(float("inf")) == "infinite"

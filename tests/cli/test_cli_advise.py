@@ -58,7 +58,7 @@ def test_options_are_ranked_and_the_audit_is_what_was_audited(folder, capsys):
     assert [o["cost"] for o in meeting] == sorted(o["cost"] for o in meeting)
     assert all(option["worst"] <= 0.2 for option in meeting)
     assert all(option["worst"] > 0.2 for option in found["options"][len(meeting) :])
-    assert all("cannot meet" in o["sentence"] for o in found["options"][len(meeting) :])
+    assert all("Does not meet" in o["sentence"] for o in found["options"][len(meeting) :])
     assert all(len(option["curve"]) >= 2 for option in found["options"])
     dropping = next(o for o in found["options"] if o["name"] == "dropping")
     assert len(dropping["dropped"]) == dropping["setting"]["dropped"]
