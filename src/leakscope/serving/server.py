@@ -90,8 +90,8 @@ unencrypted; give --allow-remote if that is meant.
 
     class Protocol(H11Protocol):
         def send_400_response(self, msg: str) -> None:
-            # One answer can be sent: where the body breaks off before it, this is the one, and after
-            # it there is none.
+            # One answer can be sent: where the body breaks off before it this is the one, and
+            # after it there is none.
             if self.cycle is not None:
                 self.cycle.disconnected = True
             try:
