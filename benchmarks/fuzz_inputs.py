@@ -34,7 +34,7 @@ HUGE_COUNTS = (*ODD_COUNTS, "1000000000", "9223372036854775808", "1" + "0" * 30)
 WORDS: dict[str, tuple[str, ...]] = {
     "--kernel": ("rbf", "matern", "linear", "nngp"),
     "--activation": ("relu", "gelu", "erf", "tanh", "sin", "identity"),
-    "--route": ("auto", "dense", "features", "fitc", "device"),
+    "--route": ("auto", "dense", "features", "nystrom", "device"),
     "--scaling": ("standard", "none"),
     "--task": ("regression", "classification"),
     "--missing": ("error", "drop", "impute"),

@@ -44,8 +44,8 @@ JOBS = (
     Job("dense", "rbf", 3000, 20, groups=300),
     Job("features", "linear", 100_000, 100),
     Job("features", "linear", 400_000, 30),
-    Job("fitc", "rbf", 50_000, 20),
-    Job("fitc", "rbf", 20_000, 200),
+    Job("nystrom", "rbf", 50_000, 20),
+    Job("nystrom", "rbf", 20_000, 200),
 )
 RESIDENT = "VmRSS"
 PEAK = "VmHWM"

@@ -154,7 +154,7 @@ def test_groups_and_approximations_have_no_slider():
     chosen = AuditSettings(**QUICK)
     grouped = audit_dataset(replace(dataset, group=tuple(i // 2 for i in range(178))), chosen)
     assert "groups" in noise_path_unavailable(grouped)
-    approximate = chosen.model_copy(update={"route": "fitc", "inducing": 50})
+    approximate = chosen.model_copy(update={"route": "nystrom", "inducing": 50})
     assert "approximate" in noise_path_unavailable(audit_dataset(dataset, approximate))
 
 

@@ -111,7 +111,7 @@ def test_groups_are_audited_as_one():
     with pytest.raises(InputError, match="all records belong to one group"):
         leakscope.audit(X, y, groups=[1] * 60)
     with pytest.raises(InputError, match="route dense only"):
-        leakscope.audit(X, y, groups=owner, route="fitc")
+        leakscope.audit(X, y, groups=owner, route="nystrom")
 
 
 def test_subgroups_are_summed_up():

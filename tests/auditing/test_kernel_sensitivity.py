@@ -181,7 +181,7 @@ def test_what_is_not_compared_says_why(data, monkeypatch):
     assert large.sweep is not None
     monkeypatch.undo()
     with pytest.warns(UserWarning, match="approximate"):
-        rough = leakscope.audit(*data, route="fitc", inducing=40)
+        rough = leakscope.audit(*data, route="nystrom", inducing=40)
     assert "this audit is approximate" in rough.choices.not_compared
 
 

@@ -97,12 +97,15 @@ def test_routes_and_noise_by_name(here, capsys):
     assert content["route"] == "features"
     assert content["sensitivity"] is None
     assert content["records"][0]["rank_low"] is None
-    options = ["--route", "fitc", "--inducing", "150", "--noise-variance", "marginal_likelihood"]
+    options = ["--route", "nystrom", "--inducing", "150", "--noise-variance", "marginal_likelihood"]
     assert main([*common, *options]) == 0
     out, err = capsys.readouterr()
     content = json.loads(out)
-    assert (content["route"], content["noise_chosen_by"]) == ("fitc", "marginal_likelihood")
-    assert "warning: this audit is approximate (FITC, 150 inducing records of 442)" in err
+    assert (content["route"], content["noise_chosen_by"]) == ("nystrom", "marginal_likelihood")
+    assert "warning: this audit is approximate (Nyström, 150 inducing records of 442" in err
+    first = content["records"][0]
+    assert first["kl_low"] <= first["kl"] <= first["kl_high"]
+    assert first["advantage_low"] <= first["advantage"] <= first["advantage_high"]
 
 
 def test_warnings_are_said_on_stderr(here, capsys):

@@ -152,14 +152,14 @@ def test_an_approximation_that_is_too_coarse_is_not_trusted(folder, capsys):
     names = ",".join([*"abcdef", "y"])
     np.savetxt("wide.csv", rows, delimiter=",", header=names, comments="")
     common = ["audit", "wide.csv", "--target", "y", "--no-sensitivity", "--run-dir"]
-    coarse = ["--route", "fitc", "--inducing", "20", "--fail-above", "advantage=0.9999999"]
+    coarse = ["--route", "nystrom", "--inducing", "20", "--fail-above", "advantage=0.9999999"]
     capsys.readouterr()
     assert main([*common, "coarse", *coarse]) == 3
-    assert "approximate, and off by more than a tenth" in capsys.readouterr().err
+    assert "known no better than to 10%" in capsys.readouterr().err
     document = read_result(folder / "coarse" / "result.json")
-    assert document.untrusted == 400
-    assert "the approximation is off by more than a tenth" in document.verdict
-    assert "FITC" in document.doubt
-    fine = ["--route", "fitc", "--inducing", "400", "--fail-above", "advantage=0.9999999"]
+    assert document.untrusted == 200  # as many again were solved exactly
+    assert "200 are not known to 10%" in document.verdict
+    assert "too coarse" in document.doubt
+    fine = ["--route", "nystrom", "--inducing", "400", "--fail-above", "advantage=0.9999999"]
     assert main([*common, "fine", *fine]) == 0
     assert read_result(folder / "fine" / "result.json").untrusted == 0

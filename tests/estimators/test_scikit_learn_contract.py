@@ -28,7 +28,7 @@ ALL = [LeakageAuditor, AuditedRegressor, AuditedClassifier]
         AuditedRegressor(),
         AuditedRegressor(normalize_y=True, release="mean", output_noise_variance=0.1),
         AuditedRegressor(kernel="linear", bias_variance=1.0, noise_variance=0.1),
-        AuditedRegressor(route="fitc", noise_variance="marginal_likelihood"),
+        AuditedRegressor(route="nystrom", noise_variance="marginal_likelihood"),
         AuditedClassifier(),
         AuditedClassifier(kernel=kernels.rbf(2.0), output_noise_variance=0.05),
     ]

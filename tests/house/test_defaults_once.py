@@ -100,7 +100,7 @@ def test_each_default_is_written_once() -> None:
 
 def test_the_check_sees_a_second_home() -> None:
     source = (
-        "def f(noise_variance: float = 0.01, inducing=1000, depth=3): ...\n"
+        "def f(noise_variance: float = 0.01, inducing=2000, depth=3): ...\n"
         "class Request:\n    route: str = 'auto'\n    kernel: str = DEFAULTS.kernel\n"
         "def g(*, fpr='0.1,0.01,0.001,1e-05', noise_variance=0.1): ...\n"
     )
@@ -113,7 +113,7 @@ def test_the_check_sees_a_second_home() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("noise_variance", 0.01), ("inducing", 1000), ("confidence", 0.95)]
+    ("name", "value"), [("noise_variance", 0.01), ("inducing", 2000), ("confidence", 0.95)]
 )
 def test_the_settings_say_it_once(name: str, value: Any) -> None:
     assert homes()[name] == [value]

@@ -1,4 +1,4 @@
-"""The feature-space and FITC routes against the dense one and against refitting."""
+"""The feature-space route against the dense one and against refitting."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from brute_force import refit_features
 
 from leakscope import InputError, kernels, lood
-from leakscope.lood import features, fitc
+from leakscope.lood import features
 
 
 @pytest.mark.parametrize("outputs", [1, 4])
@@ -148,59 +148,3 @@ def test_two_hundred_thousand_records_at_once():
     found = lood.audit_features(phi, y, 0.1)
     assert found.trusted.all()
     assert found.kl.shape == (200_000,)
-
-
-def test_fitc_with_all_records_inducing_is_dense():
-    rng = np.random.default_rng(5)
-    X, y, kernel = rng.normal(size=(80, 3)), rng.normal(size=(80, 2)), kernels.rbf(1.0)
-    close = lood.fitc_records(fitc.induce(X, kernel, 80), y, 0.1)
-    dense = lood.all_records(kernel(X), y, noise_variance=0.1)
-    np.testing.assert_allclose(close.kl, dense.kl, rtol=1e-6)
-    np.testing.assert_allclose(close.mean_without, dense.mean_without, rtol=1e-5, atol=1e-8)
-
-
-def test_fitc_is_the_dense_audit_of_its_own_kernel_matrix():
-    rng = np.random.default_rng(6)
-    X, y, kernel = rng.normal(size=(60, 3)), rng.normal(size=60), kernels.rbf(1.5)
-    induced = fitc.induce(X, kernel, 15)
-    u = induced.inducing
-    Q = kernel(X, X[u]) @ np.linalg.solve(kernel(X[u]), kernel(X[u], X))
-    matrix = 0.5 * (Q + Q.T)
-    np.fill_diagonal(matrix, 1.0)
-    for scale, noise in ((1.0, 0.05), (3.0, 0.05)):
-        close = lood.fitc_records(induced.scaled(scale), y, noise)
-        dense = lood.all_records(scale * matrix, y, noise_variance=noise)
-        np.testing.assert_allclose(close.kl, dense.kl, rtol=1e-5)
-        np.testing.assert_allclose(close.leverage, dense.leverage, rtol=1e-6)
-    assert close.provenance().method == "approximate"
-
-
-def test_fitc_refuses_a_record_without_variance():
-    X = np.random.default_rng(9).normal(size=(30, 2))
-    X[4] = 0.0
-    with pytest.raises(InputError, match=r"row 4 with itself is 0\.0"):
-        fitc.induce(X, kernels.linear(), 2)
-
-
-def test_fitc_keeps_outliers():
-    rng = np.random.default_rng(7)
-    X = np.vstack([rng.normal(size=(300, 3)), [[9.0, 9.0, 9.0]]])
-    y = np.append(np.sin(X[:300, 0]), 4.0)
-    kernel = kernels.rbf(2.0)
-    induced = fitc.induce(X, kernel, 40)
-    assert 300 not in induced.inducing
-    close = lood.fitc_records(induced, y, 0.1)
-    dense = lood.all_records(kernel(X), y, noise_variance=0.1)
-    assert np.argmax(close.kl) == 300
-    assert close.kl[300] == pytest.approx(dense.kl[300], rel=0.05)
-
-
-def test_the_error_is_measured_on_a_subsample():
-    rng = np.random.default_rng(8)
-    X, y = rng.normal(size=(500, 2)), rng.normal(size=500)
-    error = lood.approximation_error(X, y, kernels.rbf(1.0), 0.1, inducing=125, checked=200)
-    assert (error.records, error.inducing) == (200, 50)
-    assert 0 <= error.median_relative_error <= error.largest_relative_error
-    assert 0.9 < error.rank_correlation <= 1
-    assert error.top_shared > 10
-    assert "200 records with 50 inducing" in error.sentence()

@@ -33,7 +33,13 @@ def documents() -> dict[str, results.AuditDocument]:
     settings: dict[str, Any] = {"sensitivity": False}
     with pytest.warns(UserWarning, match="this audit is approximate"):
         approximate = leakscope.audit(
-            X, y, kernel=kernels.rbf(8.0), noise_variance=0.1, route="fitc", inducing=50, **settings
+            X,
+            y,
+            kernel=kernels.rbf(8.0),
+            noise_variance=0.1,
+            route="nystrom",
+            inducing=50,
+            **settings,
         )
     return {
         "rbf": leakscope.audit(X, y, **settings).to_document(),
@@ -44,16 +50,16 @@ def documents() -> dict[str, results.AuditDocument]:
         "features": leakscope.audit(
             X, y, kernel=kernels.linear(bias_variance=1.0), route="features", **settings
         ).to_document(),
-        "fitc": approximate.to_document(),
+        "nystrom": approximate.to_document(),
     }
 
 
 @pytest.mark.parametrize("name", ["rbf", "little noise", "much noise", "far from zero",
-                                  "several outputs", "features", "fitc"])  # fmt: skip
+                                  "several outputs", "features", "nystrom"])  # fmt: skip
 def test_an_audit_s_own_numbers_pass(name: str) -> None:
     document = documents()[name]
     assert any(record.trusted for record in document.records)
-    assert document.route == (name if name in ("features", "fitc") else "dense")
+    assert document.route == (name if name in ("features", "nystrom") else "dense")
     verifying.require_stored_numbers(document)
 
 

@@ -176,8 +176,8 @@ def advise(
     warnings = [PRIVACY_OF_CHOOSING, *([MODEL_FAMILY] if isinstance(model, Process) else [])]
     if found.doubt is not None:
         warnings.insert(0, found.doubt)
-    if isinstance(document, AuditDocument) and document.route == "fitc":
-        warnings.append("The audit was approximate (FITC); the advice is by exact laws.")
+    if isinstance(document, AuditDocument) and document.approximate:
+        warnings.append("The audit was approximate; the advice is by exact laws.")
     return Advice(
         leakscope_version=__version__,
         settings={

@@ -73,6 +73,7 @@ def audit(
     sensitivity: bool | None = None,
     route: Wanted | None = None,
     inducing: int | None = None,
+    error: float | None = None,
     record_ids: Sequence[Any] | None = None,
     groups: Sequence[Any] | None = None,
     explain: int = 0,
@@ -90,6 +91,7 @@ def audit(
     sensitivity: bool | None = None,
     route: Wanted | None = None,
     inducing: int | None = None,
+    error: float | None = None,
     record_ids: Sequence[Any] | None = None,
     groups: Sequence[Any] | None = None,
     explain: int = 0,
@@ -126,6 +128,7 @@ def audit(
     sensitivity: bool | None = None,
     route: Wanted | None = None,
     inducing: int | None = None,
+    error: float | None = None,
     question: str = MODEL_DEFAULTS.question,
     fraction: float | None = None,
     observes: str | None = None,
@@ -185,10 +188,11 @@ def audit(
         records, to audit under other kernels and at the noise the data would choose (six more);
         each record's range of ranks over either is in the result.
     route
-        ``"dense"``, ``"features"`` or ``"fitc"``; ``"auto"`` chooses by kernel and size, and the
+        ``"dense"``, ``"features"`` or ``"nystrom"``; ``"auto"`` chooses by kernel and size, and the
         result says which and why.
-    inducing
-        How many records stand for all in the approximate route, fitc.
+    inducing, error
+        Of the approximate route, nystrom: the most records that may stand for all, and the
+        relative error of a record's KL up to which it is trusted.
     question, fraction, observes, sample_weight
         Of a fitted model, as in :func:`leakscope.fitted.laws_of`; ``sample_weight`` with ``model``
         only.
@@ -240,6 +244,7 @@ def audit(
         "sensitivity": sensitivity,
         "route": route,
         "inducing": inducing,
+        "error": error,
     }
     process = {name: value for name, value in given.items() if value is not None}
     own = [*(["kernel"] if kernel is not None else []), *process]
@@ -341,7 +346,14 @@ def _process_audit(
     units, labels = leaving_units(ids, groups)
     usual = {
         name: getattr(AUDIT_DEFAULTS, name)
-        for name in ("noise_variance", "fit_kernel_scale", "sensitivity", "route", "inducing")
+        for name in (
+            "noise_variance",
+            "fit_kernel_scale",
+            "sensitivity",
+            "route",
+            "inducing",
+            "error",
+        )
     }
     settings = {**usual, **given}
     level, plan = RoutePlan.of(**settings)

@@ -101,7 +101,7 @@ def why_not_compared(computed: Computed, plan: RoutePlan) -> str | None:
             f"Other kernels, and the noise that the data would choose, were not tried: with more "
             f"than {COMPARED_UP_TO} records they cost too much; audit a sample to see them."
         )
-    if computed.laws.route == "fitc":
+    if computed.laws.route == "nystrom":
         return (
             "Other kernels, and the noise that the data would choose, were not tried: this audit "
             "is approximate, and approximations of different kernels are not compared."

@@ -176,6 +176,7 @@ def audit_dataset(
         fit_kernel_scale=settings.fit_kernel_scale,
         route=settings.route,
         inducing=settings.inducing,
+        error=settings.error,
         sensitivity=settings.sensitivity,
     )
     process = lood.Process(

@@ -95,9 +95,9 @@ def _doubt(result: AuditedRecords) -> tuple[str, str]:
             "not trusted, because one other record carries much of what varies there",
             "use a larger penalty, or check them with leakscope verify",
         )
-    if result.laws.route == "fitc":
+    if result.laws.route == "nystrom":
         return (
-            "approximate, and off by more than a tenth where that was measured",
-            "raise --inducing or take --route dense",
+            f"known no better than to {result.laws.error_asked:.0%}",
+            "raise --inducing or --error, or take --route dense",
         )
     return "not resolved by float64", "raise --noise-variance"

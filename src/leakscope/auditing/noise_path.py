@@ -123,7 +123,7 @@ def noise_path_unavailable(result: AuditResult) -> str | None:
     """
     if result.unit != "record":
         return "The noise slider speaks of single records; here groups leave as a whole."
-    if result.laws.route == "fitc":
+    if result.laws.route == "nystrom":
         return "This audit is approximate; the noise slider needs an exact one."
     count = len(result.kl)
     if count > MOST_RECORDS:

@@ -61,7 +61,7 @@ def audit_process(
     >>> process = lood.Process(X, y, kernels.rbf(1.0), noise_variance=0.1)
     >>> told = DatasetEntry(name="arrays", records=3, features=1, outputs=1, target_name="y",
     ...                     steps=[])
-    >>> plan = auditing.RoutePlan("dense", 2, False, None, False)
+    >>> plan = auditing.RoutePlan("dense", 2, 0.1, False, None, False)
     >>> auditing.audit_process(process, plan, ids=("a", "b", "c"), dataset=told, settings={},
     ...                        on_stage=None).ranking()[0]
     'c'
@@ -116,8 +116,8 @@ def _cautions(computed: Computed) -> tuple[str, ...]:
     found: list[str] = []
     if computed.approximation is not None:
         found.append(
-            f"this audit is {computed.route_reason}; compared with the exact one "
-            f"{computed.approximation.sentence()}."
+            f"this audit is {computed.route_reason}; each record's KL and advantage lie between "
+            "kl_low and kl_high, advantage_low and advantage_high."
         )
     if computed.noise_choice is not None and computed.noise_choice.at_bound:
         found.append(f"{computed.noise_choice.sentence()}: give noise_variance a number instead.")

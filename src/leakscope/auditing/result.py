@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -13,11 +14,12 @@ from leakscope.auditing.choice_reasons import Choices
 from leakscope.auditing.explanation import Explanation
 from leakscope.auditing.kernel_choice import kernel_in_words
 from leakscope.auditing.kernel_sensitivity import KernelSensitivity
+from leakscope.auditing.measured import advantages
 from leakscope.auditing.surprising_labels import calibrated, surprising_from
 from leakscope.auditing.verdict import EXPOSED_ABOVE, process_answer, process_question
 from leakscope.laws import LawPair
 from leakscope.lood import (
-    ApproximationError,
+    Certificate,
     NoiseChoice,
     NoiseSweep,
     Process,
@@ -92,7 +94,8 @@ class AuditResult(AuditedRecords):
     route_reason
         Which route was taken, and why, in words.
     noise_choice, approximation
-        How the noise variance was chosen, where the data chose it; FITC's measured error.
+        How the noise variance was chosen, where the data chose it; what an approximate
+        route claims.
     kernel
         Name and parameters, with what was chosen from the data filled in.
     dataset
@@ -124,7 +127,7 @@ class AuditResult(AuditedRecords):
     sweep: NoiseSweep | None
     route_reason: str
     noise_choice: NoiseChoice | None
-    approximation: ApproximationError | None
+    approximation: Certificate | None
     kernel: dict[str, Any]
     explanations: tuple[Explanation, ...] = ()
     choices: Choices | None = None
@@ -138,6 +141,19 @@ class AuditResult(AuditedRecords):
     def trusted(self) -> NDArray[np.bool_]:
         """False for a record, or group, that float64 or the approximation does not resolve."""
         return self.laws.trusted
+
+    @cached_property
+    def intervals(self) -> dict[str, NDArray[Any]]:
+        """Of an approximate route, between what each KL and advantage lies; empty where exact."""
+        if self.laws.ends is None:
+            return {}
+        low, high = self.laws.ends
+        return {
+            "kl_low": low.kl,
+            "kl_high": high.kl,
+            "advantage_low": advantages(low),
+            "advantage_high": advantages(high),
+        }
 
     @property
     def verdict(self) -> str:
@@ -303,7 +319,7 @@ class AuditResult(AuditedRecords):
             *self._rank_range(self.sweep),
             *self._rank_range(self.kernel_sensitivity),
         )
-        columns = dict(zip(COLUMNS, values, strict=True))
+        columns = {**dict(zip(COLUMNS, values, strict=True)), **self.intervals}
         if laws.unit == "group":
             columns = {"record_id": ids, "size": laws.sizes, **columns}
         return columns

@@ -1,9 +1,9 @@
 """Which route an audit takes, and the laws, the noise sweep and the evidence it comes back with.
 
 Dense: exact, n^2 memory.  Features: exact, for kernels with fewer features than records, cost
-linear in n.  FITC: approximate, for what is too large for the dense route and has no features;
-its error is measured on a subsample and told.  Device: the dense route on a GPU, for network
-kernels; taken where JAX has one.
+linear in n.  Nyström: approximate, for what is too large for the dense route and has no features;
+an interval for each record, and no trust where it is too wide.  Device: the dense route on a GPU,
+for network kernels; taken where JAX has one.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, require
 from leakscope.auditing.checks import require_varied_kernel
 from leakscope.errors import InputError
 from leakscope.laws import Assumption
-from leakscope.lood import CRITERIA, Criterion, finite_features, induce, sweep_levels
+from leakscope.lood import CRITERIA, Criterion, added_levels, finite_features, sweep_levels
 
 Stage = Callable[[str], AbstractContextManager[None]]
-Wanted = Literal["auto", "dense", "features", "fitc", "device"]
+Wanted = Literal["auto", "dense", "features", "nystrom", "device"]
 ROUTES: tuple[str, ...] = get_args(Wanted)
 
 # The noise variance is chosen on at most this many records: the choice needs an
@@ -38,8 +38,11 @@ class RoutePlan:
 
     Attributes
     ----------
-    route, inducing
-        Which way, and how many records stand for all in the approximate one.
+    route
+        Which way.
+    inducing, error
+        Of the approximate one: how many records may stand for all, and up to which relative error
+        of its KL a record is trusted.
     sensitivity
         Whether to repeat the audit at other noise variances and under other kernels.
     criterion
@@ -50,12 +53,14 @@ class RoutePlan:
     Examples
     --------
     >>> from leakscope.auditing import RoutePlan
-    >>> RoutePlan.of(0.1, fit_kernel_scale=False, route="auto", inducing=10, sensitivity=False)[0]
+    >>> RoutePlan.of(0.1, fit_kernel_scale=False, route="auto", inducing=10, error=0.1,
+    ...              sensitivity=False)[0]
     0.1
     """
 
     route: Wanted
     inducing: int
+    error: float
     sensitivity: bool
     criterion: str | None
     fit_kernel_scale: bool
@@ -68,6 +73,7 @@ class RoutePlan:
         fit_kernel_scale: bool,
         route: Wanted,
         inducing: int,
+        error: float,
         sensitivity: bool,
     ) -> tuple[float, RoutePlan]:
         """The noise variance to start from, and the plan; 1 where a criterion will choose it."""
@@ -75,6 +81,7 @@ class RoutePlan:
         plan = cls(
             route=route,
             inducing=inducing,
+            error=error,
             sensitivity=sensitivity,
             criterion=str(noise_variance) if by_criterion else None,
             fit_kernel_scale=fit_kernel_scale,
@@ -91,7 +98,7 @@ class Computed:
     sweep: lood.NoiseSweep | None
     route_reason: str
     noise_choice: lood.NoiseChoice | None
-    approximation: lood.ApproximationError | None
+    approximation: lood.Certificate | None
 
 
 # What the laws, ranks, measures and ids of one record take, measured at a million records
@@ -123,9 +130,8 @@ def compute(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
         return _features(process, plan, phi, stage, reason)
     if plan.route == "device" or (plan.route == "auto" and _has_accelerator(process)):
         return _device(process, plan, stage, f"exact, on the device: a {count} x {count} matrix")
-    if plan.route == "fitc" or (plan.route == "auto" and not _dense_fits(process, plan)):
-        reason = f"approximate (FITC, {min(plan.inducing, count)} inducing records of {count})"
-        return _fitc(process, plan, stage, reason)
+    if plan.route == "nystrom" or (plan.route == "auto" and not _dense_fits(process, plan)):
+        return _nystrom(process, plan, stage)
     return _dense(
         process, plan, stage, f"exact, by one factorisation of a {count} x {count} matrix"
     )
@@ -144,7 +150,8 @@ def _dense(process: lood.Process, plan: RoutePlan, stage: Stage, reason: str) ->
     require_memory(
         dense_bytes(process.features),
         f"the kernel matrix of {process.records} records",
-        "audit fewer records, take the approximate route fitc, or use a machine with more memory",
+        "audit fewer records, take the approximate route nystrom, or use a machine with more "
+        "memory",
     )
     with stage("kernel"):
         matrix = process.fresh_matrix()
@@ -259,31 +266,23 @@ def _features(
     return _computed(process, stage, laws, sweep, reason, choice)
 
 
-def _fitc(process: lood.Process, plan: RoutePlan, stage: Stage, reason: str) -> Computed:
-    rows, targets, kernel = process.features, process.targets, process.kernel
+def _nystrom(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
     with stage("kernel"):
-        induced = induce(rows, kernel, plan.inducing)
-        require_varied_kernel(kernel(rows[induced.inducing]))
-    with stage("factorise"):
+        some = np.random.default_rng(0).permutation(process.records)[: plan.inducing]
+        require_varied_kernel(process.kernel(process.features[np.sort(some)]))
         process, choice = _chosen(process, plan)
-        scale, noise_variance = process.kernel_scale, process.noise_variance
-        # A kernel v k with noise s2 is k with noise s2/v and targets divided by sqrt(v).
-        error = lood.approximation_error(
-            rows,
-            targets / np.sqrt(scale),
-            kernel,
-            noise_variance / scale,
-            inducing=plan.inducing,
+    levels = added_levels(process.noise_variance) if plan.sensitivity else ()
+    with stage("factorise"):
+        found = lood.certified_records(
+            process, inducing=plan.inducing, error=plan.error, levels=levels
         )
-        induced = induced.scaled(scale)
-        laws = error.applied_to(lood.fitc_records(induced, targets, noise_variance))
     sweep = None
     if plan.sensitivity:
         with stage("sensitivity"):
-            sweep = sweep_levels(
-                lambda level: lood.fitc_records(induced, targets, level), noise_variance, laws
-            )
-    return _computed(process, stage, laws, sweep, reason, choice, error)
+            at = {laws.noise_variance: laws for laws in found.others}
+            sweep = sweep_levels(at.__getitem__, process.noise_variance, found.laws)
+    reason = f"approximate ({found.certificate.sentence()})"
+    return _computed(process, stage, found.laws, sweep, reason, choice, found.certificate)
 
 
 def _computed(
@@ -293,7 +292,7 @@ def _computed(
     sweep: lood.NoiseSweep | None,
     reason: str,
     choice: lood.NoiseChoice | None,
-    error: lood.ApproximationError | None = None,
+    error: lood.Certificate | None = None,
 ) -> Computed:
     with stage("conditions"):
         found = lood.stationarity_conditions(process.kernel, process.features).assumptions()

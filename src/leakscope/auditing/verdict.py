@@ -54,9 +54,8 @@ def process_answer(
     unseen = untrusted and float(np.max(advantage)) < EXPOSED_ABOVE
     if (not trusted[top] or unseen) and approximation is not None:
         finding = (
-            f"Cannot tell: compared with exact answers the approximation is off by more than a "
-            f"tenth, so that {untrusted} of {count} {unit}s{first} are not trusted: use more "
-            "inducing records or another route."
+            f"Cannot tell: the approximation knows {untrusted} of {count} {unit}s{first or ','} no "
+            f"better than to {laws.error_asked:.0%}: use more inducing records or another route."
         )
     elif not trusted[top] or unseen:
         finding = (

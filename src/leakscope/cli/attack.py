@@ -57,7 +57,15 @@ SECTIONS = {
     data=Options(DataSettings, without=("group_column", "by")),
     model=Options(
         AuditSettings,
-        without=("fit_kernel_scale", "sensitivity", "route", "inducing", "seed", "explain"),
+        without=(
+            "fit_kernel_scale",
+            "sensitivity",
+            "route",
+            "inducing",
+            "error",
+            "seed",
+            "explain",
+        ),
         texts={"noise_variance": "The noise on the target, in squared units of it as used."},
     ),
     search=Options(QuerySettings),

@@ -54,7 +54,8 @@ def _columns(result: AuditedRecords, names: Sequence[str]) -> list[Column]:
     if grouped:
         columns.append(("size", lambda row: str(row["size"])))
     if "advantage_low" in names:
-        columns.append(("advantage (95%)", _with_interval))
+        share = "95%" if "shift_in_sd" in names else "between"
+        columns.append((f"advantage ({share})", _with_interval))
     else:
         columns.append(("advantage", lambda row: fraction(row["advantage"])))
     columns += [

@@ -30,7 +30,8 @@ class AuditedClassifier(ClassifierMixin, AuditedModel):  # type: ignore[misc]
     Parameters
     ----------
     kernel, length_scale, kernel_variance, smoothness, depth, activation, weight_variance, \
-bias_variance, noise_variance, fit_kernel_scale, route, inducing, release, output_noise_variance
+bias_variance, noise_variance, fit_kernel_scale, route, inducing, error, release, \
+output_noise_variance
         As in :class:`AuditedRegressor`; variances are in squared units of the coded target.
 
     Attributes

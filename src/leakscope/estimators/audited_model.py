@@ -52,6 +52,7 @@ class AuditedModel(BaseEstimator):  # type: ignore[misc]
         fit_kernel_scale: bool = DEFAULTS.fit_kernel_scale,
         route: str = DEFAULTS.route,
         inducing: int = DEFAULTS.inducing,
+        error: float = DEFAULTS.error,
         release: str = "draw",
         output_noise_variance: float = 0.0,
     ) -> None:
@@ -67,6 +68,7 @@ class AuditedModel(BaseEstimator):  # type: ignore[misc]
         self.fit_kernel_scale = fit_kernel_scale
         self.route = route
         self.inducing = inducing
+        self.error = error
         self.release = release
         self.output_noise_variance = output_noise_variance
 
@@ -93,7 +95,7 @@ class AuditedModel(BaseEstimator):  # type: ignore[misc]
             noise_variance=process.noise_variance,
             kernel_scale=process.kernel_scale,
             route=laws.route,
-            inducing=int(self.inducing),
+            inducing=None if result.approximation is None else result.approximation.rows,
         )
         self.result_ = result
         if release.plain:

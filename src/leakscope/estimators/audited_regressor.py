@@ -35,7 +35,7 @@ class AuditedRegressor(RegressorMixin, AuditedModel):  # type: ignore[misc]
         ``"leave_one_out"``.
     fit_kernel_scale
         Have that criterion choose a factor of the kernel too.
-    route, inducing
+    route, inducing, error
         How to compute, as in ``leakscope.audit``; predictions go the same way.
     release
         What is handed out: ``"draw"``, one draw of the latent function, as a model trained at
@@ -90,6 +90,7 @@ class AuditedRegressor(RegressorMixin, AuditedModel):  # type: ignore[misc]
         fit_kernel_scale: bool = DEFAULTS.fit_kernel_scale,
         route: str = DEFAULTS.route,
         inducing: int = DEFAULTS.inducing,
+        error: float = DEFAULTS.error,
         release: str = "draw",
         output_noise_variance: float = 0.0,
         normalize_y: bool = False,
@@ -107,6 +108,7 @@ class AuditedRegressor(RegressorMixin, AuditedModel):  # type: ignore[misc]
             fit_kernel_scale=fit_kernel_scale,
             route=route,
             inducing=inducing,
+            error=error,
             release=release,
             output_noise_variance=output_noise_variance,
         )

@@ -40,7 +40,7 @@ class LeakageAuditor(BaseEstimator):  # type: ignore[misc]
         In squared units of y, or ``"marginal_likelihood"`` or ``"leave_one_out"``.
     fit_kernel_scale
         Have that criterion choose a factor of the kernel too.
-    route, inducing
+    route, inducing, error
         How to compute, as in ``leakscope.audit``: ``"auto"`` goes by kernel and size.
     task
         ``"regression"`` takes y as numbers, (n,) or (n, C); ``"classification"`` as class labels.
@@ -92,6 +92,7 @@ class LeakageAuditor(BaseEstimator):  # type: ignore[misc]
         fit_kernel_scale: bool = DEFAULTS.fit_kernel_scale,
         route: str = DEFAULTS.route,
         inducing: int = DEFAULTS.inducing,
+        error: float = DEFAULTS.error,
         task: Literal["regression", "classification"] = "regression",
         sensitivity: bool = False,
     ) -> None:
@@ -107,6 +108,7 @@ class LeakageAuditor(BaseEstimator):  # type: ignore[misc]
         self.fit_kernel_scale = fit_kernel_scale
         self.route = route
         self.inducing = inducing
+        self.error = error
         self.task = task
         self.sensitivity = sensitivity
 

@@ -31,7 +31,7 @@ from leakscope.settings import AuditSettings, kernel_options, validated
 KERNEL_OPTIONS = kernel_options()
 
 # The settings of an audit that are not the kernel's, each a parameter of the estimators.
-MODEL_OPTIONS = ("noise_variance", "fit_kernel_scale", "route", "inducing")
+MODEL_OPTIONS = ("noise_variance", "fit_kernel_scale", "route", "inducing", "error")
 
 
 def chosen_kernel(estimator: Any) -> kernels.Kernel:
@@ -75,6 +75,7 @@ def audited(
         fit_kernel_scale=settings.fit_kernel_scale,
         route=settings.route,
         inducing=settings.inducing,
+        error=settings.error,
         sensitivity=sensitivity,
     )
     return audit_process(

@@ -1,8 +1,8 @@
 """Leave-one-out distinguishability under Gaussian processes (the paper **lood**).
 
 The laws of what the model says with and without a record: for all records at once
-(``all_records``, ``audit_features``, ``fitc_records``, ``device_records``, ``disk_records``), for
-every group of a partition (``all_groups``), for any group at any queries (``distinguish``), for
+(``all_records``, ``audit_features``, ``certified_records``, ``device_records``, ``disk_records``),
+for every group of a partition (``all_groups``), for any group at any queries (``distinguish``), for
 every record at every query (``influence``); and what surrounds them: how ranks move with the noise,
 how the noise may be chosen, and where influence is greatest.
 """
@@ -19,6 +19,7 @@ from leakscope.lood.activation_analysis import (
 )
 from leakscope.lood.all_groups import all_groups
 from leakscope.lood.all_records import all_records
+from leakscope.lood.certified import Certificate, CertifiedRecords, certified_records
 from leakscope.lood.conditions import StationarityConditions, stationarity_conditions
 from leakscope.lood.distinguish import distinguish
 from leakscope.lood.distinguishability import Distinguishability
@@ -29,7 +30,6 @@ from leakscope.lood.features import (
     feature_sums,
     finite_features,
 )
-from leakscope.lood.fitc import ApproximationError, approximation_error, fitc_records, induce
 from leakscope.lood.influence import Influence, influence
 from leakscope.lood.inverse_blocks import WholeInverse, separation_of_blocks
 from leakscope.lood.mean_distance import (
@@ -40,7 +40,8 @@ from leakscope.lood.mean_distance import (
 )
 from leakscope.lood.noise_choice import CRITERIA, Criterion, NoiseChoice, choose_noise
 from leakscope.lood.noise_path import noise_path
-from leakscope.lood.noise_sweep import NoiseSweep, ranks_of, sweep_levels, sweep_noise
+from leakscope.lood.noise_sweep import NoiseSweep, added_levels, ranks_of, sweep_levels, sweep_noise
+from leakscope.lood.nystrom import Inducing
 from leakscope.lood.on_device import device_columns, device_records
 from leakscope.lood.on_disk import disk_bytes, disk_records
 from leakscope.lood.posterior import Posterior, posterior
@@ -56,13 +57,15 @@ from leakscope.lood.spectrum import Spectrum
 __all__ = [
     "CRITERIA",
     "ActivationLood",
-    "ApproximationError",
+    "Certificate",
+    "CertifiedRecords",
     "ConstantApproximation",
     "Criterion",
     "DepthDecay",
     "Distinguishability",
     "FeatureRegression",
     "FeatureSums",
+    "Inducing",
     "Influence",
     "Initialisation",
     "NoiseChoice",
@@ -77,10 +80,11 @@ __all__ = [
     "Spectrum",
     "StationarityConditions",
     "WholeInverse",
+    "added_levels",
     "all_groups",
     "all_records",
-    "approximation_error",
     "audit_features",
+    "certified_records",
     "choose_noise",
     "constant_approximation",
     "depth_decay",
@@ -93,8 +97,6 @@ __all__ = [
     "feature_sums",
     "find_non_optimal_point",
     "finite_features",
-    "fitc_records",
-    "induce",
     "influence",
     "lood_by_activation",
     "noise_path",

@@ -109,6 +109,18 @@ def sweep_noise(
     return sweep_levels(at, noise_variance, known)
 
 
+def added_levels(noise_variance: float) -> tuple[float, ...]:
+    """The levels that a sweep adds to the audit's own.
+
+    Examples
+    --------
+    >>> from leakscope import lood
+    >>> [round(level, 3) for level in lood.added_levels(1.0)]
+    [0.1, 0.316, 3.162, 10.0]
+    """
+    return tuple(float(noise_variance * factor) for factor in FACTORS if factor != 1.0)
+
+
 def sweep_levels(
     audit_at: Callable[[float], Separation],
     noise_variance: float,

@@ -5,11 +5,10 @@ its kernel with the records,
 
     dense:     mean = k_q . a            variance = k(q, q) - ||L^{-1} k_q||^2,   M = L L^T
     features:  mean = phi_q . beta       variance = s2 ||L^{-1} phi_q||^2,        A = L L^T
-    FITC:      mean = v_q . fitted       variance = k(q, q) - ||v_q||^2 + ||L^{-1} v_q||^2,
+    Nyström:   mean = phi_q . beta       variance = k(q, q) - ||phi_q||^2 + s2 ||L^{-1} phi_q||^2,
 
-with A and beta of :mod:`leakscope.lood.features`, and v_q = L_u^{-1} k_uq, fitted = B^{-1} V
-Lambda^{-1} y and B = I + V Lambda^{-1} V^T = L L^T of :mod:`leakscope.lood.fitc`.  The variance is
-that of the latent function; no noise is added.
+with A and beta of :mod:`leakscope.lood.features`, and phi_q = L_u^{-1} k_uq of
+:mod:`leakscope.lood.nystrom`.  The variance is that of the latent function; no noise is added.
 """
 
 from __future__ import annotations
@@ -27,8 +26,9 @@ from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
 from leakscope.lood.all_records import checked_problem, checked_targets, factorise, require_positive
-from leakscope.lood.features import FeatureRegression, FeatureSums, finite_features
-from leakscope.lood.fitc import INDUCING, JITTER, induce
+from leakscope.lood.features import FeatureRegression, FeatureSums, feature_sums, finite_features
+from leakscope.lood.nystrom import Inducing, Rows, require_prior
+from leakscope.lood.process import Process
 from leakscope.lood.real_numbers import real_numbers
 from leakscope.lood.separation import Route
 
@@ -49,16 +49,16 @@ class Posterior:
     noise_variance
         s2, in squared units of the target.
     route
-        ``"dense"``, ``"features"`` or ``"fitc"``.
+        ``"dense"``, ``"features"`` or ``"nystrom"``.
     weights
-        (p, C) what the p basis values of a query are multiplied with: a, beta or ``fitted``.
+        (p, C) what the p basis values of a query are multiplied with: a or beta.
     lower
         (p, p) L in its lower triangle; the rest is not used.
     anchors
         (p, d) the records that a query is compared with, all or the inducing ones; none where the
         basis is features.
-    anchor_lower
-        (p, p) L_u of the inducing records; None by the other routes.
+    inducing
+        The inducing records; None by the other routes.
     single
         Whether targets were a vector: answers then are one, too.
 
@@ -80,7 +80,7 @@ class Posterior:
     weights: FloatArray
     lower: FloatArray
     anchors: FloatArray | None
-    anchor_lower: FloatArray | None
+    inducing: Inducing | None
     single: bool
 
     def mean(self, queries: ArrayLike) -> FloatArray:
@@ -114,8 +114,8 @@ class Posterior:
         if self.route == "features":
             return np.asarray(self.noise_variance * (half.T @ half))
         prior = self.kernel_scale * self.kernel(rows)
-        if self.route == "fitc":
-            found = prior - basis.T @ basis + half.T @ half
+        if self.route == "nystrom":
+            found = prior - basis.T @ basis + self.noise_variance * (half.T @ half)
         else:
             found = prior - half.T @ half
         return np.asarray(0.5 * (found + found.T))
@@ -124,9 +124,9 @@ class Posterior:
         if self.route == "features":
             return self.noise_variance * reduced
         prior = self.kernel_scale * self.kernel.diagonal(block)
-        if self.route == "fitc":
+        if self.route == "nystrom":
             left = prior - np.einsum("ij,ij->j", basis, basis)
-            return np.asarray(np.maximum(left, 0.0) + reduced)
+            return np.asarray(np.maximum(left, 0.0) + self.noise_variance * reduced)
         return np.asarray(np.maximum(prior - reduced, 0.0))
 
     def _basis(self, rows: FloatArray) -> FloatArray:
@@ -136,12 +136,10 @@ class Posterior:
             if phi is None:
                 raise InputError("the kernel has no finite features at these queries.")
             return np.asarray(np.sqrt(self.kernel_scale) * phi.T)
+        if self.inducing is not None:
+            return self.inducing.features(rows).T
         shared = self.kernel(self.anchors, rows)
-        if self.kernel_scale != 1.0:
-            shared = self.kernel_scale * shared
-        if self.anchor_lower is None:
-            return shared
-        return np.asarray(linalg.solve_triangular(self.anchor_lower, shared, lower=True))
+        return shared if self.kernel_scale == 1.0 else np.asarray(self.kernel_scale * shared)
 
     def _solved(self, basis: FloatArray) -> FloatArray:
         return np.asarray(
@@ -165,7 +163,7 @@ def posterior(
     noise_variance: float,
     kernel_scale: float = 1.0,
     route: Route = "dense",
-    inducing: int = INDUCING,
+    inducing: Rows | None = None,
 ) -> Posterior:
     """Train a Gaussian process on all records, by one of the audit's routes.
 
@@ -181,9 +179,9 @@ def posterior(
         A factor of the kernel.
     route
         ``"dense"`` keeps an n by n factor, ``"features"`` one of as many rows as features,
-        ``"fitc"`` one of as many as inducing records.
+        ``"nystrom"`` one of as many as inducing records.
     inducing
-        How many, by the route fitc; the draw is the audit's.
+        Which records those are, by row number: those of the audit (``certificate.rows``).
 
     Examples
     --------
@@ -204,12 +202,15 @@ def posterior(
     single = np.ndim(y) == 1
     if route == "features":
         return _by_features(rows, y, resolved, noise_variance, kernel_scale, single)
-    if route == "fitc":
-        return _by_inducing(rows, y, resolved, noise_variance, kernel_scale, single, inducing)
+    if route == "nystrom":
+        if inducing is None:
+            raise InputError("the route nystrom needs the row numbers of its inducing records.")
+        process = Process(rows, real_numbers(y, "y"), resolved, noise_variance, kernel_scale)
+        return _by_inducing(process, inducing, single)
     require_memory(
         8 * (2 * len(rows) ** 2 + 3 * rows.size),
         f"the factor of {len(rows)} records",
-        "train on fewer records, or take the route fitc",
+        "train on fewer records, or take the route nystrom",
     )
     matrix = resolved(rows)
     if kernel_scale != 1.0:
@@ -226,7 +227,7 @@ def posterior(
         weights=cholesky.solve(factor, targets.reshape(len(targets), -1)),
         lower=factor.packed,
         anchors=rows,
-        anchor_lower=None,
+        inducing=None,
         single=single,
     )
 
@@ -255,42 +256,27 @@ def _by_features(
         weights=regression.beta,
         lower=regression.lower,
         anchors=None,
-        anchor_lower=None,
+        inducing=None,
         single=single,
     )
 
 
-def _by_inducing(
-    rows: FloatArray,
-    y: ArrayLike,
-    kernel: Kernel,
-    noise_variance: float,
-    kernel_scale: float,
-    single: bool,
-    inducing: int,
-) -> Posterior:
-    targets = checked_targets(y, len(rows), "the dataset")
-    require_positive(noise_variance, "noise_variance")
-    induced = induce(rows, kernel, inducing).scaled(kernel_scale)
-    anchors = rows[induced.inducing]
-    # L_u as ``induce`` has it, which keeps only L_u^{-1} K_un.
-    corner = kernel(anchors)
-    corner[np.diag_indices(len(corner))] += JITTER * float(np.mean(np.diagonal(corner)))
-    anchor_lower = linalg.cholesky(kernel_scale * corner, lower=True, overwrite_a=True)
-    scaled = induced.V / (induced.residual + noise_variance)
-    inner = scaled @ induced.V.T
-    inner[np.diag_indices(len(inner))] += 1.0
-    lower = linalg.cholesky(inner, lower=True, overwrite_a=True)
-    fitted = linalg.cho_solve((lower, True), scaled @ targets.reshape(len(rows), -1))
+def _by_inducing(process: Process, rows: Rows, single: bool) -> Posterior:
+    require_prior(process.diagonal())
+    inducing, outputs = Inducing.of(process, rows), process.outputs
+    sums = FeatureSums.none(len(rows), outputs.shape[1])
+    for some in inducing.blocks():
+        sums = sums + feature_sums(inducing.features(process.features[some]), outputs[some])
+    regression = FeatureRegression.of(sums, process.noise_variance)
     return Posterior(
-        kernel=kernel,
-        kernel_scale=kernel_scale,
-        noise_variance=float(noise_variance),
-        route="fitc",
-        weights=fitted,
-        lower=lower,
-        anchors=anchors,
-        anchor_lower=anchor_lower,
+        kernel=process.kernel,
+        kernel_scale=process.kernel_scale,
+        noise_variance=process.noise_variance,
+        route="nystrom",
+        weights=regression.beta,
+        lower=regression.lower,
+        anchors=process.features[rows],
+        inducing=inducing,
         single=single,
     )
 

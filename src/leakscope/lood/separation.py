@@ -35,7 +35,7 @@ from leakscope.lood.release import Release
 from leakscope.lood.sufficient import coordinate_pair
 from leakscope.measures import kl_parts
 
-Route = Literal["dense", "features", "fitc", "device", "disk"]
+Route = Literal["dense", "features", "nystrom", "device", "disk"]
 
 # Pairs measured at once; one of w coordinates takes about 350 w^2 bytes while it is measured, so
 # that there are fewer of them.
@@ -65,9 +65,9 @@ class Separation:
     error_estimate
         (U,) estimated relative error of the KL.
     trusted
-        (U,) whether that estimate is small enough: below 1e-8, or for an approximate route below
-        what :data:`leakscope.lood.fitc.APPROXIMATION_TRUSTED_BELOW` says; or the KL is surely
-        below 1e-12, so that no test has an advantage of 1e-6.
+        (U,) whether that estimate is small enough: below 1e-8, or the KL is surely below 1e-12, so
+        that no test has an advantage of 1e-6; by the route nystrom below the error asked for, or
+        the KL surely below 2e-6, so that none has one of 0.001.
     condition_number
         Of M, in the 1-norm (estimated).
     noise_variance
@@ -75,11 +75,15 @@ class Separation:
     groups
         (n,) the group of each record, 0 to U - 1; None where records leave singly.
     route
-        How it was computed: all are exact but ``"fitc"``.
+        How it was computed: all are exact but ``"nystrom"``.
     assumptions
         What this route assumes beside what every leave-one-out answer does.
     release
         What the attacker sees; KL, law pairs and provenance are of that.
+    ends, error_asked
+        Of the route nystrom: the laws at both ends of what is claimed of each record, least and
+        most exposed, between which its KL and its advantage lie; and the relative error of the KL
+        up to which a record is trusted.
 
     Examples
     --------
@@ -110,6 +114,8 @@ class Separation:
     route: Route = "dense"
     assumptions: tuple[Assumption, ...] = ()
     release: Release = field(default_factory=Release)
+    ends: tuple[Separation, Separation] | None = None
+    error_asked: float | None = None
 
     @property
     def units(self) -> int:
@@ -154,6 +160,11 @@ class Separation:
     def kl(self) -> FloatArray:
         """(U,) KL(without || with) at the unit's own points (lood Def. C.3)."""
         return self.kl_label_free + self.kl_label
+
+    @property
+    def interval(self) -> tuple[FloatArray, FloatArray] | None:
+        """(U,) and (U,) between what the KL lies; None where it is exact."""
+        return None if self.ends is None else (self.ends[0].kl, self.ends[1].kl)
 
     @property
     def score(self) -> FloatArray:
@@ -234,7 +245,11 @@ class Separation:
             seen = release.excess(self.excess, self.variance_without)
             free, label = kl_parts(seen, np.sum(self.score**2, axis=1), self.outputs)
         return replace(
-            self, release=release, kl_label_free=self._sums(free), kl_label=self._sums(label)
+            self,
+            release=release,
+            kl_label_free=self._sums(free),
+            kl_label=self._sums(label),
+            ends=self._ends(lambda end: end.released(release)),
         )
 
     def some(self, units: Chosen) -> Separation:
@@ -249,6 +264,7 @@ class Separation:
             excess=self.excess[places],
             residual=self.residual[places],
             groups=None if self.groups is None else np.repeat(np.arange(len(chosen)), sizes),
+            ends=self._ends(lambda end: end.some(units)),
             **{
                 name: getattr(self, name)[chosen]
                 for name in ("kl_label_free", "kl_label", "error_estimate", "trusted")
@@ -324,9 +340,15 @@ class Separation:
     def provenance(self) -> Provenance:
         """Which question these laws answer, and what they assume."""
         untrusted = int(np.count_nonzero(~self.trusted))
+        resolved = (
+            f"float64 resolves each {self.unit}'s laws to a relative 1e-8, or to an advantage "
+            "below 1e-6"
+            if self.error_asked is None
+            else f"each KL is known to a relative {self.error_asked:g}, or to an advantage below "
+            "0.001"
+        )
         digits = Assumption(
-            statement=f"float64 resolves each {self.unit}'s laws to a relative 1e-8, or to an "
-            "advantage below 1e-6",
+            statement=resolved,
             holds=untrusted == 0,
             evidence=f"condition number {self.condition_number:.2g}; "
             f"{untrusted} of {self.units} {self.unit}s flagged",
@@ -339,10 +361,14 @@ class Separation:
             digits,
             *self.assumptions,
             group=self.groups is not None,
-            # The answers of FITC become exact as its inducing records become all records.
-            method="approximate" if self.route == "fitc" else "exact",
+            method="approximate" if self.route == "nystrom" else "exact",
         )
         return found if self.release.plain else released_answers(found, self.release, self.unit)
+
+    def _ends(
+        self, change: Callable[[Separation], Separation]
+    ) -> tuple[Separation, Separation] | None:
+        return None if self.ends is None else (change(self.ends[0]), change(self.ends[1]))
 
     def _sums(self, values: FloatArray) -> FloatArray:
         """(U,) sums over each unit's coordinates."""

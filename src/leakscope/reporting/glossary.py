@@ -58,7 +58,8 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ),
     (
         "trusted",
-        "Whether double precision is estimated to resolve the record’s KL to a relative 1e-8.",
+        "Whether double precision is estimated to resolve the record’s KL to a relative 1e-8; of "
+        "an approximate audit, whether its interval is as narrow as was asked for.",
     ),
     (
         "similarity",

@@ -35,6 +35,7 @@ TPRS = (
 SIZE = Column("size", "records", "text", "n wide")
 ADVANTAGE = Column("advantage", "advantage", "fraction")
 INTERVAL = (Column("low", "from", "fraction"), Column("high", "to (95%)", "fraction"))
+CLAIMED = (Column("low", "from", "number"), Column("high", "to", "number"))
 AUC = Column("auc", "AUC", "fraction", "n wide")
 
 FORMS = {"number": number, "fraction": fraction}
@@ -66,6 +67,8 @@ def table_columns(document: AuditedDocument) -> tuple[Column, ...]:
     own: tuple[Column, ...] = OF_PROCESS if isinstance(document, AuditDocument) else OF_MODEL
     if getattr(document, "models", None) is not None:
         own = (ADVANTAGE, *INTERVAL, *OF_MODEL[1:])
+    elif _has_intervals(document):
+        own = (OF_PROCESS[0], *CLAIMED, *OF_PROCESS[1:])
     if document.unit == "record":
         return (RANK, ID, *own)
     return (RANK, replace(ID, heading="group"), SIZE, *own)
@@ -117,6 +120,8 @@ def record_columns(document: AuditedDocument) -> dict[str, list[Any]]:
     }
     if getattr(document, "models", None) is not None:
         numbers |= {"low": "advantage_low", "high": "advantage_high"}
+    elif _has_intervals(document):
+        numbers |= {"low": "kl_low", "high": "kl_high"}
     whole = OWN_RANKS if isinstance(document, AuditDocument) else {}
     records = document.records
     return {
@@ -126,6 +131,11 @@ def record_columns(document: AuditedDocument) -> dict[str, list[Any]]:
         **{key: [_short(getattr(r, name)) for r in records] for key, name in numbers.items()},
         **{key: [getattr(r, name) for r in records] for key, name in whole.items()},
     }
+
+
+def _has_intervals(document: AuditedDocument) -> bool:
+    """Whether the numbers are those of an approximate route, which says between what they lie."""
+    return getattr(document.records[0], "kl_low", None) is not None
 
 
 # What the table has of a Gaussian process alone, and the record's fields it comes from.

@@ -55,6 +55,10 @@ class AuditRecord(ExposedRecord):
     variance_without: Number
     mean_with: Number | list[Number]
     variance_with: Number
+    kl_low: Number = None
+    kl_high: Number = None
+    advantage_low: Fraction = None
+    advantage_high: Fraction = None
     rank_low: int | None = None
     rank_high: int | None = None
     kernel_rank_low: int | None = None
@@ -313,13 +317,18 @@ class AuditDocument(AuditedDocument):
         )
 
     @property
+    def approximate(self) -> bool:
+        """Whether the numbers are not exact; fitc, which had no intervals, is in older runs."""
+        return self.route in ("nystrom", "fitc")
+
+    @property
     def doubt(self) -> str | None:
         """What every verb says where some numbers are not trusted; None where all are."""
         return doubt_words(
             self.untrusted,
             len(self.records),
             self.unit,
-            approximate=self.route == "fitc",
+            approximate=self.approximate,
             noise_variance=self.noise_variance,
         )
 
@@ -381,8 +390,8 @@ def doubt_words(
         return None
     if approximate:
         return (
-            f"the approximation (FITC) is too coarse for {untrusted} of {count} {unit}s, and their "
-            "numbers are not to be read: use more inducing records or another route."
+            f"the approximation is too coarse for {untrusted} of {count} {unit}s, and only their "
+            "intervals are to be read: use more inducing records or another route."
         )
     return (
         f"float64 does not resolve {untrusted} of {count} {unit}s at noise_variance "

@@ -18,7 +18,7 @@ FIELDS: tuple[tuple[str, str], ...] = (
     ("leave the column out with --ignore", "leave the column out"),
     ("Name it with --target", "Choose it"),
     ("give --task classification", "choose the task “a class”"),
-    ("take the approximate route fitc", "use the command line with --route fitc"),
+    ("take the approximate route nystrom", "use the command line with --route nystrom"),
 )
 
 PLAIN = {

@@ -51,7 +51,7 @@ def _kernels() -> dict[str, str]:
 
 
 Scaling = Literal["standard", "none"]
-RouteChoice = Literal["auto", "dense", "features", "fitc", "device"]
+RouteChoice = Literal["auto", "dense", "features", "nystrom", "device"]
 NoiseVariance = Annotated[float | str, BeforeValidator(_noise_variance)]
 KernelName = Annotated[str, AfterValidator(_kernel_name), Names(_kernels)]
 
@@ -103,10 +103,18 @@ class AuditSettings(BaseModel):
     )
     route: RouteChoice = setting(
         "auto",
-        "How to compute: dense, features (linear kernels), fitc (approximate), device (networks "
-        "on a GPU), or auto, by kernel, size and machine.",
+        "How to compute: dense, features (linear kernels), nystrom (approximate, with an interval "
+        "for each record), device (networks on a GPU), or auto, by kernel, size and machine.",
     )
-    inducing: int = setting(1000, "Inducing records of the approximate route (fitc only).", ge=2)
+    inducing: int = setting(
+        2000, "The most records that may stand for all (route nystrom only).", ge=2
+    )
+    error: float = setting(
+        0.1,
+        "The relative error of a record's KL up to which it is trusted (route nystrom only).",
+        gt=0.0,
+        lt=1.0,
+    )
     seed: Natural = setting(
         0,
         "Seed of the folds that choose a penalty and of --train; nothing else is random.",
