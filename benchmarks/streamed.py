@@ -11,14 +11,16 @@ for each block.
 
 `--kills` ends the audit of the largest file that often, each time after a random while, and goes on
 with it; `--cluster` runs it on a Dask cluster of two workers of one thread, of which one is killed
-halfway.  Both answers are compared with the unbroken run's by a checksum over every number.  Some
-records' KL is computed again by plain NumPy, from a sum and an inverse of its own.
+halfway.  Both answers are compared with the unbroken run's by a checksum over every number; where
+that run is in FOLDER already it is not done again.  Some records' KL is computed again by plain
+NumPy, from a sum and an inverse of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import resource
 import shutil
@@ -85,13 +87,16 @@ def environment(cores: int) -> dict[str, str]:
 
 def waited(process: subprocess.Popen[bytes], start: float) -> Cost:
     """Until it ends; a status other than 0 ends the benchmark."""
-    _, status, used = os.wait4(process.pid, 0)
+    peak, ended = 0.0, 0
+    while not ended:
+        # Not ru_maxrss, which begins at the peak of the process that started this one.
+        peak = max(peak, peak_of(process.pid))
+        time.sleep(0.05)
+        ended, status, used = os.wait4(process.pid, os.WNOHANG)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(f"status {process.returncode}")
-    return Cost(
-        time.perf_counter() - start, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e9
-    )
+    return Cost(time.perf_counter() - start, used.ru_utime + used.ru_stime, peak)
 
 
 def audited(path: Path, run: Path, cores: int, *more: str) -> Cost:
@@ -188,7 +193,7 @@ def peak_of(process: int) -> float:
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024 / 1e9
-    return float("nan")
+    return 0.0
 
 
 def largest_error(path: Path, run: Path, records: int, count: int) -> float:
@@ -232,12 +237,35 @@ def main() -> None:
     parser.add_argument("--checked", type=int, default=1000)
     asked = parser.parse_args()
     asked.folder.mkdir(exist_ok=True)
+    records = asked.records[-1]
+    path, run = asked.folder / f"{records}.parquet", asked.folder / f"run-{records}"
+    if not (run / "result.json").exists():
+        measure(asked, path, run)
+    wall = json.loads((run / "result.json").read_text())["timing"]["audit"]
+    known, other = checksum(run), asked.folder / "run-again"
+    if asked.kills:
+        seconds, struck = killed(path, other, asked.cores, asked.kills, wall)
+        same = checksum(other) == known
+        left = [file.name for file in (other / "answers").iterdir() if file.name[0] == "."]
+        print(f"killed {struck} times: {seconds:.0f} s in all, the same bits: {same}, {left}")
+    if asked.cluster:
+        there, peak = on_cluster(path, other, wall)
+        same = checksum(other) == known
+        print(
+            f"two workers, one killed: {there.wall:.0f} s, client {there.cpu:.1f} s of CPU and "
+            f"{there.peak:.2f} GB, worker {peak:.2f} GB, the same bits: {same}"
+        )
+    shutil.rmtree(other, ignore_errors=True)
+
+
+def measure(asked: argparse.Namespace, path: Path, run: Path) -> None:
+    """Every size, unbroken, beside plain reading; the largest run stays."""
     print("| records | cores | seconds | CPU µs a record | peak GB | reading and product: seconds,")
     print("CPU µs | ratio of CPU |\n|---|---|---|---|---|---|---|", flush=True)
     for records in asked.records:
-        path, run = written(asked.folder, records), asked.folder / f"run-{records}"
-        plain = plainly_read(path, asked.cores)
-        cost = audited(path, run, asked.cores)
+        source = written(asked.folder, records)
+        plain = plainly_read(source, asked.cores)
+        cost = audited(source, run, asked.cores)
         each, plain_each = cost.cpu / records * 1e6, plain.cpu / records * 1e6
         print(
             f"| {records:,} | {asked.cores} | {cost.wall:.1f} | {each:.2f} | {cost.peak:.2f} | "
@@ -250,20 +278,6 @@ def main() -> None:
         error = largest_error(path, run, records, asked.checked)
         print(f"KL of {asked.checked} records against plain NumPy: {error:.1e}", flush=True)
     print(f"10^9 records: {each / 3.6:.2f} core hours, {size / records:.0f} GB of answers")
-    other = asked.folder / "run-again"
-    if asked.kills:
-        seconds, struck = killed(path, other, asked.cores, asked.kills, cost.wall)
-        same = checksum(other) == checksum(run)
-        left = [file.name for file in (other / "answers").iterdir() if file.name[0] == "."]
-        print(f"killed {struck} times: {seconds:.0f} s in all, the same bits: {same}, {left}")
-    if asked.cluster:
-        there, peak = on_cluster(path, other, cost.wall)
-        same = checksum(other) == checksum(run)
-        print(
-            f"two workers, one killed: {there.wall:.0f} s, client {there.cpu:.1f} s of CPU and "
-            f"{there.peak:.2f} GB, worker {peak:.2f} GB, the same bits: {same}"
-        )
-    shutil.rmtree(other, ignore_errors=True)
 
 
 if __name__ == "__main__":
