@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -93,6 +94,85 @@ def test_as_in_memory(data, folder, tmp_path):
         assert exact <= value <= exact + 1e-3
     assert read_run(run).document.model_dump(mode="json") == found.model_dump(mode="json")
     assert oct((run / "answers" / "0000000.parquet").stat().st_mode & 0o777) == "0o600"
+
+
+def test_subgroups_as_in_memory(tmp_path):
+    frame = table().assign(age=np.arange(RECORDS) % 7 * 1.0)
+    frame.loc[[5, 700], "paid"] = None
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "r.parquet", row_group_size=150)
+    asked = {"target": "cost", "ignore": ("paid", "name"), "by": ("city", "paid", "member", "age")}
+    found = auditing.audit_streamed(
+        tmp_path / "r.parquet",
+        directory=tmp_path / "run",
+        settings=LINEAR,
+        cell_records=400,
+        block_bytes=2**12,
+        **asked,
+    )
+    entries = in_memory(tmp_path, frame, **asked).subgroups
+    known = {(entry.column, entry.value): entry for entry in entries}
+    assert {entry.column for entry in found.subgroups} == {"city", "paid", "member", "age"}
+    assert len(found.subgroups) == len(known) == 3 + 3 + 2 + 7
+    for entry in found.subgroups:
+        exact = known[entry.column, entry.value]
+        assert (entry.count, entry.small) == (exact.count, exact.small)
+        assert entry.largest_advantage == pytest.approx(exact.largest_advantage, rel=1e-8)
+        assert entry.share_exposed == pytest.approx(exact.share_exposed, abs=1e-12)
+        assert entry.median_advantage == pytest.approx(exact.median_advantage, abs=1.1e-3)
+    with pytest.raises(InputError, match="'name' has more than 50"):
+        auditing.audit_streamed(
+            tmp_path / "r.parquet",
+            directory=tmp_path / "no",
+            settings=LINEAR,
+            target="cost",
+            ignore=("paid", "name"),
+            by=("name",),
+        )
+
+
+class TestNoiseOfData:
+    """The range over the noise: the level in use, and the one that the data would choose."""
+
+    ASKED = MappingProxyType({"target": "cost", "ignore": ("paid", "name"), "cell_records": 400})
+
+    def test_by_the_marginal_likelihood_of_all_records(self, folder, tmp_path):
+        settings = LINEAR.model_copy(update={"noise_variance": "marginal_likelihood"})
+        found = auditing.audit_streamed(
+            folder, directory=tmp_path / "run", settings=settings, **self.ASKED
+        )
+        data = read_dataset(self.whole(tmp_path), target="cost", ignore=("paid", "name"))
+        known = auditing.audit_dataset(data, settings)
+        assert found.noise_variance == pytest.approx(known.laws.noise_variance, rel=1e-4)
+        assert found.noise_of_data is None
+        assert [record.record_id for record in found.records[:10]] == list(known.ranking()[:10])
+
+    def test_the_audit_there_is_that_of_memory(self, folder, tmp_path):
+        settings = LINEAR.model_copy(update={"sensitivity": True})
+        found = auditing.audit_streamed(
+            folder, directory=tmp_path / "run", settings=settings, **self.ASKED
+        )
+        there = found.noise_of_data
+        data = read_dataset(self.whole(tmp_path), target="cost", ignore=("paid", "name"))
+        level = LINEAR.model_copy(update={"noise_variance": there.noise_variance})
+        known, own = auditing.audit_dataset(data, level), auditing.audit_dataset(data, LINEAR)
+        assert there.largest_advantage == pytest.approx(known.advantage.max(), rel=1e-8)
+        assert there.median_advantage == pytest.approx(np.median(known.advantage), abs=1.1e-3)
+        assert there.prediction_error == pytest.approx(known.laws.prediction_error, rel=1e-9)
+        assert there.top_ten_kept == auditing.top_kept(own.kl, known.kl, 10)
+        assert there.records == RECORDS
+        assert "pessimistic" in found.verdict
+
+    def test_leave_one_out_is_refused(self, folder, tmp_path):
+        settings = LINEAR.model_copy(update={"noise_variance": "leave_one_out"})
+        with pytest.raises(InputError, match="marginal_likelihood"):
+            auditing.audit_streamed(
+                folder, directory=tmp_path / "run", settings=settings, **self.ASKED
+            )
+
+    @staticmethod
+    def whole(tmp_path):
+        table().to_parquet(tmp_path / "whole.parquet", index=False)
+        return tmp_path / "whole.parquet"
 
 
 def test_records_with_empty_values_are_dropped_or_refused(tmp_path):

@@ -39,7 +39,8 @@ def test_a_folder_is_streamed_and_says_what_it_costs(here, capsys):
     assert "go on with --run-dir run" in words(err)
     assert len(out.splitlines()) <= 24
     assert "The 3 most exposed" in out
-    assert "Read the ranks: noise_variance 0.01 was assumed" in words(out)
+    assert "rests on the noise, which is assumed: at noise_variance 0.01, the pess" in words(out)
+    assert "which the data would choose" in words(out)
     assert main(["report", "run"]) == 0
     page = (here / "run" / "report.html").read_text(encoding="utf-8")
     first = json.loads((here / "run" / "result.json").read_text())["records"][0]["record_id"]

@@ -101,6 +101,19 @@ def test_against_scikit_learn():
     assert choice.kernel_scale == pytest.approx(fitted.kernel_.k1.k1.constant_value, rel=1e-2)
 
 
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_of_sums_it_is_the_choice_of_the_whole_matrix(outputs):
+    rng = np.random.default_rng(4)
+    phi = rng.normal(size=(300, 6)) * [1.0, 3.0, 0.1, 1.0, 1.0, 0.0]
+    y = phi @ rng.normal(size=(6, outputs)) + 0.4 * rng.normal(size=(300, outputs))
+    sums = lood.feature_sums(phi[:100], y[:100]) + lood.feature_sums(phi[100:], y[100:])
+    found = lood.choose_noise_of_sums(sums)
+    known = lood.choose_noise(phi @ phi.T, y, criterion="marginal_likelihood")
+    assert found.noise_variance == pytest.approx(known.noise_variance, rel=1e-5)
+    assert found.score == pytest.approx(known.score, rel=1e-10)
+    assert found.criterion == known.criterion
+
+
 def test_pure_noise_is_at_the_end_of_the_range():
     y = 1e6 * np.random.default_rng(0).normal(size=30)
     choice = lood.choose_noise(np.eye(30) + 0.5, y)

@@ -7,13 +7,16 @@ classes become -1/2 and +1/2, and more become as many outputs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data import MOST_CATEGORIES, MOST_CLASSES
+from leakscope.auditing.subgroups import require_few_subgroups
+from leakscope.data import MOST_CATEGORIES, MOST_CLASSES, subgroup_label
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -127,12 +130,13 @@ def facts_of(part: FilePart, classes: bool, drop_missing: bool, block_bytes: int
     """What a pass over one part learns; ``classes`` is whether the target names classes."""
     total, first = None, part.first_row
     for batch in part.batches(block_bytes):
-        kept = batch.filter(present(batch)) if drop_missing else batch
+        names = (*part.features, *part.target)
+        kept = batch.filter(present(batch, names)) if drop_missing else batch
         if not kept.num_rows:
             first += batch.num_rows
             continue
         means, squares, widths, values = [], [], {}, {}
-        for name in (*part.features, *part.target):
+        for name in names:
             column = kept.column(name)
             part.refuse_nulls(column, name, first)
             if is_text(column.type) or (classes and name == part.target[0]):
@@ -160,14 +164,26 @@ def facts_of(part: FilePart, classes: bool, drop_missing: bool, block_bytes: int
     return ColumnFacts(0, np.zeros(0), np.zeros(0), {}, {}) if total is None else total
 
 
-def present(batch: Any) -> Any:
-    """Which rows of a batch have a value in every column, as an Arrow array of booleans."""
+def present(batch: Any, names: Sequence[str]) -> Any:
+    """Which rows of a batch have a value in each of these columns, as an Arrow array."""
     import pyarrow.compute as pc
 
-    kept = pc.is_valid(batch.column(0))
-    for column in batch.columns[1:]:
-        kept = pc.and_(kept, pc.is_valid(column))
+    kept = pc.is_valid(batch.column(names[0]))
+    for name in names[1:]:
+        kept = pc.and_(kept, pc.is_valid(batch.column(name)))
     return kept
+
+
+def subgroup_codes(column: Any, name: str) -> tuple[NDArray[np.intp], list[str]]:
+    """(b,) which subgroup each record of a column is of, and the subgroups."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    coded = column.dictionary_encode("encode")
+    require_few_subgroups(name, len(coded.dictionary))
+    values = [subgroup_label(value) for value in coded.dictionary.to_pylist()]
+    return np.asarray(coded.indices).astype(np.intp), values
 
 
 def coding_of(

@@ -12,7 +12,7 @@ import numpy as np
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
-from leakscope.auditing.column_coding import ColumnCoding, is_text, present
+from leakscope.auditing.column_coding import ColumnCoding, is_text, present, subgroup_codes
 from leakscope.auditing.record_blocks import RecordBlock, checked, plain_numbers
 from leakscope.data import arrow_claims, is_folder, is_there, require_file
 from leakscope.errors import InputError
@@ -39,6 +39,7 @@ class FilePart:
     features: tuple[str, ...]
     target: tuple[str, ...]
     record_id: str | None
+    by: tuple[str, ...] = ()
     coding: ColumnCoding | None = None
 
     def blocks(self, block_bytes: int) -> Iterator[RecordBlock]:
@@ -48,7 +49,7 @@ class FilePart:
             rows = np.arange(first, first + batch.num_rows)
             first += batch.num_rows
             if self.coding is not None and self.coding.drop_missing:
-                kept = present(batch)
+                kept = present(batch, (*self.features, *self.target))
                 batch, rows = batch.filter(kept), rows[np.asarray(kept)]
                 if not len(rows):
                     continue
@@ -63,13 +64,15 @@ class FilePart:
             else:
                 features = self.coding.scaled(features)
                 outputs = self.coding.outputs(batch.column(self.target[0]), self, int(rows[0]))
-            yield checked(RecordBlock(int(rows[0]), ids, features, outputs), self.path)
+            labels = {name: subgroup_codes(batch.column(name), name) for name in self.by}
+            yield checked(RecordBlock(int(rows[0]), ids, features, outputs, labels), self.path)
 
     def batches(self, block_bytes: int) -> Iterator[Any]:
         """Its columns as Arrow batches, or a sentence where the file is not what it was."""
         import pyarrow as pa
 
-        wanted = [*self.features, *self.target, *([self.record_id] if self.record_id else [])]
+        ids = [] if self.record_id is None else [self.record_id]
+        wanted = list(dict.fromkeys([*self.features, *self.target, *ids, *self.by]))
         try:
             if _stamp(Path(self.path)) != self.stamp:
                 raise InputError(
@@ -168,11 +171,12 @@ def file_parts(
     features: Sequence[str] | None = None,
     record_id: str | None = None,
     ignore: Sequence[str] = (),
+    by: Sequence[str] = (),
     texts: bool = False,
 ) -> list[FilePart]:
     """The row groups or record batches of a file, or of all the files of a folder, by name.
 
-    Without ``texts`` every feature and target must be numbers.
+    ``by`` names columns of subgroups.  Without ``texts`` features and targets must be numbers.
     """
     place = Path(source)
     if not is_there(place):
@@ -183,17 +187,28 @@ def file_parts(
     targets = (target,) if isinstance(target, str) else tuple(target)
     parts: list[FilePart] = []
     first, names = 0, None if features is None else tuple(features)
+    ids = () if record_id is None else (record_id,)
     for path in files:
         schema, pieces = file_pieces(path)
         if names is None:
             left_out = {*targets, record_id, *ignore}
             names = tuple(name for name in schema.names if name not in left_out)
-        _require_columns(path, schema, names, targets, record_id, texts)
+        _require_columns(path, schema, names, targets, (*ids, *by), texts)
         stamp = _stamp(path)
         for piece, records in enumerate(pieces):
             if records:
                 parts.append(
-                    FilePart(str(path), stamp, piece, first, records, names, targets, record_id)
+                    FilePart(
+                        str(path),
+                        stamp,
+                        piece,
+                        first,
+                        records,
+                        names,
+                        targets,
+                        record_id,
+                        tuple(by),
+                    )
                 )
             first += records
     if not parts:
@@ -254,21 +269,21 @@ def _require_columns(
     schema: Any,
     names: Sequence[str],
     targets: Sequence[str],
-    record_id: str | None,
+    others: Sequence[str],
     texts: bool,
 ) -> None:
     import pyarrow as pa
 
     if not names:
         raise InputError(f"{path} has no column of features beside the target.")
-    for name in (*names, *targets, *([record_id] if record_id else [])):
+    for name in (*others, *names, *targets):
         if name not in schema.names:
             raise InputError(f"{path} has no column {name!r}; it has {', '.join(schema.names)}.")
         kind = schema.field(name).type
         inner = kind.value_type if _is_list(kind) else kind
         numeric = pa.types.is_integer(inner) or pa.types.is_floating(inner)
         usable = numeric or pa.types.is_boolean(inner) or (texts and is_text(kind))
-        if name != record_id and not usable:
+        if name in (*names, *targets) and not usable:
             raise InputError(
                 f"{path}: column {name!r} holds {kind}; features and targets must be numbers"
                 f"{' or categories; leave the column out with --ignore' if texts else ''}."

@@ -266,8 +266,7 @@ def _mapped(block: RecordBlock, kernel: Kernel | None) -> RecordBlock:
 def part_sums(part: Part, kernel: Kernel | None, block_bytes: int) -> FeatureSums:
     """Phi^T Phi and Phi^T y over the records of one part."""
     total: FeatureSums | None = None
-    for loaded in part.blocks(block_bytes):
-        block = _mapped(loaded, kernel)
+    for block in mapped_blocks(part, kernel, block_bytes):
         found = feature_sums(block.features, block.outputs)
         total = found if total is None else added(total, found)
     return FeatureSums.none(0, 0) if total is None else total
@@ -284,21 +283,30 @@ def added(one: FeatureSums, other: FeatureSums) -> FeatureSums:
     return one + other
 
 
-def block_laws(
+def _block_laws(
     part: Part, regression: FeatureRegression, kernel: Kernel | None, block_bytes: int
 ) -> Iterator[dict[str, NDArray[Any]]]:
     """The answers about the records of one part, block by block, as columns."""
-    for loaded in part.blocks(block_bytes):
-        block = _mapped(loaded, kernel)
-        found = regression.leverages(block.features, block.outputs, first_row=block.first_row)
-        laws = regression.laws(found, _target_shape(block.outputs))
-        yield {"record_id": block.record_ids, **_columns(laws)}
+    for block in mapped_blocks(part, kernel, block_bytes):
+        yield {"record_id": block.record_ids, **columns_of_laws(laws_of_block(regression, block))}
+
+
+def mapped_blocks(part: Part, kernel: Kernel | None, block_bytes: int) -> Iterator[RecordBlock]:
+    """The records of one part, with the kernel's features."""
+    for block in part.blocks(block_bytes):
+        yield _mapped(block, kernel)
+
+
+def laws_of_block(regression: FeatureRegression, block: RecordBlock) -> Separation:
+    """The laws of a block's records."""
+    found = regression.leverages(block.features, block.outputs, first_row=block.first_row)
+    return regression.laws(found, _target_shape(block.outputs))
 
 
 def _part_laws(
     part: Part, regression: FeatureRegression, kernel: Kernel | None, block_bytes: int
 ) -> dict[str, NDArray[Any]]:
-    tables = list(block_laws(part, regression, kernel, block_bytes))
+    tables = list(_block_laws(part, regression, kernel, block_bytes))
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
@@ -306,7 +314,8 @@ def _target_shape(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
     return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
 
-def _columns(laws: Separation) -> dict[str, NDArray[Any]]:
+def columns_of_laws(laws: Separation) -> dict[str, NDArray[Any]]:
+    """Every number that is told of a record, by name."""
     pair, score = laws.law_pair(), np.sum(laws.score**2, axis=1)
     return {
         "kl": laws.kl,

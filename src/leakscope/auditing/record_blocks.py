@@ -6,8 +6,8 @@ can be sent to a worker and read there, block by block.  Row numbers count throu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,15 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 
+# By column of subgroups: (b,) which value each record has, and the values.
+Labels = Mapping[str, tuple[NDArray[np.intp], Sequence[str]]]
+
 
 @dataclass(frozen=True)
 class RecordBlock:
-    """Some records: ``features`` (b, d), ``outputs`` (b, C), ``record_ids`` (b,)."""
+    """Some records: ``features`` (b, d), ``outputs`` (b, C), ``record_ids`` (b,), subgroups."""
 
     first_row: int
     record_ids: NDArray[Any]
     features: FloatArray
     outputs: FloatArray
+    labels: Labels = field(default_factory=dict)
 
 
 class Part(Protocol):

@@ -67,8 +67,8 @@ class StreamCost:
             f"streaming {self.records:,} records of {self.columns} columns "
             f"({format_bytes(self.file_bytes)}): three passes in about {memory} a process, about "
             f"{_duration(seconds)} on {workers} core{'s' if workers > 1 else ''} like those it was "
-            f"measured on; cells of {CELL_RECORDS:,} records are kept. Ranges over noise and other "
-            "kernels, and why records are exposed, are left out."
+            f"measured on; cells of {CELL_RECORDS:,} records are kept. Other kernels, "
+            "and why records are exposed, are left out."
         )
 
 

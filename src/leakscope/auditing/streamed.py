@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,9 @@ from leakscope.auditing.kernel_choice import kernel_from_settings
 from leakscope.auditing.out_of_core import (
     BLOCK_BYTES,
     added,
-    block_laws,
+    columns_of_laws,
+    laws_of_block,
+    mapped_blocks,
     part_sums,
     run_provenance,
 )
@@ -43,11 +45,13 @@ from leakscope.auditing.streamed_answer import (
 from leakscope.data import column_name
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.lood import FeatureRegression, FeatureSums
+from leakscope.lood import FeatureRegression, FeatureSums, choose_noise_of_sums
 from leakscope.results import (
     AssumptionEntry,
+    NoiseOfDataEntry,
     StreamedAuditDocument,
     StreamedRecord,
+    SubgroupEntry,
     complete_run_directory,
     require_free,
 )
@@ -96,8 +100,8 @@ def audit_streamed(
     on_progress
         Called after every cell of the three passes.
     data
-        The settings of :class:`leakscope.settings.DataSettings`: target, id_column, task, ignore
-        and missing (error or drop).
+        The settings of :class:`leakscope.settings.DataSettings`: target, id_column, task, ignore,
+        by and missing (error or drop).
 
     Raises
     ------
@@ -124,7 +128,7 @@ def audit_streamed(
     wanted = validated(DataSettings, **data)
     settings = AuditSettings(kernel="linear") if settings is None else settings
     place, start = Path(directory), time.perf_counter()
-    kernel, noise_variance = _usable(settings, wanted)
+    kernel = _usable(settings, wanted)
     parts = _parts(source, wanted)
     cuts = list(_cut(parts, cell_records))
     begun = (place / "run.json").exists() and not (place / "result.json").exists()
@@ -176,14 +180,26 @@ def audit_streamed(
         summed = run(1, partial(_sums, kernel, block_bytes))
         sums = tree(
             (
-                FeatureSums(cell.arrays["gram"], cell.arrays["product"], cell.numbers["records"])
+                FeatureSums(
+                    cell.arrays["gram"],
+                    cell.arrays["product"],
+                    cell.numbers["squares"],
+                    cell.numbers["records"],
+                )
                 for cell in summed
             ),
             added,
         )
+        choice = choose_noise_of_sums(sums)
+        noise_variance, other = settings.noise_variance, None
+        if isinstance(noise_variance, str):
+            noise_variance = choice.noise_variance
+        elif settings.sensitivity:
+            other = FeatureRegression.of(sums, choice.noise_variance)
         regression = FeatureRegression.of(sums, noise_variance)
-        work = partial(_laws, regression, kernel, block_bytes, str(answers), asked)
+        work = partial(_laws, regression, other, kernel, block_bytes, str(answers), asked)
         told = Told.of(run(2, work))
+        of_data = None if other is None else told.noise_of_data(choice)
     first = next(block for part in cuts[0] for block in part.blocks(1))
     provenance = run_provenance(regression, first, kernel, told.untrusted, told.records)
     document = StreamedAuditDocument(
@@ -205,9 +221,9 @@ def audit_streamed(
         mean_kl=told.kl / told.records,
         worst=dict(told.worst),
         advantage_quantiles={f"{share:g}": told.quantile(share) for share in QUANTILES},
-        verdict=verdict_words(
-            told, noise_variance, given="noise_variance" in settings.model_fields_set
-        ),
+        verdict=verdict_words(told, noise_variance, of_data),
+        noise_of_data=None if of_data is None else NoiseOfDataEntry(**asdict(of_data)),
+        subgroups=[SubgroupEntry(**entry.to_dict()) for entry in told.subgroups(parts[0].by)],
         answers=ANSWERS,
         records=[StreamedRecord(**entry) for entry in told.largest],
     )
@@ -227,31 +243,33 @@ def audit_streamed(
     return document
 
 
-def _usable(settings: AuditSettings, data: DataSettings) -> tuple[Kernel, float]:
-    """The kernel and the noise variance, where the settings can be had block by block."""
+def _usable(settings: AuditSettings, data: DataSettings) -> Kernel:
+    """The kernel, where the settings can be had block by block."""
     if data.target is None:
         raise InputError("which column is the target?  Name it with --target.")
     for given, option in (
         (data.group_column, "--group"),
-        (data.by, "--by"),
         (data.split, "--split"),
         (data.missing == "impute", "--missing impute"),
         (settings.fit_kernel_scale, "--fit-kernel-scale"),
         (settings.route not in ("auto", "features"), f"--route {settings.route}"),
-        (isinstance(settings.noise_variance, str), f"--noise-variance {settings.noise_variance}"),
     ):
         if given:
             raise InputError(
                 f"{option} needs all records in memory; leave it out where they are streamed, or "
                 "audit a sample."
             )
+    if settings.noise_variance == "leave_one_out":
+        raise InputError(
+            "--noise-variance leave_one_out needs all records in memory; where they are streamed, "
+            "marginal_likelihood needs only sums."
+        )
     if settings.kernel != "linear":
         raise InputError(
             "records are streamed under a kernel of finitely many features only: give --kernel "
             "linear, or audit a sample that fits in memory."
         )
-    assert isinstance(settings.noise_variance, float)
-    return kernel_from_settings(settings), settings.noise_variance
+    return kernel_from_settings(settings)
 
 
 def _parts(source: str | Path, data: DataSettings) -> list[FilePart]:
@@ -267,6 +285,7 @@ def _parts(source: str | Path, data: DataSettings) -> list[FilePart]:
         named(data.target, "target"),
         record_id=None if data.id_column is None else named(data.id_column, "id"),
         ignore=[named(name, "column to ignore") for name in data.ignore],
+        by=list(dict.fromkeys(named(name, "subgroups") for name in data.by)),
         texts=True,
     )
 
@@ -314,11 +333,15 @@ def _facts_back(cell: FinishedCell) -> ColumnFacts:
 
 def _sums(kernel: Kernel, block_bytes: int, cut: Cut, _: int) -> Found:
     total = tree((part_sums(part, kernel, block_bytes) for part in cut), added)
-    return Found({"records": total.records}, {"gram": total.gram, "product": total.product})
+    return Found(
+        {"records": total.records, "squares": total.squares},
+        {"gram": total.gram, "product": total.product},
+    )
 
 
 def _laws(
     regression: FeatureRegression,
+    other: FeatureRegression | None,
     kernel: Kernel,
     block_bytes: int,
     answers: str,
@@ -329,9 +352,13 @@ def _laws(
     told = Told()
     with AnswersFile(Path(answers, f"{number:07d}.parquet"), settings) as writer:
         for part in cut:
-            for columns in block_laws(part, regression, kernel, block_bytes):
-                told.note(columns)
+            for block in mapped_blocks(part, kernel, block_bytes):
+                found = columns_of_laws(laws_of_block(regression, block))
+                columns = {"record_id": block.record_ids, **found}
+                told.note(columns, block.labels)
                 writer.write(columns)
+                if other is not None:
+                    told.note_other(block.record_ids, laws_of_block(other, block))
     return told.found()
 
 

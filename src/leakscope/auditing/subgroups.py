@@ -87,11 +87,7 @@ def exposure_by(
 def _exposure(values: Sequence[str], advantage: FloatArray, name: str) -> list[Subgroup]:
     labels = np.asarray(values, dtype=object)
     found = sorted(set(values))
-    if len(found) > MOST_SUBGROUPS:
-        raise InputError(
-            f"column {name!r} has {len(found)} different values; --by takes one with at most "
-            f"{MOST_SUBGROUPS}."
-        )
+    require_few_subgroups(name, len(found))
     entries = []
     for value in found:
         own = advantage[labels == value]
@@ -107,6 +103,15 @@ def _exposure(values: Sequence[str], advantage: FloatArray, name: str) -> list[S
             )
         )
     return sorted(entries, key=lambda entry: -entry.median_advantage)
+
+
+def require_few_subgroups(name: str, count: int) -> None:
+    """Refuse a column of more values than can be told apart."""
+    if count > MOST_SUBGROUPS:
+        raise InputError(
+            f"column {name!r} has more than {MOST_SUBGROUPS} different values, {count}, and --by "
+            "takes no more."
+        )
 
 
 def of_groups(values: Sequence[str], groups: NDArray[np.intp], count: int) -> tuple[str, ...]:

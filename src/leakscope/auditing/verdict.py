@@ -66,12 +66,9 @@ def process_answer(
         ranked = f"{count} {unit}s were ranked."
         if record_ids is not None:
             ranked = f"{unit.capitalize()} {record_ids[top]} ranks first of {count}."
-        noise = "which is assumed"
-        if chosen_by is not None:
-            noise = f"which the data chose by {CRITERIA[chosen_by]}"
         finding = (
-            f"{ranked} How exposed it is rests on the noise, {noise}: "
-            f"{_ends(noise_variance, advantage, other)}"
+            f"{ranked} How exposed it is rests on the noise, {whose_noise(chosen_by)}: "
+            f"{ends(noise_variance, float(np.max(advantage)), float(np.median(advantage)), other)}"
         )
     return (examined, finding, *([] if caution is None else [caution]))
 
@@ -84,9 +81,23 @@ def process_question(unit: str) -> str:
     )
 
 
-def _ends(noise_variance: float, advantage: FloatArray, other: NoiseOfData | None) -> str:
+def whose_noise(chosen_by: str | None) -> str:
+    """Who chose the noise: nobody, or the data by a criterion."""
+    return (
+        "which is assumed"
+        if chosen_by is None
+        else f"which the data chose by {CRITERIA[chosen_by]}"
+    )
+
+
+def ends(
+    noise_variance: float,
+    largest: float,
+    median: float,
+    other: NoiseOfData | None,
+) -> str:
     """The largest and the median advantage at both noises, and which of them is which."""
-    own = _levels(float(np.max(advantage)), float(np.median(advantage)))
+    own = f"the largest advantage is {two_digits(largest)} and the median {median:.2g}"
     if other is None:
         return f"at noise_variance {noise_variance:g} {own}; the smaller the noise, the larger."
     theirs = f"{two_digits(other.largest_advantage)} and {other.median_advantage:.2g}"
@@ -95,10 +106,6 @@ def _ends(noise_variance: float, advantage: FloatArray, other: NoiseOfData | Non
         f"at noise_variance {noise_variance:g}, the {end} end, {own}; at "
         f"{other.noise_variance:.2g}, which the data would choose, {theirs}."
     )
-
-
-def _levels(largest: float, median: float) -> str:
-    return f"the largest advantage is {two_digits(largest)} and the median {median:.2g}"
 
 
 def two_digits(advantage: float) -> str:

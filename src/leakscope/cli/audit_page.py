@@ -11,6 +11,7 @@ from leakscope.cli.output import fraction, table, wrapped
 
 if TYPE_CHECKING:
     from leakscope.auditing import AuditedRecords, AuditResult, Subgroup
+    from leakscope.results import SubgroupEntry
 
 # How many records whose labels the others contradict are named; the report names a few more.
 LABELS = 3
@@ -36,7 +37,7 @@ def page(
         columns = _columns(result, list(frame.columns))
         cells = [[text(row) for _, text in columns] for row in rows]
         parts.append(table([heading for heading, _ in columns], cells))
-    parts += _subgroup_tables(result.subgroups, result.unit)
+    parts += subgroup_tables(result.subgroups, result.unit)
     if explain:
         parts += _why(result, top)
     if explain and process is not None:
@@ -153,7 +154,7 @@ def _others(entry: Any) -> str:
     return f"{told} Moves most: {', '.join(map(str, entry.moved))}." if entry.moved else told
 
 
-def _subgroup_tables(subgroups: Sequence[Subgroup], unit: str) -> list[str]:
+def subgroup_tables(subgroups: Sequence[Subgroup | SubgroupEntry], unit: str) -> list[str]:
     """A table for each column of subgroups."""
     found = []
     for column in dict.fromkeys(entry.column for entry in subgroups):

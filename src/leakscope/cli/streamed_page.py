@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leakscope.cli.audit_page import subgroup_tables
 from leakscope.cli.output import cells_bar, fraction, say, table, wrapped
 from leakscope.errors import InputError
 from leakscope.settings import AuditSettings, DataSettings, ModelSettings
@@ -78,6 +79,7 @@ def streamed_page(found: StreamedAuditDocument, top: int) -> str:
     if rows:
         headings = ["record_id", "kl", "advantage", "auc", "leverage", "trusted"]
         parts.append(f"The {len(rows)} most exposed, by KL:\n\n{table(headings, rows)}")
+    parts += subgroup_tables(found.subgroups, "record")
     parts += [wrapped(found.verdict), f"Every record: the Parquet files in {found.answers}/."]
     return "\n\n".join(parts)
 

@@ -11,6 +11,7 @@ from leakscope.data.datasets import (
     Task,
     require_distinct_ids,
     same_data,
+    subgroup_label,
 )
 from leakscope.data.delimited import Layout, marks_in
 from leakscope.data.doubts import array_doubts, doubts, two_classes
@@ -90,6 +91,7 @@ __all__ = [
     "require_usable_name",
     "same_data",
     "sampled",
+    "subgroup_label",
     "two_classes",
     "write_file",
 ]

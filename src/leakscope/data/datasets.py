@@ -124,7 +124,6 @@ class Dataset:
 
 def subgroups(column: pd.Series[Any]) -> tuple[str, ...]:
     """Each record's subgroup: its value, or its quarter where there are many numbers."""
-    empty = column.isna().to_numpy()
     if many_numbers(column):
         numbers = column.astype(float)
         if np.isinf(numbers).any():
@@ -135,8 +134,7 @@ def subgroups(column: pd.Series[Any]) -> tuple[str, ...]:
             )
         quarters = pd.qcut(numbers, 4, duplicates="drop")
         column = pd.Series(quarters.astype(object), index=column.index)
-    values = [_label(value) for value in column]
-    return tuple("(empty)" if gone else value for value, gone in zip(values, empty, strict=True))
+    return tuple("(empty)" if pd.isna(value) else subgroup_label(value) for value in column)
 
 
 def many_numbers(column: pd.Series[Any]) -> bool:
@@ -144,8 +142,17 @@ def many_numbers(column: pd.Series[Any]) -> bool:
     return pd.api.types.is_numeric_dtype(column) and column.nunique() > MOST_SUBGROUPS
 
 
-def _label(value: object) -> str:
-    """A number in the fewest digits that are this number's alone."""
+def subgroup_label(value: object) -> str:
+    """A subgroup's name: its value, a number in the fewest digits that are this number's alone.
+
+    Examples
+    --------
+    >>> from leakscope.data import subgroup_label
+    >>> subgroup_label(3.0), subgroup_label(0.1), subgroup_label(None)
+    ('3', '0.1', '(empty)')
+    """
+    if value is None or value != value:
+        return "(empty)"
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(float(value))
     return str(value)

@@ -38,7 +38,13 @@ from leakscope.lood.mean_distance import (
     find_non_optimal_point,
     self_influence,
 )
-from leakscope.lood.noise_choice import CRITERIA, Criterion, NoiseChoice, choose_noise
+from leakscope.lood.noise_choice import (
+    CRITERIA,
+    Criterion,
+    NoiseChoice,
+    choose_noise,
+    choose_noise_of_sums,
+)
 from leakscope.lood.noise_path import noise_path
 from leakscope.lood.noise_sweep import NoiseSweep, added_levels, ranks_of, sweep_levels, sweep_noise
 from leakscope.lood.nystrom import Inducing
@@ -86,6 +92,7 @@ __all__ = [
     "audit_features",
     "certified_records",
     "choose_noise",
+    "choose_noise_of_sums",
     "constant_approximation",
     "depth_decay",
     "device_columns",

@@ -104,7 +104,7 @@ def audit_features(phi: ArrayLike, y: ArrayLike, noise_variance: float) -> Separ
 
 @dataclass(frozen=True)
 class FeatureSums:
-    """What the first pass adds up: Phi^T Phi (d, d) and Phi^T y (d, C), over ``records``.
+    """What the first pass adds up: Phi^T Phi (d, d), Phi^T y (d, C) and |y|^2, over ``records``.
 
     Examples
     --------
@@ -116,12 +116,13 @@ class FeatureSums:
 
     gram: FloatArray
     product: FloatArray
+    squares: float
     records: int
 
     @classmethod
     def none(cls, width: int, outputs: int) -> FeatureSums:
         """The sums over no record."""
-        return cls(np.zeros((width, width)), np.zeros((width, outputs)), 0)
+        return cls(np.zeros((width, width)), np.zeros((width, outputs)), 0.0, 0)
 
     @classmethod
     def over(cls, rows: NDArray[np.generic], outputs: FloatArray) -> FeatureSums:
@@ -133,7 +134,10 @@ class FeatureSums:
 
     def __add__(self, other: FeatureSums) -> FeatureSums:
         return FeatureSums(
-            self.gram + other.gram, self.product + other.product, self.records + other.records
+            self.gram + other.gram,
+            self.product + other.product,
+            self.squares + other.squares,
+            self.records + other.records,
         )
 
 
@@ -148,7 +152,8 @@ def feature_sums(block: FloatArray, outputs: FloatArray) -> FeatureSums:
     3
     """
     with np.errstate(over="ignore", invalid="ignore"):  # FeatureRegression.of refuses them
-        return FeatureSums(row_products(block.T), block.T @ outputs, len(block))
+        squares = float(np.vdot(outputs, outputs))
+        return FeatureSums(row_products(block.T), block.T @ outputs, squares, len(block))
 
 
 @dataclass(frozen=True)

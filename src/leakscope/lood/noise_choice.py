@@ -15,6 +15,7 @@ an assumption, and the audit says so.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -24,6 +25,7 @@ from scipy import optimize
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lood.all_records import checked_problem
+from leakscope.lood.features import FeatureSums
 from leakscope.lood.spectrum import Spectrum
 
 Criterion = Literal["marginal_likelihood", "leave_one_out"]
@@ -124,6 +126,48 @@ def choose_noise(
 
     if fit_scale and not outputs.any():
         raise InputError("the targets are all zero: no kernel scale fits them best.")
+    return _best(score_and_scale, unit, criterion)
+
+
+def choose_noise_of_sums(sums: FeatureSums) -> NoiseChoice:
+    """The noise variance of largest marginal likelihood, under finite features.
+
+    With A = Phi^T Phi + r I (d x d) and beta = A^{-1} Phi^T y,
+
+        y^T M^{-1} y = (|y|^2 - beta . Phi^T y)/r,    log det M = log det A + (n - d) log r,
+
+    so that the sums over the records are enough, however many there are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import lood
+    >>> rng = np.random.default_rng(0)
+    >>> phi = rng.normal(size=(400, 3))
+    >>> y = phi[:, :1] + 0.3 * rng.normal(size=(400, 1))
+    >>> found = lood.choose_noise_of_sums(lood.feature_sums(phi, y))
+    >>> 0.07 < found.noise_variance < 0.12
+    True
+    """
+    spectrum = Spectrum.of(sums.gram.copy(), "evr")
+    eigenvalues, turned = spectrum.values, np.sum((spectrum.vectors.T @ sums.product) ** 2, axis=1)
+    width, outputs = sums.product.shape
+
+    def score_and_scale(log_r: float) -> tuple[float, float]:
+        r = unit * float(np.exp(log_r))
+        left = max(sums.squares - float(np.sum(turned / (eigenvalues + r))), 0.0)
+        quadratic = left / r / (sums.records * outputs)
+        log_volume = float(np.sum(np.log(eigenvalues + r))) + (sums.records - width) * np.log(r)
+        return -0.5 * (quadratic + log_volume / sums.records + np.log(2.0 * np.pi)), 1.0
+
+    unit = float(np.trace(sums.gram)) / sums.records
+    return _best(score_and_scale, unit, "marginal_likelihood")
+
+
+def _best(
+    score_and_scale: Callable[[float], tuple[float, float]], unit: float, criterion: Criterion
+) -> NoiseChoice:
+    """Where the score is largest, r being sought in units of the kernel's mean diagonal."""
     grid = np.linspace(np.log(LOWEST), np.log(HIGHEST), GRID)
     best = int(np.argmax([score_and_scale(x)[0] for x in grid]))
     around = (grid[max(best - 1, 0)], grid[min(best + 1, GRID - 1)])

@@ -284,15 +284,16 @@ class Separation:
         the target's units; a group's coordinates are scaled to unit variance with the group.
         """
         chosen = np.arange(self.units)[chosen_places(units, self.units, self.unit)]
+        if self.groups is None:
+            return self._pair(chosen[..., None])
         sizes = np.unique(self.sizes[chosen])
-        if self.groups is not None and len(sizes) == 0:
+        if len(sizes) == 0:
             raise InputError("no group was chosen, so that there is no law pair.")
         if len(sizes) > 1:
             raise InputError(
                 "groups of different sizes have laws of different dimensions; take law_pairs()."
             )
-        size = int(sizes[0]) if len(sizes) else 1
-        return self._pair(self.starts[chosen][..., None] + np.arange(size))
+        return self._pair(self.starts[chosen][..., None] + np.arange(int(sizes[0])))
 
     def law_pairs(self) -> Iterator[tuple[NDArray[np.intp], LawPair]]:
         """Units of one size at a time, some at once, and the batch of their pairs.

@@ -30,6 +30,8 @@ def streamed_report_html(run: Run, document: StreamedAuditDocument, *, redact: b
             document=document,
             redact=redact,
             drawn=drawn,
+            subgroups=[s for s in document.subgroups if not (redact and s.small)],
+            unit="record",
             assumptions=[(entry, HOLDS[entry.holds]) for entry in document.assumptions],
             glossary=[entry for entry in GLOSSARY if entry[0] in WORDS],
             versions=run.versions,

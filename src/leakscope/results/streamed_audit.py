@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from leakscope.results.audit import NoiseOfDataEntry, SubgroupEntry
 from leakscope.results.document import DatasetEntry, Fraction, Number, ResultDocument
 
 
@@ -34,8 +35,9 @@ class StreamedRecord(BaseModel):
 class StreamedAuditDocument(ResultDocument):
     """An audit of records that were never all in memory; every record is in ``answers``.
 
-    ``worst`` has the largest advantage, AUC and KL of all records; ``advantage_quantiles`` are from
-    a histogram of a thousand bins, the upper edge of the bin.
+    ``worst`` has the largest advantage, AUC and KL of all records; ``advantage_quantiles``, and the
+    medians of ``subgroups`` and ``noise_of_data``, are from histograms of a thousand bins, the
+    upper edge of the bin.
 
     Examples
     --------
@@ -65,4 +67,6 @@ class StreamedAuditDocument(ResultDocument):
     advantage_quantiles: dict[str, float]
     verdict: str
     answers: str
+    noise_of_data: NoiseOfDataEntry | None = None
+    subgroups: list[SubgroupEntry] = Field(default_factory=list)
     records: Annotated[list[StreamedRecord], Field(min_length=1)]
