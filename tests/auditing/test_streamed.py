@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from leakscope import auditing
+from leakscope.auditing import file_parts
 from leakscope.data import read_dataset
 from leakscope.errors import InputError
 from leakscope.results import read_run
@@ -319,7 +320,7 @@ class TestBrokenGround:
             (copy / "2.parquet").rename(tmp_path / "hidden")
 
         run = tmp_path / "run"
-        with pytest.raises(InputError, match=r"2\.parquet can no longer be read"):
+        with pytest.raises(InputError, match=r"2\.parquet is no longer there .* what was computed"):
             self.ask(copy, run, on_progress=self.after(4, hide))
         kept = _progress(run)
         assert kept >= 4
@@ -343,11 +344,42 @@ class TestBrokenGround:
     def test_a_schema_that_changes_from_file_to_file(self, copy, tmp_path):
         frame = pd.read_parquet(copy / "1.parquet")
         frame.assign(a="x").to_parquet(copy / "1.parquet", index=False)
-        with pytest.raises(InputError, match="column is not of one kind"):
+        words = "column 'a' is not the same in all .*: numbers in some, categories in others"
+        with pytest.raises(InputError, match=words):
             self.ask(copy, tmp_path / "run")
         frame.drop(columns="a").to_parquet(copy / "1.parquet", index=False)
         with pytest.raises(InputError, match=r"1\.parquet has no column 'a'"):
             self.ask(copy, tmp_path / "another")
+
+    def test_lists_whose_length_changes_from_row_group_to_row_group(self, tmp_path):
+        rng = np.random.default_rng(0)
+        schema = pa.schema({"x": pa.list_(pa.float64()), "cost": pa.float64()})
+        with pq.ParquetWriter(tmp_path / "r.parquet", schema) as writer:
+            for length in (3, 3, 4):
+                rows = {"x": rng.normal(size=(60, length)).tolist(), "cost": rng.normal(size=60)}
+                writer.write_table(pa.table(rows, schema=schema))
+        words = "column 'x' .* lists of 3 numbers in some, lists of 4 numbers in others"
+        with pytest.raises(InputError, match=words):
+            self.ask(tmp_path / "r.parquet", tmp_path / "run", ignore=())
+
+    @pytest.mark.parametrize("passes", [0, 1, 2])
+    def test_a_file_that_changes_within_a_cell(self, passes, copy, tmp_path, monkeypatch):
+        read, opened = file_parts.FilePart._read, []
+
+        def changing(part, *asked):
+            batches = read(part, *asked)
+            yield next(batches)
+            opened.append(part.path)
+            # Each pass opens every row group once; there are three in each of the three files.
+            if len(opened) == 9 * passes + 5:
+                with (copy / part.path).open("ab") as stream:
+                    stream.write(b"more")
+            yield from batches
+
+        monkeypatch.setattr(file_parts.FilePart, "_read", changing)
+        with pytest.raises(InputError, match=r"1\.parquet was changed while it was read"):
+            self.ask(copy, tmp_path / "run", block_bytes=2**10)
+        assert _progress(tmp_path / "run") >= 7 * passes
 
     def test_a_garbled_row_group(self, copy, tmp_path):
         path = copy / "1.parquet"

@@ -52,8 +52,13 @@ class ColumnFacts:
         """Of both (Chan, Golub and LeVeque 1979)."""
         if not self.records or not other.records:
             return self if self.records else other
-        if self.widths != other.widths or self.values.keys() != other.values.keys():
-            raise InputError("a column is not of one kind, or its lists not of one length.")
+        for name in {**self.widths, **self.values}:
+            if self.widths.get(name) != other.widths.get(name):
+                raise InputError(
+                    f"column {name!r} is not the same in all row groups and files: "
+                    f"{_kind(self.widths.get(name))} in some, {_kind(other.widths.get(name))} in "
+                    "others; write the files anew with one schema, or leave it out with --ignore."
+                )
         total = self.records + other.records
         apart = other.mean - self.mean
         shared = self.records * other.records / total
@@ -184,6 +189,12 @@ def subgroup_codes(column: Any, name: str) -> tuple[NDArray[np.intp], list[str]]
     require_few_subgroups(name, len(coded.dictionary))
     values = [subgroup_label(value) for value in coded.dictionary.to_pylist()]
     return np.asarray(coded.indices).astype(np.intp), values
+
+
+def _kind(width: int | None) -> str:
+    if width is None:
+        return "categories"
+    return "numbers" if width == 1 else f"lists of {width} numbers"
 
 
 def coding_of(

@@ -74,16 +74,29 @@ class FilePart:
         ids = [] if self.record_id is None else [self.record_id]
         wanted = list(dict.fromkeys([*self.features, *self.target, *ids, *self.by]))
         try:
-            if _stamp(Path(self.path)) != self.stamp:
-                raise InputError(
-                    f"{self.path} was changed while it was read: what was computed from it may "
-                    "not hold; start again in a new run directory."
-                )
-            yield from self._read(wanted, block_bytes)
+            self._require_unchanged()
+            for batch in self._read(wanted, block_bytes):
+                self._require_unchanged()
+                yield batch
         except (pa.ArrowException, OSError) as error:
+            self._require_unchanged()
             raise InputError(
                 f"{self.path} can no longer be read ({_first_line(error)})."
             ) from error
+
+    def _require_unchanged(self) -> None:
+        try:
+            unchanged = _stamp(Path(self.path)) == self.stamp
+        except OSError as error:
+            raise InputError(
+                f"{self.path} is no longer there ({_first_line(error)}); what was computed is "
+                "kept: put it back and ask again."
+            ) from error
+        if not unchanged:
+            raise InputError(
+                f"{self.path} was changed while it was read: what was computed from it may not "
+                "hold; start again in a new run directory."
+            )
 
     def _read(self, wanted: list[str], block_bytes: int) -> Iterator[Any]:
         import pyarrow as pa

@@ -349,7 +349,10 @@ def _connected(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.executescript(_SCHEMA)
     except sqlite3.DatabaseError as error:
-        raise InputError(f"{path} is not a file of cells ({error}).") from error
+        # An OperationalError is about the place: a full disk, or one that cannot be written to.
+        whole = isinstance(error, sqlite3.OperationalError)
+        what = "cannot be used" if whole else "is not a file of cells"
+        raise InputError(f"{path} {what} ({error}).") from error
     return connection
 
 

@@ -12,6 +12,9 @@ from leakscope.results import versions
 # Whose versions change a number, or what a task looks like on its way.
 ALIKE = ("leakscope", "numpy", "scipy")
 
+# How long a scheduler may take to answer.
+CONNECT_SECONDS = 20
+
 
 @contextmanager
 def cluster_client(*, scheduler: str | None = None, workers: int | None = None) -> Iterator[Any]:
@@ -48,7 +51,9 @@ def cluster_client(*, scheduler: str | None = None, workers: int | None = None) 
         ) from None
     if scheduler is not None:
         try:
-            client = distributed.Client(scheduler, timeout=20)  # type: ignore[no-untyped-call]
+            client = distributed.Client(  # type: ignore[no-untyped-call]
+                scheduler, timeout=CONNECT_SECONDS
+            )
         except (OSError, ValueError) as error:
             raise InputError(f"no Dask scheduler answers at {scheduler} ({error}).") from error
         with client:

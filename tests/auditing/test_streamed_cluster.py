@@ -1,0 +1,112 @@
+"""Streamed audits on a Dask cluster whose scheduler dies, or whose worker is of another version."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pandas as pd
+import pytest
+from test_streamed import LINEAR, RECORDS, answers_of, folder
+
+from leakscope import auditing
+from leakscope.cli import main
+from leakscope.errors import InputError
+from leakscope.running import cluster_client, read_cells
+
+pytest.importorskip("distributed")
+
+__all__ = ["folder"]
+
+ASKED = {"target": "cost", "ignore": ("paid", "name"), "cell_records": 150}
+
+
+@contextmanager
+def cluster(place, **environment) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A scheduler and one worker, each a process of its own: the scheduler, and its address."""
+    file = place / "scheduler.json"
+    told = ["--scheduler-file", str(file), "--no-dashboard"]
+    commands = {
+        "scheduler": ["--host", "127.0.0.1", "--port", "0"],
+        "worker": ["--nthreads", "1", "--no-nanny"],
+    }
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", f"distributed.cli.dask_{name}", *options, *told],
+            env={**os.environ, **environment},
+            stderr=subprocess.DEVNULL,
+        )
+        for name, options in commands.items()
+    ]
+    try:
+        while not file.exists():
+            assert processes[0].poll() is None
+            time.sleep(0.05)
+        address = json.loads(file.read_text())["address"]
+        # Until the worker is there.
+        while True:
+            try:
+                with cluster_client(scheduler=address):
+                    break
+            except InputError as error:
+                if "no workers" not in str(error):
+                    break
+                time.sleep(0.2)
+        yield processes[0], address
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def test_a_scheduler_that_dies_leaves_what_is_finished(folder, tmp_path):
+    run = tmp_path / "run"
+    with cluster(tmp_path) as (scheduler, address), cluster_client(scheduler=address) as client:
+
+        def report(progress):
+            if progress.done == 5:
+                scheduler.kill()
+
+        with pytest.raises(InputError, match=r"the cluster gave up .* what is finished is kept"):
+            auditing.audit_streamed(
+                folder, directory=run, settings=LINEAR, client=client, on_progress=report, **ASKED
+            )
+    with read_cells(run) as store:
+        kept = len(store.finished())
+    assert kept >= 5
+    seen = []
+    auditing.audit_streamed(
+        folder,
+        directory=run,
+        settings=LINEAR,
+        on_progress=lambda progress: seen.append(progress.done),
+        **ASKED,
+    )
+    assert seen[0] >= min(kept, 7)
+    auditing.audit_streamed(folder, directory=tmp_path / "whole", settings=LINEAR, **ASKED)
+    assert len(answers_of(run)) == RECORDS
+    pd.testing.assert_frame_equal(answers_of(run), answers_of(tmp_path / "whole"))
+
+
+def test_a_worker_of_another_version(folder, tmp_path, capsys):
+    # A worker that finds an older leakscope: the same files, under another version.
+    shim = tmp_path / "older" / "leakscope-0.0.1.dist-info"
+    shim.mkdir(parents=True)
+    (shim / "METADATA").write_text("Metadata-Version: 2.1\nName: leakscope\nVersion: 0.0.1\n")
+    path = os.pathsep.join([str(shim.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with cluster(tmp_path, PYTHONPATH=path) as (_, address):
+        asked = ["audit", str(folder), "--target", "cost", "--ignore", "paid", "--ignore", "name"]
+        asked += ["--kernel", "linear", "--run-dir", str(tmp_path / "run"), "--cluster", address]
+        assert main(asked) == 2
+    out, err = capsys.readouterr()
+    told = " ".join(err.split())
+    assert out == ""
+    assert "Traceback" not in told
+    assert "has leakscope 0.0.1, but here it is" in told
+    assert "install the same version there" in told
+    assert not (tmp_path / "run").exists()
