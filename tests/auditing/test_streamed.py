@@ -145,6 +145,7 @@ class TestNoiseOfData:
         known = auditing.audit_dataset(data, settings)
         assert found.noise_variance == pytest.approx(known.laws.noise_variance, rel=1e-4)
         assert found.noise_of_data is None
+        assert "which the data chose by the marginal likelihood" in found.verdict
         assert [record.record_id for record in found.records[:10]] == list(known.ranking()[:10])
 
     def test_the_audit_there_is_that_of_memory(self, folder, tmp_path):

@@ -191,9 +191,9 @@ def audit_streamed(
             added,
         )
         choice = choose_noise_of_sums(sums)
-        noise_variance, other = settings.noise_variance, None
+        noise_variance, other, chosen_by = settings.noise_variance, None, None
         if isinstance(noise_variance, str):
-            noise_variance = choice.noise_variance
+            noise_variance, chosen_by = choice.noise_variance, choice.criterion
         elif settings.sensitivity:
             other = FeatureRegression.of(sums, choice.noise_variance)
         regression = FeatureRegression.of(sums, noise_variance)
@@ -221,7 +221,7 @@ def audit_streamed(
         mean_kl=told.kl / told.records,
         worst=dict(told.worst),
         advantage_quantiles={f"{share:g}": told.quantile(share) for share in QUANTILES},
-        verdict=verdict_words(told, noise_variance, of_data),
+        verdict=verdict_words(told, noise_variance, of_data, chosen_by),
         noise_of_data=None if of_data is None else NoiseOfDataEntry(**asdict(of_data)),
         subgroups=[SubgroupEntry(**entry.to_dict()) for entry in told.subgroups(parts[0].by)],
         answers=ANSWERS,

@@ -19,7 +19,7 @@ from leakscope.auditing.measured import exact
 from leakscope.auditing.record_blocks import Labels
 from leakscope.auditing.report_material import BINS
 from leakscope.auditing.subgroups import SMALL_BELOW, Subgroup, require_few_subgroups
-from leakscope.auditing.verdict import EXPOSED_ABOVE, ends
+from leakscope.auditing.verdict import EXPOSED_ABOVE, ends, whose_noise
 from leakscope.lood import NoiseChoice, Separation
 from leakscope.results import DatasetEntry, StreamedRecord
 from leakscope.running import FinishedCell, Found
@@ -281,11 +281,13 @@ def dataset_entry(
     )
 
 
-def verdict_words(told: Told, noise_variance: float, other: NoiseOfData | None) -> str:
+def verdict_words(
+    told: Told, noise_variance: float, other: NoiseOfData | None, chosen_by: str | None
+) -> str:
     """What to make of it, in a few sentences."""
     levels = ends(noise_variance, told.worst["advantage"], told.spreads[ALL].median(), other)
     words = (
-        "Read the ranks: how exposed records are rests on the noise, which is assumed: "
+        f"Read the ranks: how exposed records are rests on the noise, {whose_noise(chosen_by)}: "
         f"{levels} 99.9% of all records have an advantage of at most {told.quantile(0.999):g}"
     )
     if other is not None:
