@@ -120,7 +120,7 @@ def test_subgroups_as_in_memory(tmp_path):
         assert entry.largest_advantage == pytest.approx(exact.largest_advantage, rel=1e-8)
         assert entry.share_exposed == pytest.approx(exact.share_exposed, abs=1e-12)
         assert entry.median_advantage == pytest.approx(exact.median_advantage, abs=1.1e-3)
-    with pytest.raises(InputError, match="'name' has more than 50"):
+    with pytest.raises(InputError, match=r"'name' has \d+ different values; --by takes"):
         auditing.audit_streamed(
             tmp_path / "r.parquet",
             directory=tmp_path / "no",

@@ -109,8 +109,8 @@ def require_few_subgroups(name: str, count: int) -> None:
     """Refuse a column of more values than can be told apart."""
     if count > MOST_SUBGROUPS:
         raise InputError(
-            f"column {name!r} has more than {MOST_SUBGROUPS} different values, {count}, and --by "
-            "takes no more."
+            f"column {name!r} has {count} different values; --by takes one with at most "
+            f"{MOST_SUBGROUPS}."
         )
 
 
