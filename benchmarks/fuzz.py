@@ -216,6 +216,9 @@ def refusal_problem(status: int, error: str) -> str | None:
     if status == 2:
         lines = error.rstrip("\n").split("\n")
         last = lines[-1]
+        # Before a file is streamed the cost is stated, in a few lines.
+        if lines[0].startswith("streaming "):
+            lines = lines[-1:]
         if not last.startswith("leakscope: ") or not last.endswith((".", "?")):
             return f"no sentence: {last[:60]!r}"
         if any(not line.startswith(("warning: ", "note: ")) for line in lines[:-1]):

@@ -51,6 +51,15 @@ def test_a_folder_is_streamed_and_says_what_it_costs(here, capsys):
     assert "person-" not in redacted
 
 
+def test_a_run_that_is_there_is_refused_before_a_cost_is_stated(here, capsys):
+    assert main(["audit", "many", "--ignore", "name", *ASKED]) == 0
+    capsys.readouterr()
+    assert main(["audit", "many", "--ignore", "name", *ASKED]) == 2
+    assert capsys.readouterr()[1] == (
+        "leakscope: run is already there; name a new run directory.\n"
+    )
+
+
 def test_json_and_the_gate(here, capsys):
     assert main(["audit", "many", "--ignore", "name", "--json", "-", *ASKED]) == 0
     found = json.loads(capsys.readouterr()[0])

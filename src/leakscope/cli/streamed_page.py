@@ -37,8 +37,11 @@ def stream(
 ) -> StreamedAuditDocument:
     """Say what it costs, and do it."""
     from leakscope import auditing
+    from leakscope.results import require_free
     from leakscope.running import cluster_client
 
+    if (place / "result.json").exists():
+        require_free(place)  # before a cost is stated that nobody will pay
     if chosen.model is not None or not settings.of_process():
         raise InputError(
             f"{file} is streamed, and a fitted model is examined in memory only: give --kernel "
