@@ -87,8 +87,8 @@ class Dataset:
         Where it can be read again; None where it came from memory.
     indicators
         Positions of the features that indicate a category; they are never scaled.
-    group, group_name
-        Each record's group, such as the person, where the group is the unit; and its column.
+    group
+        Each record's group, such as the person, where the group is the unit.
     by
         Each record's subgroup, for every column that exposure is summed up by.
     picture
@@ -116,7 +116,6 @@ class Dataset:
     source: Source | None = None
     indicators: tuple[int, ...] = ()
     group: tuple[RecordId, ...] | None = None
-    group_name: str | None = None
     by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     picture: tuple[int, ...] | None = None
     sampled_from: int | None = None

@@ -203,7 +203,6 @@ def dataset_of(table: pd.DataFrame, roles: Roles, reading: Reading) -> Dataset:
         source=source,
         indicators=encoded.indicators,
         group=group,
-        group_name=roles.group,
         by={name: subgroups(labelled(name)) for name in roles.by},
         picture=picture if picture and math.prod(picture) == encoded.features.shape[1] else None,
     )

@@ -19,8 +19,6 @@ from leakscope.kernels.layers import (
     Residual,
 )
 
-LAYERS = (Dense, Conv, Apply, Flatten, GlobalAveragePool, AveragePool, LayerNorm, Residual)
-
 
 @dataclass(frozen=True)
 class Stand:
