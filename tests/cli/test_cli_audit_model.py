@@ -49,7 +49,7 @@ def test_run_directory_json_and_gate(here, capsys):
     assert main([*arguments, "--fail-above", "advantage=0.2"]) == 3
     out, err = capsys.readouterr()
     assert "have an advantage of 0.2 or more" in " ".join(out.split())
-    assert "records have advantage above 0.2: 169," in err
+    assert "records are above the limit, advantage 0.2: 169," in err
     assert main([*arguments, "--fail-above", "advantage=0.9"]) == 0
 
 

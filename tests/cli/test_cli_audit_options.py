@@ -56,7 +56,7 @@ def test_the_gate_says_which_and_how_many(capsys):
     diabetes = ["audit", "--example", "diabetes", "--no-sensitivity"]
     assert main([*diabetes, "--fail-above", "advantage=0.99", "--fail-above", "kl=1e9"]) == 3
     err = capsys.readouterr().err
-    assert "of 442 records have advantage above 0.99: " in err
+    assert "of 442 records are above the limit, advantage 0.99: " in err
     assert "kl above" not in err
     assert main([*diabetes, "--fail-above", "kl=1e9,auc=1"]) == 0
     assert capsys.readouterr().err == ""

@@ -107,7 +107,7 @@ def test_a_gate_and_a_report(table: Path, run: Run) -> None:
         "audit", str(table), *OWN, "--fail-above", "advantage=0.01", "--run-dir", "run"
     )
     assert code == 3
-    assert "have advantage above 0.01" in error
+    assert "above the limit, advantage 0.01" in error
     found = run("report", "run", "--output", "report.html")
     assert found.code == 0, found.error
     page = Path("report.html").read_text()

@@ -203,5 +203,5 @@ def _verdict(found: Reconstruction, margin_known: bool) -> str:
     elif found.precision is not None and found.queries is None:
         parts.append("The network is not a KKT point of the training set given: no guarantee.")
     else:
-        parts.append("No guarantee: that needs the training set, and weights, to check.")
+        parts.append("Nothing is proven: that takes the training set and the weights.")
     return " ".join(parts)

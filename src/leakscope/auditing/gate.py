@@ -64,7 +64,7 @@ def gate_failures(result: AuditedRecords, above: dict[str, float]) -> list[str]:
     >>> X, y = load_diabetes(return_X_y=True)
     >>> result = leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y))
     >>> auditing.gate_failures(result, {"advantage": 0.35})
-    ['1 of 442 records have advantage above 0.35: 123.']
+    ['1 of 442 records is above the limit, advantage 0.35: 123.']
     """
     sentences = []
     order = result.order
@@ -74,9 +74,10 @@ def gate_failures(result: AuditedRecords, above: dict[str, float]) -> list[str]:
         if rows.size:
             ids = ", ".join(str(result.record_ids[row]) for row in rows[:NAMED])
             more = f" and {rows.size - NAMED} more" if rows.size > NAMED else ""
+            verb = "is" if rows.size == 1 else "are"
             sentences.append(
-                f"{rows.size} of {len(order)} {result.unit}s have {name} above {limit:g}: "
-                f"{ids}{more}."
+                f"{rows.size} of {len(order)} {result.unit}s {verb} above the limit, {name} "
+                f"{limit:g}: {ids}{more}."
             )
     doubtful = int((~result.trusted).sum())
     if above and doubtful:

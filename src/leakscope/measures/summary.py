@@ -23,7 +23,7 @@ from leakscope.measures.ratio import Ratio
 from leakscope.settings import MEASURE_DEFAULTS
 
 EPSILON_NOTE = (
-    "epsilon is that of this pair of laws, the larger of both directions, "
+    "epsilon is that of this pair, the larger of the two directions, "
     "and no differential-privacy guarantee"
 )
 
