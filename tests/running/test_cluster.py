@@ -64,6 +64,47 @@ def test_a_cell_that_always_fails_is_named(tmp_path, client):
     assert "while computing the cell 'cell=000'" in caught.value.__notes__
 
 
+def one_of_three_fails(parameters, key):
+    """The second fails after the first has finished; the third finishes after that."""
+    failed = parameters["mark"]
+    if parameters["number"] == 1:
+        time.sleep(0.7)
+        with open(failed, "x"):
+            raise ValueError("the second")
+    if parameters["number"] == 2:
+        while not os.path.exists(failed):
+            time.sleep(0.05)
+        time.sleep(0.7)
+    return Found({"value": 1.0})
+
+
+def test_what_others_finish_is_kept_when_one_fails(tmp_path, client):
+    mark = str(tmp_path / "failed")
+    cells = [Cell(f"{i}", {"number": i, "mark": mark}) for i in range(3)]
+
+    def until_all_are_done(progress):
+        if progress.done == 1:
+            while any(client.processing().values()):
+                time.sleep(0.05)
+            time.sleep(0.5)
+
+    with (
+        open_cells(tmp_path / "run", settings={}, seed=0) as store,
+        pytest.raises(ValueError, match="the second"),
+    ):
+        run_cells(
+            store,
+            cells,
+            one_of_three_fails,
+            seed=0,
+            client=client,
+            retries=0,
+            on_progress=until_all_are_done,
+        )
+    with open_cells(tmp_path / "run", settings={}, seed=0) as store:
+        assert store.finished() == {"0", "2"}
+
+
 def test_refusals():
     with pytest.raises(InputError, match="not both"), cluster_client(scheduler="x", workers=1):
         pass

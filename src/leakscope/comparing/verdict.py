@@ -119,9 +119,27 @@ def _who(one: ModelAuditDocument, two: ModelAuditDocument) -> str:
             else "One is a stand-in"
         )
         return f"{both} that leakscope fitted, and not the model that you release."
+    if one.models is not None and two.models is not None:
+        return _measured(one, two)
     if one.model.name == two.model.name:
         return f"Both examined a fitted model, {one.model.name}."
     return (
         f"Each examined its own fitted model, {one.model.name} and {two.model.name}: a change of "
         "level between them is a change of what is released."
     )
+
+
+def _measured(one: ModelAuditDocument, two: ModelAuditDocument) -> str:
+    """By how many models of each training, and how sure the largest advantages are."""
+    ends = []
+    for document in (one, two):
+        worst = max(document.records, key=lambda record: record.advantage)
+        ends.append((worst.advantage_low or 0.0, number(worst.advantage_high)))
+    (low, high), (then_low, then_high) = ends
+    told = (
+        f"Measured with {one.models} models of {one.model.name} and {two.models} of "
+        f"{two.model.name}: the interval of the largest advantage is {low:.2f} to {high:.2f}, then "
+        f"{then_low:.2f} to {then_high:.2f}"
+    )
+    overlap = low <= then_high and then_low <= high
+    return f"{told}; they overlap, and more models would tell." if overlap else f"{told}."

@@ -277,6 +277,10 @@ def _on_cluster(
                 found = future.result()
             except Exception as error:
                 error.add_note(f"while computing the cell {cell.name!r}")
+                # What others have finished meanwhile is not lost with the one that failed.
+                for other, theirs in by_future.items():
+                    if other.status == "finished":
+                        _kept(store, theirs, other.result())
                 raise
             seconds = _kept(store, cell, found)
             # Results stay in the workers' memory as long as a future points to them.
