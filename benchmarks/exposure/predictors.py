@@ -19,7 +19,6 @@ import numpy as np
 from scipy.stats import norm
 from truth_files import Truth, distance
 
-from leakscope import kernels, lood
 from leakscope.fitted import ensemble_loss, lira, rmia
 from leakscope.fitted.exposure_table import tabulated
 
@@ -104,6 +103,8 @@ def kernel_leakage(records: Records) -> tuple[tuple[str, np.ndarray, float], ...
 
     By kernel, with the seconds that it took: truths of the same records share it.
     """
+    from leakscope import kernels, lood
+
     X = records.X.reshape(len(records.X), -1).astype(np.float64)
     X = X[:, X.std(0) > 0]
     X = (X - X.mean(0)) / X.std(0)

@@ -73,7 +73,9 @@ def read_truth(path: Path) -> Truth:
         arrays = {name: archive[name] for name in archive.files}
     scores = arrays["log_odds"].astype(np.float64)
     mask = np.unpackbits(arrays["trained_on"], axis=1)[:, : scores.shape[1]].astype(bool)
-    rows = np.random.default_rng(0).permutation(scores.shape[1])[:MOST_RECORDS]
+    rows = np.arange(scores.shape[1])
+    if len(rows) > MOST_RECORDS:
+        rows = np.random.default_rng(0).permutation(rows)[:MOST_RECORDS]
     traces = arrays.get("trace_iqr")
     return Truth(
         scores[:, rows],

@@ -15,7 +15,8 @@ from small_training import Linear, X, Y, train
 
 import leakscope
 from leakscope import InputError, auditing
-from leakscope.auditing.own_training import own_label_log_odds, require_own_rows, training_of
+from leakscope.auditing.own_label import own_label_log_odds
+from leakscope.auditing.own_training import require_own_rows, training_of
 from leakscope.running import TimeLimitError, staying
 
 

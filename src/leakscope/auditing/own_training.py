@@ -22,16 +22,12 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope.auditing.own_label import chances, own_label_log_odds
 from leakscope.data import Task, reason
 from leakscope.errors import InputError
 from leakscope.running import TimeLimitError, load_by_name, seeded, staying
 from leakscope.settings import AuditSettings, ModelSettings, TrainingSettings, described
 
-# A probability of zero counts as half of the smallest that the model gave, but within these: the
-# votes of a forest are a share of its trees, and those of a single tree are all or nothing.
-LEAST_CHANCE, MOST_CHANCE = 1e-40, 0.25
-# Rows of probabilities sum to one up to this; float32 does.
-ROUNDING = 1e-3
 # So many records at most are trained on to see whether a function looks at its rows and its seed.
 TRIED_ON = 200
 # Sentences of warnings that are kept of one model.
@@ -45,7 +41,8 @@ class OwnTraining:
     Parameters
     ----------
     subject
-        ``train(X, y, seed)`` that returns a predictor, or a scikit-learn estimator.
+        ``train(X, y, seed)`` that returns a predictor, or a scikit-learn estimator; or
+        ``train(X, y, rows, seeds)``, which trains many at once and returns a predictor of each.
     name
         What people call it.
     task
@@ -74,6 +71,16 @@ class OwnTraining:
         """Whether it is a scikit-learn estimator, and no function."""
         return hasattr(self.subject, "fit") and hasattr(self.subject, "get_params")
 
+    @property
+    def together(self) -> bool:
+        """Whether it is a function that trains many models at once."""
+        if self.is_estimator:
+            return False
+        try:
+            return list(inspect.signature(self.subject).parameters)[2:4] == ["rows", "seeds"]
+        except (TypeError, ValueError):
+            return False
+
     def describe(self) -> dict[str, Any]:
         """Name and a digest, by which a changed training is not taken for the same."""
         told = {"kind": "function", "name": self.name, "task": self.task}
@@ -90,12 +97,20 @@ class OwnTraining:
         self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seed: int
     ) -> tuple[FloatArray, list[str]]:
         """Train on ``rows``, and give every record's score and what was warned of on the way."""
+        found, said = self.all_scores(X, y, rows[None], [seed])
+        return found[0], said
+
+    def all_scores(
+        self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seeds: list[int]
+    ) -> tuple[list[FloatArray], list[str]]:
+        """The same of several models, ``rows`` (models x records), at once where it can."""
+        limit = None if self.time_limit is None else self.time_limit * len(seeds)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                with seeded(seed), staying(self.name, seconds=self.time_limit):
-                    model = self._trained(taken(X, rows), y[rows], seed)
-                    answers = self._answers(model, X)
+                with seeded(seeds[0]), staying(self.name, seconds=limit):
+                    models = self._models(X, y, rows, seeds)
+                    answers = [self._answers(model, X) for model in models]
             except InputError:
                 raise
             except Exception as error:
@@ -105,8 +120,22 @@ class OwnTraining:
         said = [
             f"{each.category.__name__}: {str(each.message).split(chr(10))[0]}" for each in caught
         ]
-        found = self._scored(model, answers, y)
+        found = [self._scored(*each, y) for each in zip(models, answers, strict=True)]
         return found, list(dict.fromkeys(said))[:KEPT_WARNINGS]
+
+    def _models(
+        self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seeds: list[int]
+    ) -> list[Any]:
+        if not self.together:
+            pairs = zip(rows, seeds, strict=True)
+            return [self._trained(taken(X, own), y[own], seed) for own, seed in pairs]
+        found = list(self.subject(X, y, rows, seeds))
+        if len(found) != len(seeds):
+            raise InputError(
+                f"{self.name} was asked for {len(seeds)} models at once and gave {len(found)}: one "
+                "predictor for each row of rows is needed."
+            )
+        return found
 
     def _trained(self, X: Any, y: NDArray[Any], seed: int) -> Any:
         if not self.is_estimator:
@@ -159,7 +188,7 @@ class OwnTraining:
                 )
             return np.asarray(found.reshape(len(y)) - y)
         classes = np.unique(y)
-        table = _per_class(self.name, found, classes, getattr(model, "classes_", None))
+        table = chances(self.name, found, classes, getattr(model, "classes_", None))
         return own_label_log_odds(table, np.searchsorted(classes, y))
 
 
@@ -297,64 +326,9 @@ def taken(X: Any, rows: NDArray[Any]) -> Any:
     return X.iloc[chosen] if hasattr(X, "iloc") else X[chosen]
 
 
-def own_label_log_odds(table: FloatArray, codes: NDArray[np.intp]) -> FloatArray:
-    """Log p - log(1 - p) of each record's own class; the others are added up, not taken from one.
-
-    One minus p has no digits left where p is nearly one.
-    """
-    rest = table.copy()
-    rest[np.arange(len(codes)), codes] = 0.0
-    own, others = table[np.arange(len(codes)), codes], rest.sum(axis=1)
-    positive = np.concatenate([own[own > 0.0], others[others > 0.0]])
-    least = np.clip(0.5 * positive.min(initial=1.0), LEAST_CHANCE, MOST_CHANCE)
-    return np.asarray(np.log(np.maximum(own, least)) - np.log(np.maximum(others, least)))
-
-
 def sorted_parameters(estimator: Any) -> str:
     """An estimator's parameters as text, the same for the same parameters."""
     return ", ".join(f"{name}={value!r}" for name, value in sorted(estimator.get_params().items()))
-
-
-def _per_class(name: str, answers: FloatArray, classes: NDArray[Any], columns: Any) -> FloatArray:
-    """Probabilities, records x classes, whatever of the allowed forms the model answers in."""
-    count = len(classes)
-    if answers.ndim == 1 or answers.shape[1] == 1:
-        chance = answers.reshape(len(answers))
-        if count != 2:
-            raise InputError(
-                f"the model of {name} gave one number per record, and there are {count} classes: "
-                "one column of probabilities for each class is needed."
-            )
-        if chance.min() < 0.0 or chance.max() > 1.0:
-            raise InputError(
-                f"the model of {name} gave one number per record, and not all lie between 0 and 1: "
-                f"it must be the probability of the class {classes[1]}."
-            )
-        return np.stack([1.0 - chance, chance], axis=1)
-    if columns is not None:
-        # A half may lack a class; its probability is then zero.
-        place = {value: at for at, value in enumerate(classes.tolist())}
-        known = [place.get(value, -1) for value in np.asarray(columns).tolist()]
-        if -1 in known or len(known) != answers.shape[1]:
-            raise InputError(f"the model of {name} has other classes than y.")
-        table = np.zeros((len(answers), count))
-        table[:, known] = answers
-        answers = table
-    if answers.shape[1] != count:
-        raise InputError(
-            f"the model of {name} gave {answers.shape[1]} scores per record, and there are {count} "
-            "classes: one column for each is needed, in the order of the sorted classes."
-        )
-    if answers.min() >= 0.0 and answers.max() <= 1.0 + ROUNDING:
-        if (np.abs(answers.sum(axis=1) - 1.0) > ROUNDING).any():
-            raise InputError(
-                f"the model of {name} gave numbers between 0 and 1 that do not sum to 1: give "
-                "probabilities, or scores before the softmax."
-            )
-        return answers
-    # Scores before the softmax; the largest is taken off first, so that nothing overflows.
-    shifted = np.exp(answers - answers.max(axis=1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 
 
 def _source(function: Any) -> str:
