@@ -133,7 +133,7 @@ def _measured(one: ModelAuditDocument, two: ModelAuditDocument) -> str:
     """By how many models of each training, and how sure the largest advantages are."""
     ends = []
     for document in (one, two):
-        worst = max(document.records, key=lambda record: record.advantage)
+        worst = max(document.records, key=lambda record: number(record.advantage))
         ends.append((worst.advantage_low or 0.0, number(worst.advantage_high)))
     (low, high), (then_low, then_high) = ends
     told = (
