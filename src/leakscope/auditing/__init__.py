@@ -5,6 +5,7 @@ from leakscope.auditing.audited_records import AuditedRecords
 from leakscope.auditing.checks import checked_ids, record_name
 from leakscope.auditing.dataset_audit import (
     audit_by_settings,
+    audit_cost,
     audit_dataset,
     audit_frame,
     audit_stages,
@@ -71,6 +72,7 @@ __all__ = [
     "Subgroup",
     "audit",
     "audit_by_settings",
+    "audit_cost",
     "audit_dataset",
     "audit_document",
     "audit_frame",

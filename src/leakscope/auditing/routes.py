@@ -130,19 +130,21 @@ def compute(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
         return _features(process, plan, phi, stage, reason)
     if plan.route == "device" or (plan.route == "auto" and _has_accelerator(process)):
         return _device(process, plan, stage, f"exact, on the device: a {count} x {count} matrix")
-    if plan.route == "nystrom" or (plan.route == "auto" and not _dense_fits(process, plan)):
+    if plan.route == "nystrom" or (
+        plan.route == "auto" and not dense_fits(process.features, plan.inducing)
+    ):
         return _nystrom(process, plan, stage)
     return _dense(
         process, plan, stage, f"exact, by one factorisation of a {count} x {count} matrix"
     )
 
 
-def _dense_fits(process: lood.Process, plan: RoutePlan) -> bool:
+def dense_fits(features: FloatArray, inducing: int) -> bool:
     """Whether the dense route fits; a small dataset that does not is refused, not approximated."""
     available = available_memory()
-    if available is None or process.records <= 2 * plan.inducing:
+    if available is None or len(features) <= 2 * inducing:
         return True
-    return dense_bytes(process.features) <= max(available - HEADROOM_BYTES, 0)
+    return dense_bytes(features) <= max(available - HEADROOM_BYTES, 0)
 
 
 def _dense(process: lood.Process, plan: RoutePlan, stage: Stage, reason: str) -> Computed:

@@ -66,7 +66,7 @@ class StreamCost:
         return (
             f"streaming {self.records:,} records of {self.columns} columns "
             f"({format_bytes(self.file_bytes)}): three passes in about {memory} a process, about "
-            f"{_duration(seconds)} on {workers} core{'s' if workers > 1 else ''} like those it was "
+            f"{duration(seconds)} on {workers} core{'s' if workers > 1 else ''} like those it was "
             f"measured on; cells of {CELL_RECORDS:,} records are kept. Other kernels, "
             "and why records are exposed, are left out."
         )
@@ -112,7 +112,8 @@ def _is_read_whole(path: Path) -> bool:
         return True
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Seconds for people: ``42 s``, ``7 min``, ``1.5 h``."""
     if seconds < 90.0:
         return f"{max(seconds, 1.0):.0f} s"
     return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"

@@ -144,6 +144,9 @@ def audit(
                 dataset, training, settings, on_progress=on_model
             )
     else:
+        cost = auditing.audit_cost(dataset, settings, chosen)
+        if cost is not None:
+            say(cost)
         with stages(auditing.audit_stages(dataset, settings, chosen)) as on_stage:
             result = auditing.audit_by_settings(dataset, settings, chosen, on_stage=on_stage)
     # Before the run, so that nothing is left where it fails; stdout may break after it.

@@ -19,7 +19,12 @@ from leakscope.lood.activation_analysis import (
 )
 from leakscope.lood.all_groups import all_groups
 from leakscope.lood.all_records import all_records
-from leakscope.lood.certified import Certificate, CertifiedRecords, certified_records
+from leakscope.lood.certified import (
+    Certificate,
+    CertifiedRecords,
+    certified_cost,
+    certified_records,
+)
 from leakscope.lood.conditions import StationarityConditions, stationarity_conditions
 from leakscope.lood.distinguish import distinguish
 from leakscope.lood.distinguishability import Distinguishability
@@ -90,6 +95,7 @@ __all__ = [
     "all_groups",
     "all_records",
     "audit_features",
+    "certified_cost",
     "certified_records",
     "choose_noise",
     "choose_noise_of_sums",

@@ -18,10 +18,25 @@ from numpy.typing import NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.laws import Assumption
-from leakscope.lood.certificate import COVERAGE, Claims, Sample, claims, uncertified
+from leakscope.lood.certificate import (
+    COVERAGE,
+    DRAWN_EXPOSED,
+    DRAWN_OTHERS,
+    Claims,
+    Sample,
+    claims,
+    uncertified,
+)
 from leakscope.lood.conjugate_gradients import solve_columns
 from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
-from leakscope.lood.nystrom import Inducing, Nystrom, Rows, first_rows, more_rows
+from leakscope.lood.nystrom import (
+    Inducing,
+    Nystrom,
+    Rows,
+    first_rows,
+    more_rows,
+    nystrom_bytes,
+)
 from leakscope.lood.process import Process
 from leakscope.lood.separation import Separation
 from leakscope.settings import AUDIT_DEFAULTS
@@ -50,6 +65,11 @@ LEAST_POWER, MOST_POWER, MOST_SPREAD = 0.5, 3.0, 20.0
 
 # What conjugate gradients may leave undone, as a share of the error asked for.
 LEFT_UNDONE = 0.05
+
+
+# Seconds of one core: of both passes for each record and pair of inducing records, all else
+# included, and for each kernel value of a step of conjugate gradients (docs/benchmarks/size.md).
+PER_PRODUCT, PER_VALUE, USUAL_STEPS = 1.5e-10, 1e-8, 12
 
 
 @dataclass(frozen=True)
@@ -137,6 +157,24 @@ class CertifiedRecords:
     laws: Separation
     others: tuple[Separation, ...]
     certificate: Certificate
+
+
+def certified_cost(records: int, inducing: int, outputs: int = 1) -> tuple[float, int]:
+    """Seconds of one core and bytes that `certified_records` takes at most.
+
+    Examples
+    --------
+    >>> from leakscope import lood
+    >>> seconds, size = lood.certified_cost(1_000_000, 2000)
+    >>> round(seconds), round(size / 1e9, 1)
+    (760, 1.0)
+    """
+    number = min(inducing, records)
+    seconds = PER_PRODUCT * records * sum((share * number) ** 2 for share in STAGES)
+    if records <= SOLVED_UP_TO:
+        seconds += PER_VALUE * USUAL_STEPS * records**2
+    drawn = DRAWN_EXPOSED + DRAWN_OTHERS
+    return seconds, nystrom_bytes(records, number, drawn, outputs)
 
 
 def certified_records(
