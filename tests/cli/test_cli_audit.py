@@ -102,6 +102,7 @@ def test_routes_and_noise_by_name(here, capsys):
     out, err = capsys.readouterr()
     content = json.loads(out)
     assert (content["route"], content["noise_chosen_by"]) == ("nystrom", "marginal_likelihood")
+    assert err.startswith("approximate, with up to 150 inducing records of 442: at most about")
     assert "warning: this audit is approximate (Nyström, 150 inducing records of 442" in err
     first = content["records"][0]
     assert first["kl_low"] <= first["kl"] <= first["kl_high"]

@@ -14,6 +14,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lood import certificate, certified, conjugate_gradients, nystrom
 from leakscope.lood.process import Process
+from leakscope.reporting.records_table import record_columns, table_columns
 
 # No interval is asked to hold beyond what the dense answer itself is known to.
 ROUNDING = 1e-6
@@ -166,6 +167,12 @@ def test_what_cannot_be_resolved_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
             X, y, kernel=kernels.rbf(3.0), route="nystrom", inducing=60, sensitivity=False
         )
     assert "Cannot tell: the approximation knows 900 of 900 records" in result.verdict
+    document = result.to_document()
+    assert [column.heading for column in table_columns(document)][2:6] == [
+        *("KL", "from", "to", "trusted")
+    ]
+    columns = record_columns(document)
+    assert columns["low"] == pytest.approx([r.kl_low for r in document.records], rel=1e-3)
     frame = result.to_frame()
     assert (frame["kl_low"] <= frame["kl"]).all()
     assert (frame["kl"] <= frame["kl_high"]).all()

@@ -35,6 +35,7 @@ TPRS = (
 SIZE = Column("size", "records", "text", "n wide")
 ADVANTAGE = Column("advantage", "advantage", "fraction")
 INTERVAL = (Column("low", "from", "fraction"), Column("high", "to (95%)", "fraction"))
+TRUSTED = Column("trusted", "trusted", "yes", "wide")
 CLAIMED = (Column("low", "from", "number"), Column("high", "to", "number"))
 AUC = Column("auc", "AUC", "fraction", "n wide")
 
@@ -48,7 +49,7 @@ OF_PROCESS = (
     Column("kl_label", "from label", "number", "n wide"),
     Column("kl_label_free", "from features", "number", "n wide"),
     Column("best", "rank range", "range"),
-    Column("trusted", "trusted", "yes", "wide"),
+    TRUSTED,
     Column("kernel_best", "kernels", "range", "n wide"),
     Column("disagreement", "label off", "number", "n wide"),
 )
@@ -68,7 +69,8 @@ def table_columns(document: AuditedDocument) -> tuple[Column, ...]:
     if getattr(document, "models", None) is not None:
         own = (ADVANTAGE, *INTERVAL, *OF_MODEL[1:])
     elif _has_intervals(document):
-        own = (OF_PROCESS[0], *CLAIMED, *OF_PROCESS[1:])
+        others = (column for column in OF_PROCESS[1:] if column is not TRUSTED)
+        own = (OF_PROCESS[0], *CLAIMED, TRUSTED, *others)
     if document.unit == "record":
         return (RANK, ID, *own)
     return (RANK, replace(ID, heading="group"), SIZE, *own)
