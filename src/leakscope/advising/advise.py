@@ -14,6 +14,7 @@ from leakscope.advising.audit_target import AuditTarget
 from leakscope.advising.model_advice import model_options
 from leakscope.advising.own_model import LOSSES, OwnModel
 from leakscope.advising.ranked_options import OnStage, Ranked, ranked_options
+from leakscope.advising.streamed_advice import AnsweredRun, streamed_options
 from leakscope.advising.training_advice import training_options
 from leakscope.auditing import (
     Audited,
@@ -34,6 +35,8 @@ from leakscope.results import (
     AuditDocument,
     DatasetEntry,
     ModelAuditDocument,
+    Run,
+    StreamedAuditDocument,
     result_of,
 )
 from leakscope.settings import ADVISE_DEFAULTS, AdviseSettings, Questions, validated
@@ -126,8 +129,8 @@ def advise(
     (True, ['dropping', 'fewer features'])
     """
     start = time.perf_counter()
-    document: AuditDocument | ModelAuditDocument | None = None
-    model: Process | OwnModel | Examined
+    document: AuditDocument | ModelAuditDocument | StreamedAuditDocument | None = None
+    model: Process | OwnModel | Examined | AnsweredRun
     names: Sequence[RecordId]
     fitted_model = _fitted_model(audited)
     if fitted_model is not None and fitted_model.models is not None:
@@ -139,6 +142,9 @@ def advise(
             "--try changes options of a training, and this audit is not one of a training "
             "(audit --train)."
         )
+    elif (streamed := _streamed(audited)) is not None:
+        model, names = streamed, ()
+        document, told = streamed.document, streamed.document.dataset
     elif fitted_model is not None:
         document = fitted_model
         model, names = _own_model(audited, fitted_model, data)
@@ -169,11 +175,14 @@ def advise(
         found = model_options(
             model, names, target, settings, random_state=random_state, on_stage=on_stage
         )
+    elif isinstance(model, AnsweredRun):
+        found = streamed_options(model, target, settings)
     else:
         found = ranked_options(
             model, names, target, settings, random_state=random_state, on_stage=on_stage
         )
-    warnings = [PRIVACY_OF_CHOOSING, *([MODEL_FAMILY] if isinstance(model, Process) else [])]
+    of_process = isinstance(model, (Process, AnsweredRun))
+    warnings = [PRIVACY_OF_CHOOSING, *([MODEL_FAMILY] if of_process else [])]
     if found.doubt is not None:
         warnings.insert(0, found.doubt)
     if isinstance(document, AuditDocument) and document.approximate:
@@ -182,8 +191,8 @@ def advise(
         leakscope_version=__version__,
         settings={
             "target": target.words,
-            "folds": found.folds.count,
-            "repeats": len(found.folds.number),
+            "folds": None if found.folds is None else found.folds.count,
+            "repeats": None if found.folds is None else len(found.folds.number),
             "most_dropped": most_dropped,
             "questions": questions,
             "check": check,
@@ -213,6 +222,19 @@ def advise(
     )
 
 
+def _streamed(audited: Audited | Process) -> AnsweredRun | None:
+    """The run of a streamed audit, with its answers; None where it is something else."""
+    if isinstance(audited, Run):
+        place, document = audited.directory, audited.document
+    elif isinstance(audited, (str, Path)):
+        place, document = Path(audited), result_of(audited)
+    else:
+        return None
+    if not isinstance(document, StreamedAuditDocument):
+        return None
+    return AnsweredRun(place.parent if place.name == "result.json" else place, document)
+
+
 def _fitted_model(audited: Audited | Process) -> ModelAuditDocument | None:
     """What is stored of the audit of a fitted model; None where it is something else."""
     if isinstance(audited, ModelAuditResult):
@@ -240,7 +262,7 @@ def _examined(
     return examined_again(document, data)
 
 
-def _loss(model: Process | OwnModel | Examined, document: object) -> str:
+def _loss(model: object, document: object) -> str:
     if isinstance(model, OwnModel):
         return LOSSES[model.loss]
     log_odds = isinstance(document, ModelAuditDocument) and document.observes == "log_odds"

@@ -67,12 +67,13 @@ POINTS = ((1000, 9), (2500, 6))
 class Ranked:
     """The audit's own setting and the options, ranked; how they were priced, and on what terms.
 
-    ``doubt`` says what float64 does not resolve of the audit's own setting; None where nothing.
+    Without ``folds`` the price is by leave-one-out.  ``doubt`` says what float64 does not resolve
+    of the audit's own setting; None where nothing.
     """
 
     own: AdviceOption
     options: list[AdviceOption]
-    folds: Folds
+    folds: Folds | None
     notes: list[str]
     assumptions: list[AssumptionEntry]
     doubt: str | None
@@ -156,10 +157,14 @@ def doubt_of(laws: Separation, target: AuditTarget) -> str | None:
     untrusted = int(np.count_nonzero(~laws.trusted))
     if not untrusted:
         return None
+    return doubt_words(f"{untrusted} of {laws.units} {laws.unit}s", laws.noise_variance, target)
+
+
+def doubt_words(which: str, noise_variance: float, target: AuditTarget) -> str:
+    """The sentence of units that float64 does not resolve."""
     return (
         f"Cannot tell whether the audit's own setting meets {target.words}: float64 does not "
-        f"resolve {untrusted} of {laws.units} {laws.unit}s at noise_variance "
-        f"{laws.noise_variance:g}; audit with a larger one."
+        f"resolve {which} at noise_variance {noise_variance:g}; audit with a larger one."
     )
 
 

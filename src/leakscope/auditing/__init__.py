@@ -15,6 +15,7 @@ from leakscope.auditing.file_models import classifies, labels_for, plain_paramet
 from leakscope.auditing.gate import gate_failures, gate_limits
 from leakscope.auditing.kernel_choice import kernel_from_settings, kernel_in_words
 from leakscope.auditing.kernel_sensitivity import TOP, rank_correlation, top_kept
+from leakscope.auditing.laws_from_answers import answered_laws
 from leakscope.auditing.measured import measured
 from leakscope.auditing.model_audit import (
     MODEL_STAGES,
@@ -70,6 +71,7 @@ __all__ = [
     "RoutePlan",
     "StreamCost",
     "Subgroup",
+    "answered_laws",
     "audit",
     "audit_by_settings",
     "audit_cost",
