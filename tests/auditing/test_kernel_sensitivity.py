@@ -185,6 +185,21 @@ def test_what_is_not_compared_says_why(data, monkeypatch):
     assert "this audit is approximate" in rough.choices.not_compared
 
 
+def test_the_noise_of_the_data_for_any_number_of_records_in_few_features(data, monkeypatch):
+    monkeypatch.setattr("leakscope.auditing.choice_reasons.COMPARED_UP_TO", 100)
+    asked = {"kernel": kernels.linear(bias_variance=1.0), "noise_variance": 0.01}
+    found = leakscope.audit(*data, **asked)
+    assert "Other kernels were not tried" in found.choices.not_compared
+    own = found.choices.noise_of_data
+    known = leakscope.audit(*data, **{**asked, "noise_variance": "marginal_likelihood"})
+    assert own.criterion == "marginal_likelihood"
+    assert own.records == len(data[0])
+    assert own.noise_variance == pytest.approx(known.laws.noise_variance, rel=1e-4)
+    assert own.largest_advantage == pytest.approx(known.advantage.max(), rel=1e-3)
+    assert own.median_advantage == pytest.approx(np.median(known.advantage), rel=1e-3)
+    assert "which the data would choose" in " ".join(found.answer())
+
+
 def test_a_kernel_that_fails_is_told_and_left_out(data, monkeypatch):
     class Constant(kernels.RBF):
         def __call__(self, X, Z=None):

@@ -97,9 +97,10 @@ def why_not_compared(computed: Computed, plan: RoutePlan) -> str | None:
     if not plan.sensitivity:
         return "Other kernels, and the noise that the data would choose, were not tried, as asked."
     if computed.process.records > COMPARED_UP_TO:
+        noise = "" if _in_features(computed) else ", and the noise that the data would choose,"
         return (
-            f"Other kernels, and the noise that the data would choose, were not tried: with more "
-            f"than {COMPARED_UP_TO} records they cost too much; audit a sample to see them."
+            f"Other kernels{noise} were not tried: with more than {COMPARED_UP_TO} records they "
+            "cost too much; audit a sample to see them."
         )
     if computed.laws.route == "nystrom":
         return (
@@ -134,8 +135,9 @@ def choices(
     compared = own_noise = None
     if reason is None:
         compared = compare_kernels(process, computed.laws, advantage)
-        if computed.noise_choice is None:
-            own_noise = _noise_of_data(process, computed.laws)
+    cheap = reason is None or (plan.sensitivity and _in_features(computed))
+    if cheap and computed.noise_choice is None:
+        own_noise = _noise_of_data(process, computed.laws)
     return Choices(
         kernel_reason=kernel_reason,
         noise_reason=_noise_reason(computed, own_noise),
@@ -145,6 +147,11 @@ def choices(
     )
 
 
+def _in_features(computed: Computed) -> bool:
+    """Whether an audit at another noise variance takes a pass over few features."""
+    return computed.laws.route == "features" and computed.process.phi is not None
+
+
 def _noise_of_data(process: lood.Process, laws: lood.Separation) -> NoiseOfData | None:
     """None where there are too few records to tell, or float64 fails at what they choose."""
     count = process.records
@@ -152,12 +159,18 @@ def _noise_of_data(process: lood.Process, laws: lood.Separation) -> NoiseOfData 
         return None
     some = np.sort(np.random.default_rng(0).permutation(count)[:ASKED_RECORDS])
     try:
-        choice = lood.choose_noise(
-            process.between(process.features[some]),
-            process.targets[some],
-            criterion="leave_one_out" if process.groups is None else "marginal_likelihood",
-        )
-        found = laws_under(process, process.kernel, choice.noise_variance)
+        if count > COMPARED_UP_TO and process.phi is not None:
+            # Sums over all records say as much as a matrix of some.
+            some = np.arange(count)
+            choice = lood.choose_noise_of_sums(lood.FeatureSums.over(process.phi, process.outputs))
+            found = lood.audit_features(process.phi, process.targets, choice.noise_variance)
+        else:
+            choice = lood.choose_noise(
+                process.between(process.features[some]),
+                process.targets[some],
+                criterion="leave_one_out" if process.groups is None else "marginal_likelihood",
+            )
+            found = laws_under(process, process.kernel, choice.noise_variance)
     except InputError:
         return None
     advantage = advantages(found)
