@@ -111,6 +111,9 @@ def audit(told: argparse.Namespace) -> None:
     first = np.union1d(may[: ASKED // 2], np.argsort(-kl, kind="stable")[: ASKED // 2])[:ASKED]
     drawn = np.random.default_rng(99).permutation(np.setdiff1d(np.arange(told.records), first))
     rows = np.concatenate([first, drawn[: ASKED - len(first)]])
+    if told.asked is not None:
+        earlier = np.load(told.asked)
+        rows, first = earlier["rows"], earlier["rows"][earlier["first"]]
     np.savez(
         told.out,
         rows=rows,
@@ -302,6 +305,7 @@ def main() -> None:
         verb.add_argument("--inducing", type=int, default=2000)
         if name == "audit":
             verb.add_argument("--out", type=Path, required=True)
+            verb.add_argument("--asked", type=Path, help="of the records of an earlier run")
     verb = verbs.add_parser("solve")
     verb.add_argument("audited", type=Path)
     verb.add_argument("--out", type=Path, required=True)

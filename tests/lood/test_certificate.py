@@ -199,9 +199,7 @@ def test_the_bounds_of_conjugate_gradients_hold_before_they_end(
     process = made("outputs", records=300)
     s2 = process.noise_variance
     M = process.fresh_matrix() + s2 * np.eye(300)
-    whole = nystrom.Nystrom.of(
-        nystrom.Inducing.of(process, np.arange(0, 300, 10)), np.empty(0, dtype=np.intp)
-    )
+    whole = nystrom.Nystrom.of(nystrom.Inducing.of(process, np.arange(0, 300, 10)))
     columns = np.column_stack([process.outputs, np.eye(300)[:, 7]])
     exact = np.linalg.solve(M, columns)
     m = np.diagonal(np.linalg.inv(M))
@@ -228,6 +226,16 @@ def test_the_same_draw_every_time_and_more_rows_keep_the_first() -> None:
     assert len(more) == 60
     assert {5, 77, *first.tolist()} <= set(more.tolist())
     assert len(nystrom.more_rows(first, leverage, 1000)) == 300
+    sure = nystrom.more_rows(first, leverage, 60, first=np.array([2, 3]))
+    assert len(sure) == 60
+    assert {2, 3, 5, 77, *first.tolist()} <= set(sure.tolist())
+
+
+def test_the_most_exposed_are_seen_in_full() -> None:
+    process = made("outliers", records=900)
+    found = lood.certified_records(process, inducing=100)
+    top = np.argsort(-process.separation().kl)[:5]
+    assert set(top.tolist()) <= set(found.certificate.rows.tolist())
 
 
 def test_quantiles_are_of_each_record_s_own_kind() -> None:

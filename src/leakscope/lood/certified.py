@@ -47,6 +47,10 @@ ERROR = AUDIT_DEFAULTS.error
 # The first inducing records are this share of the most there may be, then half of them, then all.
 STAGES = (1 / 8, 1 / 2, 1.0)
 
+# This share of the inducing records are the most exposed: they are then seen in full, and are what
+# an audit is for.
+EXPOSED = 0.1
+
 # More inducing records are not tried once this share of the records is known well enough.
 ENOUGH = 0.99
 
@@ -229,14 +233,15 @@ def certified_records(
     s2, count = process.noise_variance, process.records
     sizes = [min(max(2, round(share * inducing)), count) for share in STAGES]
     rows = first_rows(process, sizes[0])
-    nystrom = Nystrom.of(Inducing.of(process, rows), np.empty(0, dtype=np.intp))
+    nystrom = Nystrom.of(Inducing.of(process, rows))
     (seen,) = nystrom.seen([s2])
     reached: list[Reached] = []
     for size in sorted({*sizes[1:]}):
         first = uncertified(nystrom, seen)
         kl = _laws(process, first, seen.residual * ((1.0 - first) / s2)[:, None]).kl
         sample = Sample.of(kl)
-        rows = more_rows(rows, seen.leverage + nystrom.left / s2, size)
+        most = np.argsort(-kl, kind="stable")[: round(EXPOSED * size)]
+        rows = more_rows(rows, seen.leverage + nystrom.left / s2, size, first=most)
         nystrom = Nystrom.of(Inducing.of(process, rows), sample.rows)
         seen, *rest = nystrom.seen([s2, *levels])
         claimed = claims(nystrom, seen, sample)

@@ -9,8 +9,9 @@ residuals of Q at any number of noise variances.  Time n r^2, memory r^2 and one
 What E does to the answers is known from a sample of records, whose kernel with *all* records is
 computed in the same pass (`ExactRows`); :mod:`leakscope.lood.certificate` makes claims of it.
 
-Inducing records are drawn by their ridge leverages, h_i + E_ii/s2 from fewer inducing records, a
-chance of at most 1 each; records that no other stands for are the first to be surely among them.
+Some inducing records are the most exposed, as far as is known.  The others are drawn by their ridge
+leverages, h_i + E_ii/s2 from fewer inducing records, a chance of at most 1 each; records that no
+other stands for are the first to be surely among them.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ JITTER, LEAST_JITTER = 1e-7, 1e-11
 
 # So many records that are seen worst have their effect on every other one followed singly.
 FOLLOWED = 128
+
+NONE: Rows = np.empty(0, dtype=np.intp)
 
 # Bytes of kernel values that are worked on at once.
 BLOCK_BYTES = 2**26
@@ -186,7 +189,7 @@ class Nystrom:
     exact: ExactRows
 
     @classmethod
-    def of(cls, inducing: Inducing, sampled: Rows) -> Nystrom:
+    def of(cls, inducing: Inducing, sampled: Rows = NONE) -> Nystrom:
         """One pass over all records; ``sampled`` are seen exactly."""
         process, width = inducing.process, len(inducing.rows)
         outputs, prior = process.outputs, process.diagonal()
@@ -293,7 +296,9 @@ def first_rows(process: Process, number: int, seed: int = 0) -> Rows:
     return np.sort(drawn[: min(number, process.records)])
 
 
-def more_rows(rows: Rows, leverage: FloatArray, number: int, seed: int = 0) -> Rows:
+def more_rows(
+    rows: Rows, leverage: FloatArray, number: int, *, first: Rows = NONE, seed: int = 0
+) -> Rows:
     """These rows and others up to ``number``, each with a chance in proportion to its leverage.
 
     Parameters
@@ -302,7 +307,10 @@ def more_rows(rows: Rows, leverage: FloatArray, number: int, seed: int = 0) -> R
         Those that stay.
     leverage
         (n,) not negative; those that would get a chance above 1 are surely among them.
+    first
+        Those that are surely among them, whatever their leverage.
     """
+    rows = np.union1d(rows, first)
     wanted = min(number, len(leverage)) - len(rows)
     if wanted <= 0:
         return rows
