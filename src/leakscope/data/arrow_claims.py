@@ -147,7 +147,7 @@ def _claims_of(header: memoryview, body: memoryview) -> _Claim:
     kind_at, table_at = _field(header, message, _HEADER_TYPE), _field(header, message, _HEADER)
     if kind_at is None or table_at is None:
         raise ValueError("a message has no header")
-    kind, table = header[kind_at], _indirect(header, table_at)
+    (kind,), table = struct.unpack_from("<B", header, kind_at), _indirect(header, table_at)
     if kind == _DICTIONARY_BATCH:
         data = _field(header, table, _DICTIONARY_DATA)
         if data is None:
