@@ -60,6 +60,16 @@ def test_a_run_that_is_there_is_refused_before_a_cost_is_stated(here, capsys):
     )
 
 
+@pytest.mark.parametrize("name", ["a", "y"])
+def test_numbers_whose_squares_overflow_are_refused(here, capsys, name):
+    frame = pd.read_parquet(here / "many" / "0.parquet")
+    frame.loc[3, name] = -1e200
+    frame.to_parquet(here / "large.parquet")
+    assert main(["audit", "large.parquet", "--ignore", "name", "--stream", *ASKED]) == 2
+    told = capsys.readouterr()[1].splitlines()[-1]
+    assert f"column {name!r} of large.parquet holds numbers as large as 1e+200" in told
+
+
 def test_json_and_the_gate(here, capsys):
     assert main(["audit", "many", "--ignore", "name", "--json", "-", *ASKED]) == 0
     found = json.loads(capsys.readouterr()[0])

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 EPS = float(np.finfo(np.float64).eps)
 
+# The sum of the squares of as many such numbers as any file has stays within float64.
+LARGEST = 1e140
+
 
 @dataclass(frozen=True)
 class ColumnFacts:
@@ -152,6 +155,12 @@ def facts_of(part: FilePart, classes: bool, drop_missing: bool, block_bytes: int
             if not np.isfinite(numbers).all():
                 row = first + int(np.argmin(np.isfinite(numbers).all(axis=1)))
                 raise InputError(f"column {name!r} is not finite in row {row} of {part.path}.")
+            largest = float(np.max(np.abs(numbers), initial=0.0))
+            if largest > LARGEST:
+                raise InputError(
+                    f"column {name!r} of {part.path} holds numbers as large as {largest:.3g}, too "
+                    "large for their variance in float64; divide the column by a power of ten."
+                )
             mean = numbers.mean(axis=0)
             means.append(mean)
             widths[name] = numbers.shape[1]
