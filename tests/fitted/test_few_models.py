@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from leakscope import measures
 from leakscope.errors import InputError
 from leakscope.fitted import FewModels, ensemble_loss, few_models, lira, model_effects, rmia
+from leakscope.fitted.broken_lines import falling, hats, line
 from leakscope.fitted.exposure_table import tabulated
-from leakscope.fitted.record_population import falling, hats, line
+from leakscope.fitted.record_population import log_s_spread
 from leakscope.fitted.record_sums import (
     COMPOSITION_SHARE,
     composition_share,
@@ -63,11 +64,10 @@ def test_intervals_cover_the_known_advantages(found: tuple[FewModels, Array, Law
 
 
 def test_levels_are_right_on_average(found: tuple[FewModels, Array, LawPair]) -> None:
-    """The mean advantage of one data set to a tenth; the mean TPR over eight data sets to a fifth.
+    """The mean advantage of one data set, and the mean TPR over eight, to a tenth.
 
-    The tail needs more than a tenth: 1,200 records and 8 models leave the standard deviations
-    uncertain by a few per cent, and with them the TPR of one data set by 15%; and these records
-    differ from each other less than the estimator believes, which reads high by an eighth.
+    1,200 records and 8 models leave the standard deviations uncertain by a few per cent, and with
+    them the TPR of one data set by 15%.
     """
     answer, true, pair = found
     assert answer.advantage.value.mean() == pytest.approx(true.mean(), rel=0.1)
@@ -75,7 +75,7 @@ def test_levels_are_right_on_average(found: tuple[FewModels, Array, LawPair]) ->
     for seed in range(2, 9):
         scores, mask, _, other = simulated(8, seed=seed)
         ratios.append(_tpr_ratio(few_models(scores, mask), other))
-    assert np.mean(ratios) == pytest.approx(1.0, abs=0.2)
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.1)
     assert max(np.abs(np.log(ratios))) < np.log(1.45)
 
 
@@ -216,6 +216,57 @@ def test_where_nothing_is_learned_the_draws_say_nothing() -> None:
     scores, mask, _, _ = simulated(16, seed=8, leak=0.0, records=600)
     answer = few_models(scores, mask)
     assert answer.tpr_at_fpr[1e-2].value.mean() < 0.0125
+
+
+@pytest.mark.parametrize("models", [4, 8])
+@pytest.mark.parametrize("end", [13.8, 36.0, 700.0])
+def test_trees_that_answer_yes_or_no(models: int, end: float) -> None:
+    """Log-odds with two values, most of them the same: they overflowed, or divided by zero."""
+    for seed, records in ((1, 569), (3, 569), (5, 569), (0, 40)):
+        rng = np.random.default_rng(seed)
+        right = np.where(rng.random(records) < 0.98, 1.0, 0.3)
+        if seed < 4:
+            right = rng.beta(8.0, 1.0, records)
+        mask = halves(models, records, rng)
+        scores = np.where(mask | (rng.random(mask.shape) < right), end, -end)
+        answer = few_models(scores, mask)
+        assert np.isfinite(answer.advantage.high).all()
+        never = scores.min(axis=0) == end
+        assert answer.advantage.value[never].mean() < answer.advantage.value[~never].mean()
+
+
+def test_the_most_exposed_records_have_laws_of_their_own() -> None:
+    """The hardest 2% have half the noise of the others: the line of s follows to its very end."""
+    rng = np.random.default_rng(0)
+    u = np.sort(rng.normal(2.0, 2.5, 2500))
+    s = np.where(np.arange(2500) < 50, 0.5, 1.0)
+    mask = halves(16, 2500, rng)
+    scores = u + s * (rng.standard_normal(mask.shape) + mask)
+    law = few_models(scores, mask).pair.nonmember
+    assert isinstance(law, Normal)
+    assert np.median(law.sigma[:25]) == pytest.approx(0.5, rel=0.2)
+    assert np.median(law.sigma[200:]) == pytest.approx(1.0, rel=0.1)
+
+
+@pytest.mark.parametrize(("models", "spread"), [(4, 0.1), (4, 0.3), (8, 0.25)])
+def test_the_spread_of_the_noise_is_seen_in_how_unequal_the_squares_are(
+    models: int, spread: float
+) -> None:
+    rng = np.random.default_rng(models)
+    s = np.exp(rng.normal(0.0, spread, 2500))
+    mask = halves(models, 2500, rng)
+    scores = rng.normal(2.0, 3.0, 2500) + s * rng.standard_normal(mask.shape)
+    found = log_s_spread(record_sums(scores, mask))
+    assert found == pytest.approx(spread, abs=0.06)
+
+
+def test_a_few_wild_records_do_not_raise_the_line_of_the_others() -> None:
+    rng = np.random.default_rng(3)
+    s = np.where(rng.random(2500) < 0.03, 5.0, 1.0)
+    mask = halves(16, 2500, rng)
+    law = few_models(rng.normal(2.0, 4.0, 2500) + s * rng.standard_normal(mask.shape), mask)
+    assert isinstance(law.pair.nonmember, Normal)
+    assert np.median(law.pair.nonmember.sigma[s == 1.0]) == pytest.approx(1.0, rel=0.05)
 
 
 def test_broken_lines() -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtr
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
@@ -185,6 +185,9 @@ needed, each record in the training set of one and not in that of another.
         u, s, m, r = posterior_draws(nodes(block, population), key.child(number))
         shift = m - u
         certainty = shift.mean(1) / np.maximum(shift.std(1), 1e-300)
+        # The noise is known from so many numbers only: a Student law's quantile as a normal's.
+        known = sums.directions * max(float(block.n_out.mean() + block.n_in.mean()) - 2.0, 1.0) / 2
+        certainty = -ndtri(np.maximum(stdtr(known, -certainty), 1e-300))
         centre = [u.mean(1), np.log(s).mean(1), m.mean(1), np.log(r).mean(1), certainty]
         unsure = (shift <= 0.0).mean(axis=1) > 0.5 * (1.0 - confidence)
         parts = _interval(tabulated(shift, s, r), confidence, unsure, 0.0)
@@ -219,7 +222,7 @@ def posterior_draws(
     at = (np.arange(draws) + rng.random((count, 1))) / draws * cumulated[:, -1:]
     chosen = np.stack([np.searchsorted(c, a) for c, a in zip(cumulated, at, strict=True)])
     chosen = np.minimum(chosen, cumulated.shape[1] - 1)
-    s, u, r = np.unravel_index(chosen, found.probability.shape[1:])
+    s, u, r, c = np.unravel_index(chosen, found.probability.shape[1:])
     row = np.arange(count)[:, None]
 
     def between() -> FloatArray:
@@ -231,7 +234,8 @@ def posterior_draws(
     log_r = found.log_r[row, s, u, r] + along_s + found.r_step[row, s, u] * between()
     level = found.u[row, s, u] + along_u
     noise = rng.standard_normal((count, draws))
-    mean = found.m[row, s, u, r] + along_u + np.sqrt(found.m_variance[row, s, u, r]) * noise
+    mean = found.m[row, s, u, r, c] + along_u
+    mean += np.sqrt(found.m_variance[row, s, u, r, c]) * noise
     return level, np.exp(log_s), mean, np.exp(log_r)
 
 

@@ -18,6 +18,7 @@ from leakscope._numerics.arrays import FloatArray
 LEVELS = np.linspace(0.02, 0.98, 49)
 # A model whose answers hardly vary cannot be stretched to the others' spread.
 LEAST_SCALE = 0.05
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ def model_effects(log_odds: FloatArray, typical: FloatArray | None = None) -> Mo
         typical = np.asarray(quantiles.mean(axis=0))
     centred = typical - typical.mean()
     spread = float(centred @ centred)
-    if spread > 0.0:
+    # Where nearly all records have one value, what is left of it is rounding.
+    if spread > len(LEVELS) * (ROUNDING * float(np.abs(typical).max())) ** 2:
         scale = np.maximum(quantiles @ centred / spread, LEAST_SCALE)
     else:
         scale = np.ones(len(quantiles))

@@ -20,7 +20,7 @@ Mask = NDArray[np.bool_]
 
 # Share of the variance that follows the training set, where the models are too few to show it, and
 # how many independent directions it counts for beside what they show.
-COMPOSITION_SHARE, SHARE_BELIEF = 0.5, 16.0
+COMPOSITION_SHARE, SHARE_BELIEF = 0.5, 5.0
 # The number of independent directions, and how many pairs of models' differences it counts for.
 DIRECTIONS, DIRECTIONS_BELIEF = 60.0, 1.0
 # A line over all records is known at each place from this part of them.
