@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,9 @@ from leakscope.errors import InputError
 from leakscope.lood import certificate, certified, conjugate_gradients, nystrom
 from leakscope.lood.process import Process
 from leakscope.reporting.records_table import record_columns, table_columns
+from leakscope.results import AuditDocument, read_result
+
+OLD = Path(__file__).parents[1] / "results" / "old"
 
 # No interval is asked to hold beyond what the dense answer itself is known to.
 ROUNDING = 1e-6
@@ -285,3 +290,19 @@ def test_too_little_memory_is_said_before(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("leakscope._numerics.memory.available_memory", lambda: 300 * 2**20)
     with pytest.raises(InputError, match=r"approximate audit of 60 records .* use fewer inducing"):
         lood.certified_records(made("plain", records=60), inducing=10)
+
+
+def test_an_older_approximate_run_opens_and_is_not_computed_again(tmp_path: Path) -> None:
+    stored = json.loads((OLD / "audit.json").read_text(encoding="utf-8"))
+    stored["route"] = stored["settings"]["route"] = "fitc"
+    for record in stored["records"][:3]:
+        record["trusted"] = False
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(stored), encoding="utf-8")
+    document = read_result(path)
+    assert isinstance(document, AuditDocument)
+    assert document.approximate
+    assert document.doubt is not None
+    assert "too coarse for 3" in document.doubt
+    with pytest.raises(InputError, match="'nystrom' or 'device', but it is 'fitc'"):
+        leakscope.advise(path, leakscope.AuditTarget("advantage", 0.2))

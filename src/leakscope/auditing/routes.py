@@ -269,6 +269,14 @@ def _features(
 
 
 def _nystrom(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
+    count = process.records
+    _, needed = lood.certified_cost(count, plan.inducing, process.outputs.shape[1])
+    require_memory(
+        # The laws of both ends of a claim are there beside those in the middle.
+        needed + 2 * RESULT_BYTES * count,
+        f"the approximate audit of {count} records with up to {plan.inducing} inducing ones",
+        "audit fewer records, or use fewer inducing ones",
+    )
     with stage("kernel"):
         some = np.random.default_rng(0).permutation(process.records)[: plan.inducing]
         require_varied_kernel(process.kernel(process.features[np.sort(some)]))
