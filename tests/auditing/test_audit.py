@@ -293,6 +293,7 @@ def test_what_does_not_fit_is_approximated_and_said(data, monkeypatch):
     assert result.laws.route == "nystrom"
     assert (result.approximation.records, len(result.approximation.rows)) == (60, 25)
     assert "approximate" in result.verdict
+    assert "because a 60 x 60 matrix does not fit in memory" in result.route_reason
     assert result.laws.provenance().method == "approximate"
     assert any(
         "most exposed, are like" in a.statement for a in result.laws.provenance().assumptions

@@ -292,6 +292,8 @@ def _nystrom(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
             at = {laws.noise_variance: laws for laws in found.others}
             sweep = sweep_levels(at.__getitem__, process.noise_variance, found.laws)
     reason = f"approximate ({found.certificate.sentence()})"
+    if plan.route == "auto":
+        reason += f", because a {count} x {count} matrix does not fit in memory"
     return _computed(process, stage, found.laws, sweep, reason, choice, found.certificate)
 
 
