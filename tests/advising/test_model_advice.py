@@ -270,12 +270,3 @@ def test_softmax_noise_is_priced_as_simulated():
     assert np.average(found.by_fold[0], weights=sizes) == pytest.approx(losses.mean(), abs=0.01)
     right = (z.argmax(axis=2) == y).mean()
     assert found.accuracy == pytest.approx(right, abs=0.005)
-
-
-def test_a_training_that_was_audited_by_a_few_models_is_refused(tmp_path):
-    from sklearn.ensemble import RandomForestRegressor
-
-    X, y = load_diabetes(return_X_y=True)
-    result = leakscope.audit(X, y, train=RandomForestRegressor(3), models=4)
-    with pytest.raises(InputError, match="by a few models of its training"):
-        leakscope.advise(result, TARGET)

@@ -34,8 +34,8 @@ from leakscope.results import AssumptionEntry
 from leakscope.settings import AdviseSettings
 
 ONLY_TRUSTED = (
-    "Noise on the answers of the model as it is was not searched: where a law is not trusted, "
-    "noise does not make it so.  Such records are dropped first."
+    "Noise on the answers of the model as it is was not tried: the numbers of some records are not "
+    "trusted, and noise does not change that.  Dropping takes such records first."
 )
 
 
@@ -103,7 +103,7 @@ def _doubt(pricing: ModelPricing) -> str | None:
     if pricing.own.trusted:
         return None
     return (
-        f"Cannot tell whether the model as it is meets {pricing.target.words}: the laws of "
+        f"Cannot tell whether the model as it is meets {pricing.target.words}: the numbers of "
         f"{untrusted} of {len(trusted)} records are not trusted, as one other record carries most "
         "of what varies there."
     )

@@ -128,7 +128,7 @@ def _page(found: Advice) -> str:
     if own.trusted:
         heading += f"the worst has {measured(own.worst)}, the median {measured(own.median)}."
     elif found.model is not None:
-        heading += "the laws of some are not trusted."
+        heading += "the numbers of some are not trusted."
     else:
         heading += "float64 does not resolve what they have."
     error = "error" if found.loss == "squared error" else found.loss
