@@ -34,8 +34,9 @@ DENSITY_POINTS = 81
 # Spread of log s around its line, where it cannot be seen, and how many directions of the models'
 # noise that belief counts for.
 LOG_SPREAD, SPREAD_BELIEF = 0.22, 35.0
-# The root of a shift's variance over its mean and s; the belief counts as so many records.
-SHIFT_SPREAD, SHIFT_BELIEF = 0.2, 4.0
+# The root of a shift's variance over its mean and s; the belief counts as so many records, and
+# more than the last number, twice what was ever seen, is noise that was taken for it.
+SHIFT_SPREAD, SHIFT_BELIEF, MOST_SPREAD = 0.2, 4.0, 0.6
 # A few records are off by more: shares of the records, and how many times the variance they have.
 SHARES, TIMES = np.array([0.9, 0.1]), np.array([1.0, 9.0])
 # The power of s in a small shift, its standard deviation over data sets, and how fast it falls
@@ -356,4 +357,4 @@ def _stepped(spread: float, score: float, information: float) -> float:
     square = spread**2
     top = score + SHIFT_BELIEF * SHIFT_SPREAD**2 / square**2
     bottom = information + SHIFT_BELIEF / square
-    return float(spread * np.sqrt(np.clip(top / bottom, 0.25, 4.0)))
+    return min(float(spread * np.sqrt(np.clip(top / bottom, 0.25, 4.0))), MOST_SPREAD)
