@@ -92,7 +92,7 @@ def test_as_in_memory(data, folder, tmp_path):
     assert found.mean_kl == pytest.approx(known.kl.mean(), rel=1e-9)
     for share, value in found.advantage_quantiles.items():
         exact = np.quantile(known.advantage, float(share), method="inverted_cdf")
-        assert exact <= value <= exact + 1e-3
+        assert exact <= value <= 1.0234 * exact
     assert read_run(run).document.model_dump(mode="json") == found.model_dump(mode="json")
     assert oct((run / "answers" / "0000000.parquet").stat().st_mode & 0o777) == "0o600"
 
@@ -119,7 +119,7 @@ def test_subgroups_as_in_memory(tmp_path):
         assert (entry.count, entry.small) == (exact.count, exact.small)
         assert entry.largest_advantage == pytest.approx(exact.largest_advantage, rel=1e-8)
         assert entry.share_exposed == pytest.approx(exact.share_exposed, abs=1e-12)
-        assert entry.median_advantage == pytest.approx(exact.median_advantage, abs=1.1e-3)
+        assert entry.median_advantage == pytest.approx(exact.median_advantage, rel=0.0234)
     with pytest.raises(InputError, match=r"'name' has \d+ different values; --by takes"):
         auditing.audit_streamed(
             tmp_path / "r.parquet",
@@ -158,7 +158,7 @@ class TestNoiseOfData:
         level = LINEAR.model_copy(update={"noise_variance": there.noise_variance})
         known, own = auditing.audit_dataset(data, level), auditing.audit_dataset(data, LINEAR)
         assert there.largest_advantage == pytest.approx(known.advantage.max(), rel=1e-8)
-        assert there.median_advantage == pytest.approx(np.median(known.advantage), abs=1.1e-3)
+        assert there.median_advantage == pytest.approx(np.median(known.advantage), rel=0.0234)
         assert there.prediction_error == pytest.approx(known.laws.prediction_error, rel=1e-9)
         assert there.top_ten_kept == auditing.top_kept(own.kl, known.kl, 10)
         assert there.records == RECORDS

@@ -11,7 +11,7 @@ from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, format_
 from leakscope.auditing.file_parts import SUFFIXES, file_pieces, record_files
 from leakscope.auditing.out_of_core import BLOCK_BYTES
 from leakscope.auditing.routes import RESULT_BYTES
-from leakscope.auditing.streamed import CELL_RECORDS
+from leakscope.auditing.streamed import BLOCKS_AT_ONCE, CELL_RECORDS
 from leakscope.data import arrow_claims, is_folder, is_there, require_file
 
 # In memory a table is read, coded and scaled: copies of its numbers that are there at once.
@@ -19,11 +19,11 @@ COPIES = 4
 
 # Of one core, per number that is read: all three passes, and per record what its laws take
 # (benchmarks/streamed.py, docs/benchmarks/size.md).
-SECONDS_PER_NUMBER = 30e-9
-SECONDS_PER_RECORD = 0.8e-6
+SECONDS_PER_NUMBER = 40e-9
+SECONDS_PER_RECORD = 1.2e-6
 
-# What the libraries, the blocks and the answers of one block take, whatever the records.
-STREAMED_BYTES = 300_000_000
+# What the libraries take.
+LIBRARY_BYTES = 200_000_000
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class StreamCost:
         """What is about to be done, what it takes, and what is given up; without workers, here."""
         here, workers = workers is None, workers or usable_cores()
         seconds = self.records * (self.columns * SECONDS_PER_NUMBER + SECONDS_PER_RECORD) / workers
-        blocks = (workers if here else 1) * 5 * BLOCK_BYTES
-        memory = format_bytes(STREAMED_BYTES + blocks + 16 * self.columns**2)
+        blocks = (workers if here else 1) * BLOCKS_AT_ONCE * BLOCK_BYTES
+        memory = format_bytes(LIBRARY_BYTES + blocks + 16 * self.columns**2)
         return (
             f"streaming {self.records:,} records of {self.columns} columns "
             f"({format_bytes(self.file_bytes)}): three passes in about {memory} a process, about "

@@ -61,6 +61,9 @@ from leakscope.settings import AuditSettings, DataSettings, validated
 # Records of a cell: some seconds of work, and what a kill can cost.
 CELL_RECORDS = 1_000_000
 
+# Blocks of features, and what is computed of them, that a thread holds at once; measured.
+BLOCKS_AT_ONCE = 13
+
 PASSES = ("columns", "sums", "laws")
 ANSWERS = "answers"
 
@@ -173,7 +176,7 @@ def audit_streamed(
         cuts[:] = [tuple(replace(part, coding=coding) for part in cut) for cut in cuts]
         width = len(coding.shift) + 1
         require_memory(
-            8 * width**2 * (4 + len(cuts)) + 5 * block_bytes * usable_cores(),
+            8 * width**2 * (4 + len(cuts)) + BLOCKS_AT_ONCE * block_bytes * usable_cores(),
             f"the audit in {width} features",
             "use fewer features",
         )

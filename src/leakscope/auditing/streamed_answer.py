@@ -32,16 +32,19 @@ TOP, TEN = 100, 10
 # Of which records a spread is, beside those by column and value.
 ALL, OTHER = ("all",), ("other noise",)
 
-# Quantiles of the advantage that are told, from a histogram of so many bins.
+# Quantiles of the advantage that are told, from a histogram: of many records most have a tiny one,
+# so that its steps are equal factors, 2.3% each, up from here to 1.
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
-FINE = 1000
+LEAST, A_DECADE = 1e-9, 100
+FINE = round(-np.log10(LEAST)) * A_DECADE + 1
+UPPER = LEAST * 10.0 ** (np.arange(FINE) / A_DECADE)
 MEASURES = ("advantage", "auc", "kl")
 KL_EDGES = np.linspace(-20.0, 6.0, 26 * 4 + 1)
 
 
 @dataclass
 class Spread:
-    """How the advantages of some records are distributed, to a thousandth; spreads add up."""
+    """How the advantages of some records are distributed, in steps of 2.3%; spreads add up."""
 
     count: int = 0
     exposed: int = 0
@@ -57,22 +60,23 @@ class Spread:
         )
 
     def quantile(self, share: float) -> float:
-        """The advantage that this share of the records does not exceed, to a thousandth."""
+        """The advantage that this share of the records does not exceed, the upper end of a step."""
         place = int(np.searchsorted(np.cumsum(self.bins), share * self.count))
-        return min(place + 1, FINE) / FINE
+        return float(UPPER[min(place, FINE - 1)])
 
     def median(self) -> float:
-        """The middle, or between the two in the middle, to a thousandth."""
+        """The middle, or between the two in the middle, the upper ends of their steps."""
         middle = [(self.count - 1) // 2, self.count // 2]
         places = np.searchsorted(np.cumsum(self.bins), middle, side="right")
-        return float(np.mean(places + 1)) / FINE
+        return float(np.mean(UPPER[places]))
 
 
 def spreads(
     advantage: FloatArray, codes: NDArray[np.intp], values: Sequence[str]
 ) -> dict[str, Spread]:
     """One for each value that some records have; ``codes`` says which value is a record's."""
-    places = np.minimum((advantage * FINE).astype(np.intp), FINE - 1)
+    steps = np.log10(np.maximum(advantage, LEAST) / LEAST) * A_DECADE
+    places = np.clip(np.ceil(steps).astype(np.intp), 0, FINE - 1)
     size = len(values)
     bins = np.bincount(codes * FINE + places, minlength=size * FINE).reshape(size, FINE)
     exposed = np.bincount(codes[advantage >= EXPOSED_ABOVE], minlength=size)
@@ -102,6 +106,7 @@ class Told:
     worst: dict[str, float] = field(default_factory=lambda: dict.fromkeys(MEASURES, 0.0))
     largest: list[dict[str, Any]] = field(default_factory=list)
     elsewhere: list[dict[str, Any]] = field(default_factory=list)
+    advantages: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS, np.int64))
     levels: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(KL_EDGES) - 1, np.int64))
     spreads: dict[tuple[str, ...], Spread] = field(default_factory=dict)
 
@@ -116,6 +121,7 @@ class Told:
         with np.errstate(divide="ignore"):
             counts = np.histogram(np.log10(kl), KL_EDGES)[0]
         self.levels += counts
+        self.advantages += np.histogram(advantage, BINS, (0.0, 1.0))[0]
         self.beyond += len(kl) - int(counts.sum())
         self.largest = _largest(self.largest, _top(columns, StreamedRecord.model_fields), TOP)
         self._spread(ALL, advantage)
@@ -139,9 +145,10 @@ class Told:
             for key, spread in self.spreads.items()
         ]
         bins = np.array([spread.bins for spread in self.spreads.values()]).reshape(-1, FINE)
-        # Most records are far from an advantage of 1: what is beyond the last of them is not kept.
+        # Beyond the largest there is nothing to keep.
         reached = int(np.max(np.flatnonzero(bins.any(axis=0)), initial=-1)) + 1
-        return Found({**plain, "spreads": told}, {"levels": self.levels, "bins": bins[:, :reached]})
+        arrays = {name: getattr(self, name) for name in HISTOGRAMS}
+        return Found({**plain, "spreads": told}, {**arrays, "bins": bins[:, :reached]})
 
     @classmethod
     def of(cls, cells: Iterable[FinishedCell]) -> Told:
@@ -150,7 +157,8 @@ class Told:
         for cell in cells:
             for name in ADDED:
                 setattr(total, name, getattr(total, name) + cell.numbers[name])
-            total.levels += cell.arrays["levels"]
+            for name in HISTOGRAMS:
+                setattr(total, name, getattr(total, name) + cell.arrays[name])
             total._exceed(cell.numbers["worst"])
             total.largest = _largest(total.largest, cell.numbers["largest"], TOP)
             total.elsewhere = _largest(total.elsewhere, cell.numbers["elsewhere"], TOP)
@@ -163,7 +171,7 @@ class Told:
         return total
 
     def quantile(self, share: float) -> float:
-        """The advantage that this share of all records does not exceed, to a thousandth."""
+        """The advantage that this share of all records does not exceed."""
         return self.spreads[ALL].quantile(share)
 
     def subgroups(self, columns: Sequence[str]) -> list[Subgroup]:
@@ -219,6 +227,7 @@ class Told:
 # What is stored as JSON: numbers that are added up, and others.
 ADDED = ("records", "untrusted", "kl", "advantage", "beyond", "residuals")
 PLAIN = ("worst", "largest", "elsewhere")
+HISTOGRAMS = ("advantages", "levels")
 
 
 def _top(columns: Mapping[str, NDArray[Any]], names: Iterable[str]) -> list[dict[str, Any]]:
@@ -241,7 +250,7 @@ def histograms(told: Told) -> dict[str, NDArray[Any]]:
     """Edges and counts, as a report draws them."""
     return {
         "histogram_advantage_edges": np.linspace(0.0, 1.0, BINS + 1),
-        "histogram_advantage_counts": told.spreads[ALL].bins.reshape(BINS, -1).sum(axis=1),
+        "histogram_advantage_counts": told.advantages,
         "histogram_log10_kl_edges": KL_EDGES,
         "histogram_log10_kl_counts": told.levels,
         "histogram_log10_kl_left_out": np.array(told.beyond),
@@ -288,7 +297,7 @@ def verdict_words(
     levels = ends(noise_variance, told.worst["advantage"], told.spreads[ALL].median(), other)
     words = (
         f"Read the ranks: how exposed records are rests on the noise, {whose_noise(chosen_by)}: "
-        f"{levels} 99.9% of all records have an advantage of at most {told.quantile(0.999):g}"
+        f"{levels} 99.9% of all records have an advantage of at most {told.quantile(0.999):.2g}"
     )
     if other is not None:
         words += f", and {other.top_ten_kept} of the ten most exposed are so at both"

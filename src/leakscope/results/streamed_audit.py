@@ -36,8 +36,8 @@ class StreamedAuditDocument(ResultDocument):
     """An audit of records that were never all in memory; every record is in ``answers``.
 
     ``worst`` has the largest advantage, AUC and KL of all records; ``advantage_quantiles``, and the
-    medians of ``subgroups`` and ``noise_of_data``, are from histograms of a thousand bins, the
-    upper edge of the bin.
+    medians of ``subgroups`` and ``noise_of_data``, are from histograms whose steps are 2.3% wide,
+    the upper end of the step.
 
     Examples
     --------
