@@ -5,7 +5,6 @@ from leakscope.auditing.audited_records import AuditedRecords
 from leakscope.auditing.checks import checked_ids, record_name
 from leakscope.auditing.dataset_audit import (
     audit_by_settings,
-    audit_cost,
     audit_dataset,
     audit_frame,
     audit_stages,
@@ -44,6 +43,7 @@ from leakscope.auditing.reopened import (
     taken_from_result,
 )
 from leakscope.auditing.result import AuditResult
+from leakscope.auditing.route_costs import audit_cost
 from leakscope.auditing.routes import RoutePlan
 from leakscope.auditing.run_writing import write_run
 from leakscope.auditing.stream_costs import StreamCost, stream_cost

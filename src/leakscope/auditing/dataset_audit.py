@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from leakscope import lood
-from leakscope._numerics.memory import format_bytes
 from leakscope.auditing.checks import oddities
 from leakscope.auditing.file_models import classifies
 from leakscope.auditing.kernel_choice import kernel_from_settings
@@ -18,8 +17,7 @@ from leakscope.auditing.model_audit import MODEL_STAGES, audit_named_model
 from leakscope.auditing.model_result import ModelAuditResult
 from leakscope.auditing.process_audit import SENSITIVITY_STAGES, STAGES, OnStage, audit_process
 from leakscope.auditing.result import AuditResult
-from leakscope.auditing.routes import RoutePlan, dense_fits
-from leakscope.auditing.stream_costs import duration
+from leakscope.auditing.routes import RoutePlan
 from leakscope.auditing.subgroups import exposure_by
 from leakscope.auditing.units import leaving_units
 from leakscope.data import Dataset, Task, doubts, from_frame, pictured, prepare, two_classes
@@ -88,30 +86,6 @@ def audit_stages(
         return MODEL_STAGES
     skipped = () if settings.sensitivity else SENSITIVITY_STAGES
     return tuple(name for name in STAGES if name not in skipped)
-
-
-def audit_cost(dataset: Dataset, settings: AuditSettings, chosen: ModelSettings) -> str | None:
-    """What an approximate audit will take at most, in words, before it is paid; None of others.
-
-    Examples
-    --------
-    >>> from leakscope import auditing, data, settings
-    >>> wine, rough = data.read_example("wine"), settings.AuditSettings(route="nystrom")
-    >>> auditing.audit_cost(wine, rough, settings.MODEL_DEFAULTS)[:66]
-    'approximate, with up to 178 inducing records of 178: at most about'
-    """
-    if audit_stages(dataset, settings, chosen) == MODEL_STAGES or dataset.group is not None:
-        return None
-    fits = settings.kernel == "linear" or dense_fits(dataset.features, settings.inducing)
-    if settings.route != "nystrom" and (settings.route != "auto" or fits):
-        return None
-    records = len(dataset.features)
-    seconds, memory = lood.certified_cost(records, settings.inducing)
-    return (
-        f"approximate, with up to {min(settings.inducing, records):,} inducing records of "
-        f"{records:,}: at most about {duration(seconds)} on a core like those it was measured on, "
-        f"and {format_bytes(memory)}; an interval for each record in place of an exact number."
-    )
 
 
 def none_fitted(dataset: Dataset) -> str | None:

@@ -2,7 +2,8 @@
 
 Dense: exact, n^2 memory.  Features: exact, for kernels with fewer features than records, cost
 linear in n.  Nyström: approximate, for what is too large for the dense route and has no features;
-an interval for each record, and no trust where it is too wide.  Device: the dense route on a GPU,
+an interval for each record, and no trust where it is too wide.  Disk: the dense route with its
+factor in a file, exact and resumable, where that is asked for.  Device: the dense route on a GPU,
 for network kernels; taken where JAX has one.
 """
 
@@ -17,14 +18,18 @@ import numpy as np
 
 from leakscope import lood
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, require_memory
+from leakscope._numerics.memory import (
+    HEADROOM_BYTES,
+    available_memory,
+    require_memory,
+)
 from leakscope.auditing.checks import require_varied_kernel
 from leakscope.errors import InputError
 from leakscope.laws import Assumption
 from leakscope.lood import CRITERIA, Criterion, added_levels, finite_features, sweep_levels
 
 Stage = Callable[[str], AbstractContextManager[None]]
-Wanted = Literal["auto", "dense", "features", "nystrom", "device"]
+Wanted = Literal["auto", "dense", "features", "nystrom", "device", "disk"]
 ROUTES: tuple[str, ...] = get_args(Wanted)
 
 # The noise variance is chosen on at most this many records: the choice needs an
@@ -129,7 +134,9 @@ def compute(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
         reason = f"exact, in feature space: {phi.shape[1]} features, {count} records"
         return _features(process, plan, phi, stage, reason)
     if plan.route == "device" or (plan.route == "auto" and _has_accelerator(process)):
-        return _device(process, plan, stage, f"exact, on the device: a {count} x {count} matrix")
+        return _elsewhere(process, plan, stage, "device")
+    if plan.route == "disk":
+        return _elsewhere(process, plan, stage, "disk")
     if plan.route == "nystrom" or (
         plan.route == "auto" and not dense_fits(process.features, plan.inducing)
     ):
@@ -152,8 +159,8 @@ def _dense(process: lood.Process, plan: RoutePlan, stage: Stage, reason: str) ->
     require_memory(
         dense_bytes(process.features),
         f"the kernel matrix of {process.records} records",
-        "audit fewer records, take the approximate route nystrom, or use a machine with more "
-        "memory",
+        "audit fewer records, take the approximate route nystrom or the exact route disk, or use a "
+        "machine with more memory",
     )
     with stage("kernel"):
         matrix = process.fresh_matrix()
@@ -217,23 +224,38 @@ def _has_accelerator(process: lood.Process) -> bool:
     return bool(jax.default_backend() != "cpu")
 
 
-def _device(process: lood.Process, plan: RoutePlan, stage: Stage, reason: str) -> Computed:
+def _elsewhere(
+    process: lood.Process, plan: RoutePlan, stage: Stage, route: Literal["device", "disk"]
+) -> Computed:
+    """On a GPU, or with the factor on disk: one call for each noise level."""
     with stage("kernel"):
         process, choice = _chosen(process, plan)
+    if process.kernel_scale != 1.0:
+        raise InputError(f"the {route} route does not fit the kernel's scale; give noise_variance.")
 
-    def records(level: float) -> lood.Separation:
-        return lood.device_records(
-            process.features, process.targets, kernel=process.kernel, noise_variance=level
+    def records(level: float, during: str) -> lood.Separation:
+        rows, targets, kernel = process.features, process.targets, process.kernel
+        if route == "device":
+            return lood.device_records(rows, targets, kernel=kernel, noise_variance=level)
+
+        def advanced(share: float) -> None:
+            with stage(f"{during}: {share:.0%}"):
+                pass
+
+        return lood.disk_records(
+            rows, targets, kernel=kernel, noise_variance=level, advanced=advanced
         )
 
-    if process.kernel_scale != 1.0:
-        raise InputError("the device route does not fit the kernel's scale; give noise_variance.")
     with stage("factorise"):
-        laws = records(process.noise_variance)
+        laws = records(process.noise_variance, "factorise")
     sweep = None
     if plan.sensitivity:
         with stage("sensitivity"):
-            sweep = sweep_levels(records, process.noise_variance, laws)
+            sweep = sweep_levels(
+                lambda level: records(level, "sensitivity"), process.noise_variance, laws
+            )
+    where = "on the device" if route == "device" else "with its factor on disk"
+    reason = f"exact, {where}: a {process.records} x {process.records} matrix"
     return _computed(process, stage, laws, sweep, reason, choice)
 
 

@@ -13,6 +13,7 @@ from leakscope.auditing.out_of_core import BLOCK_BYTES
 from leakscope.auditing.routes import RESULT_BYTES
 from leakscope.auditing.streamed import BLOCKS_AT_ONCE, CELL_RECORDS
 from leakscope.data import arrow_claims, is_folder, is_there, require_file
+from leakscope.running import duration
 
 # In memory a table is read, coded and scaled: copies of its numbers that are there at once.
 COPIES = 4
@@ -110,10 +111,3 @@ def _is_read_whole(path: Path) -> bool:
         return not arrow_claims(path).has_footer
     except (ValueError, OSError, struct.error):
         return True
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people: ``42 s``, ``7 min``, ``1.5 h``."""
-    if seconds < 90.0:
-        return f"{max(seconds, 1.0):.0f} s"
-    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"

@@ -73,6 +73,8 @@ def cells_bar() -> Iterator[Callable[[CellProgress], None] | None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from leakscope.running import duration
+
     bar = Progress(
         TextColumn("{task.completed:.0f}/{task.total:.0f} cells"),
         BarColumn(),
@@ -86,7 +88,7 @@ def cells_bar() -> Iterator[Callable[[CellProgress], None] | None]:
 
         def report(progress: CellProgress) -> None:
             left = progress.seconds_left
-            words = "" if left is None else f"about {_duration(left)} left"
+            words = "" if left is None else f"about {duration(left)} left"
             bar.update(
                 task,
                 completed=progress.done,
@@ -96,12 +98,6 @@ def cells_bar() -> Iterator[Callable[[CellProgress], None] | None]:
             )
 
         yield report
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90.0:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
 
 
 def say(text: str) -> None:
@@ -177,7 +173,8 @@ def stages(names: Sequence[str]) -> Iterator[Callable[[str], None]]:
         task = progress.add_task(names[0], total=len(names))
 
         def begin(name: str) -> None:
-            progress.update(task, description=name, completed=names.index(name))
+            stage = name.partition(":")[0]
+            progress.update(task, description=name, completed=names.index(stage))
 
         yield begin
 

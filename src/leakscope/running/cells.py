@@ -90,6 +90,20 @@ class Progress:
     seconds_left: float | None
 
 
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, whichever is read at a glance.
+
+    Examples
+    --------
+    >>> from leakscope.running import duration
+    >>> duration(42.0), duration(420.0), duration(5400.0)
+    ('42 s', '7 min', '1.5 h')
+    """
+    if seconds < 90.0:
+        return f"{max(seconds, 1.0):.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
+
+
 Compute = Callable[[Mapping[str, Any], Key], Found]
 OnProgress = Callable[[Progress], None]
 Computed = tuple[dict[str, Any], dict[str, NDArray[Any]], float]

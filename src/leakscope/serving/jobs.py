@@ -154,7 +154,7 @@ class Jobs:
             with self._changed:
                 if identity in self._unwanted:
                     raise GivenUp
-                self._set(identity, stage=stage)
+                self._set(identity, stage=stage.partition(":")[0])
 
         found: dict[str, Any]
         try:

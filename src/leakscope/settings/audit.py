@@ -51,7 +51,7 @@ def _kernels() -> dict[str, str]:
 
 
 Scaling = Literal["standard", "none"]
-RouteChoice = Literal["auto", "dense", "features", "nystrom", "device"]
+RouteChoice = Literal["auto", "dense", "features", "nystrom", "device", "disk"]
 NoiseVariance = Annotated[float | str, BeforeValidator(_noise_variance)]
 KernelName = Annotated[str, AfterValidator(_kernel_name), Names(_kernels)]
 
@@ -104,7 +104,8 @@ class AuditSettings(BaseModel):
     route: RouteChoice = setting(
         "auto",
         "How to compute: dense, features (linear kernels), nystrom (approximate, with an interval "
-        "for each record), device (networks on a GPU), or auto, by kernel, size and machine.",
+        "for each record), disk (exact, for what memory does not hold), device (networks on a "
+        "GPU), or auto, by kernel, size and machine.",
     )
     inducing: int = setting(
         2000, "The most records that may stand for all (route nystrom only).", ge=2
