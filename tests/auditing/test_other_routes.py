@@ -81,7 +81,7 @@ class TestCost:
 
     def test_disk(self, monkeypatch):
         told = self.told(100_000, monkeypatch, route="disk", sensitivity=False)
-        assert "matrix: 42 GB of disk and about 2.4 h on 2 cores" in told
+        assert "matrix: 41.6 GB of disk and about 2.4 h on 2 cores" in told
 
     def test_it_is_said_before_it_is_paid(self, monkeypatch, capsys, tmp_path):
         monkeypatch.setattr(route_costs, "SAID_FROM", 0.0)
