@@ -131,7 +131,10 @@ TEXTS: dict[str, bytes | str | tuple[bytes | str, tuple[str, ...]]] = {
         "a,b,y\n" + "".join(f"{i},{i},c{i}\n" for i in range(8)),
         CLASSES[2:],
     ),
-    "classes for a regression": "a,b,y\n" + "".join(f"{i},{i % 3},c{i % 2}\n" for i in range(8)),
+    "classes for a regression": (
+        "a,b,y\n" + "".join(f"{i},{i % 3},c{i % 2}\n" for i in range(8)),
+        (*AUDIT[2:], "--task", "regression"),
+    ),
 }
 
 # Sentences of what is behind the reader name the column or the rows, not the file.

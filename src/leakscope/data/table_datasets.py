@@ -122,10 +122,11 @@ def roles_of(
 
 def usual_task(target: pd.Series[Any]) -> Task:
     """What a target asks for where nobody says: text of a few kinds, none a number, is classes."""
-    kinds = target.dropna().unique()
-    if pd.api.types.is_numeric_dtype(target) or not 2 <= len(kinds) <= MOST_CLASSES:
+    # Lists have no kinds, and numbers of the other order of bytes cannot be looked through.
+    if pd.api.types.infer_dtype(target, skipna=True) not in ("string", "categorical"):
         return "regression"
-    if not all(isinstance(kind, str) for kind in kinds):
+    kinds = target.dropna().unique()
+    if not 2 <= len(kinds) <= MOST_CLASSES or not all(isinstance(kind, str) for kind in kinds):
         return "regression"
     no_number = pd.to_numeric(pd.Series(kinds), errors="coerce").isna().all()
     return "classification" if no_number and 2 * len(kinds) <= len(target) else "regression"
