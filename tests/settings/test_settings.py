@@ -26,7 +26,7 @@ from leakscope import InputError, settings
         (
             settings.AuditSettings,
             {"route": "scenic"},
-            "route: .*'auto', 'dense', 'features', 'nystrom' or 'device'",
+            "route: .*'auto', 'dense', 'features', 'nystrom', 'device' or 'disk'",
         ),
         (settings.AuditSettings, {"scaling": "some"}, "scaling: .*'standard' or 'none'"),
         (settings.AuditSettings, {"length": 1.0}, "length: extra inputs are not permitted"),
