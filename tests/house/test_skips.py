@@ -75,6 +75,7 @@ PLATFORM = (
     "this user may not make a device",
     "these tests run under nohup, which a server rightly inherits",
     "no control group can be made here",
+    "no file system of our own can be mounted here",
     "the peak cannot be reset here",
 )
 
