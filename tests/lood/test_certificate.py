@@ -92,6 +92,26 @@ def test_the_claims_cover_over_many_draws(monkeypatch: pytest.MonkeyPatch) -> No
     assert np.mean(first) >= 0.99
 
 
+def test_the_claims_cover_where_nearly_everything_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two columns: errors are a ten thousandth and less, and the claims as small."""
+    monkeypatch.setattr(certified, "SOLVED_UP_TO", 0)
+    shares, inducing = [], []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(500, 2)), rng.normal(size=500)
+        for noise in (0.1, 1e-3):
+            process = Process(X, y, kernels.rbf(2.0), noise_variance=noise)
+            found = lood.certified_records(process, inducing=100)
+            low, high = found.laws.interval or (np.nan, np.nan)
+            exact = process.separation().kl
+            held = (low <= exact * (1.0 + 1e-9)) & (exact <= high * (1.0 + 1e-9))
+            shares.append(held.mean())
+            inducing.append(held[found.certificate.rows].mean())
+            assert np.median(found.laws.error_estimate) < 1e-3
+    assert np.mean(shares) >= 0.995
+    assert np.mean(inducing) >= 0.99
+
+
 def test_both_ends_of_a_leverage_hold_exactly() -> None:
     """The inequalities of the module, with E, H and z as matrices."""
     for kind in KINDS[:5]:
@@ -304,5 +324,5 @@ def test_an_older_approximate_run_opens_and_is_not_computed_again(tmp_path: Path
     assert document.approximate
     assert document.doubt is not None
     assert "too coarse for 3" in document.doubt
-    with pytest.raises(InputError, match="'nystrom', .*but it is 'fitc'"):
+    with pytest.raises(InputError, match=r"'nystrom', .*but it is 'fitc'"):
         leakscope.advise(path, leakscope.AuditTarget("advantage", 0.2))

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.lood.identities import EPS
-from leakscope.lood.nystrom import Nystrom, Rows, Seen
+from leakscope.lood.nystrom import JITTER, Nystrom, Rows, Seen
 
 # Claims hold for this share of the records like those drawn.
 COVERAGE = 0.995
@@ -42,8 +42,16 @@ DRAWN_EXPOSED, DRAWN_OTHERS = 200, 400
 # The most exposed are this share of the records, and at least so many for each one drawn.
 EXPOSED_SHARE, EXPOSED_EACH = 0.002, 5
 
-# A residual below this share of the noise is rounding and jitter: the record is seen in full.
-UNSEEN_SHARE = 1e-6
+# The sample knows a record's own errors, and not what comes to it through those of others, nor what
+# is of second order: claims are wider than its quantile by this factor.
+MARGIN = 1.5
+
+# Even where the sample was always right, a tenth of what is not seen is claimed.
+LEAST_SCORE = 0.1
+
+# A residual below this share of the noise is rounding and jitter: the record is seen in full, and
+# no more than this is claimed to be known of it.
+UNSEEN_SHARE = 2.0 * JITTER
 
 
 @dataclass(frozen=True)
@@ -140,7 +148,7 @@ def claims(nystrom: Nystrom, seen: Seen, sample: Sample) -> Claims:
     )
     rounding = nystrom.inducing.rounding * nystrom.inducing.process.diagonal()
     smoothed = phi * others + seen.worst
-    unit, soft = (left + rounding) / (s2 + reach), smoothed / (s2 + reach)
+    unit, soft = (left + rounding + UNSEEN_SHARE * s2) / (s2 + reach), smoothed / (s2 + reach)
     leverage = np.minimum(seen.leverage + np.maximum(eta, 0.0) * left / (s2 + reach) + soft, _TOP)
     # The ends that hold for the sampled: [HEH]_ii is at least [EH]_ii^2/E_ii (Cauchy-Schwarz).
     least = np.where(partly, mixed**2 / np.where(partly, own, 1.0), 0.0)
@@ -154,7 +162,7 @@ def claims(nystrom: Nystrom, seen: Seen, sample: Sample) -> Claims:
     # Beyond what was drawn nothing is calibrated: only what holds always is claimed.
     largest = float(own.max(initial=0.0))
     beyond = left > largest + UNSEEN_SHARE * s2
-    error = sample.quantile(score) * unit + soft
+    error = MARGIN * (np.maximum(sample.quantile(score), LEAST_SCORE) * unit + soft)
     ceiling = (np.sqrt(left + rounding) + np.sqrt(2.0 * smoothed)) ** 2
     ceiling = seen.leverage + ceiling / (s2 + ceiling)
     leverage_low = np.where(beyond, seen.leverage, np.maximum(seen.leverage, leverage - error))
@@ -167,7 +175,7 @@ def claims(nystrom: Nystrom, seen: Seen, sample: Sample) -> Claims:
     scale = np.sqrt(left * reach + phi_squared * others + seen.worst_squared) + rounding
     grown = np.where(beyond, left / max(largest, UNSEEN_SHARE * s2), 1.0)
     per_scale = sample.quantile(np.linalg.norm(miss, axis=1) / np.maximum(scale[drawn], 1e-300))
-    error = per_scale * scale * grown / (1.0 - leverage)
+    error = MARGIN * per_scale * scale * grown / (1.0 - leverage)
     low_end, high_end = (np.minimum(end, _TOP) for end in (leverage_low, leverage_high))
     # a_i is m_i = (1 - h_i)/s2 times the residual, which does not rest on the record's own label.
     size = np.linalg.norm(seen.residual, axis=1)
