@@ -24,6 +24,8 @@ from leakscope.fitted.exposure_table import tabulated
 
 # QMIA's false-positive rate, and how many principal components of the records it sees.
 QUANTILE, COMPONENTS = 0.99, 32
+# The noise variance of a Gaussian process whose prior variance is one on average.
+KERNEL_NOISE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +101,7 @@ def components(records: Records) -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def kernel_leakage(records: Records) -> tuple[tuple[str, np.ndarray, float], ...]:
-    """The leave-one-out KL of every record under Gaussian processes; the data choose the noise.
+    """The leave-one-out KL of every record under Gaussian processes, with a tenth as much noise.
 
     By kernel, with the seconds that it took: truths of the same records share it.
     """
@@ -119,8 +121,8 @@ def kernel_leakage(records: Records) -> tuple[tuple[str, np.ndarray, float], ...
     for name, kernel in matrices.items():
         began = time.process_time()
         matrix = kernel(X)
-        noise = lood.choose_noise(matrix, y).noise_variance
-        kl = lood.all_records(matrix, y, noise_variance=noise).kl
+        matrix /= np.diagonal(matrix).mean()
+        kl = lood.all_records(matrix, y, noise_variance=KERNEL_NOISE).kl
         found.append((f"kernel, {name}", kl, time.process_time() - began))
     return tuple(found)
 
