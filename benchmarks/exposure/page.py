@@ -88,6 +88,12 @@ class Numbers:
     def label(self, truth: str) -> str:
         return truth.removeprefix("test_").replace("_", " ")
 
+    def group(self, truth: str) -> str:
+        return GROUPS[self.groups[truth]]
+
+    def shown(self, name: str) -> str:
+        return SHOWN.get(name, name)
+
     def in_group(self, group: str) -> list[str]:
         return [truth for truth in self.truths if self.groups[truth] == group]
 
@@ -100,6 +106,8 @@ def write_page(lines: Sequence[Line], groups: dict[str, str], path: Path) -> Non
     parts += ["", "## Nulls\n", *_nulls(found), "", "## Peers\n", *_peers(found)]
     parts += ["", "## Cost\n", *_cost(found), "", "## Left out\n", LEFT_OUT]
     path.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    from pictures import pictures
+
     pictures(found, path.parent)
 
 
@@ -324,63 +332,3 @@ def _cost(found: Numbers) -> list[str]:
             cells.append(f"{np.mean(kept):.2g}" if kept else "–")
         lines.append(f"| {SHOWN.get(name, name)} | {' | '.join(cells)} |")
     return lines
-
-
-def pictures(found: Numbers, folder: Path) -> None:
-    """Ranks by budget, one panel a truth; and predicted levels against true ones."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    colours = {"new": "C0", "seen": "C4", "chosen": "0.6"}
-    columns = 6
-    rows = -(-len(found.truths) // columns)
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(15, 2.4 * rows), sharex=True, layout="constrained"
-    )
-    styles = (
-        (FEW, (2, 4, 8, 16, 32), "C0", "o"),
-        (LIRA, (4, 8, 16, 32, 64), "C1", "s"),
-        ("LiRA, bayes variance", (4, 8, 16, 32, 64), "C3", "^"),
-        ("ensemble loss", (2, 4, 8, 16, 32, 64), "C2", "."),
-        ("LT-IQR", (2, 4, 8, 16, 32), "C5", "v"),
-    )
-    for panel in axes.flat[len(found.truths) :]:
-        panel.axis("off")
-    for truth, panel in zip(found.truths, axes.flat, strict=False):
-        for name, budgets, colour, marker in styles:
-            values = [found.rank(truth, budget, name) for budget in budgets]
-            shown = "few models" if name == FEW else SHOWN.get(name, name)
-            panel.plot(budgets, values, color=colour, marker=marker, ms=4, label=shown)
-        panel.axhline(found.level(truth, 64, "ceiling"), color="0.6", ls=":", lw=1)
-        group = found.groups[truth]
-        panel.set_title(f"{found.label(truth)}: {GROUPS[group]}", fontsize=8)
-        panel.set_xscale("log", base=2)
-        panel.set_xticks([2, 4, 8, 16, 32, 64], ["2", "4", "8", "16", "32", "64"])
-        panel.set_ylim(min(0.0, panel.get_ylim()[0]), 1.0)
-    axes.flat[0].legend(fontsize=7)
-    figure.supxlabel("models")
-    figure.supylabel("rank correlation (dotted: ceiling)")
-    figure.savefig(folder / "exposure_ranks.png", dpi=80)
-    plt.close(figure)
-
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4.6), sharey=True, layout="constrained")
-    for panel, budget in zip(axes, (4, 16), strict=True):
-        for truth in found.truths:
-            true = found.level(truth, budget, "tpr_corrected", 0)
-            ours = found.level(truth, budget, "tpr_predicted", 0)
-            theirs = found.level(truth, budget, "tpr_lira", 0)
-            panel.plot(true, theirs, "s", color="C1", ms=3)
-            panel.plot(true, ours, "o", color=colours[found.groups[truth]])
-        ends = np.array([0.009, 0.9])
-        panel.plot(ends, ends, color="0.5", lw=1)
-        panel.fill_between(ends, 0.9 * ends, 1.1 * ends, color="0.5", alpha=0.2)
-        panel.set(xscale="log", yscale="log", title=f"{budget} models", xlabel="true mean TPR")
-    axes[0].set_ylabel("predicted mean TPR at 1% FPR")
-    for group, words in GROUPS.items():
-        axes[0].plot([], [], "o", color=colours[group], label=f"few models, {words}")
-    axes[0].plot([], [], "s", color="C1", ms=3, label="LiRA")
-    axes[0].legend(fontsize=8)
-    figure.savefig(folder / "exposure_levels.png", dpi=80)
-    plt.close(figure)
