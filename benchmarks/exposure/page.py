@@ -105,6 +105,7 @@ def write_page(lines: Sequence[Line], groups: dict[str, str], path: Path) -> Non
     parts += ["", "## Ranks\n", *_ranks(found), "", "## Levels\n", *_levels(found)]
     parts += ["", "## Nulls\n", *_nulls(found), "", "## Peers\n", *_peers(found)]
     parts += ["", "## Cost\n", *_cost(found), "", "## Left out\n", LEFT_OUT]
+    parts += ["", "## Again\n", AGAIN]
     path.write_text("\n".join(parts) + "\n", encoding="utf-8")
     from pictures import pictures
 
@@ -119,6 +120,22 @@ LEFT_OUT = (
     "for the new networks only, and the records behind the given CIFAR-10 truth and the linear "
     "probes are not in the archive. Peers are our own code of their formulas, not their packages."
 )
+
+
+AGAIN = """```text
+python benchmarks/exposure/datasets.py --data FOLDER --fashion FOLDER --to exposure_data.npz
+python benchmarks/exposure/networks.py exposure_data.npz --out truths --models 320
+python benchmarks/exposure/trees.py exposure_data.npz --out truths --models 264
+python benchmarks/exposure/score.py truths --given FOLDER --data exposure_data.npz --processes 2
+```
+
+The truths take 10 minutes on one H200 with 16 cores (convolutional networks most of it), the
+scores about 30 minutes of one core. Each number is kept with a digest of the code that made it:
+the last command goes on after a kill, and makes again only what a change of the code has touched.
+The new truths are those whose names begin with `test_`: rows of adult.test, the test pictures of
+Fashion-MNIST, pictures of cars and planes that no earlier truth has, half of Location-30 and all
+digits, with models that no earlier truth has (dropout, weight decay, augmentation, other depths).
+"""
 
 
 def _version() -> str:
