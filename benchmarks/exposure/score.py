@@ -73,6 +73,7 @@ OUR_FILES = (
     "record_sums",
     "model_effects",
     "exposure_table",
+    "broken_lines",
 )
 
 
