@@ -19,12 +19,12 @@ GROUPS = {"new": "new", "seen": "seen before", "chosen": "chosen on"}
 HEAD = """# A handful of models against hundreds
 
 Made by `python benchmarks/exposure/score.py`, all with the estimator {version}, from {truths}
-truths of 200 to 400 models each (`benchmarks/exposure/networks.py` and `trees.py`; the two marked (given) are
-older), at most 2,500 records of each. The first 64 models are the budgets', the others the truth.
-Numbers are means over disjoint choices of models: two at 4, 8 and 16 models, one at 2 and 32; of
-the peers four at up to 16 models, two at 32, one at 64. What needs log-odds alone was scored on 16
-cores of the machine that trained the models, the rest elsewhere; a digest of the code is kept with
-each number, and they agree.
+truths of 200 to 400 models each (`benchmarks/exposure/networks.py` and `trees.py`; the two marked
+(given) are older), at most 2,500 records of each. The first 64 models are the budgets', the others
+the truth. Numbers are means over disjoint choices of models: two at 4, 8 and 16 models, one at 2
+and 32; of the peers four at up to 16 models, two at 32, one at 64. What needs log-odds alone was
+scored on 16 cores of the machine that trained the models, the rest elsewhere; a digest of the code
+is kept with each number, and they agree.
 
 Three groups of truths, and only the first judges the estimator ([few_models.md](../few_models.md)):
 
