@@ -33,6 +33,7 @@ from leakscope.data.delimited import emptied, refuse_marks
 from leakscope.data.preparation import MOST_CLASSES, encode, without_empty
 from leakscope.data.regular_files import is_folder
 from leakscope.data.tables import table_from_frame
+from leakscope.data.written_numbers import written_numbers
 from leakscope.errors import InputError
 from leakscope.settings import DATA_DEFAULTS, Missing
 
@@ -121,7 +122,7 @@ def roles_of(
 
 
 def usual_task(target: pd.Series[Any]) -> Task:
-    """What a target asks for where nobody says: text of a few kinds, none a number, is classes."""
+    """What a target asks for where nobody says: text of a few kinds, no quantities, is classes."""
     # Lists have no kinds, and numbers of the other order of bytes cannot be looked through.
     if pd.api.types.infer_dtype(target, skipna=True) not in ("string", "categorical"):
         return "regression"
@@ -129,7 +130,8 @@ def usual_task(target: pd.Series[Any]) -> Task:
     if not 2 <= len(kinds) <= MOST_CLASSES or not all(isinstance(kind, str) for kind in kinds):
         return "regression"
     no_number = pd.to_numeric(pd.Series(kinds), errors="coerce").isna().all()
-    return "classification" if no_number and 2 * len(kinds) <= len(target) else "regression"
+    names = no_number and written_numbers([str(kind) for kind in kinds]) is None
+    return "classification" if names and 2 * len(kinds) <= len(target) else "regression"
 
 
 @dataclass(frozen=True)
