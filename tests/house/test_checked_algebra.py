@@ -25,6 +25,7 @@ NETWORK = "a network's neurons, or the few points of a relu experiment"
 
 SMALL = {
     "fitted/feature_space.py": PARAMETERS,
+    "fitted/record_population.py": "as many rows as a line has knots",
     "fitted/record_sums.py": "as many rows as trained models",
     "fitted/softmax_leave_one_out.py": CLASSES,
     "fitted/softmax_loss.py": CLASSES,

@@ -139,8 +139,8 @@ def disk_bytes(records: int) -> int:
     Examples
     --------
     >>> from leakscope import lood
-    >>> lood.disk_bytes(100_000) / 1e9
-    41.6384
+    >>> round(lood.disk_bytes(100_000) / 1e9, 1)
+    41.6
     """
     return disk_cholesky.file_bytes(records, WIDEST)
 
