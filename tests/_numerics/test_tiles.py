@@ -145,6 +145,16 @@ class TestWrongAnswersAreRefused:
         with pytest.raises(probes.WrongProductError, match="eigen"):
             eigenvectors.symmetric_eigen(matrix)
 
+    def test_close_eigenvalues_are_let_pass(self):
+        # A tangent kernel of Adult's columns: evr's vectors were 1.5e-11 from right angles.
+        rng = np.random.default_rng(0)
+        turned = np.linalg.qr(rng.normal(size=(1200, 1200)))[0]
+        values = np.r_[np.full(600, 1.0), 1.0 + 1e-13 * np.arange(300), np.logspace(0, 6, 300)]
+        matrix = (turned * values) @ turned.T
+        for driver in ("evd", "evr"):
+            found = eigenvectors.symmetric_eigen(0.5 * (matrix + matrix.T), driver)[0]
+            np.testing.assert_allclose(found[-1], 1e6, rtol=1e-9)
+
     def test_not_a_number(self, small_tiles):
         left = np.ones((5, 2))
         wrong = np.full((5, 5), np.nan)

@@ -35,5 +35,7 @@ def symmetric_eigen(
         largest = float(np.abs(values[[0, -1]]).max())
         got = vectors @ (values[:, None] * turned)
         probes.require_close(got, matrix @ signs, largest * even, "eigendecomposition")
-        probes.require_close(vectors @ turned, signs, even, "matrix of eigenvectors")
+        # evr leaves vectors of close eigenvalues at right angles to some n eps only.
+        loose = len(matrix) * even if driver == "evr" else even
+        probes.require_close(vectors @ turned, signs, loose, "matrix of eigenvectors")
     return values, vectors

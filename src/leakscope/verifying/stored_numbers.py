@@ -61,8 +61,8 @@ def require_stored_numbers(document: AuditDocument | ModelAuditDocument) -> None
     >>> require_stored_numbers(changed)
     Traceback (most recent call last):
     ...
-    leakscope.errors.InputError: the result says that record 2 has an AUC of 0.5, but its laws
-    give 0.989; the file was changed after it was written.
+    leakscope.errors.InputError: the result says that record 2 has an AUC of 0.5, but its means
+    and variances give 0.989; the file was changed after it was written.
     """
     _require_summary(document)
     told: list[Any] = [record for record in document.records if record.trusted]
