@@ -128,7 +128,7 @@ class Certificate:
         if not self.unresolved:
             rest = f"all to {_percent(self.error)}"
         elif self.needed == self.records:
-            rest += ", and no fewer inducing records than nearly all would do"
+            rest += ", for which nearly all records would have to be inducing"
         elif self.needed is not None:
             rest += f", which would take about {self.needed:,} inducing records"
         if self.solved:
