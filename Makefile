@@ -40,7 +40,7 @@ figures: $(VENV)/.installed
 test-environment: $(VENV)/.installed-test
 
 # One thread for each worker's linear algebra: pytest already runs one worker for each core.
-test: test-environment
+test: lint
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --durations=15
 
 # The oldest versions that pyproject.toml allows, in an environment of their own.

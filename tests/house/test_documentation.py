@@ -1,4 +1,4 @@
-"""Every public name has a docstring whose example runs; so do the examples in the pages."""
+"""Every public name has a docstring; every example in one, and in the pages, runs."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_public_name(room: str, name: str) -> None:
     text = inspect.getdoc(value) or ""
     if not (inspect.isclass(value) or inspect.isfunction(value)):
         return
-    assert re.search(r"^Examples\n-+$", text, re.MULTILINE), f"{room}.{name}: no Examples section"
-    run_examples(text, f"{room}.{name}")
+    assert text, f"{room}.{name} has no docstring"
+    run_examples(text, f"{room}.{name}", required=False)
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -1,42 +1,10 @@
-"""ruff and mypy, as tests, so that one command says whether the project is in order."""
+"""What ruff and mypy do not see; they are steps of their own of ``make test``."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
-import pytest
 from project import PACKAGE, ROOT, project_files
-
-# Files that hold one idea in more than 400 lines, with the reason.
-LONG_FILES: dict[str, str] = {}
-
-MAX_LINES = 400
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]],
-    ids=" ".join,
-)
-def test_tool(arguments: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_no_file_holds_two_ideas() -> None:
-    long = {
-        str(path.relative_to(ROOT)): count
-        for folder in (PACKAGE, ROOT / "papers")
-        for path in folder.rglob("*.py")
-        if (count := len(path.read_text(encoding="utf-8").splitlines())) > MAX_LINES
-    }
-    surprising = {name: count for name, count in long.items() if name not in LONG_FILES}
-    assert not surprising, f"over {MAX_LINES} lines: {surprising}"
-
 
 def test_no_path_of_one_machine() -> None:
     # Written in pieces, so that this file does not find itself.
