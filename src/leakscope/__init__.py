@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from leakscope.advising import AuditTarget
     from leakscope.advising.advise import advise
     from leakscope.attacking import attack_membership, attack_query, attack_reconstruct
-    from leakscope.auditing import AuditResult, ModelAuditResult, audit_frame
+    from leakscope.auditing import audit_frame
     from leakscope.auditing.audit import audit
     from leakscope.comparing import compare
     from leakscope.deciding.decide import decide
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from leakscope.measuring.measure import measure
     from leakscope.planning import plan_lasso, plan_linear
     from leakscope.reporting import report
+    from leakscope.results.audit import Audit
     from leakscope.serving import serve
     from leakscope.verifying.verify import verify
 
     __version__: str
 
 __all__ = [
-    "AuditResult",
+    "Audit",
     "AuditTarget",
     "AuditedClassifier",
     "AuditedRegressor",
     "InputError",
     "LeakageAuditor",
-    "ModelAuditResult",
     "__version__",
     "advise",
     "attack_membership",
@@ -98,16 +98,16 @@ _ROOMS = (
     "running",
     "serving",
     "settings",
+    "subjects",
     "verifying",
 )
 _NAMES = {
-    "AuditResult": "leakscope.auditing",
+    "Audit": "leakscope.results",
     "AuditTarget": "leakscope.advising",
     "AuditedClassifier": "leakscope.estimators",
     "AuditedRegressor": "leakscope.estimators",
     "InputError": "leakscope.errors",
     "LeakageAuditor": "leakscope.estimators",
-    "ModelAuditResult": "leakscope.auditing",
     "advise": "leakscope.advising",
     "attack_membership": "leakscope.attacking",
     "attack_query": "leakscope.attacking",

@@ -1,151 +1,82 @@
-"""From arrays to every record's leakage."""
+"""From data and a model to every record's leakage: what the command line and the web page call."""
 
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from leakscope import kernels, lood
-from leakscope.auditing.checks import checked_features, checked_ids, checked_targets
-from leakscope.auditing.dataset_audit import fallen_back, none_fitted
-from leakscope.auditing.model_audit import audit_model, audit_named_model
-from leakscope.auditing.model_result import ModelAuditResult
-from leakscope.auditing.process_audit import OnStage, audit_process
-from leakscope.auditing.result import AuditResult
-from leakscope.auditing.routes import RoutePlan, Wanted
-from leakscope.auditing.trained_audit import audit_trained
-from leakscope.auditing.units import leaving_units
-from leakscope.data import Dataset, RecordId, array_doubts, pictured, two_classes
+from leakscope.data import Dataset, Task, from_frame, two_classes
 from leakscope.errors import InputError
-from leakscope.results import DatasetEntry
+from leakscope.results.audit import EXPOSED_ABOVE, Audit
+from leakscope.results.columns import Table, trust_columns
 from leakscope.settings import (
     AUDIT_DEFAULTS,
+    DATA_DEFAULTS,
     MODEL_DEFAULTS,
     TRAINING_DEFAULTS,
     AuditSettings,
+    Missing,
     ModelSettings,
+    TrainingSettings,
+    described,
     validated,
+)
+from leakscope.subjects.fit.file_models import classifies
+from leakscope.subjects.fit.subject import arrays_as_dataset, none_fitted
+from leakscope.subjects.subgroups import exposure_by
+from leakscope.subjects.subject import Asked, OnStage, Stages, Subject, kind_for
+
+# What a Gaussian process has, of the parameters of :func:`audit`.
+PROCESS_OPTIONS = (
+    "noise_variance",
+    "fit_kernel_scale",
+    "sensitivity",
+    "route",
+    "inducing",
+    "error",
 )
 
 
-@overload
 def audit(
     X: Any,
-    y: Any,
-    *,
-    model: Any,
-    question: str = ...,
-    fraction: float | None = None,
-    observes: str | None = None,
-    sample_weight: ArrayLike | None = None,
-    record_ids: Sequence[Any] | None = None,
-    explain: int = 0,
-    on_stage: OnStage | None = None,
-) -> ModelAuditResult: ...
-
-
-@overload
-def audit(
-    X: Any,
-    y: Any,
-    *,
-    train: Any,
-    models: int = ...,
-    keep: str | Path | None = None,
-    record_ids: Sequence[Any] | None = None,
-) -> ModelAuditResult: ...
-
-
-@overload
-def audit(
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    kernel: kernels.Kernel | str,
-    noise_variance: float | str | None = None,
-    fit_kernel_scale: bool | None = None,
-    sensitivity: bool | None = None,
-    route: Wanted | None = None,
-    inducing: int | None = None,
-    error: float | None = None,
-    record_ids: Sequence[Any] | None = None,
-    groups: Sequence[Any] | None = None,
-    explain: int = 0,
-    on_stage: OnStage | None = None,
-) -> AuditResult: ...
-
-
-@overload
-def audit(
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    noise_variance: float | str,
-    fit_kernel_scale: bool | None = None,
-    sensitivity: bool | None = None,
-    route: Wanted | None = None,
-    inducing: int | None = None,
-    error: float | None = None,
-    record_ids: Sequence[Any] | None = None,
-    groups: Sequence[Any] | None = None,
-    explain: int = 0,
-    on_stage: OnStage | None = None,
-) -> AuditResult: ...
-
-
-@overload
-def audit(
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    question: str = ...,
-    fraction: float | None = None,
-    observes: str | None = None,
-    record_ids: Sequence[Any] | None = None,
-    groups: Sequence[Any] | None = None,
-    explain: int = 0,
-    on_stage: OnStage | None = None,
-) -> AuditResult | ModelAuditResult: ...
-
-
-def audit(
-    X: Any,
-    y: Any,
+    y: Any = None,
     *,
     model: Any = None,
     train: Any = None,
-    models: int = TRAINING_DEFAULTS.models,
+    models: int | None = None,
     keep: str | Path | None = None,
-    kernel: kernels.Kernel | str | None = None,
+    kernel: Any = None,
     noise_variance: float | str | None = None,
     fit_kernel_scale: bool | None = None,
     sensitivity: bool | None = None,
-    route: Wanted | None = None,
+    route: str | None = None,
     inducing: int | None = None,
     error: float | None = None,
     question: str = MODEL_DEFAULTS.question,
     fraction: float | None = None,
     observes: str | None = None,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: Any = None,
     record_ids: Sequence[Any] | None = None,
     groups: Sequence[Any] | None = None,
     explain: int = 0,
+    settings: AuditSettings | None = None,
+    chosen: ModelSettings | None = None,
+    training: TrainingSettings | None = None,
     on_stage: OnStage | None = None,
-) -> AuditResult | ModelAuditResult:
-    """How much a model trained on (X, y) gives away about each of its records.
+    on_progress: Any = None,
+) -> Audit:
+    """How much a model trained on some records gives away about each of them.
 
     With ``model``, a fitted scikit-learn estimator, that model is examined
     (:func:`leakscope.fitted.laws_of`): no kernel and no noise variance is assumed.
 
     With ``train``, any other estimator or a training function of your own, a few models of it are
-    trained on halves of the records (:func:`leakscope.auditing.audit_trained`, which has a seed, a
-    time limit for each model, processes and Dask besides).
+    trained on halves of the records (docs/few_models.md).
 
     Without either a stand-in is fitted, as a person would: ridge regression, or logistic regression
     where y is text, booleans or two whole numbers; features standardised, the penalty by
@@ -162,7 +93,8 @@ def audit(
     Parameters
     ----------
     X
-        Records by features, numbers.
+        Records by features, numbers; or a :class:`leakscope.data.Dataset` as read, which is scaled
+        and coded as ``settings`` say, and has its own target, ids and groups.
     y
         One target per record, numbers or classes; a Gaussian process also takes a table of C
         outputs.
@@ -203,13 +135,16 @@ def audit(
         together, and the result has one entry per group, under that value.
     explain
         How many of the most exposed records to explain (``explanations`` of the result).
-    on_stage
-        Called with the name of each stage as it begins.
+    settings, chosen, training
+        The same as settings, passed whole: of the process and the scaling, of the model, of the
+        training.
+    on_stage, on_progress
+        Called with the name of each stage as it begins, and after each model of a training.
 
     Returns
     -------
-    ModelAuditResult or, of a Gaussian process, AuditResult
-        Frozen; ``.to_frame()`` has the most exposed record first.
+    Audit
+        ``.to_frame()`` has the most exposed record first, ``.write(directory)`` keeps it.
 
     Raises
     ------
@@ -235,7 +170,7 @@ def audit(
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> found = leakscope.audit(X, y, train=DecisionTreeClassifier(min_samples_leaf=5))
-    >>> found.models, found.to_frame().columns[:2].tolist()
+    >>> found.details.models, found.to_frame().columns[:2].tolist()
     (4, ['record_id', 'advantage'])
     """
     given: dict[str, Any] = {
@@ -247,151 +182,278 @@ def audit(
         "error": error,
     }
     process = {name: value for name, value in given.items() if value is not None}
-    own = [*(["kernel"] if kernel is not None else []), *process]
-    if model is not None and train is not None:
-        raise InputError("give model, which is fitted, or train, which is to be; not both.")
-    if model is not None:
-        _require_no_process(own, groups)
-        return _warned(
-            audit_model(
-                model,
-                X,
-                y,
-                question=question,
-                fraction=fraction,
-                observes=observes,
-                sample_weight=sample_weight,
-                record_ids=record_ids,
-                explain=explain,
-                on_stage=on_stage,
-            )
-        )
-    if sample_weight is not None:
-        raise InputError("sample_weight belongs to model; pass one.")
-    if train is not None:
-        _require_no_process(own, groups)
-        return _warned(audit_trained(X, y, train, models=models, keep=keep, record_ids=record_ids))
     told: dict[str, Any] = {"question": question, "fraction": fraction, "observes": observes}
-    asked = {k: value for k, value in told.items() if value != getattr(MODEL_DEFAULTS, k)}
-    features = checked_features(X)
-    ids = checked_ids(record_ids, len(features), X)
-    why = None
-    if not own:
-        dataset = _dataset(features, y, ids, groups)
-        why = none_fitted(dataset)
-        if why is None:
-            chosen = validated(ModelSettings, **asked)
-            usual = AuditSettings(explain=explain)
-            return _warned(audit_named_model(dataset, chosen, usual, on_stage=on_stage))
-    if asked:
-        reason = f"and {own[0]} asks for a Gaussian process" if own else f"but {why}"
-        raise InputError(f"{min(asked)} needs a fitted model, {reason}.")
-    result = _process_audit(features, y, ids, kernel, groups, explain, process, on_stage)
-    if why is not None:
-        result = replace(result, warnings=(fallen_back(why), *result.warnings))
-    return _warned(result)
-
-
-def _warned(result: AuditResult | ModelAuditResult) -> AuditResult | ModelAuditResult:
-    """The result, its warnings said to whoever called ``audit``."""
-    for sentence in result.warnings:
-        python_warnings.warn(sentence, stacklevel=3)
-    return result
-
-
-def _dataset(
-    features: NDArray[np.float64],
-    y: Any,
-    ids: tuple[RecordId, ...],
-    groups: Sequence[Any] | None,
-) -> Dataset:
-    """The arrays as a dataset: numbers are a quantity, or classes where there are two of them."""
-    labels = np.asarray(y)
-    named = labels.ndim == 1 and labels.dtype.kind in "OUSb" and not _all_numbers(labels)
-    if named and len(labels) != len(features):
-        raise InputError(f"X has {len(features)} records and y has {len(labels)}; they must agree.")
-    dataset = Dataset(
-        name="arrays",
-        features=features,
-        target=labels if named else checked_targets(y, len(features)),
-        record_ids=ids,
-        feature_names=tuple(str(column) for column in range(features.shape[1])),
-        target_name="y",
-        task="classification" if named else "regression",
-        group=None if groups is None else tuple(groups),
+    asked_of_model = {k: value for k, value in told.items() if value != getattr(MODEL_DEFAULTS, k)}
+    how = {"models": models, "keep": None if keep is None else str(keep)}
+    is_dataset = isinstance(X, Dataset)
+    asked = Asked(
+        dataset=X if is_dataset else None,
+        X=None if is_dataset else X,
+        y=y,
+        record_ids=record_ids,
+        groups=groups,
+        sample_weight=sample_weight,
+        model=model,
+        train=train,
+        kernel=kernel,
+        settings=settings or validated(AuditSettings, **process),
+        chosen=chosen or validated(ModelSettings, **asked_of_model),
+        training=training or validated(TrainingSettings, **how),
+        on_progress=on_progress,
     )
-    return replace(dataset, task="classification") if two_classes(dataset) else dataset
+    found = examined(asked, explain=explain if settings is None else None, on_stage=on_stage)
+    if settings is None:
+        for sentence in found.warnings:
+            python_warnings.warn(sentence, stacklevel=2)
+    return found
 
 
-def _all_numbers(labels: NDArray[Any]) -> bool:
-    """Whether an array of objects holds nothing but numbers."""
-    return labels.dtype.kind == "O" and all(
-        isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-        for value in labels
-    )
+def audit_frame(
+    frame: Any,
+    *,
+    target: str,
+    id_column: str | None = None,
+    task: Task | None = None,
+    missing: Missing = DATA_DEFAULTS.missing,
+    ignore: Sequence[str] = (),
+    group_column: str | None = None,
+    by: str | Sequence[str] = (),
+    na_values: Sequence[str] = DATA_DEFAULTS.na_values,
+    settings: AuditSettings = AUDIT_DEFAULTS,
+    model: ModelSettings = MODEL_DEFAULTS,
+    on_stage: OnStage | None = None,
+) -> Audit:
+    """Audit a pandas, polars or Arrow table in memory: encoded and scaled, as a file would be.
 
+    Parameters
+    ----------
+    frame
+        One row per record.
+    target, id_column, task, missing, ignore, group_column, by, na_values
+        As the options of ``leakscope audit`` (:class:`leakscope.settings.DataSettings`).
+    settings, model, on_stage
+        As in :func:`leakscope.audit`.
 
-def _process_audit(
-    features: NDArray[np.float64],
-    y: Any,
-    ids: tuple[RecordId, ...],
-    kernel: kernels.Kernel | str | None,
-    groups: Sequence[Any] | None,
-    explain: int,
-    given: dict[str, Any],
-    on_stage: OnStage | None,
-) -> AuditResult:
-    """The audit of a Gaussian process on arrays as they are."""
-    targets = checked_targets(y, len(features))
-    units, labels = leaving_units(ids, groups)
-    usual = {
-        name: getattr(AUDIT_DEFAULTS, name)
-        for name in (
-            "noise_variance",
-            "fit_kernel_scale",
-            "sensitivity",
-            "route",
-            "inducing",
-            "error",
+    Examples
+    --------
+    >>> import leakscope
+    >>> from sklearn.datasets import load_wine
+    >>> table = load_wine(as_frame=True).frame
+    >>> result = leakscope.audit_frame(table, target="alcohol")
+    >>> result.dataset.records, result.model.type
+    (178, 'Ridge')
+    """
+
+    def read(wanted: Task | None) -> Dataset:
+        return from_frame(
+            frame,
+            target=target,
+            id_column=id_column,
+            task=wanted,
+            missing=missing,
+            ignore=ignore,
+            group_column=group_column,
+            by=by,
+            na_values=na_values,
         )
-    }
-    settings = {**usual, **given}
-    level, plan = RoutePlan.of(**settings)
-    if kernel is None or isinstance(kernel, str):
-        kernel = kernels.by_name(kernel or AUDIT_DEFAULTS.kernel)
-    process = lood.Process(features, targets, kernel, level, groups=labels)
-    result = audit_process(
-        process,
-        plan,
-        ids=units,
-        dataset=DatasetEntry(
-            name="arrays",
-            records=features.shape[0],
-            features=features.shape[1],
-            outputs=1 if targets.ndim == 1 else targets.shape[1],
-            target_name="y",
-            steps=[],
-        ),
-        settings={**settings, "scaling": "none"},
-        explained=explain,
-        on_stage=on_stage,
-        picture=pictured(features),
+
+    dataset = dataset_for(read, task, Asked(settings=settings, chosen=model))
+    found = examined(Asked(dataset=dataset, settings=settings, chosen=model), on_stage=on_stage)
+    for sentence in found.warnings:
+        python_warnings.warn(sentence, stacklevel=2)
+    return found
+
+
+def dataset_for(read: Any, task: Task | None, asked: Asked) -> Dataset:
+    """The dataset as the model takes it: its target is classes where the model predicts them.
+
+    ``read`` is called with a task, None where the data are to say.
+    """
+    from leakscope.subjects.training.own_training import trains_classes
+
+    if task is not None:
+        found: Dataset = read(task)
+        return found
+    if classifies(asked.chosen) or trains_classes(asked.training):
+        found = read("classification")
+        return found
+    found = read(None)
+    stands_in = not (asked.has_model or asked.trains or asked.of_process)
+    if stands_in and two_classes(found):
+        found = read("classification")
+    return found
+
+
+def examined(asked: Asked, *, explain: int | None = None, on_stage: OnStage | None = None) -> Audit:
+    """The audit of what is asked for; ``explain`` None is what the settings say."""
+    require_one_subject(asked)
+    stage = Stages(on_stage)
+    kind = kind_for(asked)
+    subject = kind.of(asked, stage)
+    fallen = _fallen_back(asked, subject)
+    if fallen is not None:
+        subject.warnings = (fallen, *subject.warnings)
+    if explain is None:
+        told = "explain" in asked.settings.model_fields_set
+        quick = getattr(subject, "explained_unasked", lambda: True)()
+        explain = asked.settings.explain if told or quick else 0
+    return audit_subject(subject, stage, explain=explain)
+
+
+def audit_subject(subject: Subject, stage: Stages | None = None, *, explain: int = 0) -> Audit:
+    """Every unit's laws, measured, ranked and told."""
+    from leakscope import __version__
+
+    stage = stage or Stages()
+    laws = subject.laws(stage)
+    with stage("measure"):
+        measured = laws.measures()
+    if laws.provenance.question == "unspecified":
+        raise InputError(f"{subject.words} does not say which question its laws answer.")
+    details, more = subject.details(laws, measured, stage, explain)
+    ids = _ids(subject)
+    first = ("kl", "kl_reverse", "advantage") if subject.ranked_by == "kl" else ("advantage",)
+    columns: dict[str, NDArray[Any]] = {"record_id": ids}
+    if "size" in laws.columns:
+        columns["size"] = laws.columns["size"]
+    columns |= {name: measured[name] for name in first}
+    columns |= {name: measured[name] for name in ("tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc")}
+    columns |= {**measured, **laws.columns, **trust_columns(laws.trust), **more}
+    advantage = measured["advantage"]
+    told = laws.provenance.to_dict()
+    by = {name: subject.units_of(values) for name, values in subject.by.items()}
+    audit = Audit(
+        kind=subject.file_kind,
+        subject=subject.name,
+        leakscope_version=__version__,
+        settings=subject.settings,
+        assumptions=[*told.pop("assumptions"), *subject.dataset.assumptions()],
+        provenance=told,
+        timing=stage.timing,
+        warnings=[*subject.warnings, *laws.warnings],
+        dataset=subject.dataset,
+        model=subject.model,
+        unit=subject.unit,
+        question=laws.provenance.question,
+        fraction=_fraction(subject, laws.provenance.question),
+        observes=laws.provenance.observes,
+        median_advantage=float(np.median(advantage)),
+        exposed=int(np.count_nonzero(advantage >= EXPOSED_ABOVE)),
+        sentences=[],
+        subgroups=exposure_by(by, advantage),
+        checks=list(laws.trust.checks),
+        table=Table(columns, _order(measured, subject.ranked_by)),
+        details=details,
     )
-    # Two numbers, such as -1 and 1, are how a process is given two classes.
-    two = len(np.unique(targets)) == 2
-    told = array_doubts(features, targets, classes=two, groups=groups)
-    return replace(result, warnings=(*told, *result.warnings))
+    return audit.model_copy(
+        update={
+            "sentences": list(_told(audit, ids=True)),
+            "sentences_without_ids": list(_told(audit, ids=False)),
+        }
+    ).with_memory(laws, subject)
 
 
-def _require_no_process(given: Sequence[str], groups: Sequence[Any] | None) -> None:
-    """Refuse what belongs to the Gaussian process where a model is to be examined."""
-    if groups is not None:
+def _told(audit: Audit, *, ids: bool) -> tuple[str, ...]:
+    return (*audit.about.answer(audit, threshold=EXPOSED_ABOVE, ids=ids), audit.attacker)
+
+
+def _order(measured: Mapping[str, NDArray[np.float64]], by: str) -> NDArray[np.intp]:
+    """Row numbers, the most exposed first; equal ones by the KL, and then as they stand."""
+    if by == "kl":
+        return np.argsort(-measured["kl"], kind="stable")
+    return np.lexsort((-measured["kl"], -measured["advantage"]))
+
+
+def _fraction(subject: Subject, question: str) -> float | None:
+    """The share of the records that a training set holds, where others are not known."""
+    if question == "leave_one_out":
+        return None
+    told = subject.settings.get("fraction")
+    return float(told) if told is not None else (0.5 if question == "pool" else 1.0)
+
+
+def _ids(subject: Subject) -> NDArray[Any]:
+    """The ids as a column: numbers where all are."""
+    ids = np.empty(len(subject.ids), dtype=object)
+    ids[:] = subject.ids
+    if all(isinstance(value, int) for value in subject.ids):
+        return ids.astype(np.int64)
+    return ids
+
+
+def _fallen_back(asked: Asked, subject: Subject) -> str | None:
+    """What is said where a Gaussian process stands in for want of a fitted model."""
+    if asked.has_model or asked.trains or asked.of_process or not subject.model.stand_in:
+        return None
+    why = none_fitted(arrays_as_dataset(asked))
+    if why is None:
+        return None
+    if asked.chosen.model_fields_set:
+        option = described(ModelSettings, min(asked.chosen.model_fields_set)).option
+        raise InputError(f"{option} needs a fitted model, and none was fitted, because {why}.")
+    return (
+        f"no model was given, and none was fitted, because {why}: a Gaussian process stands in, "
+        "and its noise is assumed."
+    )
+
+
+def require_one_subject(asked: Asked) -> None:
+    """Refuse what belongs to one kind of model beside another."""
+    if asked.model is not None and asked.train is not None:
+        raise InputError("give model, which is fitted, or train, which is to be; not both.")
+    if asked.sample_weight is not None and asked.model is None:
+        raise InputError("sample_weight belongs to model; pass one.")
+    own = asked.of_process
+    if (asked.model is not None or asked.train is not None) and own:
+        raise InputError(
+            f"{own[0]} belongs to the audit of a Gaussian process, and nothing is assumed of your "
+            f"own model; leave out {own[0]}, or the model."
+        )
+    if asked.train is not None and asked.groups is not None:
         raise InputError(
             "with a model single records leave, and what a whole group changes is not known; leave "
             "out groups, or the model."
         )
-    if given:
-        raise InputError(
-            f"{given[0]} belongs to the audit of a Gaussian process, and nothing is assumed of "
-            f"your own model; leave out {given[0]}, or the model."
-        )
+    _require_own_options(asked)
+
+
+def _require_own_options(asked: Asked) -> None:
+    process, chosen, training = asked.settings.of_process(), asked.chosen, asked.training
+    if training.train is not None:
+        for model, given in (
+            (ModelSettings, sorted(chosen.model_fields_set)),
+            (AuditSettings, list(process)),
+        ):
+            for name in given:
+                raise InputError(
+                    f"{described(model, name).option} does not go with --train; leave out one of "
+                    "them."
+                )
+    elif asked.train is None:
+        for name in sorted(training.model_fields_set):
+            if getattr(training, name) is not None:
+                option = described(TrainingSettings, name).option
+                raise InputError(f"{option} belongs to --train; name what is trained.")
+    if asked.model is not None:
+        return
+    if chosen.model is None:
+        for name in ModelSettings.model_fields:
+            if name not in chosen.model_fields_set or getattr(chosen, name) is None:
+                continue
+            option = described(ModelSettings, name).option
+            if name in ("C", "alpha", "gamma"):
+                raise InputError(
+                    f"{option} belongs to --model; name one, such as --model logistic."
+                )
+            if asked.of_process:
+                first = asked.of_process[0]
+                raise InputError(
+                    f"{option} belongs to a fitted model; leave out "
+                    f"{described(AuditSettings, first).option}."
+                )
+    elif process:
+        option = described(AuditSettings, process[0]).typed
+        raise InputError(f"{option} belongs to the Gaussian process; leave it out with --model.")
+
+
+DEFAULT_TRAINING = TRAINING_DEFAULTS

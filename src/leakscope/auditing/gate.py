@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from leakscope.auditing.audited_records import AuditedRecords
-from leakscope.auditing.result import AuditResult
 from leakscope.errors import InputError
+from leakscope.results.audit import Audit
 
 # Each measure, and the range its limit must come from.
 LIMITS = {"advantage": (0.0, 1.0), "auc": (0.5, 1.0), "kl": (0.0, math.inf)}
@@ -49,11 +48,8 @@ def _limit(name: str, text: str) -> float:
     return number
 
 
-def gate_failures(result: AuditedRecords, above: dict[str, float]) -> list[str]:
-    """A sentence for each limit that is exceeded; none where the audit passes.
-
-    A number that is not trusted, because float64 does not resolve it or because the approximation
-    is too coarse, is not known to be within a limit, so it does not pass either.
+def gate_failures(audit: Audit, above: dict[str, float]) -> list[str]:
+    """A sentence for each limit that is exceeded, or may be; none where the audit passes.
 
     Examples
     --------
@@ -62,43 +58,31 @@ def gate_failures(result: AuditedRecords, above: dict[str, float]) -> list[str]:
     >>> import leakscope
     >>> from leakscope import auditing
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> result = leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y))
-    >>> auditing.gate_failures(result, {"advantage": 0.35})
+    >>> audit = leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y))
+    >>> auditing.gate_failures(audit, {"advantage": 0.35})
     ['1 of 442 records is above the limit, advantage 0.35: 123.']
     """
     sentences = []
-    order = result.order
     for name, limit in above.items():
-        values = getattr(result, name)[order]
-        rows = order[values > limit]
-        if rows.size:
-            ids = ", ".join(str(result.record_ids[row]) for row in rows[:NAMED])
+        largest = audit.totals.largest.get(name)
+        if largest is not None and largest <= limit:
+            continue
+        rows = audit.order[audit.table.of(name)[audit.order] > limit]
+        ids = ", ".join(str(audit.record_ids[row]) for row in rows[:NAMED])
+        if not audit.complete:
+            words = "infinite" if largest is None else f"{largest:.4g}"
+            sentences.append(f"the largest {name} is {words}, above {limit:g}: {ids}.")
+        elif rows.size:
             more = f" and {rows.size - NAMED} more" if rows.size > NAMED else ""
             verb = "is" if rows.size == 1 else "are"
             sentences.append(
-                f"{rows.size} of {len(order)} {result.unit}s {verb} above the limit, {name} "
+                f"{rows.size} of {audit.units} {audit.unit}s {verb} above the limit, {name} "
                 f"{limit:g}: {ids}{more}."
             )
-    doubtful = int((~result.trusted).sum())
-    if above and doubtful:
-        why, remedy = _doubt(result)
+    if above and audit.untrusted:
+        why, remedy = audit.about.doubt(audit)
         sentences.append(
-            f"{doubtful} of {len(order)} {result.unit}s are {why}, so that nobody knows whether "
-            f"they are within the limit: {remedy}."
+            f"{audit.untrusted} of {audit.units} {audit.unit}s are {why}, so that nobody knows "
+            f"whether they are within the limit: {remedy}."
         )
     return sentences
-
-
-def _doubt(result: AuditedRecords) -> tuple[str, str]:
-    """Why some numbers are not trusted, and what to do."""
-    if not isinstance(result, AuditResult):
-        return (
-            "not trusted, because one other record carries much of what varies there",
-            "use a larger penalty, or check them with leakscope verify",
-        )
-    if result.laws.route == "nystrom":
-        return (
-            f"known no better than to {result.laws.error_asked:.0%}",
-            "raise --inducing or --error, or take --route dense",
-        )
-    return "not resolved by float64", "raise --noise-variance"

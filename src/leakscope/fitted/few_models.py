@@ -23,7 +23,8 @@ from leakscope.errors import InputError
 from leakscope.fitted.exposure_table import tabulated
 from leakscope.fitted.model_effects import ModelEffects, model_effects
 from leakscope.fitted.record_posterior import Nodes, blocks, fit_population, nodes
-from leakscope.fitted.record_sums import record_sums
+from leakscope.fitted.record_population import Population
+from leakscope.fitted.record_sums import RecordSums, record_sums
 from leakscope.laws import Assumption, LawPair, Normal, Provenance
 from leakscope.settings import MEASURE_DEFAULTS
 
@@ -58,6 +59,28 @@ class CredibleInterval:
     def at(self, record: int) -> tuple[float, float]:
         """The interval of one record."""
         return float(self.low[record]), float(self.high[record])
+
+
+@dataclass(frozen=True, eq=False)
+class RecordDraws:
+    """Draws of each record's two laws from their posterior: the same ones whenever asked for."""
+
+    sums: RecordSums
+    population: Population
+    key: Key
+    provenance: Provenance
+
+    def pairs(self, rows: NDArray[np.intp]) -> LawPair:
+        """The pairs of some records, records by draws."""
+        found = [np.empty((len(rows), DRAWS)) for _ in range(4)]
+        for number, (block, where) in enumerate(blocks(self.sums)):
+            here = np.flatnonzero((rows >= where.start) & (rows < where.stop))
+            if here.size:
+                drawn = posterior_draws(nodes(block, self.population), self.key.child(number))
+                for whole, part in zip(found, drawn, strict=True):
+                    whole[here] = part[rows[here] - where.start]
+        u, s, m, r = found
+        return LawPair(Normal(m, r), Normal(u, s), self.provenance)
 
 
 @dataclass(frozen=True)
@@ -100,6 +123,7 @@ class FewModels:
     certainty: FloatArray
     models: int
     confidence: float
+    draws: RecordDraws
 
     @property
     def records(self) -> int:
@@ -179,6 +203,7 @@ needed, each record in the training set of one and not in that of another.
             "training to another and no law can be estimated; give models that were trained apart."
         )
     population = fit_population(sums)
+    provenance = _provenance(mask, level_models)
     key = as_key(random_state)
     kept: list[list[FloatArray]] = []
     for number, (block, _) in enumerate(blocks(sums)):
@@ -201,7 +226,7 @@ needed, each record in the training set of one and not in that of another.
         pair=LawPair(
             member=Normal(m, np.exp(log_r)),
             nonmember=Normal(u, np.exp(log_s)),
-            provenance=_provenance(mask, level_models),
+            provenance=provenance,
         ),
         advantage=found[0],
         tpr_at_fpr=dict(zip(levels, found[1:], strict=True)),
@@ -209,6 +234,7 @@ needed, each record in the training set of one and not in that of another.
         certainty=certainty,
         models=len(scores),
         confidence=confidence,
+        draws=RecordDraws(sums, population, key, provenance),
     )
 
 

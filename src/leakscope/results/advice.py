@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from leakscope.results.audit import ExaminedModel
 from leakscope.results.document import DatasetEntry, Number, ResultDocument
-from leakscope.results.model_audit import ExaminedModel
 from leakscope.results.shown import Short, digits
 
 if TYPE_CHECKING:

@@ -1,202 +1,81 @@
-"""The result file of ``leakscope audit``."""
+"""What an audit is: one class, in memory and on disk.
+
+Its table has one row per unit (a record or a group) and the columns of
+:mod:`leakscope.results.columns`; JSON, CSV, arrays and frames are views of it.  What only one kind
+of model has to say is in ``details``; how a kind words its audits is asked of the kind itself
+(:mod:`leakscope.results.kinds`), so that no verb has to know which kind it holds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SerializeAsAny,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
+from leakscope.errors import InputError
+from leakscope.results.columns import Record, Table, trust_of
 from leakscope.results.document import DatasetEntry, Fraction, Number, ResultDocument
+from leakscope.results.kinds import kind_named
 from leakscope.results.shown import Short, certain
+from leakscope.results.trust import Trust
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from leakscope.data import Dataset, RecordId
+
+# An attacker whose best test gains at least this much over guessing (TPR - FPR) on some record is
+# called exposure; the number is shown beside the word.
+EXPOSED_ABOVE = 0.1
+
+# So many of the most exposed are in a result in short.
+SHOWN = 10
+
+SHORT_COLUMNS = {
+    "advantage": "advantage",
+    "tpr_at_fpr_0_01": "TPR at 1% FPR",
+    "tpr_at_fpr_0_001": "TPR at 0.1% FPR",
+    "auc": "AUC",
+}
+
+FPRS = {0.01: "tpr_at_fpr_0_01", 0.001: "tpr_at_fpr_0_001"}
+
+# How the numbers stand to the model that is released: worked out from it, measured with models of
+# its training, or those of a stand-in whose level is assumed.
+Basis = Literal["computed", "measured", "assumed"]
 
 
-class ExposedRecord(BaseModel):
-    """What every audit says of a record; see docs/commands.md for what each number means.
-
-    Examples
-    --------
-    >>> from leakscope.results import AuditRecord, ExposedRecord, ModelAuditRecord
-    >>> issubclass(AuditRecord, ExposedRecord), issubclass(ModelAuditRecord, ExposedRecord)
-    (True, True)
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    record_id: int | str
-    size: int = 1
-    kl: Number
-    kl_reverse: Number
-    advantage: Fraction
-    auc: Fraction
-    tpr_at_fpr_0_01: Fraction = None
-    tpr_at_fpr_0_001: Fraction = None
-    trusted: bool
-
-
-class AuditRecord(ExposedRecord):
-    """One record of an audit of a Gaussian process.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import leakscope
-    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
-    >>> result = leakscope.audit(X, y, kernel="rbf")
-    >>> [record.record_id for record in result.to_document().records]
-    [2, 1, 0]
-    """
-
-    mean_distance: Number
-    kl_label_free: Number
-    kl_label: Number
-    disagreement: Number = None
-    mean_without: Number | list[Number]
-    variance_without: Number
-    mean_with: Number | list[Number]
-    variance_with: Number
-    kl_low: Number = None
-    kl_high: Number = None
-    advantage_low: Fraction = None
-    advantage_high: Fraction = None
-    rank_low: int | None = None
-    rank_high: int | None = None
-    kernel_rank_low: int | None = None
-    kernel_rank_high: int | None = None
-
-
-class SensitivityEntry(BaseModel):
-    """The noise variances over which every record's ranks were taken.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import leakscope
-    >>> X = np.array([[0.0], [0.1], [0.2], [3.0]])
-    >>> result = leakscope.audit(X, np.array([1.0, 1.1, 0.9, -1.0]), noise_variance=0.1)
-    >>> len(result.to_document().sensitivity.noise_variances)
-    5
-    """
+class ExaminedModel(BaseModel):
+    """Which model was examined, and where it came from: a file with its digest, or a stand-in."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    noise_variances: list[float]
-    median_kl: list[Number]
-    refused: list[float]
-
-    @model_validator(mode="after")
-    def _one_median_a_level(self) -> SensitivityEntry:
-        if len(self.median_kl) != len(self.noise_variances):
-            raise ValueError("there must be one median_kl for each of noise_variances")
-        return self
-
-
-class KernelEntry(BaseModel):
-    """The same data under one kernel, beside the kernel in use; see docs/commands.md.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import leakscope
-    >>> X = np.array([[0.0], [0.1], [0.2], [3.0]])
-    >>> result = leakscope.audit(X, np.array([1.0, 1.1, 0.9, -1.0]), noise_variance=0.1)
-    >>> result.to_document().choices.kernels.in_use.rank_of_first
-    1
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+    type: str
     name: str
-    kernel: dict[str, Any]
-    rank_correlation: Number
-    top_ten_kept: int
-    top_hundredth_kept: int
-    rank_of_first: int
-    largest_advantage: Fraction
-    median_advantage: Fraction
-    prediction_error: Number
+    origin: str
+    parameters: dict[str, Any]
+    file: str | None = None
+    file_sha256: str | None = None
+    stand_in: bool = False
 
 
-class KernelSensitivityEntry(BaseModel):
-    """The kernel in use beside others; the sizes of the top ten and of the top hundredth.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import leakscope
-    >>> X = np.array([[0.0], [0.1], [0.2], [3.0]])
-    >>> result = leakscope.audit(X, np.array([1.0, 1.1, 0.9, -1.0]), noise_variance=0.1)
-    >>> len(result.to_document().choices.kernels.others) > 1
-    True
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    in_use: KernelEntry
-    others: list[KernelEntry]
-    top_ten: int
-    top_hundredth: int
-    refused: list[str]
-
-
-class NoiseOfDataEntry(BaseModel):
-    """The noise variance that the data would choose, and what the audit finds there.
-
-    Examples
-    --------
-    >>> from leakscope import auditing, data
-    >>> from leakscope.settings import AuditSettings
-    >>> result = auditing.audit_dataset(data.read_example("iris"), AuditSettings())
-    >>> result.to_document().choices.noise_of_data.records
-    150
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    noise_variance: float
-    criterion: str
-    records: int
-    at_bound: bool
-    largest_advantage: Fraction
-    median_advantage: Fraction
-    top_ten_kept: int
-    prediction_error: Number
-
-
-class ChoicesEntry(BaseModel):
-    """Why this kernel and this noise, and what other choices would have given.
-
-    ``not_compared`` says why others were not tried, where they were not.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import leakscope
-    >>> X = np.array([[0.0], [0.1], [0.2], [3.0]])
-    >>> result = leakscope.audit(X, np.array([1.0, 1.1, 0.9, -1.0]), noise_variance=0.1)
-    >>> "length scale" in result.to_document().choices.kernel_reason
-    True
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    kernel_reason: str
-    noise_reason: str
-    not_compared: str | None = None
-    noise_of_data: NoiseOfDataEntry | None = None
-    kernels: KernelSensitivityEntry | None = None
-
-
-class SubgroupEntry(BaseModel):
-    """The exposure of the records with one value of a column.
-
-    Examples
-    --------
-    >>> from leakscope.results import SubgroupEntry
-    >>> SubgroupEntry(column="region", value="north", count=3, median_advantage=0.1,
-    ...               largest_advantage=0.4, share_exposed=0.5, small=True).small
-    True
-    """
+class Subgroup(BaseModel):
+    """The exposure of the records with one value of a column."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -209,191 +88,356 @@ class SubgroupEntry(BaseModel):
     small: bool
 
 
-class DisagreementEntry(BaseModel):
-    """A record whose label the others contradict, by standard deviations; its rank is by KL.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import leakscope
-    >>> X = np.array([[0.0], [0.1], [0.2], [3.0]])
-    >>> result = leakscope.audit(X, np.array([1.0, 1.1, 0.9, -1.0]), noise_variance=0.1)
-    >>> len(result.to_document().disagreeing) <= 5
-    True
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    record_id: int | str
-    disagreement: Number
-    rank: int
-    advantage: Fraction
-
-
-class ExplanationEntry(BaseModel):
-    """Why one of the most exposed records is; see docs/commands.md for each number.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import leakscope
-    >>> X = np.array([[0.0], [0.1], [0.2], [3.0]])
-    >>> result = leakscope.audit(X, np.array([1.0, 1.1, 0.9, -1.0]), noise_variance=0.1, explain=1)
-    >>> result.to_document().explanations[0].record_id
-    3
-    """
+class Explanation(BaseModel):
+    """Why one of the most exposed is; a kind adds its own numbers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     record_id: int | str
     rank: int
-    neighbours: list[int | str]
-    distances: list[Number]
-    isolation: Number
-    disagreement: Number
-    leverage: Number
-    share_from_label: Number
-    moved: list[int | str]
-    shifts: list[Number]
+    neighbours: list[int | str] = Field(default_factory=list)
     sentence: str
 
+    @property
+    def others(self) -> str:
+        """The other records that matter to this one, in a sentence."""
+        return f"Nearest: {', '.join(map(str, self.neighbours))}." if self.neighbours else ""
 
-class AuditedDocument(ResultDocument):
-    """What the result of every audit has, whichever model it speaks of.
 
-    Examples
-    --------
-    >>> from leakscope.results import AuditDocument, AuditedDocument, ModelAuditDocument
-    >>> issubclass(AuditDocument, AuditedDocument), issubclass(ModelAuditDocument, AuditedDocument)
-    (True, True)
-    """
+class Totals(BaseModel):
+    """What is known over all units, where the table holds the most exposed only."""
 
-    dataset: DatasetEntry
+    model_config = ConfigDict(frozen=True)
+
+    units: int
+    untrusted: int
+    exposed: int | None = None
     median_advantage: Fraction
-    unit: Literal["record", "group"] = "record"
-    subgroups: list[SubgroupEntry] = Field(default_factory=list)
-    records: Annotated[Sequence[ExposedRecord], Field(min_length=1)]
-
-    @property
-    def untrusted(self) -> int:
-        """How many records, or groups, have numbers that are not trusted."""
-        return sum(not record.trusted for record in self.records)
+    largest: dict[str, Number]
 
 
-class AuditDocument(AuditedDocument):
-    """The result of an audit of a Gaussian process: every record, most exposed first.
+class Details(BaseModel):
+    """What only one kind of model has to say; the fields stand beside the others in the file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    explanations: list[Explanation] = Field(default_factory=list)
+
+    def totals(self, dataset: DatasetEntry) -> Totals | None:
+        """Over all units; None where the table holds them all."""
+        return None
+
+    def for_everybody(self) -> Mapping[str, float | None]:
+        """What one threshold on the scores of everybody would achieve, where that is known."""
+        return {}
+
+
+class Audit(ResultDocument):
+    """The leakage of every unit of a dataset under one model.
+
+    Arrays are in the order of the data; ``order`` ranks them.  ``Audit.open(path)`` reads every
+    run that was ever written.
 
     Examples
     --------
-    >>> import numpy as np
     >>> import leakscope
-    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
-    >>> result = leakscope.audit(X, y, kernel="rbf")
-    >>> document = result.to_document()
-    >>> document.kind, document.records[0].record_id
-    ('audit', 2)
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> audit = leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y))
+    >>> audit.ranking()[:3], audit.trust.why(0)
+    ((123, 169, 322), 'no other record carries more than 40% of its variance')
+    >>> audit.to_frame().columns[:3].tolist()
+    ['record_id', 'advantage', 'tpr_at_fpr_0_01']
     """
 
-    kind: Literal["audit"] = "audit"
-    kernel: dict[str, Any]
-    noise_variance: float
-    noise_chosen_by: str = "user"
-    route: str = "dense"
-    route_reason: str = ""
-    sensitivity: SensitivityEntry | None = None
-    condition_number: Number
-    verdict: str
-    verdict_without_ids: str | None = None
-    records: Annotated[list[AuditRecord], Field(min_length=1)]
-    explanations: list[ExplanationEntry] = Field(default_factory=list)
-    choices: ChoicesEntry | None = None
-    disagreeing: list[DisagreementEntry] = Field(default_factory=list)
+    kind: str = "audit"
+    subject: str
+    dataset: DatasetEntry
+    model: ExaminedModel
+    unit: Literal["record", "group"] = "record"
+    question: str
+    fraction: float | None = None
+    observes: str
+    median_advantage: Fraction
+    exposed_above: float = EXPOSED_ABOVE
+    exposed: int | None = None
+    sentences: list[str]
+    sentences_without_ids: list[str] | None = None
+    subgroups: list[Subgroup] = Field(default_factory=list)
+    checks: list[str] = Field(default_factory=list)
+    table: Annotated[Table, Field(alias="records")]
+    details: SerializeAsAny[Details]
 
-    def in_short(self) -> Short:
-        """The verdict, and the most exposed."""
-        rows = [record.model_dump() for record in self.records[:SHOWN]]
-        return audit_in_short(
-            self.dataset.name, (self.verdict,), self.unit, rows, tuple(self.warnings)
-        )
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    # Of an audit in memory: the laws of every unit, and what was examined.
+    _laws: Any = PrivateAttr(None)
+    _subject: Any = PrivateAttr(None)
+    # Of a stored one: the run directory that it was read from.
+    _directory: Path | None = PrivateAttr(None)
+
+    @field_validator("details", mode="plain")
+    @classmethod
+    def _details_of_kind(cls, value: Any, info: Any) -> Details:
+        if isinstance(value, Details):
+            return value
+        kind = kind_named(str(info.data.get("subject")))
+        try:
+            return kind.Details.model_validate(value, strict=True)  # type: ignore[no-any-return]
+        except ValidationError as error:
+            from leakscope.settings import first_problem
+
+            raise PydanticCustomError("details", first_problem(error).replace("{", "(")) from None
+
+    @model_validator(mode="after")
+    def _evident(self) -> Audit:
+        """Trust must name its checks."""
+        _ = self.trust
+        return self
+
+    @model_serializer(mode="wrap")
+    def _flat(self, handler: Any) -> dict[str, Any]:
+        found: dict[str, Any] = handler(self)
+        records = found.pop("table", None) or found.pop("records")
+        details = found.pop("details")
+        answer, without = found.pop("sentences"), found.pop("sentences_without_ids")
+        told = {"answer": answer, "answer_without_ids": without, "verdict": self.verdict}
+        return {**found, **told, **details, "records": records}
+
+    # What it is about, and in which words; asked of the kind.
 
     @property
-    def approximate(self) -> bool:
-        """Whether the numbers are not exact; fitc, which had no intervals, is in older runs."""
-        return self.route in ("nystrom", "fitc")
+    def about(self) -> Any:
+        """The kind of model that was examined, which words its audits."""
+        return kind_named(self.subject)
+
+    @property
+    def basis(self) -> Basis:
+        """How the numbers stand to the model that is released."""
+        found: Basis = self.about.basis
+        return found
+
+    def answer(self, *, threshold: float = EXPOSED_ABOVE, ids: bool = True) -> tuple[str, ...]:
+        """What was examined, then the answer in a few sentences; without ids no unit is named."""
+        if threshold == self.exposed_above and self._laws is None:
+            told = self.sentences if ids else self.sentences_without_ids
+            if told is not None:
+                return tuple(told)
+        return (*self.about.answer(self, threshold=threshold, ids=ids), self.attacker)
+
+    @property
+    def attacker(self) -> str:
+        """What the attacker sees and knows, in plain words."""
+        found: str = self.about.attacker(self)
+        return found
+
+    @property
+    def verdict(self) -> str:
+        """The answer in plain words, and for which attacker."""
+        return " ".join(self.sentences)
 
     @property
     def doubt(self) -> str | None:
-        """What every verb says where some numbers are not trusted; None where all are."""
-        return doubt_words(
-            self.untrusted,
-            len(self.records),
-            self.unit,
-            approximate=self.approximate,
-            noise_variance=self.noise_variance,
+        """What every verb says where some units are not trusted, and what to do; else None."""
+        if not self.untrusted:
+            return None
+        why, remedy = self.about.doubt(self)
+        return f"{self.untrusted} of {self.units} {self.unit}s are {why}: {remedy}."
+
+    @property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """Why the most exposed are."""
+        return tuple(self.details.explanations)
+
+    def in_short(self) -> Short:
+        """The answer, and the most exposed."""
+        names = [name for name in SHORT_COLUMNS if name in self.table]
+        rows = [
+            [str(row["record_id"]), *(certain(row[name]) for name in names),
+             "yes" if row["trusted"] else "no"]
+            for row in self.table.rows(SHOWN)
+        ]  # fmt: skip
+        headings = (self.unit, *(SHORT_COLUMNS[name] for name in names), "trusted")
+        title = f"Audit of {self.dataset.name}: the most exposed"
+        return Short(title, tuple(self.sentences), headings, rows, tuple(self.warnings))
+
+    # Its numbers.
+
+    @property
+    def totals(self) -> Totals:
+        """Over all units, whether the table holds them all or not."""
+        told = self.details.totals(self.dataset)
+        if told is not None:
+            return told
+        return Totals(
+            units=len(self.table),
+            untrusted=int(np.count_nonzero(~self.trusted)),
+            exposed=int(np.count_nonzero(self.advantage >= self.exposed_above)),
+            median_advantage=self.median_advantage,
+            largest={
+                name: _largest(self.table.of(name))
+                for name in ("advantage", "auc", "kl", *FPRS.values())
+                if name in self.table
+            },
         )
 
+    @property
+    def complete(self) -> bool:
+        """Whether the table holds every unit."""
+        return self.details.totals(self.dataset) is None
 
-# So many of the most exposed are in a result in short.
-SHOWN = 10
+    @property
+    def units(self) -> int:
+        """How many records, or groups, can leave."""
+        return self.totals.units
 
-# Their columns: in the result, and in the table.
-SHORT_COLUMNS = {
-    "advantage": "advantage",
-    "tpr_at_fpr_0_01": "TPR at 1% FPR",
-    "tpr_at_fpr_0_001": "TPR at 0.1% FPR",
-    "auc": "AUC",
-}
+    @property
+    def untrusted(self) -> int:
+        """How many of them have numbers that no check bears out."""
+        return self.totals.untrusted
+
+    @property
+    def records(self) -> list[Record]:
+        """Every unit of the table, the most exposed first."""
+        return self.table.records()
+
+    @property
+    def record_ids(self) -> tuple[RecordId, ...]:
+        """The ids of the units, in the order of the data."""
+        return tuple(self.table.columns["record_id"].tolist())
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """Row numbers, the most exposed first."""
+        return self.table.order
+
+    def ranking(self) -> tuple[RecordId, ...]:
+        """The ids of the units, the most exposed first."""
+        return tuple(self.table.columns["record_id"][self.order].tolist())
+
+    @property
+    def kl(self) -> NDArray[np.float64]:
+        """KL(without || with), in nats."""
+        return self.table.of("kl")
+
+    @property
+    def kl_reverse(self) -> NDArray[np.float64]:
+        """KL(with || without)."""
+        return self.table.of("kl_reverse")
+
+    @property
+    def advantage(self) -> NDArray[np.float64]:
+        """The best test's TPR - FPR."""
+        return self.table.of("advantage")
+
+    @property
+    def auc(self) -> NDArray[np.float64]:
+        """The area under the best test's ROC."""
+        return self.table.of("auc")
+
+    @property
+    def tpr_at_fpr(self) -> dict[float, NDArray[np.float64]]:
+        """The best test's TPR, by FPR."""
+        return {fpr: self.table.of(name) for fpr, name in FPRS.items() if name in self.table}
+
+    @property
+    def trust(self) -> Trust:
+        """The check that each unit of the table passed."""
+        wrote = f"as leakscope {self.leakscope_version}, which named no checks, had it"
+        return trust_of(self.table, self.checks, wrote)
+
+    @property
+    def trusted(self) -> NDArray[np.bool_]:
+        """Whether a check was made for the unit and passed."""
+        return self.trust.trusted
+
+    # Its laws, in memory or from the file.
+
+    @property
+    def laws(self) -> Any:
+        """The laws of every unit (:class:`leakscope.subjects.UnitLaws`)."""
+        if self._laws is None:
+            self._laws = self.about.stored_laws(self)
+        return self._laws
+
+    @property
+    def examined(self) -> Any:
+        """What was examined, with its records, where the audit was made in this process."""
+        return self._subject
+
+    @property
+    def directory(self) -> Path | None:
+        """The run directory that it was read from; None of one in memory or in a file alone."""
+        return self._directory
+
+    def law_pair(self) -> Any:
+        """The pairs of laws, one per unit in the order of the data, for any other measure."""
+        return self.laws.pair()
+
+    def with_memory(self, laws: Any, subject: Any) -> Audit:
+        """The same with what only this process has of it."""
+        self._laws, self._subject = laws, subject
+        return self
+
+    def read_from(self, directory: Path) -> Audit:
+        """The same, of a run directory."""
+        self._directory = directory
+        return self
+
+    # Its views.
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit as plain values, ready for JSON."""
+        return self.model_dump(mode="json")
+
+    def to_frame(self) -> pd.DataFrame:
+        """A table, the most exposed first; several outputs have a column of means each."""
+        import pandas as pd
+
+        columns: dict[str, Any] = {}
+        for name, values in self.table.columns.items():
+            if values.ndim == 2:
+                columns |= {f"{name}_{c}": values[:, c] for c in range(values.shape[1])}
+            else:
+                columns[name] = values
+        return pd.DataFrame(columns).iloc[self.order].reset_index(drop=True)
+
+    def write(self, directory: str | Path, *, dataset: Dataset | None = None) -> Path:
+        """Write a run directory, as complete as that of ``leakscope audit``; where it was written.
+
+        Parameters
+        ----------
+        directory
+            It must not be there yet, or be empty.
+        dataset
+            What was audited, as read, for the pictures of a report, where records are pictures.
+        """
+        from leakscope.auditing.writing import write_run
+
+        return write_run(self, directory, dataset=dataset)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Audit:
+        """The audit of a run directory or a result file, whichever version wrote it."""
+        from leakscope.results.opening import result_of
+
+        found = result_of(Path(path))
+        if not isinstance(found, cls):
+            raise InputError(f"{path} holds a result of kind {found.kind}, and no audit.")
+        return found
 
 
-def audit_in_short(
-    name: str,
-    sentences: tuple[str, ...],
-    unit: str,
-    records: Sequence[Mapping[Any, Any]],
-    warnings: tuple[str, ...],
-) -> Short:
-    """An audit in short, from its most exposed records as plain values.
-
-    Examples
-    --------
-    >>> from leakscope.results import audit_in_short
-    >>> rows = [{"record_id": 7, "advantage": 0.5, "auc": 0.8, "trusted": True}]
-    >>> audit_in_short("wine", ("All well.",), "record", rows, ()).rows
-    [['7', '0.5000', '0.8000', 'yes']]
-    """
-    names = [key for key in SHORT_COLUMNS if records and key in records[0]]
-    rows = [
-        [
-            str(record["record_id"]),
-            *(certain(record[key]) for key in names),
-            "yes" if record["trusted"] else "no",
-        ]
-        for record in records
-    ]
-    headings = (unit, *(SHORT_COLUMNS[key] for key in names), "trusted")
-    return Short(f"Audit of {name}: the most exposed", sentences, headings, rows, warnings)
+def _largest(values: NDArray[np.float64]) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known.max()) if known.size else None
 
 
-def doubt_words(
-    untrusted: int, count: int, unit: str, *, approximate: bool, noise_variance: float
-) -> str | None:
-    """One sentence on how many of an audit's numbers are not trusted, and why; None for none.
+def explained(entries: Sequence[Explanation], most: int) -> list[str]:
+    """Why the most exposed are, one numbered sentence each."""
+    return [f"{entry.rank}. {entry.sentence} {entry.others}".strip() for entry in entries[:most]]
 
-    Examples
-    --------
-    >>> from leakscope.results import doubt_words
-    >>> print(doubt_words(3, 40, "record", approximate=False, noise_variance=1e-10))
-    float64 does not resolve 3 of 40 records at noise_variance 1e-10, and their numbers are not to
-    be read: raise it.
-    """
-    if not untrusted:
-        return None
-    if approximate:
-        return (
-            f"the approximation is too coarse for {untrusted} of {count} {unit}s, and only their "
-            "intervals are to be read: use more inducing records or another route."
-        )
-    return (
-        f"float64 does not resolve {untrusted} of {count} {unit}s at noise_variance "
-        f"{noise_variance:g}, and their numbers are not to be read: raise it."
-    )
+
+def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that were given a value."""
+    return {name: value for name, value in settings.items() if value is not None}

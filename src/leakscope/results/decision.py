@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leakscope.results.audit import SubgroupEntry
+from leakscope.results.audit import Subgroup
 from leakscope.results.document import Number, ResultDocument
 from leakscope.results.reconciliation import ReconciledRow
 
@@ -237,7 +237,7 @@ class Decision(ResultDocument):
     records: int | None
     exposed: list[ExposedEntry]
     levels: list[LevelEntry]
-    subgroups: list[SubgroupEntry] = Field(default_factory=list)
+    subgroups: list[Subgroup] = Field(default_factory=list)
     thresholds: list[ThresholdEntry]
     reason: str | None
     reconciliation: list[ReconciledRow]

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from leakscope.results.audit import ExaminedModel
 from leakscope.results.document import Number, ResultDocument
-from leakscope.results.model_audit import ExaminedModel
 from leakscope.results.reconstruction import AttackedNetwork
 
 

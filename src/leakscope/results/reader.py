@@ -12,28 +12,25 @@ from pydantic import ValidationError
 from leakscope.data import read_json
 from leakscope.errors import InputError
 from leakscope.results.advice import Advice
-from leakscope.results.audit import AuditDocument
+from leakscope.results.audit import Audit
+from leakscope.results.audit_files import as_audit, is_audit
 from leakscope.results.comparison import Comparison
 from leakscope.results.decision import Decision
 from leakscope.results.document import SCHEMA_VERSION, ResultDocument
 from leakscope.results.measurement import Measurement
 from leakscope.results.membership import MembershipAttack, ModelMembershipAttack
-from leakscope.results.model_audit import ModelAuditDocument
 from leakscope.results.models_measurement import ModelsMeasurement
 from leakscope.results.plan import LassoPlan, LinearPlan
 from leakscope.results.query import QueryAttack
 from leakscope.results.reconstruction import ReconstructAttack
 from leakscope.results.run_digests import require_unchanged
-from leakscope.results.streamed_audit import StreamedAuditDocument
 from leakscope.results.verification import Verification
 from leakscope.settings import first_problem
 
 OLD_COUNT = "could_not_be_told"
 
 KINDS: dict[str, type[ResultDocument]] = {
-    "audit": AuditDocument,
-    "audit_model": ModelAuditDocument,
-    "audit_streamed": StreamedAuditDocument,
+    "audit": Audit,
     "compare": Comparison,
     "measure": Measurement,
     "measure_models": ModelsMeasurement,
@@ -82,7 +79,9 @@ one reads up to 1): update leakscope to read it.
     content = read_json(path)
     require_unchanged(path.parent, (path.name,))
     version = str(content.get("schema_version", "")) if isinstance(content, dict) else ""
-    kind = kinds.get(str(content.get("kind"))) if isinstance(content, dict) else None
+    kind = None
+    if isinstance(content, dict):
+        kind = Audit if is_audit(content) else kinds.get(str(content.get("kind")))
     if not (version.isdecimal() and len(version) <= LONGEST_VERSION):
         raise InputError(f"{path} is not a leakscope result: it has no schema_version.")
     if int(version) > int(SCHEMA_VERSION):
@@ -93,9 +92,11 @@ one reads up to 1): update leakscope to read it.
     if kind is None:
         raise InputError(f"{path} is not a result of a known kind ({', '.join(kinds)}).")
     content = _as_now(content)
+    if kind is Audit:
+        content = as_audit(content)
     try:
         # Strictly: leakscope writes numbers as numbers, and null for what is not finite.
-        return kind.model_validate_json(json.dumps(content, allow_nan=False), strict=True)
+        found = kind.model_validate_json(json.dumps(content, allow_nan=False), strict=True)
     except ValidationError as error:
         raise InputError(
             f"{path} is not a whole leakscope result: {first_problem(error)}."
@@ -104,6 +105,9 @@ one reads up to 1): update leakscope to read it.
         raise InputError(
             f"{path} is not a leakscope result: it holds a number that is not finite."
         ) from error
+    if isinstance(found, Audit) and path.name == "result.json":
+        return found.read_from(path.parent)
+    return found
 
 
 def _as_now(content: dict[str, Any]) -> dict[str, Any]:

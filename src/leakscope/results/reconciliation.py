@@ -7,10 +7,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from leakscope.results.audit import AuditDocument
+from leakscope.results.audit import Audit
 from leakscope.results.document import Number, ResultDocument
 from leakscope.results.measurement import Measurement
-from leakscope.results.model_audit import ModelAuditDocument
 from leakscope.results.models_measurement import ModelsMeasurement
 from leakscope.results.verification import Verification
 
@@ -86,9 +85,7 @@ def fpr_reached(level: float) -> str:
     return f"{words} ({100 * FPR_ASKED:g}% was asked for, which takes more models)"
 
 
-def reconciled(
-    audit: ResultDocument, others: Iterable[ResultDocument | None]
-) -> list[ReconciledRow]:
+def reconciled(audit: Audit | None, others: Iterable[ResultDocument | None]) -> list[ReconciledRow]:
     """What verify and measure found, each beside what the audit says of it.
 
     Parameters
@@ -112,19 +109,21 @@ def reconciled(
     ('mean TPR at 2.7% FPR (1% was asked for, which takes more models), all records', 'agrees')
     """
     rows: list[ReconciledRow] = []
+    if audit is None:
+        return rows
     for other in others:
         if isinstance(other, Verification):
             rows += _verified(audit, other)
         elif isinstance(other, Measurement):
             rows += _scores(audit, other)
-        elif isinstance(other, ModelsMeasurement) and other is not audit:
+        elif isinstance(other, ModelsMeasurement):
             rows += _models(audit, other)
     return rows
 
 
-def _verified(audit: ResultDocument, found: Verification) -> Iterator[ReconciledRow]:
+def _verified(audit: Audit, found: Verification) -> Iterator[ReconciledRow]:
     together = found.agreement or {}
-    few = isinstance(audit, ModelAuditDocument) and audit.models is not None
+    few = audit.basis == "measured"
     if "tpr_observed" in together:
         measured, error = together["tpr_observed"], together.get("tpr_stderr")
         # Both are compared with the noise of so many shadow models in them.
@@ -209,8 +208,8 @@ def _verified(audit: ResultDocument, found: Verification) -> Iterator[Reconciled
         )
 
 
-def _scores(audit: ResultDocument, found: Measurement) -> Iterator[ReconciledRow]:
-    told = audit.one_threshold if isinstance(audit, ModelAuditDocument) else {}
+def _scores(audit: Audit, found: Measurement) -> Iterator[ReconciledRow]:
+    told = audit.details.for_everybody()
     entries = [("advantage", "advantage", found.advantage)]
     entries += [
         (f"tpr_at_fpr_{level}", f"TPR at {100 * float(level):g}% FPR", found.tpr_at_fpr[level])
@@ -235,9 +234,7 @@ def _scores(audit: ResultDocument, found: Measurement) -> Iterator[ReconciledRow
         )
 
 
-def _models(audit: ResultDocument, found: ModelsMeasurement) -> Iterator[ReconciledRow]:
-    if not isinstance(audit, (ModelAuditDocument, AuditDocument)):
-        return
+def _models(audit: Audit, found: ModelsMeasurement) -> Iterator[ReconciledRow]:
     first = audit.records[0]
     told = {record.record: record for record in found.records}
     same = {record.record_id for record in audit.records} == set(told)
@@ -251,7 +248,7 @@ def _models(audit: ResultDocument, found: ModelsMeasurement) -> Iterator[Reconci
         own.advantage if own else largest,
         own.advantage_low if own else None,
         own.advantage_high if own else None,
-        sure="the audit" if isinstance(audit, ModelAuditDocument) else "measure",
+        sure="measure" if audit.basis == "assumed" else "the audit",
         why=few,
         unsure="measure",
         why_not=few,

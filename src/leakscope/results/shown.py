@@ -100,6 +100,10 @@ class Shown:
         told = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
         return f"<{type(self).__name__}: {told}>"
 
+    def __str__(self) -> str:
+        """The same."""
+        return repr(self)
+
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         return self.in_short().to_html()

@@ -1,0 +1,287 @@
+"""The columns of an audit, each declared once: its name, its words, its form.
+
+A kind of subject brings the columns that it knows; files, frames, the screen and the report find
+here what each of them is called and how it is written.  A new column is one line of ``COLUMNS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, NotRequired, Required
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError, core_schema
+from typing_extensions import TypedDict
+
+from leakscope.results.document import Fraction, Number
+from leakscope.results.shown import certain, digits
+from leakscope.results.trust import FAILED, UNCHECKED, Trust
+
+Form = Literal["id", "count", "number", "part", "fraction", "signed", "flag", "means", "check"]
+
+TYPES: dict[str, Any] = {
+    "id": int | str,
+    "count": int | None,
+    "number": Number,
+    "part": Number,
+    "fraction": Fraction,
+    "signed": Number,
+    "flag": bool | None,
+    "means": Number | list[Number],
+    "check": int | None,
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A number that an audit has of every unit.
+
+    ``heading`` stands over it in tables, ``upper`` names the column of the other end where the two
+    are shown as a range, and ``needed`` columns are in every audit.
+    """
+
+    name: str
+    heading: str
+    form: Form
+    needed: bool = False
+    upper: str | None = None
+
+    def text(self, row: Mapping[str, Any]) -> str:
+        """Its value in a row, as a person reads it."""
+        value = row.get(self.name)
+        if self.upper is not None:
+            other = row.get(self.upper)
+            return "-" if value is None or other is None else f"{value:g}-{other:g}"
+        if self.form == "flag":
+            return "-" if value is None else "yes" if value else "NO"
+        if value is None:
+            return "infinite" if self.form == "number" else "-"
+        if self.form == "fraction":
+            return certain(value)
+        if self.form == "part":
+            return f"{value / row['kl']:.0%}" if row.get("kl") else "-"
+        if self.form == "signed":
+            return f"{value:+.2f}"
+        return digits(value) if self.form == "number" else str(value)
+
+
+COLUMNS: dict[str, Column] = {
+    column.name: column
+    for column in (
+        Column("record_id", "record_id", "id", needed=True),
+        Column("size", "size", "count"),
+        Column("kl", "kl", "number", needed=True),
+        Column("kl_reverse", "reverse kl", "number"),
+        Column("advantage", "advantage", "fraction", needed=True),
+        Column("tpr_at_fpr_0_01", "TPR at 1%", "fraction"),
+        Column("tpr_at_fpr_0_001", "TPR at 0.1%", "fraction"),
+        Column("auc", "AUC", "fraction", needed=True),
+        Column("shift_in_sd", "shift", "signed"),
+        Column("mean_distance", "mean distance", "number"),
+        Column("kl_label_free", "from features", "part"),
+        Column("kl_label", "from label", "part"),
+        Column("disagreement", "label off", "number"),
+        Column("mean_without", "mean without", "means"),
+        Column("variance_without", "variance without", "number"),
+        Column("sd_without", "sd without", "number"),
+        Column("mean_with", "mean with", "means"),
+        Column("variance_with", "variance with", "number"),
+        Column("sd_with", "sd with", "number"),
+        Column("largest_share", "largest share", "number"),
+        Column("leverage", "leverage", "fraction"),
+        Column("trusted", "trusted", "flag", needed=True),
+        Column("check", "check", "check"),
+        Column("kl_low", "from", "number"),
+        Column("kl_high", "to", "number"),
+        Column("advantage_low", "from", "fraction"),
+        Column("advantage_high", "to", "fraction"),
+        Column("tpr_at_fpr_0_01_low", "from", "fraction"),
+        Column("tpr_at_fpr_0_01_high", "to", "fraction"),
+        Column("tpr_at_fpr_0_001_low", "from", "fraction"),
+        Column("tpr_at_fpr_0_001_high", "to", "fraction"),
+        Column("surely_exposed", "surely exposed", "flag"),
+        Column("rank_low", "range", "count", upper="rank_high"),
+        Column("rank_high", "worst rank", "count"),
+        Column("kernel_rank_low", "kernels", "count", upper="kernel_rank_high"),
+        Column("kernel_rank_high", "worst rank over kernels", "count"),
+    )
+}
+
+
+class Record(Mapping[str, Any]):
+    """One row of a table: ``record.advantage``, or ``record["advantage"]``; None where unknown."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def __getattr__(self, name: str) -> Any:
+        if name in COLUMNS:
+            return self._values.get(name)
+        raise AttributeError(name)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns by name, one entry per unit, in the order of the data; ``order`` ranks them.
+
+    ``order`` holds row numbers, the most exposed first.  A table that was read from a file is in
+    the order of its ranks: the data's own order is not in the file.
+    """
+
+    columns: Mapping[str, NDArray[Any]]
+    order: NDArray[np.intp]
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.columns if name not in COLUMNS]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is not declared among the columns of an audit")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Table):
+            return NotImplemented
+        return self.rows() == other.rows() or _plain(self.rows()) == _plain(other.rows())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
+    def of(self, name: str) -> NDArray[np.float64]:
+        """A column of numbers in the order of the data; what is not known is NaN."""
+        values = self.columns.get(name)
+        if values is None:
+            return np.full(len(self), np.nan)
+        return np.asarray(values, dtype=np.float64)
+
+    def rows(self, most: int | None = None) -> list[dict[str, Any]]:
+        """Plain values, the most exposed first."""
+        order = self.order if most is None else self.order[:most]
+        columns = {name: values[order].tolist() for name, values in self.columns.items()}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def records(self, most: int | None = None) -> list[Record]:
+        """The same as objects."""
+        return [Record(row) for row in self.rows(most)]
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Mapping[str, Any]]) -> Table:
+        """From plain values, the most exposed first; null is infinite or not known."""
+        names = [name for name in COLUMNS if any(name in row for row in rows)]
+        return cls(
+            {name: _array([row.get(name) for row in rows], name) for name in names},
+            np.arange(len(rows)),
+        )
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            _parsed,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda table: _plain(table.rows()), when_used="always"
+            ),
+        )
+
+
+def _plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows without what is not finite, as JSON has it."""
+    return [{name: _finite(value) for name, value in row.items()} for row in rows]
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    if isinstance(value, list):
+        return [_finite(entry) for entry in value]
+    return value
+
+
+def _parsed(value: Any) -> Table:
+    if isinstance(value, Table):
+        return value
+    try:
+        rows = _rows_adapter(tuple(COLUMNS)).validate_python(value, strict=True)
+    except ValidationError as error:
+        raise _placed(error) from None
+    if not rows:
+        raise PydanticCustomError("records", "an audit has at least one record")
+    return Table.of_rows(rows)
+
+
+def _placed(error: ValidationError) -> PydanticCustomError:
+    """The first thing that is wrong, with the place of the record."""
+    problem = error.errors()[0]
+    where = ".".join(str(part) for part in problem["loc"])
+    message = problem["msg"][:1].lower() + problem["msg"][1:]
+    told = repr(problem.get("input"))[:80].replace("{", "(").replace("}", ")")
+    said = "" if problem["type"] == "missing" or told[:1] in "[(" else f", but it is {told}"
+    return PydanticCustomError("records", f"{where}: {message}{said}".replace("{", "("))
+
+
+@cache
+def _rows_adapter(names: tuple[str, ...]) -> TypeAdapter[list[dict[str, Any]]]:
+    fields: dict[str, Any] = {}
+    for name in names:
+        kind = TYPES[COLUMNS[name].form]
+        fields[name] = Required[kind] if COLUMNS[name].needed else NotRequired[kind]
+    row: Any = TypedDict("Record", fields)  # type: ignore[operator]
+    row.__pydantic_config__ = ConfigDict(extra="forbid")
+    return TypeAdapter(list[row])
+
+
+def _array(values: list[Any], name: str) -> NDArray[Any]:
+    form = COLUMNS[name].form
+    if form in ("number", "part", "fraction", "signed") or (
+        form == "means" and not any(isinstance(value, list) for value in values)
+    ):
+        # What is null in a file was infinite, where the number is a divergence.
+        unknown = np.inf if name in ("kl", "kl_reverse") else np.nan
+        return np.array([unknown if v is None else v for v in values], dtype=np.float64)
+    if form == "means":
+        return np.array([[np.nan if v is None else v for v in value] for value in values])
+    if form == "flag" and None not in values:
+        return np.array(values, dtype=np.bool_)
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    if form == "id" and all(type(value) is int for value in values):
+        return found.astype(np.int64)
+    return found
+
+
+def trust_columns(trust: Trust) -> dict[str, NDArray[Any]]:
+    """What a table has of trust: whether a unit is trusted, and the number of the check."""
+    check = np.empty(len(trust.passed), dtype=object)
+    check[:] = [int(number) if number >= 0 else None for number in trust.passed]
+    return {"trusted": trust.trusted, "check": check}
+
+
+def trust_of(table: Table, checks: Sequence[str], otherwise: str) -> Trust:
+    """The trust that a table states; ``otherwise`` names the check of files that name none."""
+    trusted = np.asarray(table.columns["trusted"], dtype=np.bool_)
+    if "check" not in table:
+        return Trust.checked(otherwise, trusted)
+    numbers = [
+        UNCHECKED if number is None and good else FAILED if number is None else int(number)
+        for number, good in zip(table.columns["check"], trusted, strict=True)
+    ]
+    return Trust(checks, np.array(numbers))
+
+
+def shown_columns(names: Iterable[str], table: Table) -> list[Column]:
+    """Those of the named columns that a table has, in the order of the names."""
+    return [COLUMNS[name] for name in names if name in table]

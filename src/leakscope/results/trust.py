@@ -1,0 +1,82 @@
+"""Which numbers can be relied on, and by which check: trust is earned, unit by unit.
+
+A unit (a record or a group) is trusted only by a check that was made for it.  There is no other
+way to build a :class:`Trust`: what nobody looked at is not trusted, and what was looked at and
+found wanting is not trusted either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# What stands in the place of a check where there was none, or where it failed.
+UNCHECKED, FAILED = -1, -2
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Trust:
+    """The check that each unit passed.
+
+    Built by :meth:`checked`; ``checks`` are sentences, ``passed`` the number of the sentence that
+    holds for each unit, ``UNCHECKED`` where none was made and ``FAILED`` where one failed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.results import Trust
+    >>> shares = np.array([0.1, 0.7, np.nan])
+    >>> found = Trust.checked("no other record carries 40% of its variance", shares <= 0.4,
+    ...                       looked=~np.isnan(shares))
+    >>> found.trusted.tolist(), [found.why(row) for row in range(3)]
+    ([True, False, False], ['no other record carries 40% of its variance', 'failed: no other record \
+carries 40% of its variance', 'not checked'])
+    """
+
+    checks: tuple[str, ...]
+    passed: NDArray[np.int8]
+
+    def __init__(self, checks: Sequence[str], passed: NDArray[np.integer]) -> None:
+        numbers = np.asarray(passed, dtype=np.int8)
+        told = tuple(str(sentence).strip() for sentence in checks)
+        if not all(told):
+            raise ValueError("a check must say what was checked")
+        if numbers.size and (numbers.max() >= len(told) or numbers.min() < FAILED):
+            raise ValueError("a unit cannot have passed a check that is not named")
+        object.__setattr__(self, "checks", told)
+        object.__setattr__(self, "passed", numbers)
+
+    @classmethod
+    def checked(
+        cls, check: str, passed: NDArray[np.bool_], *, looked: NDArray[np.bool_] | None = None
+    ) -> Trust:
+        """One check: who passed it, among those that it looked at (all where left out)."""
+        good = np.asarray(passed, dtype=np.bool_)
+        seen = np.ones(len(good), dtype=np.bool_) if looked is None else np.asarray(looked)
+        return cls((check,), np.where(seen, np.where(good, 0, FAILED), UNCHECKED))
+
+    @classmethod
+    def nobody(cls, units: int) -> Trust:
+        """No check was made of anybody."""
+        return cls((), np.full(units, UNCHECKED))
+
+    @property
+    def trusted(self) -> NDArray[np.bool_]:
+        """(U,) whether a check was made for the unit and it passed."""
+        return np.asarray(self.passed >= 0)
+
+    def why(self, unit: int) -> str:
+        """The check that a unit passed or failed, in words."""
+        number = int(self.passed[unit])
+        if number == UNCHECKED:
+            return "not checked"
+        if number == FAILED:
+            return f"failed: {'; '.join(self.checks)}" if self.checks else "failed"
+        return self.checks[number]
+
+    def take(self, units: NDArray[np.intp] | slice) -> Trust:
+        """That of some units."""
+        return Trust(self.checks, self.passed[units])

@@ -1,0 +1,88 @@
+"""What only the audit of a fitted model, or of a few models of a training, has to say."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from leakscope.results.audit import Details, Explanation
+from leakscope.results.document import Fraction, Number
+
+
+class FitFacts(BaseModel):
+    """How large the model is beside its data, and how much better it does on them than on others.
+
+    ``score`` names what ``training`` and ``left_out`` are: the score on records that were used in
+    training, and on each record by models without it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    parameters: int | None
+    score: str
+    training: Number
+    left_out: Number
+
+    @property
+    def gap(self) -> float | None:
+        """The score on the training records minus that of each record in a fit without it."""
+        if self.training is None or self.left_out is None:
+            return None
+        return self.training - self.left_out
+
+
+class PenaltyOption(BaseModel):
+    """The same model with another penalty: what it would give away, and its price."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    setting: str
+    value: float
+    factor: float = 10.0
+    largest_advantage: Fraction
+    median_advantage: Fraction = None
+    largest_tpr_at_fpr_0_01: Fraction = None
+    largest_tpr_at_fpr_0_001: Fraction = None
+    exposed: int
+    untrusted: int = 0
+    score: str
+    score_now: Number
+    score_then: Number
+
+
+class FitExplanation(Explanation):
+    """Why a record is exposed by a fitted model: its features, its label, its neighbours.
+
+    ``weight`` and ``surprise`` are how many times as much as usual its features weigh and its label
+    lies off; ``shares`` of its score's variance come from the ``neighbours``.
+    """
+
+    weight: Number
+    surprise: Number
+    shares: list[Number]
+
+    @property
+    def others(self) -> str:
+        """Whose coming and going spreads its score most."""
+        near = zip(self.neighbours, self.shares, strict=True)
+        told = ", ".join(f"{one} ({share or 0.0:.0%})" for one, share in near)
+        return f"Varies most with: {told}." if told else ""
+
+
+class FitDetails(Details):
+    """Remedies that were worked out, facts about the fit, and why the most exposed are.
+
+    ``answer_noise`` is the least sd of noise on each answer that leaves nobody exposed, ``models``
+    how many were trained, and ``one_threshold`` what one threshold for everybody achieves.
+    """
+
+    answer_noise: Number = None
+    option: PenaltyOption | None = None
+    penalties: list[PenaltyOption] = Field(default_factory=list)
+    explanations: list[FitExplanation] = Field(default_factory=list)  # type: ignore[assignment]
+    models: int | None = None
+    fit: FitFacts | None = None
+    one_threshold: dict[str, Number] = Field(default_factory=dict)
+
+    def for_everybody(self) -> dict[str, float | None]:
+        """What one threshold on the scores of everybody would achieve."""
+        return self.one_threshold

@@ -1,0 +1,236 @@
+"""A model from a file beside the data that it was fitted on; its optimum is its proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from leakscope import fitted
+from leakscope._numerics.arrays import FloatArray
+from leakscope.data import Dataset, LinearArrays, ModelFile, raw_features, read_model
+from leakscope.errors import InputError
+from leakscope.results.audit import ExaminedModel
+from leakscope.settings import ModelSettings
+
+SCALED = "the model's features are standardised: its coefficients are the optimum so"
+
+
+def classifies(chosen: ModelSettings) -> bool:
+    """Whether the model that is named, or in a file, predicts classes."""
+    if chosen.file is None:
+        return chosen.named == "logistic"
+    return read_model(chosen.file).classifies
+
+
+@dataclass(frozen=True, eq=False)
+class FileFit:
+    """A model out of a file with the records that it is the optimum of."""
+
+    estimator: Any
+    X: Any
+    y: NDArray[Any]
+    described: fitted.FittedModel
+    examined: ExaminedModel
+    steps: tuple[str, ...]
+
+
+def file_fit(
+    dataset: Dataset, prepared: Dataset, file: ModelFile, settings: ModelSettings
+) -> FileFit:
+    """The model with its records, as they were read or standardised, whichever it was fitted on.
+
+    Raises
+    ------
+    InputError
+        Where it is the optimum on neither, with the gradient; or the file does not fit the table.
+    """
+    if settings.gamma is not None:
+        raise InputError("--gamma belongs to --model kernel_ridge; a file has its own.")
+    if file.linear is None and (settings.C is not None or settings.alpha is not None):
+        raise InputError(f"{file.path.name} has its own penalty; leave out --C and --alpha.")
+    y = labels_for(file, dataset)
+    first: InputError | None = None
+    for X, step in _features(dataset, prepared, file):
+        try:
+            estimator = (
+                file.estimator
+                if file.linear is None
+                else rebuilt(file.linear, X, y, settings, file.path.name)
+            )
+            described = fitted.from_sklearn(estimator, X, y)
+        except InputError as error:
+            # What is said of the records as they were read is what a person can act on.
+            first = first or error
+            continue
+        told = [text for text in prepared.steps if text in dataset.steps]
+        examined = _examined(file, estimator, described, settings)
+        return FileFit(estimator, X, y, described, examined, (*told, *step))
+    assert first is not None
+    raise InputError(f"{file.path.name}: {first}") from first
+
+
+def _features(
+    dataset: Dataset, prepared: Dataset, file: ModelFile
+) -> list[tuple[Any, tuple[str, ...]]]:
+    names = [str(name) for name in getattr(file.estimator, "feature_names_in_", ())]
+    if names:
+        return [(raw_features(dataset, names), ())]
+    found: list[tuple[Any, tuple[str, ...]]] = [(dataset.features, ())]
+    if not np.array_equal(dataset.features, prepared.features):
+        found.append((prepared.features, (SCALED,)))
+    return found
+
+
+def labels_for(file: ModelFile, dataset: Dataset) -> NDArray[Any]:
+    """The target as the model of a file takes it: its own classes, or numbers."""
+    if not file.classifies:
+        if dataset.task == "classification":
+            raise InputError(
+                f"{file.path.name} predicts a number, and the target {dataset.target_name!r} is a "
+                "class; leave out --task classification."
+            )
+        return np.asarray(dataset.target, dtype=np.float64)
+    if dataset.task != "classification":
+        raise InputError(
+            f"{file.path.name} predicts classes, and the target {dataset.target_name!r} is taken "
+            "as a quantity; give --task classification."
+        )
+    if file.linear is not None:
+        classes = np.array(file.linear.classes)
+    else:
+        classes = np.asarray(getattr(file.estimator, "classes_", ()))
+    known = {str(label): label for label in classes.tolist()}
+    if classes.dtype.kind in "iuf":
+        known.update({f"{float(label):g}": label for label in classes.tolist()})
+    texts = [str(value) for value in dataset.target.tolist()]
+    for row, text in enumerate(texts):
+        if text not in known:
+            raise InputError(
+                f"{file.path.name} knows the classes {', '.join(map(str, classes.tolist()[:10]))}, "
+                f"and record {dataset.record_ids[row]!r} has {text!r}."
+            )
+    return np.array([known[text] for text in texts], dtype=classes.dtype)
+
+
+def _examined(
+    file: ModelFile, estimator: Any, described: fitted.FittedModel, settings: ModelSettings
+) -> ExaminedModel:
+    given = file.linear is None or settings.C is not None or settings.alpha is not None
+    found = "" if given else "; penalty found from its coefficients"
+    return ExaminedModel(
+        type=type(estimator).__name__,
+        name=described.name,
+        origin=f"as fitted by you ({file.path.name}{found})",
+        parameters=plain_parameters(estimator),
+        file=file.path.name,
+        file_sha256=file.sha256,
+    )
+
+
+def plain_parameters(model: Any) -> dict[str, Any]:
+    """The estimator's own parameters, those that are plain values that JSON can hold."""
+    if not hasattr(model, "get_params"):
+        return {}
+    return {
+        str(name): value
+        for name, value in model.get_params(deep=True).items()
+        if value is None
+        or isinstance(value, (bool, int, str))
+        or (isinstance(value, float) and bool(np.isfinite(value)))
+    }
+
+
+def rebuilt(
+    linear: LinearArrays, X: FloatArray, y: NDArray[Any], settings: ModelSettings, name: str
+) -> Any:
+    """The estimator that an ONNX file was written from, with the penalty that its fit reveals."""
+    from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+
+    if X.shape[1] != len(linear.matrix):
+        raise InputError(
+            f"the model takes {len(linear.matrix)} features, but the table has {X.shape[1]}."
+        )
+    offset = np.zeros(X.shape[1]) if linear.offset is None else linear.offset
+    scale = np.ones(X.shape[1]) if linear.scale is None else linear.scale
+    design = (X - offset) * scale
+    with_intercept = bool(np.any(linear.intercept))
+    own, other = ("C", "alpha") if linear.classes is not None else ("alpha", "C")
+    if getattr(settings, other) is not None:
+        raise InputError(f"--{other} does not belong to {name}; it has --{own}.")
+    given = getattr(settings, own)
+    penalty = _penalty(linear, design, y) if given is None else (1 / given if own == "C" else given)
+    inner: Any
+    if linear.classes is not None:
+        inner = LogisticRegression(
+            C=np.inf if penalty == 0.0 else 1.0 / penalty, fit_intercept=with_intercept
+        )
+        inner.classes_ = np.unique(np.array(linear.classes))
+        inner.coef_, inner.intercept_ = linear.matrix.T, linear.intercept
+        inner.n_iter_ = np.array([1], dtype=np.int32)
+    else:
+        if linear.link == "exp":
+            inner = PoissonRegressor(alpha=penalty, fit_intercept=with_intercept)
+        elif penalty == 0.0:
+            inner = LinearRegression(fit_intercept=with_intercept)
+        else:
+            inner = Ridge(alpha=penalty, fit_intercept=with_intercept)
+        inner.coef_, inner.intercept_ = linear.matrix[:, 0], float(linear.intercept[0])
+    inner.n_features_in_ = X.shape[1]
+    if linear.offset is None and linear.scale is None:
+        return inner
+    return _scaled(inner, offset, 1.0 / scale)
+
+
+def _scaled(inner: Any, mean: FloatArray, scale: FloatArray) -> Any:
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler()
+    scaler.mean_, scaler.scale_, scaler.var_ = mean, scale, scale**2
+    scaler.n_features_in_, scaler.n_samples_seen_ = len(mean), 1
+    return make_pipeline(scaler, inner)
+
+
+def _penalty(linear: LinearArrays, design: FloatArray, y: NDArray[Any]) -> float:
+    """The penalty whose gradient cancels that of the loss, along the coefficients.
+
+    At the optimum X'(mean - y) = -penalty w; elsewhere no penalty does, and the optimum's check
+    says so.
+    """
+    z = design @ linear.matrix + linear.intercept
+    if linear.classes is not None:
+        codes = np.searchsorted(np.unique(np.array(linear.classes)), y)
+        if z.shape[1] == 1:
+            force = special.expit(z[:, 0]) - codes
+            force = force[:, None]
+        else:
+            force = special.softmax(z, axis=1) - np.eye(z.shape[1])[codes]
+    else:
+        mean = np.exp(np.minimum(z, 700.0)) if linear.link == "exp" else z
+        force = mean - y[:, None]
+    gradient = design.T @ force / (len(design) if linear.link == "exp" else 1)
+    size = float(np.sum(linear.matrix**2))
+    found = -float(np.sum(gradient * linear.matrix)) / max(size, 1e-300)
+    # What the rounding of the file's numbers makes of a penalty of zero: of the order of the loss's
+    # curvature along the coefficients, which is at most this, in float32.
+    curvature = float(np.sum((z - linear.intercept) ** 2)) / max(size, 1e-300)
+    least = 1e-6 * curvature / (len(design) if linear.link == "exp" else 1)
+    if found <= least:
+        return 0.0
+    # What no penalty cancels is the solver's tolerance; digits below it say nothing.
+    left = float(np.linalg.norm(gradient + found * linear.matrix)) / np.sqrt(size)
+    if linear.classes is None:
+        return _rounded(found, left)
+    return 1.0 / _rounded(1.0 / found, left / found**2)
+
+
+def _rounded(value: float, error: float) -> float:
+    """The fewest digits that are as near as the error allows; six at most."""
+    texts = (f"{value:.{digits}g}" for digits in range(1, 7))
+    return next(
+        (float(text) for text in texts if abs(float(text) - value) <= error), float(f"{value:.6g}")
+    )

@@ -1,0 +1,583 @@
+"""A fitted model with its records: the laws of each record's score, from that one fit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from leakscope import fitted, measures
+from leakscope.data import Dataset, RecordId, array_doubts, doubts, prepare, read_model, two_classes
+from leakscope.errors import InputError
+from leakscope.laws import Normal
+from leakscope.results.audit import EXPOSED_ABOVE, Audit, ExaminedModel
+from leakscope.results.document import DatasetEntry
+from leakscope.results.sections import LineChart, Section
+from leakscope.results.shown import certain, digits
+from leakscope.results.trust import Trust
+from leakscope.settings import (
+    STAND_IN_COEFFICIENTS,
+    STAND_IN_RECORDS,
+    AuditSettings,
+    ModelSettings,
+    validated,
+)
+from leakscope.subjects.arrays import checked_features, checked_ids, checked_targets, oddities
+from leakscope.subjects.fit.details import FitDetails, FitExplanation, FitFacts, PenaltyOption
+from leakscope.subjects.fit.file_models import FileFit, file_fit, plain_parameters
+from leakscope.subjects.fit.named_models import NamedFit, named_fit
+from leakscope.subjects.fit.penalties import penalty_sweep
+from leakscope.subjects.laws import MEASURES, PairLaws, UnitLaws, noise_for
+from leakscope.subjects.recipe import data_again, taken_from_result
+from leakscope.subjects.subject import Asked, Stages, Subject
+from leakscope.subjects.words import examined_sentence, most_exposed_sentence, question_sentence
+
+# Reasons are found unasked up to so many records: they solve for the laws once more.
+EXPLAINED_UP_TO = 5000
+
+# More penalty is said to help where at most this share of the exposed records stays exposed.
+MUCH_FEWER = 0.8
+
+# What an attacker sees that is above zero where the model prefers the record's own label.
+SCORES_OF_LABEL = ("log_odds", "scores")
+
+# Features or label are said to be the reason where one is so much larger than the other.
+MOSTLY = 1.5
+
+CHECK = "no other record carries more than 40% of its variance"
+
+
+class Fit(Subject):
+    """An estimator with the records that it was fitted on, and what is asked of it."""
+
+    name = "fit"
+    file_kind = "audit_model"
+    words = "a fitted model"
+    screen = ("advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "shift_in_sd", "trusted")
+    page = (
+        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "shift_in_sd", "trusted",
+    )  # fmt: skip
+    stages = ("check", "fit", "laws", "measure", "option")
+    Details = FitDetails
+    models: ClassVar[Mapping[str, str]] = {
+        "ridge": "ridge regression",
+        "linear": "linear regression",
+        "logistic": "logistic regression",
+        "poisson": "Poisson regression, for counts",
+        "kernel_ridge": "kernel ridge regression",
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        described: fitted.FittedModel,
+        examined: ExaminedModel,
+        ids: tuple[RecordId, ...],
+        dataset: DatasetEntry,
+        settings: dict[str, Any],
+        sample_weight: Any = None,
+        feature_names: tuple[str, ...] | None = None,
+        named: NamedFit | None = None,
+        warnings: tuple[str, ...] = (),
+        by: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self.estimator, self.X, self.y, self.sample_weight = estimator, X, y, sample_weight
+        self.described, self._examined, self.named = described, examined, named
+        self.ids, self.dataset, self.settings = ids, dataset, settings
+        self.feature_names, self.warnings, self.by = feature_names, warnings, by or {}
+        self.fitted_laws: fitted.FittedLaws | None = None
+
+    # How it comes about.
+
+    @classmethod
+    def takes(cls, asked: Asked) -> bool:
+        """A model that is given or named, or where a stand-in can be fitted."""
+        if asked.has_model:
+            return True
+        return not asked.of_process and none_fitted(arrays_as_dataset(asked)) is None
+
+    @classmethod
+    def of(cls, asked: Asked, stage: Stages) -> Fit:
+        """The estimator as it is, or the named model fitted on the dataset."""
+        if asked.model is not None:
+            with stage("check"):
+                return cls._of_estimator(asked)
+        with stage("check"):
+            dataset = arrays_as_dataset(asked)
+            if dataset.group is not None:
+                raise InputError(
+                    "With a model single records leave, and what a whole group changes is not "
+                    "known; leave out --group, or audit a Gaussian process (--kernel rbf)."
+                )
+            prepared = prepare(dataset, scaling=asked.settings.scaling)
+            found = (
+                *doubts(dataset),
+                *oddities(
+                    dataset.features, prepared.target, dataset.record_ids, dataset.feature_names
+                ),
+            )
+        with stage("fit"):
+            subject = cls._named(dataset, prepared, asked.chosen, asked.settings)
+        subject.warnings = (*found, *subject.warnings)
+        subject.by = prepared.by
+        return subject
+
+    @classmethod
+    def _of_estimator(cls, asked: Asked) -> Fit:
+        from sklearn.base import is_classifier
+
+        if asked.groups is not None:
+            raise InputError(
+                "with a model single records leave, and what a whole group changes is not known; "
+                "leave out groups, or the model."
+            )
+        model, X, y = asked.model, asked.X, asked.y
+        shape = getattr(X, "shape", None) or np.shape(X)
+        if len(shape) != 2:
+            raise InputError(
+                f"X must have two dimensions, records by features, but its shape is {tuple(shape)}."
+            )
+        ids = checked_ids(asked.record_ids, int(shape[0]), X)
+        described = fitted.from_sklearn(model, X, y, sample_weight=asked.sample_weight)
+        return cls(
+            model,
+            X,
+            y,
+            described=described,
+            examined=ExaminedModel(
+                type=type(model).__name__,
+                name=described.name,
+                origin="as fitted by you",
+                parameters=plain_parameters(model),
+            ),
+            ids=ids,
+            dataset=DatasetEntry(
+                name="arrays",
+                records=int(shape[0]),
+                features=int(shape[1]),
+                outputs=1,
+                target_name="y",
+                steps=[],
+            ),
+            settings={
+                name: getattr(asked.chosen, name) for name in ("question", "fraction", "observes")
+            },
+            sample_weight=asked.sample_weight,
+            warnings=(*_constant(X), *array_doubts(X, y, classes=is_classifier(model))),
+        )
+
+    @classmethod
+    def _named(
+        cls, dataset: Dataset, prepared: Dataset, chosen: ModelSettings, settings: AuditSettings
+    ) -> Fit:
+        fit: NamedFit | FileFit
+        found_here: dict[str, Any]
+        if chosen.file is None:
+            fit = named_fit(dataset, prepared, chosen, seed=settings.seed)
+            described = fitted.from_sklearn(fit.estimator, fit.X, fit.y)
+            found_here = {"model": fit.name, **fit.parameters}
+        else:
+            fit = file_fit(dataset, prepared, read_model(chosen.file), chosen)
+            described, found_here = fit.described, {"model": os.path.realpath(chosen.file)}
+        entry = DatasetEntry.of(prepared)
+        return cls(
+            fit.estimator,
+            fit.X,
+            fit.y,
+            described=described,
+            examined=fit.examined,
+            ids=prepared.record_ids,
+            dataset=entry.model_copy(update={"steps": list(fit.steps), "outputs": 1}),
+            settings={
+                **chosen.model_dump(),
+                "scaling": settings.scaling,
+                "seed": settings.seed,
+                **found_here,
+            },
+            feature_names=prepared.feature_names,
+            named=fit if isinstance(fit, NamedFit) else None,
+        )
+
+    @classmethod
+    def opened(cls, audit: Audit, data: str | Path | Dataset | None = None) -> Fit:
+        """The model fitted again from its data as it was, or read from its file."""
+        told = audit.settings
+        if told.get("model") is None:
+            raise InputError(
+                f"the estimator of this audit ({audit.model.name}) was in memory, and no file "
+                "holds it; take the result that leakscope.audit returned."
+            )
+        with taken_from_result():
+            chosen = validated(ModelSettings, **{k: told[k] for k in ModelSettings.model_fields})
+            usual = validated(AuditSettings, scaling=told["scaling"], seed=told["seed"])
+        read = data_again(audit.dataset, data)
+        prepared = prepare(read, scaling=usual.scaling)
+        if chosen.file is not None and read_model(chosen.file).sha256 != audit.model.file_sha256:
+            raise InputError(f"{chosen.file} is not the model that was audited; it has changed.")
+        found = cls._named(read, prepared, chosen, usual)
+        # What was asked is stored as it was resolved.
+        found.settings |= {
+            "question": audit.question, "fraction": audit.fraction, "observes": audit.observes,
+        }  # fmt: skip
+        return found
+
+    # What it is and what it says.
+
+    @property
+    def model(self) -> ExaminedModel:
+        """The estimator with its parameters, and where it comes from."""
+        return self._examined
+
+    def laws(self, stage: Stages) -> PairLaws:
+        """Both laws of every record's score, from the one fit."""
+        with stage("laws"):
+            found = fitted.laws_of(
+                self.described,
+                question=self.settings["question"],
+                fraction=self.settings["fraction"],
+                observes=self.settings["observes"],
+            )
+            self._require_numbers(found)
+        self.fitted_laws = found
+        return laws_of_fit(found)
+
+    def _require_numbers(self, laws: fitted.FittedLaws) -> None:
+        """Refuse laws that are not numbers: a fit at the edge of float64."""
+        good = np.isfinite(laws.member_mean) & np.isfinite(laws.nonmember_mean)
+        good &= np.isfinite(laws.member_sd) & np.isfinite(laws.nonmember_sd)
+        good &= (laws.member_sd > 0.0) & (laws.nonmember_sd > 0.0)
+        if laws.question != "known_others" and not good.all():
+            raise InputError(
+                f"the scores of {np.count_nonzero(~good)} of {len(self.ids)} records have no "
+                f"spread that float64 resolves, first record {self.ids[int(np.argmin(good))]!r}: "
+                "drop constant or repeated columns, or use a larger penalty."
+            )
+
+    def details(
+        self, laws: UnitLaws, columns: Mapping[str, NDArray[Any]], stage: Stages, explain_first: int
+    ) -> tuple[FitDetails, dict[str, NDArray[Any]]]:
+        """Noise and penalties that would help, facts about the fit, and why records are exposed."""
+        found = self.fitted_laws
+        assert found is not None
+        with stage("option"):
+            penalties = [] if self.named is None else penalty_sweep(self.named, found)
+            answer_noise = noise_for(laws, MEASURES["advantage"], EXPOSED_ABOVE) or None
+        order = np.lexsort((-columns["kl"], -columns["advantage"]))
+        exposed = bool((columns["advantage"] >= EXPOSED_ABOVE).any())
+        details = FitDetails(
+            answer_noise=answer_noise,
+            option=next((one for one in penalties if exposed and one.factor == 10.0), None),
+            penalties=sorted(penalties, key=lambda entry: entry.factor),
+            explanations=self._explained(found, order[:explain_first].tolist()),
+            fit=fit_facts(self.described, found),
+            one_threshold=one_threshold_of(found),
+        )
+        return details, {}
+
+    def explained_unasked(self) -> bool:
+        """Whether reasons are found without being asked for: where that is quick."""
+        return len(self.ids) <= EXPLAINED_UP_TO
+
+    def _explained(self, laws: fitted.FittedLaws, rows: Sequence[int]) -> list[FitExplanation]:
+        """Why the records in these rows are exposed, given in the order of their rank."""
+        near = fitted.neighbours_of(self.described, rows, fraction=laws.fraction) if rows else None
+        if near is None:
+            return []
+        moved = laws.shift / laws.nonmember_sd
+        return [
+            FitExplanation(
+                record_id=self.ids[row],
+                rank=place + 1,
+                weight=float(near.weight[place]),
+                surprise=float(near.surprise[place]),
+                neighbours=[self.ids[other] for other in near.others[place].tolist()],
+                shares=near.shares[place].tolist(),
+                sentence=_reason(
+                    self.ids[row],
+                    float(moved[row]),
+                    float(near.weight[place]),
+                    float(near.surprise[place]),
+                ),
+            )
+            for place, row in enumerate(rows)
+        ]
+
+    # How its stored audits are worded.
+
+    @classmethod
+    def answer(cls, audit: Audit, *, threshold: float, ids: bool) -> tuple[str, ...]:
+        """Which model, how exposed the most exposed are, and how many pass with what to do."""
+        return (
+            examined_sentence(audit),
+            most_exposed_sentence(audit, ids=ids),
+            _remedy(audit, threshold),
+        )
+
+    @classmethod
+    def attacker(cls, audit: Audit) -> str:
+        """What the attacker sees and knows, and what the shift is."""
+        return (
+            f"{question_sentence(audit)} Shift: how far the record moves its own score, in "
+            "standard deviations."
+        )
+
+    @classmethod
+    def doubt(cls, audit: Audit) -> tuple[str, str]:
+        """One neighbour carries too much, or nobody looked."""
+        return (
+            "not trusted: one other record carries much of what varies there, or nobody looked",
+            "use a larger penalty, or verify them with shadow models (leakscope verify)",
+        )
+
+    @classmethod
+    def sections(cls, audit: Audit) -> list[Section]:
+        """The same model with other penalties, and how it does on records that it did not see."""
+        told, found = audit.details, []
+        swept: Sequence[PenaltyOption] = told.penalties
+        if len(swept) > 1:
+            values = [entry.value for entry in swept]
+            rows = [
+                [
+                    f"{entry.value:.3g}{' (in use)' if entry.factor == 1.0 else ''}",
+                    certain(entry.largest_advantage),
+                    certain(entry.median_advantage),
+                    str(entry.exposed),
+                    digits(entry.score_then),
+                ]
+                for entry in swept
+            ]
+            used = next((entry.value for entry in swept if entry.factor == 1.0), None)
+            found.append(
+                Section(
+                    "With other penalties",
+                    ["The same model fitted again; its score is cross-validated."],
+                    tables=[
+                        ((swept[0].setting, "largest", "median", f"{EXPOSED_ABOVE:g} or more",
+                          swept[0].score), rows)
+                    ],
+                    charts=[
+                        LineChart(
+                            "exposure_by_penalty",
+                            swept[0].setting,
+                            "advantage",
+                            [
+                                ("largest", values, [e.largest_advantage for e in swept]),
+                                ("median", values, [e.median_advantage for e in swept]),
+                            ],
+                            used=used,
+                            fraction=True,
+                        )
+                    ],
+                )
+            )  # fmt: skip
+        return found
+
+    @classmethod
+    def refused_attacks(cls, audit: Audit) -> Mapping[str, str]:
+        """What needs a network or a process."""
+        network, process = "needs a two-layer network", "needs a Gaussian process"
+        return {"weights": network, "reconstruct": network, "retrained": process, "query": process}
+
+
+def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
+    """The laws of one fit, with the check that each record passed: a look at its neighbours."""
+    pair = found.law_pair()
+    trust = Trust.checked(CHECK, found.trusted, looked=~np.isnan(found.largest_share))
+    takes_noise = found.observes != "label"
+    return PairLaws(
+        trust=trust,
+        provenance=found.provenance,
+        warnings=found.warnings,
+        columns={
+            "shift_in_sd": found.shift / found.nonmember_sd,
+            "mean_without": found.nonmember_mean,
+            "sd_without": found.nonmember_sd,
+            "mean_with": found.member_mean,
+            "sd_with": found.member_sd,
+            "largest_share": found.largest_share,
+        },
+        arrays={
+            "member_mean": found.member_mean,
+            "member_sd": found.member_sd,
+            "nonmember_mean": found.nonmember_mean,
+            "nonmember_sd": found.nonmember_sd,
+        },
+        member=pair.member,
+        nonmember=pair.nonmember,
+        with_noise=(lambda sd: found.law_pair(answer_noise=sd)) if takes_noise else None,
+        sd_without=found.nonmember_sd if takes_noise else None,
+    )
+
+
+def arrays_as_dataset(asked: Asked) -> Dataset:
+    """The dataset, or arrays as one: numbers are a quantity, or classes where there are two."""
+    from dataclasses import replace
+
+    if asked.dataset is not None:
+        return asked.dataset
+    features = checked_features(asked.X)
+    ids = checked_ids(asked.record_ids, len(features), asked.X)
+    labels = np.asarray(asked.y)
+    named = labels.ndim == 1 and labels.dtype.kind in "OUSb" and not _all_numbers(labels)
+    if named and len(labels) != len(features):
+        raise InputError(f"X has {len(features)} records and y has {len(labels)}; they must agree.")
+    dataset = Dataset(
+        name="arrays",
+        features=features,
+        target=labels if named else checked_targets(asked.y, len(features)),
+        record_ids=ids,
+        feature_names=tuple(str(column) for column in range(features.shape[1])),
+        target_name="y",
+        task="classification" if named else "regression",
+        group=None if asked.groups is None else tuple(asked.groups),
+    )
+    return replace(dataset, task="classification") if two_classes(dataset) else dataset
+
+
+def _all_numbers(labels: NDArray[Any]) -> bool:
+    """Whether an array of objects holds nothing but numbers."""
+    return labels.dtype.kind == "O" and all(
+        isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+        for value in labels
+    )
+
+
+def none_fitted(dataset: Dataset) -> str | None:
+    """Why no model is fitted where none is given, in words; None where one is."""
+    records, features = dataset.features.shape
+    if dataset.group is not None:
+        return "whole groups leave, and what a group changes is known of a Gaussian process only"
+    if dataset.picture is not None:
+        return "the records are pictures"
+    if records < STAND_IN_RECORDS:
+        return f"there are {records} records only, of which a penalty cannot be chosen"
+    if dataset.target.ndim == 2:
+        return f"there are {dataset.target.shape[1]} targets, and ridge regression takes one"
+    values, often = np.unique(dataset.target.astype(str), return_counts=True)
+    if len(values) == 1:
+        return "the target is the same for every record"
+    if dataset.task == "regression":
+        return None
+    if int(often.min()) == 1:
+        return "a class has one record only"
+    coefficients = features * len(values)
+    if len(values) > 2 and coefficients > STAND_IN_COEFFICIENTS:
+        return (
+            f"{features} features and {len(values)} classes make {coefficients} coefficients "
+            "(--model logistic fits them all the same)"
+        )
+    return None
+
+
+def fit_facts(model: fitted.FittedModel, laws: fitted.FittedLaws) -> FitFacts:
+    """The number of parameters, and the score of a record in the training set and out of it."""
+    sides = ((laws.member_mean, laws.member_sd), (laws.nonmember_mean, laws.nonmember_sd))
+    score, values = "R²", list[float]()
+    if laws.observes in SCORES_OF_LABEL:
+        score = "accuracy"
+        values = [float(special.ndtr(mean / sd).mean()) for mean, sd in sides]
+    elif laws.observes == "prediction" and model.problems[0].loss == "square":
+        y = model.problems[0].y
+        spread = float(np.sum((y - y.mean()) ** 2))
+        if spread > 0.0:
+            errors = [float(np.sum((y - mean) ** 2 + sd**2)) for mean, sd in sides]
+            values = [1.0 - error / spread for error in errors]
+    training, left_out = values or (None, None)
+    return FitFacts(
+        parameters=_parameters(model), score=score, training=training, left_out=left_out
+    )
+
+
+def one_threshold_of(laws: fitted.FittedLaws) -> dict[str, float | None]:
+    """What one threshold on the score of the own label achieves; empty for other answers."""
+    pair = laws.law_pair()
+    normal = isinstance(pair.member, Normal) and isinstance(pair.nonmember, Normal)
+    if laws.observes not in SCORES_OF_LABEL or not normal:
+        return {}
+    return cast(dict[str, float | None], measures.one_threshold(pair))
+
+
+def _parameters(model: fitted.FittedModel) -> int | None:
+    total = 0
+    for problem in model.problems:
+        if problem.X is None:
+            return None
+        total += problem.X.shape[1] * (problem.classes if problem.loss == "softmax" else 1)
+    return total
+
+
+def _remedy(audit: Audit, threshold: float) -> str:
+    """How many pass the threshold, and what can be done."""
+    told, count, untrusted = audit.details, audit.units, audit.untrusted
+    # Noise and penalty were worked out for the usual threshold.
+    usual = threshold == EXPOSED_ABOVE
+    option = told.option if usual else None
+    exposed = int(np.count_nonzero(audit.advantage >= threshold))
+    if untrusted == count:
+        return (
+            "Cannot tell how many are exposed: no record's numbers are trusted; use a larger "
+            "penalty."
+        )
+    doubt = f" ({untrusted} not trusted)" if untrusted else ""
+    if not exposed:
+        return f"None of {count} records{doubt} has an advantage of {threshold:g} or more."
+    passing = f"{exposed} of {count} records{doubt} have an advantage of {threshold:g} or more."
+    ways = []
+    if usual and told.answer_noise is not None:
+        ways.append(f"noise of sd {told.answer_noise:.2g} on each answer (leaves none)")
+    helps = option is not None and option.exposed <= MUCH_FEWER * exposed
+    if option is not None and helps:
+        ways.append(
+            f"{option.setting}={option.value:.3g} (leaves {option.exposed or 'none'}; "
+            f"{option.score} {option.score_then:.3f} instead of {option.score_now:.3f})"
+        )
+    if not ways:
+        return f"{passing} What helps: fewer features, more records, or fewer digits in an answer."
+    more = ""
+    if option is not None and not helps:
+        more = (
+            f" {option.setting}={option.value:.3g} alone would leave {option.exposed}; leakscope "
+            "advise searches further."
+        )
+    return f"{passing} What helps: {' or '.join(ways)}.{more}"
+
+
+def _reason(name: RecordId, moved: float, weight: float, surprise: float) -> str:
+    if weight > MOSTLY * surprise:
+        why = "mostly by its features"
+    elif surprise > MOSTLY * weight:
+        why = "mostly by its label"
+    else:
+        why = "by its features and its label alike"
+    return (
+        f"Record {name} moves its own score by {abs(moved):.2g} standard deviations, {why}: its "
+        f"features weigh {_times(weight)} times as much as usual, and its label lies "
+        f"{_times(surprise)} times as far from what the others predict."
+    )
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.0f}" if ratio >= 10.0 else f"{ratio:.2g}"
+
+
+def _constant(X: Any) -> tuple[str, ...]:
+    """A warning where columns of X say nothing; of numbers in an array only."""
+    if not isinstance(X, np.ndarray) or X.dtype.kind not in "fiub":
+        return ()
+    constant = np.flatnonzero(np.ptp(X, axis=0) == 0)
+    if not constant.size:
+        return ()
+    named = ", ".join(str(column) for column in constant[:5])
+    more = f" and {constant.size - 5} more" if constant.size > 5 else ""
+    return (
+        f"{constant.size} of {X.shape[1]} columns of X are constant and say nothing: "
+        f"{named}{more}.",
+    )

@@ -1,0 +1,745 @@
+"""A Gaussian process with its records: what one draw of it gives away about each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope import kernels, lood
+from leakscope._numerics.arrays import FloatArray
+from leakscope.data import Dataset, RecordId, array_doubts, doubts, pictured, prepare, reason
+from leakscope.errors import InputError
+from leakscope.laws import LawPair
+from leakscope.results.audit import EXPOSED_ABOVE, Audit, ExaminedModel
+from leakscope.results.document import DatasetEntry
+from leakscope.results.process_words import kernel_in_words, process_model
+from leakscope.results.sections import LineChart, RangeChart, Section, SpanChart
+from leakscope.results.shown import certain, digits
+from leakscope.results.trust import Trust
+from leakscope.settings import LARGEST, LEAST, AuditSettings, validated
+from leakscope.subjects.arrays import (
+    checked_features,
+    checked_ids,
+    checked_targets,
+    leaving_units,
+    oddities,
+    without_intercept,
+)
+from leakscope.subjects.laws import Rows, UnitLaws
+from leakscope.subjects.process.choices import (
+    CRITERIA,
+    advantages,
+    choices,
+    kernel_from_settings,
+    why_not_compared,
+)
+from leakscope.subjects.process.details import NoiseOfData, NoiseSensitivity, ProcessDetails
+from leakscope.subjects.process.explanation import disagreeing_labels, explain
+from leakscope.subjects.process.noise_path import NoisePath, noise_path, path_unavailable
+from leakscope.subjects.process.pictures import report_pictures
+from leakscope.subjects.process.routes import Computed, RoutePlan, compute, route_cost
+from leakscope.subjects.recipe import data_again, taken_from_result
+from leakscope.subjects.subgroups import of_groups
+from leakscope.subjects.subject import Asked, Stages, Subject
+
+# Those that --no-sensitivity skips.
+SENSITIVITY_STAGES = ("sensitivity", "compare")
+
+# Labels that the screen names among those that the others contradict.
+NAMED_LABELS = 3
+
+# Rank ranges are drawn for so many records.
+RANGES_SHOWN = 20
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ProcessLaws(UnitLaws):
+    """The laws of a process, unit by unit: what :class:`leakscope.lood.Separation` holds."""
+
+    separation: lood.Separation
+
+    def batches(self) -> Iterator[tuple[Rows, LawPair]]:
+        """Units of one size at a time."""
+        yield from self.separation.law_pairs()
+
+    def pair(self) -> LawPair:
+        """All at once; groups must be of one size."""
+        return self.separation.law_pair()
+
+    def some(self, units: Rows) -> ProcessLaws:
+        """Those of some units."""
+        return replace(
+            self,
+            trust=self.trust.take(units),
+            separation=self.separation.some(units),
+            columns={name: values[units] for name, values in self.columns.items()},
+            arrays={},
+        )
+
+    def noised(self, sd: float) -> ProcessLaws:
+        """The same with noise on every answer."""
+        return replace(self, separation=self.separation.noised(sd**2)) if sd else self
+
+    @property
+    def spread(self) -> FloatArray:
+        """(U,) the largest standard deviation among a unit's answers without it."""
+        found = np.sqrt(self.separation.variance_without)
+        if self.separation.groups is None:
+            return found
+        return np.asarray(np.maximum.reduceat(found, self.separation.starts))
+
+
+def laws_of_separation(found: lood.Separation, **more: Any) -> ProcessLaws:
+    """The laws with the check that each unit passed."""
+    if found.error_asked is not None:
+        check = (
+            f"its KL is known to a relative {found.error_asked:g}, or to an advantage below 0.001, "
+            "by its own interval"
+        )
+    else:
+        check = "its KL's rounding error was estimated, and is below a relative 1e-8"
+    return ProcessLaws(
+        trust=Trust.checked(check, found.trusted),
+        provenance=found.provenance(),
+        separation=found,
+        **more,
+    )
+
+
+class GaussianProcess(Subject):
+    """A process, its records and how its laws are computed."""
+
+    name = "process"
+    file_kind = "audit"
+    words = "a Gaussian process"
+    basis = "assumed"
+    ranked_by = "kl"
+    screen = (
+        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "kl", "rank_low", "kl_label", "trusted",
+    )  # fmt: skip
+    page = (
+        "kl", "kl_low", "kl_high", "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc",
+        "kl_label", "kl_label_free", "rank_low", "trusted", "kernel_rank_low", "disagreement",
+    )  # fmt: skip
+    stages = (
+        "check", "kernel", "factorise", "sensitivity", "conditions", "measure", "compare", "explain",
+    )  # fmt: skip
+    interval_words: ClassVar[str] = "between"
+    Details = ProcessDetails
+    models: ClassVar[Mapping[str, str]] = {
+        "process": "a Gaussian process (an infinitely wide network)"
+    }
+
+    def __init__(
+        self,
+        process: lood.Process,
+        plan: RoutePlan,
+        *,
+        ids: tuple[RecordId, ...],
+        dataset: DatasetEntry,
+        settings: dict[str, Any],
+        warnings: tuple[str, ...] = (),
+        picture: tuple[int, ...] | None = None,
+        by: Mapping[str, Sequence[str]] | None = None,
+        target_scale: float = 1.0,
+    ) -> None:
+        self.process, self.plan = process, plan
+        self.ids, self.dataset, self.settings = ids, dataset, settings
+        self.unit = process.unit
+        self.warnings, self.picture, self.by = warnings, picture, by or {}
+        self.target_scale = target_scale
+        self.computed: Computed | None = None
+
+    # How it comes about.
+
+    @classmethod
+    def takes(cls, asked: Asked) -> bool:
+        """Where an option of a process is given, or where nothing else can be fitted."""
+        return asked.dataset is not None or asked.X is not None
+
+    @classmethod
+    def stages_for(cls, asked: Asked) -> tuple[str, ...]:
+        """The stages that the audit will go through."""
+        skipped = () if asked.settings.sensitivity else SENSITIVITY_STAGES
+        return tuple(name for name in cls.stages if name not in skipped)
+
+    @classmethod
+    def cost(cls, asked: Asked) -> str | None:
+        """What a long or an approximate audit will take, in words; None of others."""
+        if asked.dataset is None or asked.dataset.group is not None:
+            return None
+        return route_cost(asked.dataset.features, asked.settings)
+
+    @classmethod
+    def of(cls, asked: Asked, stage: Stages) -> GaussianProcess:
+        """The process on arrays as they are, or on a dataset, scaled and coded first."""
+        with stage("check"):
+            if asked.dataset is None:
+                return cls._of_arrays(asked)
+            return cls._of_dataset(asked.dataset, asked.settings)
+
+    @classmethod
+    def _of_dataset(cls, dataset: Dataset, settings: AuditSettings) -> GaussianProcess:
+        prepared = prepare(dataset, scaling=settings.scaling)
+        found = (
+            *oddities(dataset.features, prepared.target, dataset.record_ids, dataset.feature_names),
+            *doubts(dataset),
+        )
+        ids, labels = leaving_units(prepared.record_ids, prepared.group)
+        level, plan = RoutePlan.of(settings)
+        process = lood.Process(
+            prepared.features,
+            prepared.target,
+            kernel_from_settings(settings),
+            level,
+            groups=labels,
+            task=prepared.task,
+        )
+        scaled = dataset.task == "regression" and settings.scaling != "none"
+        return cls(
+            process,
+            plan,
+            ids=ids,
+            dataset=DatasetEntry.of(prepared),
+            settings=settings.model_dump(),
+            warnings=found,
+            picture=dataset.picture or pictured(dataset.features),
+            by=prepared.by,
+            target_scale=(float(np.std(dataset.target.astype(np.float64))) or 1.0)
+            if scaled
+            else 1.0,
+        )
+
+    @classmethod
+    def _of_arrays(cls, asked: Asked) -> GaussianProcess:
+        features = checked_features(asked.X)
+        ids = checked_ids(asked.record_ids, len(features), asked.X)
+        targets = checked_targets(asked.y, len(features))
+        units, labels = leaving_units(ids, asked.groups)
+        level, plan = RoutePlan.of(asked.settings)
+        kernel = asked.kernel
+        if kernel is None or isinstance(kernel, str):
+            kernel = kernels.by_name(kernel or asked.settings.kernel)
+        process = lood.Process(features, targets, kernel, level, groups=labels)
+        # Two numbers, such as -1 and 1, are how a process is given two classes.
+        two = len(np.unique(targets)) == 2
+        told = array_doubts(features, targets, classes=two, groups=asked.groups)
+        named = ids if labels is None else tuple(range(process.records))
+        return cls(
+            process,
+            plan,
+            ids=units,
+            dataset=DatasetEntry(
+                name="arrays",
+                records=features.shape[0],
+                features=features.shape[1],
+                outputs=1 if targets.ndim == 1 else targets.shape[1],
+                target_name="y",
+                steps=[],
+            ),
+            settings={name: getattr(asked.settings, name) for name in ARRAY_SETTINGS}
+            | {"scaling": "none"},
+            warnings=(*told, *oddities(features, targets, named)),
+            picture=pictured(features),
+        )
+
+    @classmethod
+    def opened(cls, audit: Audit, data: str | Path | Dataset | None = None) -> GaussianProcess:
+        """The process that a stored audit is about, from its kernel as resolved and its data."""
+        settings = settings_of(audit.settings, audit.details.noise_variance)
+        prepared = prepare(data_again(audit.dataset, data), scaling=settings.scaling)
+        process, ids = stored_process(
+            audit.details.kernel, audit.details.noise_variance, audit.settings, prepared, audit.unit
+        )
+        _, plan = RoutePlan.of(settings)
+        return cls(
+            process,
+            replace(plan, criterion=None, fit_kernel_scale=False),
+            ids=ids,
+            dataset=DatasetEntry.of(prepared),
+            settings=dict(audit.settings),
+        )
+
+    # What it is and what it says.
+
+    @property
+    def model(self) -> ExaminedModel:
+        """The kernel and the noise, in words."""
+        process = self.process
+        return ExaminedModel(**process_model(self._described(), process.noise_variance))
+
+    def _described(self) -> dict[str, Any]:
+        described = self.process.kernel.describe()
+        if self.computed is not None and self.computed.noise_choice is not None:
+            if self.plan.fit_kernel_scale:
+                described["fitted_scale"] = self.process.kernel_scale
+        return described
+
+    def laws(self, stage: Stages) -> ProcessLaws:
+        """What each unit's leaving changes, by the route that suits kernel and size."""
+        process = self.process
+        self.warnings = (
+            *self.warnings,
+            *without_intercept(process.features, process.kernel.describe()),
+        )
+        self.computed = compute(process, self.plan, stage)
+        self.process = self.computed.process
+        found, sweep = self.computed.laws, self.computed.sweep
+        columns: dict[str, NDArray[Any]] = {}
+        if found.unit == "group":
+            columns["size"] = found.sizes
+        columns |= {
+            "mean_distance": found.mean_distance,
+            "kl_label_free": found.kl_label_free,
+            "kl_label": found.kl_label,
+        }
+        if found.unit == "record":
+            columns |= {
+                "disagreement": found.disagreement,
+                "mean_without": found.mean_without,
+                "variance_without": found.variance_without,
+                "mean_with": found.mean_with,
+                "variance_with": found.variance_with,
+            }
+        if sweep is not None:
+            columns |= {"rank_low": sweep.rank_low, "rank_high": sweep.rank_high}
+        if found.ends is not None:
+            low, high = found.ends
+            columns |= {
+                "kl_low": low.kl,
+                "kl_high": high.kl,
+                "advantage_low": advantages(low),
+                "advantage_high": advantages(high),
+            }
+        return laws_of_separation(
+            found, warnings=_cautions(self.computed), columns=columns, arrays=self._arrays(found)
+        )
+
+    def _arrays(self, laws: lood.Separation) -> dict[str, NDArray[Any]]:
+        """The laws as arrays by name, for a run directory."""
+        names = (
+            ("groups", "members", "sizes", "excess", "score")
+            if laws.unit == "group"
+            else ("mean_without", "variance_without", "mean_with", "variance_with", "mean_shift")
+        )
+        found = {name: np.asarray(getattr(laws, name)) for name in names}
+        found |= {"leverage": laws.leverage, "error_estimate": laws.error_estimate}
+        if self.computed is not None and self.computed.sweep is not None:
+            sweep = self.computed.sweep
+            found |= {"sweep_noise_variances": sweep.noise_variances, "ranks": sweep.ranks}
+        return found
+
+    def details(
+        self, laws: UnitLaws, columns: Mapping[str, NDArray[Any]], stage: Stages, explain_first: int
+    ) -> tuple[ProcessDetails, dict[str, NDArray[Any]]]:
+        """Why this kernel and this noise, other choices, and why the most exposed are."""
+        computed = self.computed
+        assert computed is not None
+        found = computed.laws
+        if why_not_compared(computed, self.plan) is None:
+            with stage("compare"):
+                told, more = choices(
+                    computed, self.plan, columns["advantage"], picture=self.picture
+                )
+        else:
+            # Without a comparison the reasons are words only, and no stage of their own.
+            told, more = choices(computed, self.plan, columns["advantage"], picture=self.picture)
+        explanations = []
+        if explain_first and self.process.groups is None:
+            with stage("explain"):
+                explanations = explain(
+                    self.process,
+                    found,
+                    rows=np.argsort(-columns["kl"], kind="stable")[:explain_first].tolist(),
+                    record_ids=self.ids,
+                )
+        sweep = computed.sweep
+        details = ProcessDetails(
+            kernel=self._described(),
+            noise_variance=found.noise_variance,
+            noise_chosen_by="user"
+            if computed.noise_choice is None
+            else computed.noise_choice.criterion,
+            route=found.route,
+            route_reason=computed.route_reason,
+            error_asked=found.error_asked,
+            sensitivity=None
+            if sweep is None
+            else NoiseSensitivity(
+                noise_variances=sweep.noise_variances.tolist(),
+                median_kl=np.median(sweep.kl, axis=1).tolist(),
+                refused=list(sweep.refused),
+            ),
+            condition_number=found.condition_number,
+            explanations=explanations,
+            choices=told,
+            disagreeing=disagreeing_labels(found, self.ids, columns["advantage"]),
+        )
+        return details, dict(more)
+
+    def units_of(self, labels: Sequence[str]) -> Sequence[str]:
+        """Of a group, its records' value where they all have the same."""
+        groups = self.process.groups
+        return labels if groups is None else of_groups(labels, self.process.labels, len(self.ids))
+
+    def path(self, on_level: Any = None) -> NoisePath | str:
+        """What happens to leakage and accuracy as the noise moves; a sentence where it cannot."""
+        assert self.computed is not None
+        why_not = path_unavailable(self.process, self.computed.laws)
+        if why_not is not None:
+            return why_not
+        return noise_path(
+            self.process,
+            self.computed.laws,
+            self.ids,
+            target_scale=self.target_scale,
+            on_level=on_level,
+        )
+
+    def pictures(self, audit: Audit, dataset: Dataset) -> dict[str, bytes]:
+        """Pictures of the most exposed, where records are pictures."""
+        odd = [entry.record_id for entry in audit.details.disagreeing]
+        return report_pictures(self.process, audit, dataset, odd)
+
+    # How its stored audits are worded.
+
+    @classmethod
+    def answer(cls, audit: Audit, *, threshold: float, ids: bool) -> tuple[str, ...]:
+        """What was examined, who ranks first and over what range, and what other kernels say.
+
+        No units are counted above a threshold, since the noise that sets the level is assumed.
+        """
+        told, unit, count = audit.details, audit.unit, audit.units
+        how = f", {told.route_reason}" if told.approximate else ""
+        examined = (
+            f"A Gaussian process ({kernel_in_words(told.kernel)}) on {audit.dataset.name}{how}; "
+            "your model was not examined."
+        )
+        first, untrusted = audit.records[0], audit.untrusted
+        largest = float(np.max(audit.advantage))
+        among = ", the first in rank among them," if not first.trusted else ","
+        unseen = untrusted and largest < EXPOSED_ABOVE
+        if (not first.trusted or unseen) and told.approximate:
+            finding = (
+                f"Cannot tell: the approximation knows {untrusted} of {count} {unit}s{among} no "
+                f"better than to {told.error_asked or 0.0:.0%}: use more inducing records or "
+                "another route."
+            )
+        elif not first.trusted or unseen:
+            finding = (
+                f"Cannot tell: float64 does not resolve {untrusted} of {count} {unit}s{among} at "
+                f"noise_variance {told.noise_variance:g}: raise it."
+            )
+        else:
+            ranked = f"{count} {unit}s were ranked."
+            if ids:
+                ranked = f"{unit.capitalize()} {first.record_id} ranks first of {count}."
+            chosen_by = None if told.noise_chosen_by == "user" else told.noise_chosen_by
+            other = None if told.choices is None else told.choices.noise_of_data
+            levels = level_sentence(
+                told.noise_variance, largest, float(np.median(audit.advantage)), other
+            )
+            finding = (
+                f"{ranked} How exposed it is rests on the noise, {whose_noise(chosen_by)}: {levels}"
+            )
+        caution = None if told.kernels is None else told.kernels.caution()
+        return (examined, finding, *([] if caution is None else [caution]))
+
+    @classmethod
+    def attacker(cls, audit: Audit) -> str:
+        """What the attacker of a process sees and knows, and what other fits give away."""
+        unit = audit.unit
+        return (
+            f"The attacker knows all other {unit}s and sees one answer drawn from the process; a "
+            f"deterministic fit, such as kernel ridge, gives each {unit} away with certainty."
+        )
+
+    @classmethod
+    def doubt(cls, audit: Audit) -> tuple[str, str]:
+        """What float64 or the approximation does not resolve."""
+        told = audit.details
+        if told.approximate:
+            return (
+                f"known no better than to {told.error_asked or 0.1:.0%}",
+                "raise --inducing or --error, or take --route dense",
+            )
+        return (
+            f"not resolved by float64 at noise_variance {told.noise_variance:g}",
+            "raise --noise-variance",
+        )
+
+    @classmethod
+    def facts(cls, audit: Audit) -> dict[str, Any]:
+        """The kernel as used, the noise, the route."""
+        told = audit.details
+        return {
+            **{f"kernel {name}": value for name, value in told.kernel.items()},
+            "noise_variance as used": told.noise_variance,
+            "route": told.route,
+        }
+
+    @classmethod
+    def notes(cls, audit: Audit) -> list[str]:
+        """Labels to look at, whatever their rank."""
+        few = audit.details.disagreeing[:NAMED_LABELS]
+        if not few:
+            return []
+        told = [f"{one.record_id} by {one.disagreement:.1f} sd" for one in few]
+        return [f"Labels that the other records contradict: {', '.join(told)}."]
+
+    @classmethod
+    def sections(cls, audit: Audit) -> list[Section]:
+        """How the ranks move with the noise and the kernel, and labels to look at."""
+        told, found = audit.details, []
+        names = [str(record.record_id) for record in audit.records[:RANGES_SHOWN]]
+        if told.choices is not None:
+            found.append(
+                Section(
+                    "Why this kernel and this noise",
+                    [
+                        f"Kernel: {told.choices.kernel_reason}",
+                        f"Noise: {told.choices.noise_reason}",
+                        *([] if told.choices.not_compared is None else [told.choices.not_compared]),
+                    ],
+                )
+            )
+        swept = told.sensitivity
+        if swept is not None:
+            found.append(
+                Section(
+                    "If the noise were another",
+                    ["The noise sets the level of every number; the ranks depend on it far less."],
+                    charts=[
+                        LineChart(
+                            "median_by_noise",
+                            "noise variance",
+                            "median KL (nats)",
+                            [("median KL", swept.noise_variances, swept.median_kl)],
+                            used=told.noise_variance,
+                        ),
+                        *_ranges(audit, "rank_ranges", "rank over the sweep", "rank", names),
+                    ],
+                )
+            )
+        compared = told.kernels
+        if compared is not None and compared.others:
+            found.append(_kernels_section(audit, names))
+        if told.disagreeing:
+            rows = [
+                [
+                    str(one.record_id),
+                    digits(one.disagreement),
+                    str(one.rank),
+                    certain(one.advantage),
+                ]
+                for one in told.disagreeing
+            ]
+            found.append(
+                Section(
+                    "Labels that the other records contradict",
+                    ["A wrong label among records that are alike is found here."],
+                    tables=[(("record", "standard deviations off", "rank", "advantage"), rows)],
+                    names=True,
+                )
+            )
+        return found
+
+    @classmethod
+    def refused_attacks(cls, audit: Audit) -> Mapping[str, str]:
+        """A stand-in has no weights and no training of the user's."""
+        return {}
+
+    @classmethod
+    def stored_laws(cls, audit: Audit) -> UnitLaws:
+        """From means and variances; those of groups are in the run's arrays only."""
+        table, told = audit.table, audit.details
+        if audit.unit == "group" or "variance_with" not in table:
+            raise InputError("the laws of groups are not in the result; audit again.")
+        with_it, without = table.of("variance_with"), table.of("variance_without")
+        excess = without / told.noise_variance
+        means = table.columns["mean_with"], table.columns["mean_without"]
+        shift = np.asarray(means[0] - means[1], dtype=np.float64).reshape(len(table), -1)
+        residual = shift * ((1.0 + excess) / excess)[:, None]
+        condition = told.condition_number
+        return laws_of_separation(
+            lood.Separation(
+                targets=np.asarray(means[1], dtype=np.float64)
+                + residual.reshape(np.shape(means[1])),
+                excess=excess,
+                residual=residual,
+                kl_label_free=table.of("kl_label_free"),
+                kl_label=table.of("kl_label"),
+                error_estimate=np.full(len(table), np.nan),
+                trusted=np.asarray(with_it > 0.0) & audit.trusted,
+                condition_number=np.inf if condition is None else condition,
+                noise_variance=told.noise_variance,
+                route="nystrom" if told.approximate else "dense",
+                error_asked=told.error_asked,
+            )
+        )
+
+
+# The settings of an audit of arrays: nothing is scaled or coded.
+ARRAY_SETTINGS = ("noise_variance", "fit_kernel_scale", "sensitivity", "route", "inducing", "error")
+
+
+def _ranges(
+    audit: Audit, name: str, title: str, column: str, names: Sequence[str]
+) -> list[RangeChart]:
+    first = audit.table.rows(RANGES_SHOWN)
+    rows = [
+        (label, int(row[f"{column}_low"]), int(row[f"{column}_high"]))
+        for label, row in zip(names, first, strict=True)
+        if row.get(f"{column}_low") is not None
+    ]
+    return [RangeChart(name, title, rows)] if rows else []
+
+
+def _kernels_section(audit: Audit, names: Sequence[str]) -> Section:
+    compared = audit.details.kernels
+    entries = [compared.in_use, *compared.others]
+    headings = ("kernel", "ranks", "top kept", "first is", "largest", "median", "label error")
+    rows = [
+        [
+            entry.name,
+            "-" if entry.rank_correlation is None else f"{entry.rank_correlation:.2f}",
+            f"{entry.top_ten_kept} of {compared.top_ten}",
+            str(entry.rank_of_first),
+            certain(entry.largest_advantage),
+            certain(entry.median_advantage),
+            digits(entry.prediction_error),
+        ]
+        for entry in entries
+    ]
+    spans = [
+        (
+            f"{_short_name(entry.kernel)}{' (in use)' if place == 0 else ''}",
+            entry.median_advantage or 0.0,
+            entry.largest_advantage or 0.0,
+        )
+        for place, entry in enumerate(entries)
+    ]
+    caution = compared.caution()
+    return Section(
+        "The same data under other kernels",
+        [
+            *([] if caution is None else [caution]),
+            "Rank correlation with the first, which is in use; the most exposed kept; the rank of "
+            "the first; advantages; leave-one-out error of the labels.",
+            *compared.refused,
+        ],
+        tables=[(headings, rows)],
+        charts=[
+            SpanChart("kernel_advantages", spans),
+            *_ranges(audit, "kernel_ranges", "rank over the kernels", "kernel_rank", names),
+        ],
+    )
+
+
+def _short_name(kernel: dict[str, Any]) -> str:
+    """A kernel's name and one number: a long label leaves a narrow screen no chart."""
+    if isinstance(kernel.get("length_scale"), float):
+        return f"{kernel.get('name', 'kernel')} {kernel['length_scale']:.4g}"
+    name = str(kernel.get("name", "kernel"))
+    return f"{name} depth {kernel['depth']}" if "depth" in kernel else name
+
+
+def whose_noise(chosen_by: str | None) -> str:
+    """Who chose the noise: nobody, or the data by a criterion."""
+    if chosen_by is None:
+        return "which is assumed"
+    return f"which the data chose by {CRITERIA.get(chosen_by, chosen_by)}"
+
+
+def level_sentence(
+    noise_variance: float, largest: float, median: float, other: NoiseOfData | None
+) -> str:
+    """The largest and the median advantage at both noises, and which of them is which."""
+    own = f"the largest advantage is {_two_digits(largest)} and the median {median:.2g}"
+    if other is None:
+        return f"at noise_variance {noise_variance:g} {own}; the smaller the noise, the larger."
+    theirs = f"{_two_digits(other.largest_advantage or 0.0)} and {other.median_advantage:.2g}"
+    end = "pessimistic" if noise_variance < other.noise_variance else "optimistic"
+    return (
+        f"at noise_variance {noise_variance:g}, the {end} end, {own}; at "
+        f"{other.noise_variance:.2g}, which the data would choose, {theirs}."
+    )
+
+
+def _two_digits(advantage: float) -> str:
+    """Two digits; what would round to 1 is not certainty."""
+    if advantage < 0.995:
+        return f"{advantage:.2g}"
+    return "above 0.99" if advantage < 0.9999 else "above 0.9999"
+
+
+def _cautions(computed: Computed) -> tuple[str, ...]:
+    """What a user must know about how the numbers were got."""
+    found: list[str] = []
+    if computed.approximation is not None:
+        found.append(
+            f"this audit is {computed.route_reason}; each record's KL and advantage lie between "
+            "kl_low and kl_high, advantage_low and advantage_high."
+        )
+    if computed.noise_choice is not None and computed.noise_choice.at_bound:
+        found.append(f"{computed.noise_choice.sentence()}: give noise_variance a number instead.")
+    if computed.sweep is not None and computed.sweep.refused:
+        levels = ", ".join(f"{level:.2g}" for level in computed.sweep.refused)
+        found.append(f"float64 cannot factorise at noise_variance {levels}, left out of the sweep.")
+    return tuple(found)
+
+
+def settings_of(settings: Mapping[str, Any], noise_variance: float) -> AuditSettings:
+    """The settings that a result says it was made with, checked again."""
+    told = {k: v for k, v in settings.items() if k in AuditSettings.model_fields}
+    with taken_from_result():
+        if "scaling" not in told:
+            raise KeyError("scaling")
+        if not LEAST <= noise_variance <= LARGEST:
+            raise ValueError(f"noise_variance is {noise_variance:g}")
+        return validated(AuditSettings, **told)
+
+
+def stored_process(
+    kernel_told: Mapping[str, Any],
+    noise_variance: float,
+    settings: Mapping[str, Any],
+    prepared: Dataset,
+    unit: str = "record",
+) -> tuple[lood.Process, tuple[RecordId, ...]]:
+    """The process that a result is about, from its resolved kernel, and the ids of its units."""
+    by_group = unit == "group"
+    if by_group and prepared.group is None:
+        raise InputError("the audit was of groups, but its data name no group column.")
+    names, groups = leaving_units(prepared.record_ids, prepared.group if by_group else None)
+    try:
+        description = dict(kernel_told)
+        scale = float(description.pop("fitted_scale", 1.0))
+        if not (np.isfinite(scale) and scale > 0.0):
+            raise ValueError(f"fitted_scale is {scale:g}")
+        kernel = kernels.from_description(description)
+        given = kernel
+        if "kernel" in settings and "length_scale" in description:
+            # The median distance between records, where no other number was asked for.
+            given = kernels.from_description(
+                description | {"length_scale": settings.get("length_scale")}
+            )
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
+        words = str(error).rstrip(".") if isinstance(error, InputError) else reason(error)
+        raise InputError(f"the result's kernel cannot be used: {words}.") from error
+    process = lood.Process(
+        prepared.features,
+        prepared.target,
+        kernel,
+        noise_variance,
+        kernel_scale=scale,
+        groups=groups,
+        task=prepared.task,
+        given=given,
+    )
+    return process, names

@@ -1,0 +1,99 @@
+"""What a streamed audit would cost, before it is paid, and whether there is another way."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from leakscope._numerics.cores import usable_cores
+from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, format_bytes
+from leakscope.data import arrow_claims, is_folder, is_there, require_file
+from leakscope.running import duration
+from leakscope.subjects.process.routes import RESULT_BYTES
+from leakscope.subjects.stream.parts import SUFFIXES, file_pieces, record_files
+from leakscope.subjects.stream.passes import BLOCK_BYTES, BLOCKS_AT_ONCE, CELL_RECORDS
+
+# In memory a table is read, coded and scaled: copies of its numbers that are there at once.
+COPIES = 4
+
+# Of one core, per number that is read: all three passes, and per record what its laws take
+# (benchmarks/streamed.py, docs/benchmarks/size.md).
+SECONDS_PER_NUMBER = 40e-9
+SECONDS_PER_RECORD = 1.2e-6
+
+# What the libraries take.
+LIBRARY_BYTES = 200_000_000
+
+
+@dataclass(frozen=True)
+class StreamCost:
+    """The size of what is to be audited, and what that costs.
+
+    Attributes
+    ----------
+    records, columns, file_bytes
+        As the files say.
+    several
+        Whether they are several files, which only streaming reads.
+
+    """
+
+    records: int
+    columns: int
+    file_bytes: int
+    several: bool
+
+    @property
+    def too_large(self) -> bool:
+        """Whether an audit in memory would not fit, or cannot read these files."""
+        available = available_memory()
+        needed = self.records * (8 * COPIES * self.columns + RESULT_BYTES)
+        return self.several or (available is not None and needed > available - HEADROOM_BYTES)
+
+    def sentence(self, workers: int | None = None) -> str:
+        """What is about to be done, what it takes, and what is given up; without workers, here."""
+        here, workers = workers is None, workers or usable_cores()
+        seconds = self.records * (self.columns * SECONDS_PER_NUMBER + SECONDS_PER_RECORD) / workers
+        blocks = (workers if here else 1) * BLOCKS_AT_ONCE * BLOCK_BYTES
+        memory = format_bytes(LIBRARY_BYTES + blocks + 16 * self.columns**2)
+        return (
+            f"streaming {self.records:,} records of {self.columns} columns "
+            f"({format_bytes(self.file_bytes)}): three passes in about {memory} a process, about "
+            f"{duration(seconds)} on {workers} core{'s' if workers > 1 else ''} like those it was "
+            f"measured on; cells of {CELL_RECORDS:,} records are kept. Other kernels, "
+            "and why records are exposed, are left out."
+        )
+
+
+def stream_cost(source: str | Path) -> StreamCost | None:
+    """The cost of streaming a source; None where it is nothing that can be streamed."""
+    place = Path(source)
+    if not is_there(place):
+        return None
+    if is_folder(place):
+        files = [file for file in record_files(place) if file.suffix.lower() == ".parquet"]
+    else:
+        files = [place] if place.suffix.lower() in SUFFIXES else []
+    if not files:
+        return None
+    if files == [place] and _is_read_whole(place):
+        return None
+    found = [file_pieces(file) for file in files]
+    return StreamCost(
+        records=sum(sum(pieces) for _, pieces in found),
+        columns=len(found[0][0].names),
+        file_bytes=sum(file.stat().st_size for file in files),
+        several=is_folder(place),
+    )
+
+
+def _is_read_whole(path: Path) -> bool:
+    """Whether it is an Arrow stream, or no Arrow file at all, of which its reader will tell."""
+    if path.suffix.lower() == ".parquet":
+        return False
+    require_file(path)
+    try:
+        return not arrow_claims(path).has_footer
+    except (ValueError, OSError, struct.error):
+        return True

@@ -1,0 +1,142 @@
+"""Files of any size: the linear Gaussian process of their records, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leakscope.data import Dataset
+from leakscope.errors import InputError
+from leakscope.results.audit import Audit, ExaminedModel
+from leakscope.results.sections import Section
+from leakscope.subjects.process.subject import (
+    ProcessLaws,
+    laws_of_separation,
+    level_sentence,
+    whose_noise,
+)
+from leakscope.subjects.stream.answers import answered_laws
+from leakscope.subjects.stream.details import StreamDetails
+from leakscope.subjects.subject import Asked, Stages, Subject
+
+TOO_MANY = (
+    "the records of this audit were streamed and are not held in memory; audit a sample for that"
+)
+
+
+class Stream(Subject):
+    """A streamed audit with the answers about every record, some at a time."""
+
+    name = "stream"
+    file_kind = "audit_streamed"
+    words = "a Gaussian process on streamed records"
+    basis = "assumed"
+    ranked_by = "kl"
+    screen = ("kl", "advantage", "auc", "leverage", "trusted")
+    page = ("kl", "advantage", "auc", "mean_distance", "leverage", "trusted")
+    Details = StreamDetails
+
+    def __init__(self, audit: Audit, directory: Path) -> None:
+        self.audit, self.directory = audit, directory
+        self.ids = audit.record_ids
+        self.dataset, self.settings = audit.dataset, audit.settings
+
+    @classmethod
+    def takes(cls, asked: Asked) -> bool:
+        """Never of what is in memory; files are streamed by :func:`audit_streamed`."""
+        return False
+
+    @classmethod
+    def of(cls, asked: Asked, stage: Stages) -> Stream:
+        """There is none in memory."""
+        raise InputError(f"{TOO_MANY}.")
+
+    @classmethod
+    def opened(cls, audit: Audit, data: str | Path | Dataset | None = None) -> Stream:
+        """The answers, which lie beside the result."""
+        place = audit.directory
+        if place is None:
+            raise InputError(
+                "the answers of a streamed audit lie in its run directory; name that directory."
+            )
+        return cls(audit, place)
+
+    @property
+    def model(self) -> ExaminedModel:
+        """The kernel and the noise, in words."""
+        return self.audit.model
+
+    def laws(self, stage: Stages) -> ProcessLaws:
+        """Of all records at once, which may be more than memory holds."""
+        raise InputError(f"{TOO_MANY}.")
+
+    def blocks(self) -> Iterator[ProcessLaws]:
+        """The laws of every record, in the records' order, some at a time."""
+        for found in answered_laws(self.directory, self.audit):
+            yield laws_of_separation(found)
+
+    @classmethod
+    def answer(cls, audit: Audit, *, threshold: float, ids: bool) -> tuple[str, ...]:
+        """How exposed records are at which noise, and who the most exposed are at both."""
+        told: StreamDetails = audit.details
+        other = told.noise_of_data
+        levels = level_sentence(
+            told.noise_variance,
+            told.worst.get("advantage") or 0.0,
+            audit.median_advantage or 0.0,
+            other,
+        )
+        words = (
+            f"Read the ranks: how exposed records are rests on the noise, "
+            f"{whose_noise(told.noise_chosen_by)}: {levels} 99.9% of all records have an advantage "
+            f"of at most {told.advantage_quantiles.get('0.999', np.nan):.2g}"
+        )
+        if other is not None:
+            words += f", and {other.top_ten_kept} of the ten most exposed are so at both"
+        words += "."
+        if told.untrusted:
+            words += f" float64 does not resolve {told.untrusted} records: raise noise_variance."
+        return (words,)
+
+    @classmethod
+    def attacker(cls, audit: Audit) -> str:
+        """What other fits give away."""
+        return "A deterministic fit gives more away than one draw of this process."
+
+    @classmethod
+    def doubt(cls, audit: Audit) -> tuple[str, str]:
+        """What float64 does not resolve."""
+        return "not resolved by float64", "raise --noise-variance"
+
+    @classmethod
+    def facts(cls, audit: Audit) -> dict[str, Any]:
+        """The kernel as used, and the noise."""
+        told = audit.details
+        return {
+            **{f"kernel {name}": value for name, value in told.kernel.items()},
+            "noise_variance as used": told.noise_variance,
+        }
+
+    @classmethod
+    def notes(cls, audit: Audit) -> list[str]:
+        """Where the answers about every record are."""
+        return [f"Every record: the Parquet files in {audit.details.answers}/."]
+
+    @classmethod
+    def sections(cls, audit: Audit) -> list[Section]:
+        """How the advantages are distributed."""
+        told: StreamDetails = audit.details
+        rows = [
+            [f"{100 * float(share):g}%", f"{value:.3g}"]
+            for share, value in told.advantage_quantiles.items()
+        ]
+        return [
+            Section(
+                "Over all records",
+                [f"The mean advantage is {told.mean_advantage or 0.0:.3g}."],
+                tables=[(("records", "advantage at most"), rows)],
+            )
+        ]

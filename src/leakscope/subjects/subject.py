@@ -1,0 +1,357 @@
+"""What is examined: a model of one kind together with its records, behind one small interface.
+
+Every verb works on subjects and on audits and never asks which kind it holds.  A new kind is one
+file with one class, and one line that registers it
+(:func:`leakscope.results.kinds.register`; docs/howto/new_kind.md has a whole one).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope.data import Dataset, RecordId, Task
+from leakscope.errors import InputError
+from leakscope.results.audit import Audit, Basis, Details, ExaminedModel
+from leakscope.results.document import DatasetEntry
+from leakscope.results.sections import Section
+from leakscope.settings import (
+    AUDIT_DEFAULTS,
+    MODEL_DEFAULTS,
+    TRAINING_DEFAULTS,
+    AuditSettings,
+    ModelSettings,
+    TrainingSettings,
+)
+from leakscope.subjects.laws import PairLaws, Rows, UnitLaws
+
+OnStage = Callable[[str], None]
+
+
+class Stages:
+    """The stages of an audit: said as they begin, timed as they end."""
+
+    def __init__(self, on_stage: OnStage | None = None) -> None:
+        self.on_stage = on_stage
+        self.timing: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """One of them; after a colon stands how far it is."""
+        if self.on_stage is not None:
+            self.on_stage(name)
+        start = perf_counter()
+        yield
+        short = name.partition(":")[0]
+        self.timing[short] = self.timing.get(short, 0.0) + perf_counter() - start
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What an audit was asked for: the data, and what is said about the model.
+
+    Of arrays ``X`` and ``y`` are as they were given; of a dataset they are None.
+    """
+
+    dataset: Dataset | None = None
+    X: Any = None
+    y: Any = None
+    record_ids: Sequence[Any] | None = None
+    groups: Sequence[Any] | None = None
+    sample_weight: Any = None
+    model: Any = None
+    train: Any = None
+    kernel: Any = None
+    settings: AuditSettings = AUDIT_DEFAULTS
+    chosen: ModelSettings = MODEL_DEFAULTS
+    training: TrainingSettings = TRAINING_DEFAULTS
+    explain: int | None = None
+    on_progress: Any = None
+
+    @property
+    def trains(self) -> bool:
+        """Whether a training is to be examined."""
+        return self.train is not None or self.training.train is not None
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a model is given or named."""
+        return self.model is not None or self.chosen.model is not None
+
+    @property
+    def of_process(self) -> tuple[str, ...]:
+        """What was given that only a Gaussian process has."""
+        own = ("kernel",) if self.kernel is not None else ()
+        return (*own, *self.settings.of_process())
+
+
+@dataclass(frozen=True)
+class Change:
+    """A setting of a subject that can be moved towards less leakage.
+
+    ``levels`` rise in that direction; ``at`` gives the subject changed so, and ``words`` say what
+    to do.  Between two levels ``between`` finds another, where there is one; without it every level
+    stands for itself, and all are tried.
+    """
+
+    name: str
+    setting: str
+    levels: Sequence[float]
+    at: Callable[[float], Subject]
+    words: Callable[[float], str]
+    between: Callable[[float, float], float | None] | None = None
+    notes: Callable[[int], tuple[str, ...]] = lambda tried: ()
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What models answer about units, trained with them and without them: for ``verify``.
+
+    ``inside[k]`` and ``outside[k]`` are the answers about the k-th unit asked for, (models,) or
+    (models, outputs).
+    """
+
+    inside: Sequence[NDArray[np.float64]]
+    outside: Sequence[NDArray[np.float64]]
+    how: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    # Of models that are shared by all units: their scores of every unit, and who was trained on.
+    scores: NDArray[np.float64] | None = None
+    trained_on: NDArray[np.bool_] | None = None
+
+
+class Subject(ABC):
+    """A model of one kind together with its records.
+
+    ``ids`` are those of the units that can leave; ``by`` are columns of subgroups.
+    """
+
+    name: ClassVar[str]
+    file_kind: ClassVar[str] = "audit_other"
+    words: ClassVar[str]
+    basis: ClassVar[Basis] = "computed"
+    ranked_by: ClassVar[Literal["kl", "advantage"]] = "advantage"
+    # Columns, in order, of a screen's table and of a page's.
+    screen: ClassVar[tuple[str, ...]] = (
+        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "trusted",
+    )  # fmt: skip
+    page: ClassVar[tuple[str, ...]] = (
+        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "trusted",
+    )  # fmt: skip
+    stages: ClassVar[tuple[str, ...]] = ("check", "laws", "measure")
+    # What the ends of an interval are, in a heading.
+    interval_words: ClassVar[str] = "95%"
+    Details: ClassVar[type[Details]] = Details
+    # Models of this kind that can be named, with a few words for a form.
+    models: ClassVar[Mapping[str, str]] = {}
+
+    ids: tuple[RecordId, ...]
+    unit: Literal["record", "group"] = "record"
+    dataset: DatasetEntry
+    settings: dict[str, Any]
+    warnings: tuple[str, ...] = ()
+    by: Mapping[str, Sequence[str]] = {}
+
+    # How it comes about.
+
+    @classmethod
+    @abstractmethod
+    def takes(cls, asked: Asked) -> bool:
+        """Whether what is asked for is of this kind."""
+
+    @classmethod
+    def stages_for(cls, asked: Asked) -> tuple[str, ...]:
+        """The stages that the audit will go through."""
+        return cls.stages
+
+    @classmethod
+    def cost(cls, asked: Asked) -> str | None:
+        """What a long audit will take, in words; None of others."""
+        return None
+
+    @classmethod
+    @abstractmethod
+    def of(cls, asked: Asked, stage: Stages) -> Subject:
+        """The subject that is asked for."""
+
+    @classmethod
+    def opened(cls, audit: Audit, data: str | Path | Dataset | None = None) -> Subject:
+        """The subject of a finished audit again: its data checked by digest, its model as it was."""
+        raise InputError(
+            f"{audit.model.name} was in memory, and no file holds it; take the audit that "
+            "leakscope.audit returned."
+        )
+
+    # What it is and what it says.
+
+    @property
+    @abstractmethod
+    def model(self) -> ExaminedModel:
+        """Which model is examined."""
+
+    @abstractmethod
+    def laws(self, stage: Stages) -> UnitLaws:
+        """For every unit the pair of laws, with the check that it passed."""
+
+    def details(
+        self, laws: UnitLaws, columns: Mapping[str, NDArray[Any]], stage: Stages, explain_first: int
+    ) -> tuple[Details, Mapping[str, NDArray[Any]]]:
+        """What only this kind has to say, and columns that come with it.
+
+        From the laws and the columns of the table; ``explain_first`` is how many of the most
+        exposed are to be explained.
+        """
+        return self.Details(), {}
+
+    def units_of(self, labels: Sequence[str]) -> Sequence[str]:
+        """The subgroup of each unit, from that of each record."""
+        return labels
+
+    def pictures(self, audit: Audit, dataset: Dataset) -> dict[str, bytes]:
+        """Files for the report, by name, where records are pictures."""
+        return {}
+
+    def path(self, on_level: Any = None) -> Any:
+        """What a slider shows of a setting; a sentence where there is none for this audit."""
+        return None
+
+    # What can be changed of it, and what that costs.
+
+    def changes(self) -> Sequence[Change]:
+        """Settings that can be moved towards less leakage."""
+        return ()
+
+    def keep(self, units: Rows) -> Subject:
+        """The same on some of its units."""
+        raise InputError(f"{self.words} cannot be examined again on fewer records.")
+
+    def held_out(self, folds: Any, kept: Rows | None = None) -> Any:
+        """Answers about every record by models without its fold, and trained on ``kept`` only."""
+        raise InputError(f"{self.words} has no price: it cannot be trained on parts of its data.")
+
+    # Models with and without units.
+
+    def answers(self, units: Rows, count: int, seed: int) -> Answers:
+        """Answers of models trained with and without some units."""
+        raise InputError(f"{self.words} cannot be trained again with and without its records.")
+
+    # How a stored audit of this kind is worded.
+
+    @classmethod
+    def answer(cls, audit: Audit, *, threshold: float, ids: bool) -> tuple[str, ...]:
+        """What was examined, and how exposed the units are."""
+        from leakscope.subjects.words import exposure_sentences
+
+        return exposure_sentences(audit, threshold=threshold, ids=ids)
+
+    @classmethod
+    def attacker(cls, audit: Audit) -> str:
+        """What the attacker sees and knows."""
+        from leakscope.subjects.words import question_sentence
+
+        return question_sentence(audit)
+
+    @classmethod
+    def doubt(cls, audit: Audit) -> tuple[str, str]:
+        """Why some units are not trusted, and what to do."""
+        return "not trusted", "check them with leakscope verify"
+
+    @classmethod
+    def facts(cls, audit: Audit) -> dict[str, Any]:
+        """What tells two audits of this kind apart, in words."""
+        digest = audit.model.file_sha256
+        return {
+            "model": audit.model.name,
+            "model from": audit.model.origin,
+            "model file": None if digest is None else digest[:12],
+            "question as used": audit.question,
+            "fraction as used": audit.fraction,
+            "observes as used": audit.observes,
+        }
+
+    @classmethod
+    def sections(cls, audit: Audit) -> list[Section]:
+        """What a page shows of this kind beside what every audit has."""
+        return []
+
+    @classmethod
+    def notes(cls, audit: Audit) -> list[str]:
+        """Sentences for the screen, beside the answer."""
+        return []
+
+    @classmethod
+    def refused_attacks(cls, audit: Audit) -> Mapping[str, str]:
+        """Attacks that do not apply to this kind, by their key in ``deciding``, and why."""
+        return {}
+
+    @classmethod
+    def stored_laws(cls, audit: Audit) -> UnitLaws:
+        """The laws of a stored audit, from its table."""
+        return normal_laws(audit)
+
+
+def normal_laws(audit: Audit) -> PairLaws:
+    """Normal laws from a table's means and standard deviations."""
+    from leakscope.laws import LawPair, Normal, Provenance
+
+    table = audit.table
+    if "sd_with" not in table:
+        raise InputError("the laws of this audit are not in its result; audit again.")
+    told = {
+        name: value
+        for name, value in audit.provenance.items()
+        if name in ("question", "adjacency", "observes", "attacker_knows_label", "method", "source")
+    }
+    provenance = Provenance(**told)
+    with_mean, without_mean = table.of("mean_with"), table.of("mean_without")
+    with_sd, without_sd = table.of("sd_with"), table.of("sd_without")
+
+    def pair(sd: float) -> LawPair:
+        return LawPair(
+            Normal(with_mean, np.hypot(with_sd, sd)),
+            Normal(without_mean, np.hypot(without_sd, sd)),
+            provenance,
+        )
+
+    plain = pair(0.0)
+    return PairLaws(
+        trust=audit.trust,
+        provenance=provenance,
+        member=plain.member,
+        nonmember=plain.nonmember,
+        with_noise=pair,
+        sd_without=without_sd,
+    )
+
+
+def kind_for(asked: Asked) -> type[Subject]:
+    """The first kind in the table that takes what is asked for."""
+    from leakscope.results.kinds import all_kinds
+
+    for kind in all_kinds():
+        if kind.takes(asked):
+            found: type[Subject] = kind
+            return found
+    raise InputError("no kind of model that leakscope knows takes what was given.")
+
+
+def opened(audit: Audit, data: str | Path | Dataset | None = None) -> Subject:
+    """The subject of an audit: as it is in memory, or opened again from its recipe."""
+    if audit.examined is not None and data is None:
+        found: Subject = audit.examined
+        return found
+    again: Subject = audit.about.opened(audit, data)
+    return again
+
+
+def task_of(text: Any) -> Task:
+    """A task that a file names."""
+    return "classification" if text == "classification" else "regression"

@@ -1,0 +1,173 @@
+"""Models of complementary halves: each record is in the training set of exactly half of them.
+
+Models 2k and 2k + 1 share no record.  Which records a model has, and its seed, follow from the
+run's seed and the model's number alone, so that four models and eight begin with the same four.
+Every model is a cell of a run (:mod:`leakscope.running`), and none is trained twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.keys import Key
+from leakscope.errors import InputError
+from leakscope.running import Cell, CellStore, Found, OnProgress, run_cells
+from leakscope.subjects.training.own_training import OwnTraining
+
+# A kill loses no more than one call of a function that trains many models at once.
+MOST_TOGETHER = 64
+
+
+@dataclass(frozen=True, eq=False)
+class HalfModels:
+    """Scores of all records under all models, and who was trained on whom.
+
+    Attributes
+    ----------
+    scores, trained_on
+        Models x records.
+    seconds
+        Of training, over all models.
+    warnings
+        Sentences, each with how many models gave it.
+    """
+
+    scores: FloatArray
+    trained_on: NDArray[np.bool_]
+    seconds: float
+    warnings: tuple[str, ...]
+
+
+def half(labels: NDArray[Any] | None, records: int, number: int, seed: int) -> NDArray[np.bool_]:
+    """Which records the model of this number is trained on.
+
+    ``labels`` are classes, which are halved one by one, so that no half lacks one that has two
+    records; None where the target is a quantity.
+    """
+    rng = Key(seed).child(number // 2).generator()
+    order = rng.permutation(records)
+    if labels is not None:
+        order = order[np.argsort(labels[order], kind="stable")]
+    inside = np.zeros(records, dtype=np.bool_)
+    # Every second record in this order; where the count is odd, chance says who has more.
+    inside[order[int(rng.integers(2)) :: 2]] = True
+    return inside if number % 2 == 0 else ~inside
+
+
+def train_halves(
+    X: Any,
+    y: NDArray[Any],
+    training: OwnTraining,
+    models: int,
+    store: CellStore,
+    *,
+    seed: int,
+    client: Any = None,
+    on_progress: OnProgress | None = None,
+) -> HalfModels:
+    """Train the models that are not there yet, and give the scores of all."""
+    cells = [Cell(f"model={number}", {"model": number}) for number in range(models)]
+    labels = y if training.task == "classification" else None
+    compute = partial(_trained, X, y, labels, training, seed)
+    try:
+        if training.together and client is None:
+            _train_together(X, y, labels, training, cells, store, seed=seed)
+        done = run_cells(
+            store, cells, compute, seed=seed, client=client, retries=0, on_progress=on_progress
+        )
+    except InputError as error:
+        kept = len(store.finished() & {cell.name for cell in cells})
+        raise InputError(
+            f"{error} {kept} of {models} models are kept in {store.directory}; the same command "
+            "goes on from there."
+        ) from error
+    said: dict[str, int] = {}
+    for cell in done:
+        for sentence in cell.numbers["warnings"]:
+            said[sentence] = said.get(sentence, 0) + 1
+    return HalfModels(
+        scores=np.stack([cell.arrays["scores"] for cell in done]),
+        trained_on=np.stack([half(labels, len(y), number, seed) for number in range(models)]),
+        seconds=float(sum(cell.seconds for cell in done)),
+        warnings=tuple(f"{text} (in {count} of {models} models)" for text, count in said.items()),
+    )
+
+
+def _train_together(
+    X: Any,
+    y: NDArray[Any],
+    labels: NDArray[Any] | None,
+    training: OwnTraining,
+    cells: Sequence[Cell],
+    store: CellStore,
+    *,
+    seed: int,
+) -> None:
+    """Many models in one call; each is kept as a cell of its own, as if it were trained alone."""
+    finished = store.finished()
+    todo = [cell for cell in cells if cell.name not in finished and store.claim(cell.name)]
+    for first in range(0, len(todo), MOST_TOGETHER):
+        some = todo[first : first + MOST_TOGETHER]
+        numbers = [int(cell.parameters["model"]) for cell in some]
+        rows = np.stack([half(labels, len(y), number, seed) for number in numbers])
+        seeds = [_seed(cell.key(seed)) for cell in some]
+        start = time.perf_counter()
+        try:
+            found, said = training.all_scores(X, y, rows, seeds)
+        except BaseException as error:
+            store.release(cell.name for cell in todo[first:])
+            if not isinstance(error, InputError):
+                raise
+            which = f"Models {numbers[0] + 1} to {numbers[-1] + 1}, trained at once"
+            raise InputError(f"{which}: {error}") from error
+        seconds = (time.perf_counter() - start) / len(some)
+        for cell, scores in zip(some, found, strict=True):
+            kept = {"scores": scores}
+            store.put(cell.name, cell.parameters, {"warnings": said}, kept, seconds=seconds)
+
+
+def _seed(key: Key) -> int:
+    return int(key.generator().integers(2**31))
+
+
+def _trained(
+    X: Any,
+    y: NDArray[Any],
+    labels: NDArray[Any] | None,
+    training: OwnTraining,
+    seed: int,
+    parameters: Mapping[str, Any],
+    key: Key,
+) -> Found:
+    number = int(parameters["model"])
+    rows = half(labels, len(y), number, seed)
+    try:
+        scores, said = training.scores(X, y, rows, _seed(key))
+    except InputError as error:
+        raise InputError(f"Model {number + 1}: {error}") from error
+    return Found({"warnings": said}, {"scores": scores})
+
+
+def digest_of(X: Any, y: NDArray[Any]) -> str:
+    """Of the records as the training takes them."""
+    found = hashlib.sha256(repr((getattr(X, "shape", None), y.tolist())).encode())
+    if hasattr(X, "iloc"):
+        from pandas.util import hash_pandas_object
+
+        found.update(hash_pandas_object(X).to_numpy().tobytes())
+    elif hasattr(X, "tocsr"):
+        rows = X.tocsr()
+        for part in (rows.data, rows.indices, rows.indptr):
+            found.update(np.ascontiguousarray(part).tobytes())
+    else:
+        found.update(np.ascontiguousarray(X).tobytes())
+    return found.hexdigest()

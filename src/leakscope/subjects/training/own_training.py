@@ -1,0 +1,402 @@
+"""The user's own training, a function or a scikit-learn estimator: one model's scores in one call.
+
+A score is what an attacker looks at for a record whose label he knows: the log-odds of that label,
+or for a quantity the residual, prediction minus target.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+import traceback
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope.data import Task, reason
+from leakscope.errors import InputError
+from leakscope.running import TimeLimitError, load_by_name, seeded, staying
+from leakscope.settings import TrainingSettings
+
+# So many records at most are trained on to see whether a function looks at its rows and its seed.
+TRIED_ON = 200
+# Sentences of warnings that are kept of one model.
+KEPT_WARNINGS = 3
+
+
+@dataclass(frozen=True)
+class OwnTraining:
+    """What is trained, and how its answers become scores.
+
+    Parameters
+    ----------
+    subject
+        ``train(X, y, seed)`` that returns a predictor, or a scikit-learn estimator; or
+        ``train(X, y, rows, seeds)``, which trains many at once and returns a predictor of each.
+    name
+        What people call it.
+    task
+        Whether the target is a class or a quantity.
+    time_limit
+        Seconds that one model may take; None for no limit.
+
+    """
+
+    subject: Any
+    name: str
+    task: Task
+    time_limit: float | None = None
+
+    @property
+    def is_estimator(self) -> bool:
+        """Whether it is a scikit-learn estimator, and no function."""
+        return hasattr(self.subject, "fit") and hasattr(self.subject, "get_params")
+
+    @property
+    def together(self) -> bool:
+        """Whether it is a function that trains many models at once."""
+        if self.is_estimator:
+            return False
+        try:
+            return list(inspect.signature(self.subject).parameters)[2:4] == ["rows", "seeds"]
+        except (TypeError, ValueError):
+            return False
+
+    def describe(self) -> dict[str, Any]:
+        """Name and a digest, by which a changed training is not taken for the same."""
+        told = {"kind": "function", "name": self.name, "task": self.task}
+        if self.is_estimator:
+            text = f"{type(self.subject).__qualname__} {sorted_parameters(self.subject)}"
+            told["kind"] = "estimator"
+        else:
+            text = _source(self.subject)
+            fixed = getattr(self.subject, "keywords", None)
+            text += f" {sorted(fixed.items())}" if text and isinstance(fixed, dict) else ""
+        return {**told, "digest": hashlib.sha256(text.encode()).hexdigest() if text else "unknown"}
+
+    def scores(
+        self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seed: int
+    ) -> tuple[FloatArray, list[str]]:
+        """Train on ``rows``, and give every record's score and what was warned of on the way."""
+        found, said = self.all_scores(X, y, rows[None], [seed])
+        return found[0], said
+
+    def all_scores(
+        self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seeds: list[int]
+    ) -> tuple[list[FloatArray], list[str]]:
+        """The same of several models, ``rows`` (models x records), at once where it can."""
+        limit = None if self.time_limit is None else self.time_limit * len(seeds)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                with seeded(seeds[0]), staying(self.name, seconds=limit):
+                    models = self._models(X, y, rows, seeds)
+                    answers = [self._answers(model, X) for model in models]
+            except InputError:
+                raise
+            except Exception as error:
+                raise InputError(
+                    f"{self.name} failed ({type(error).__name__}: {reason(error)}{_line(error)})."
+                ) from error
+        said = [
+            f"{each.category.__name__}: {str(each.message).split(chr(10))[0]}" for each in caught
+        ]
+        found = [self._scored(*each, y) for each in zip(models, answers, strict=True)]
+        return found, list(dict.fromkeys(said))[:KEPT_WARNINGS]
+
+    def _models(
+        self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seeds: list[int]
+    ) -> list[Any]:
+        if not self.together:
+            pairs = zip(rows, seeds, strict=True)
+            return [self._trained(taken(X, own), y[own], seed) for own, seed in pairs]
+        found = list(self.subject(X, y, rows, seeds))
+        if len(found) != len(seeds):
+            raise InputError(
+                f"{self.name} was asked for {len(seeds)} models at once and gave {len(found)}: one "
+                "predictor for each row of rows is needed."
+            )
+        return found
+
+    def _trained(self, X: Any, y: NDArray[Any], seed: int) -> Any:
+        if not self.is_estimator:
+            return self.subject(X, y, seed)
+        from sklearn.base import clone
+
+        model = clone(self.subject)
+        states = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
+        model.set_params(**dict.fromkeys(states, seed))
+        return model.fit(X, y)
+
+    def _answers(self, model: Any, X: Any) -> NDArray[Any]:
+        names = ("predict_proba", "predict") if self.task == "classification" else ("predict",)
+        ask = next((getattr(model, name) for name in names if hasattr(model, name)), model)
+        if self.task == "classification" and self.is_estimator and not hasattr(model, names[0]):
+            raise InputError(
+                f"{self.name} gives no probabilities (predict_proba), and log-odds need them; "
+                "scikit-learn's CalibratedClassifierCV around it does."
+            )
+        if not callable(ask):
+            raise InputError(
+                f"{self.name} returned {type(model).__name__}, which is no function of records "
+                "and has no predict."
+            )
+        found = ask(X.copy() if hasattr(X, "copy") else X)
+        # A tensor that is still part of a graph, or on a device.
+        found = found.detach().cpu() if hasattr(found, "detach") else found
+        return np.asarray(found)
+
+    def _scored(self, model: Any, answers: NDArray[Any], y: NDArray[Any]) -> FloatArray:
+        if answers.dtype.kind not in "fiub":
+            raise InputError(f"{self.name} answered with {answers.dtype}, and not with numbers.")
+        found = answers.astype(np.float64)
+        if len(found) != len(y) or found.ndim > 2:
+            raise InputError(
+                f"the model of {self.name} answered {len(y)} records with an array of shape "
+                f"{found.shape}: one row per record is needed."
+            )
+        bad = ~np.isfinite(found).reshape(len(y), -1).all(axis=1)
+        if bad.any():
+            raise InputError(
+                f"the model of {self.name} gave an answer that is not finite, for record "
+                f"{int(np.argmax(bad))} (counting from 0)."
+            )
+        if self.task == "regression":
+            if found.size != len(y):
+                raise InputError(
+                    f"the model of {self.name} answered {len(y)} records with an array of shape "
+                    f"{found.shape}: one number per record is needed."
+                )
+            return np.asarray(found.reshape(len(y)) - y)
+        classes = np.unique(y)
+        table = chances(self.name, found, classes, getattr(model, "classes_", None))
+        return own_label_log_odds(table, np.searchsorted(classes, y))
+
+
+def named_training(text: str, task: Task, time_limit: float | None) -> OwnTraining:
+    """The training that ``module:name`` names: a function, an estimator or an estimator's class."""
+    found = load_by_name(text, option="--train")
+    if inspect.isclass(found) and hasattr(found, "fit"):
+        try:
+            found = found()
+        except TypeError as error:
+            raise InputError(
+                f"--train: {text} cannot be made without parameters ({reason(error)}); name a "
+                "function that makes and fits it."
+            ) from error
+    return training_of(found, task, time_limit, name=text)
+
+
+def trains_classes(settings: TrainingSettings) -> bool:
+    """Whether the estimator that is named predicts classes; a function does not say."""
+    if settings.train is None:
+        return False
+    training = named_training(settings.train, "regression", None)
+    return training.is_estimator and predicts_classes(training.subject) is True
+
+
+def predicts_classes(subject: Any) -> bool | None:
+    """Whether an estimator predicts classes; None where it does not say, as a function."""
+    if not hasattr(subject, "get_params"):
+        return None
+    from sklearn.base import is_classifier, is_regressor
+
+    return True if is_classifier(subject) else False if is_regressor(subject) else None
+
+
+def training_of(
+    subject: Any, task: Task, time_limit: float | None, *, name: str = ""
+) -> OwnTraining:
+    """The training that was given in Python, or that a name led to; an estimator names itself."""
+    if hasattr(subject, "fit") and hasattr(subject, "get_params"):
+        return OwnTraining(subject, " ".join(repr(subject).split()), task, time_limit)
+    if not callable(subject):
+        raise InputError(
+            "train must be a function train(X, y, seed) that returns a predictor, or a "
+            f"scikit-learn estimator, but it is {type(subject).__name__}."
+        )
+    name = name or getattr(subject, "__qualname__", type(subject).__name__)
+    return OwnTraining(subject, name, task, time_limit)
+
+
+def require_own_rows(training: OwnTraining, X: Any, y: NDArray[Any], seed: int) -> list[str]:
+    """Refuse a function that ignores its rows; say where it ignores its seed.
+
+    It is trained three times on few records, before the models that take long.  Where so few make
+    it fail, the models themselves will show what is wrong.
+    """
+    if training.is_estimator:
+        return []
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(y))
+    size = min(TRIED_ON, len(y) // 2)
+    some, others = (np.isin(np.arange(len(y)), part) for part in (order[:size], order[-size:]))
+    kept = np.flatnonzero(some | others)
+    few, labels = taken(X, kept), y[kept]
+    try:
+        first, _ = training.scores(few, labels, some[kept], seed=1)
+        second, _ = training.scores(few, labels, others[kept], seed=1)
+        third, _ = training.scores(few, labels, some[kept], seed=2)
+    except TimeLimitError:
+        raise
+    except InputError:
+        return []
+    if np.array_equal(first, second):
+        raise InputError(
+            f"{training.name} ignores the rows it is given: trained on two different sets of "
+            "records it gave the same answers; it must train on its arguments X and y."
+        )
+    if np.array_equal(first, third):
+        return [
+            f"{training.name} gives the same model for every seed. That is right where training "
+            "draws nothing at random; otherwise let it use its seed, or the spread between "
+            "models, and with it every number, leaves that randomness out."
+        ]
+    return []
+
+
+def taken(X: Any, rows: NDArray[Any]) -> Any:
+    """Some rows of an array, a sparse matrix or a data frame."""
+    chosen = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+    return X.iloc[chosen] if hasattr(X, "iloc") else X[chosen]
+
+
+def sorted_parameters(estimator: Any) -> str:
+    """An estimator's parameters as text, the same for the same parameters."""
+    return ", ".join(f"{name}={value!r}" for name, value in sorted(estimator.get_params().items()))
+
+
+def _source(function: Any) -> str:
+    """The text of the file that a function is in, or its own: helpers beside it count too."""
+    function = function.func if isinstance(function, partial) else function
+    try:
+        module = sys.modules.get(function.__module__)
+        path = getattr(module, "__file__", None)
+        if path is not None and function.__module__ != "__main__":
+            return Path(path).read_text(encoding="utf-8")
+        return inspect.getsource(function)
+    except (OSError, TypeError, AttributeError, UnicodeDecodeError):
+        return ""
+
+
+def _line(error: Exception) -> str:
+    """Where in the user's code it happened."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
+    return f"; {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+
+
+# A probability of zero counts as half of the smallest that the model gave, but within these: the
+# votes of a forest are a share of its trees, and those of a single tree are all or nothing.
+LEAST_CHANCE, MOST_CHANCE = 1e-40, 0.25
+# Rows of probabilities sum to one up to this; float32 does.
+ROUNDING = 1e-3
+
+
+def own_label_log_odds(table: FloatArray, codes: NDArray[np.intp]) -> FloatArray:
+    """Log p - log(1 - p) of each record's own class; the others are added up, not taken from one.
+
+    One minus p has no digits left where p is nearly one.
+    """
+    rest = table.copy()
+    rest[np.arange(len(codes)), codes] = 0.0
+    own, others = table[np.arange(len(codes)), codes], rest.sum(axis=1)
+    positive = np.concatenate([own[own > 0.0], others[others > 0.0]])
+    least = np.clip(0.5 * positive.min(initial=1.0), LEAST_CHANCE, MOST_CHANCE)
+    return np.asarray(np.log(np.maximum(own, least)) - np.log(np.maximum(others, least)))
+
+
+def chances(name: str, answers: FloatArray, classes: NDArray[Any], columns: Any) -> FloatArray:
+    """Probabilities, records x classes, whatever of the allowed forms the model answers in."""
+    count = len(classes)
+    if answers.ndim == 1 or answers.shape[1] == 1:
+        chance = answers.reshape(len(answers))
+        if count != 2:
+            raise InputError(
+                f"the model of {name} gave one number per record, and there are {count} classes: "
+                "one column of probabilities for each class is needed."
+            )
+        if chance.min() < 0.0 or chance.max() > 1.0:
+            raise InputError(
+                f"the model of {name} gave one number per record, and not all lie between 0 and 1: "
+                f"it must be the probability of the class {classes[1]}."
+            )
+        return np.stack([1.0 - chance, chance], axis=1)
+    if columns is not None:
+        # A half may lack a class; its probability is then zero.
+        place = {value: at for at, value in enumerate(classes.tolist())}
+        known = [place.get(value, -1) for value in np.asarray(columns).tolist()]
+        if -1 in known or len(known) != answers.shape[1]:
+            raise InputError(f"the model of {name} has other classes than y.")
+        table = np.zeros((len(answers), count))
+        table[:, known] = answers
+        answers = table
+    if answers.shape[1] != count:
+        raise InputError(
+            f"the model of {name} gave {answers.shape[1]} scores per record, and there are {count} "
+            "classes: one column for each is needed, in the order of the sorted classes."
+        )
+    if answers.min() >= 0.0 and answers.max() <= 1.0 + ROUNDING:
+        if (np.abs(answers.sum(axis=1) - 1.0) > ROUNDING).any():
+            raise InputError(
+                f"the model of {name} gave numbers between 0 and 1 that do not sum to 1: give "
+                "probabilities, or scores before the softmax."
+            )
+        return answers
+    # Scores before the softmax; the largest is taken off first, so that nothing overflows.
+    shifted = np.exp(answers - answers.max(axis=1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
+
+
+# Options that a sentence names.
+MOST_SHOWN = 8
+
+
+def options_of(training: OwnTraining) -> dict[str, Any]:
+    """What can be changed of a training, with its present values.
+
+    Of an estimator its parameters, of a function its keyword arguments that have a default.
+
+    """
+    if training.is_estimator:
+        return dict(training.subject.get_params())
+    try:
+        parameters = list(inspect.signature(training.subject).parameters.values())
+    except (TypeError, ValueError):
+        return {}
+    return {one.name: one.default for one in parameters[3:] if one.default is not one.empty}
+
+
+def with_options(training: OwnTraining, options: Mapping[str, Any]) -> OwnTraining:
+    """The same training with some of its options changed."""
+    known = options_of(training)
+    for name in options:
+        if name not in known:
+            there = ", ".join(f"{key}={value!r}" for key, value in list(known.items())[:MOST_SHOWN])
+            more = " and more" if len(known) > MOST_SHOWN else ""
+            has = f"it has {there}{more}" if known else "it has none"
+            raise InputError(
+                f"{training.name} has no option {name!r}: {has}. An option of a function is a "
+                "keyword argument with a default, train(X, y, seed, epochs=20)."
+            )
+    if not options:
+        return training
+    if training.is_estimator:
+        from sklearn.base import clone
+
+        changed = clone(training.subject).set_params(**options)
+        return training_of(changed, training.task, training.time_limit)
+    told = ", ".join(f"{name}={value!r}" for name, value in options.items())
+    return training_of(
+        partial(training.subject, **options),
+        training.task,
+        training.time_limit,
+        name=f"{training.name} with {told}",
+    )

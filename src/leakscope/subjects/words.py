@@ -1,0 +1,90 @@
+"""Sentences that every kind's answer is made of."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leakscope.results.audit import Audit
+
+# What the attacker is given, in words.
+SEEN = {
+    "log_odds": "the log-odds of its label",
+    "scores": "the score of its label",
+    "prediction": "its prediction",
+    "residual": "its residual",
+    "label": "the predicted label only",
+    "probabilities": "the probabilities of all classes",
+    "latent": "one draw of the predicted value",
+}
+
+
+def percent(value: float) -> str:
+    """Two digits of a share; what would round to all is not certainty."""
+    if value >= 0.9995:
+        return ">99.9%"
+    return f"{100.0 * value:.2g}%" if value < 0.995 else f"{100.0 * value:.1f}%"
+
+
+def two_digits(value: float) -> str:
+    """Two digits of a fraction; what would round to 1 is not certainty."""
+    return ">0.99" if value >= 0.995 else f"{value:.2f}"
+
+
+def examined_sentence(audit: Audit) -> str:
+    """Which model was examined."""
+    model = audit.model
+    return f"Examined: {model.name}, {model.origin}; {audit.dataset.name}, {audit.units} records."
+
+
+def most_exposed_sentence(audit: Audit, *, ids: bool) -> str:
+    """How exposed the most exposed unit is; it is not named without its id."""
+    first = audit.records[0]
+    who = f"{audit.unit} {first.record_id}" if ids else f"a {audit.unit}"
+    doubt = "" if first.trusted else " (not trusted)"
+    between = ""
+    if first.advantage_low is not None:
+        between = f" ({first.advantage_low:.2f} to {first.advantage_high:.2f})"
+    by, other = "", ""
+    lowest = audit.table.of("tpr_at_fpr_0_001")
+    found = int(np.argmax(lowest))
+    if lowest[found] > first.tpr_at_fpr_0_001:
+        name = f"{audit.unit} {audit.record_ids[found]}" if ids else f"another {audit.unit}"
+        by, other = " by advantage", f" Largest TPR at 0.1%: {name}, {percent(lowest[found])}."
+    return (
+        f"Most exposed{by}: {who}{doubt}, advantage {two_digits(first.advantage)}{between}, TPR "
+        f"{percent(first.tpr_at_fpr_0_001)} at 0.1% FPR and {percent(first.tpr_at_fpr_0_01)} at "
+        f"1%; median {audit.median_advantage:.2g}.{other}"
+    )
+
+
+def passing_sentence(audit: Audit, threshold: float) -> str:
+    """How many have an advantage of the threshold or more."""
+    count, untrusted = audit.units, audit.untrusted
+    exposed = int(np.count_nonzero(audit.advantage >= threshold))
+    if untrusted == count:
+        return f"Cannot tell how many are exposed: no {audit.unit}'s numbers are trusted."
+    doubt = f" ({untrusted} not trusted)" if untrusted else ""
+    if not exposed:
+        return f"None of {count} {audit.unit}s{doubt} has an advantage of {threshold:g} or more."
+    return f"{exposed} of {count} {audit.unit}s{doubt} have an advantage of {threshold:g} or more."
+
+
+def exposure_sentences(audit: Audit, *, threshold: float, ids: bool) -> tuple[str, ...]:
+    """What was examined, the most exposed, and how many pass the threshold."""
+    return (
+        examined_sentence(audit),
+        most_exposed_sentence(audit, ids=ids),
+        passing_sentence(audit, threshold),
+    )
+
+
+def question_sentence(audit: Audit) -> str:
+    """What the attacker sees and knows, where the other records are not known."""
+    fraction = 0.5 if audit.fraction is None else audit.fraction
+    drawn = {
+        "pool": f"each other record is in the training set with probability {fraction:g}",
+        "population": f"the others are fresh draws, {fraction:g} times as many as here",
+        "leave_one_out": "all other records are known",
+    }.get(audit.question, "nothing is said of the other records")
+    seen = SEEN.get(audit.observes, audit.observes)
+    return f"The attacker knows the record and its label, and sees {seen}; {drawn}."
