@@ -39,7 +39,7 @@ LINES = {
 def audited(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
-    results.write_run_directory(tmp_path / "run", leakscope.audit(X, y, kernel="rbf").to_document())
+    results.write_run_directory(tmp_path / "run", leakscope.audit(X, y, kernel="rbf"))
     return tmp_path
 
 
