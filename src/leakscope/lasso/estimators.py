@@ -193,7 +193,7 @@ class OutputPerturbedLasso(_PerturbedLasso):
         ``l2`` is above zero and there is no intercept.
     noise_multiplier_
         sigma_eta / sensitivity_, what a Gaussian-mechanism accountant asks for;
-        ``leakscope.planning.lasso_worst_case`` turns it into epsilon.
+        ``leakscope.planning.worst_case_epsilon`` turns it into epsilon.
     worst_case_note_
         Why ``sensitivity_`` is None; empty where it is not.
 
