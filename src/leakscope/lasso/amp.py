@@ -158,7 +158,7 @@ def message_passing(
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.lasso.amp import message_passing
+    >>> from leakscope.lasso import message_passing
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((100, 200)) / 200**0.5
     >>> y = X[:, :20] @ rng.standard_normal(20) + 0.1 * rng.standard_normal(100)

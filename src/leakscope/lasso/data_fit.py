@@ -116,7 +116,7 @@ def fit_data_model(
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.lasso.data_fit import fit_data_model
+    >>> from leakscope.lasso import fit_data_model
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((200, 1)) + 0.3 * rng.standard_normal((200, 50))
     >>> found = fit_data_model(X, X[:, 0] + rng.standard_normal(200))

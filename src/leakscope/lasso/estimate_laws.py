@@ -92,13 +92,6 @@ def cw_onavg_kl_at(found: Overlap, records: ArrayLike) -> FloatArray:
     Both datasets' locations have the variance E12/alpha, and they differ by a normal of variance
     2 Delta, Delta = E12/((alpha - chi) n); Claim 6.1 has E/(alpha n).  As n grows it tends to
     `onavg_kl` with ``"component_wise"``.
-
-    Examples
-    --------
-    >>> from leakscope.lasso import LassoSetting, cw_onavg_kl_at, noise_overlap, state_evolution
-    >>> both = noise_overlap(state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.0, 0.5)))
-    >>> cw_onavg_kl_at(both, [50, 500, 1e9]).round(4).tolist()
-    [0.0772, 0.0771, 0.0771]
     """
     setting = found.fixed_point.setting
     n = np.asarray(records, dtype=np.float64)

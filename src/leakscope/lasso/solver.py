@@ -124,7 +124,7 @@ def solve_lasso(
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.lasso.solver import solve_lasso
+    >>> from leakscope.lasso import solve_lasso
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.standard_normal((50, 100)), rng.standard_normal(50)
     >>> found = solve_lasso(X, y, lam=10.0, linear_term=rng.standard_normal(100))

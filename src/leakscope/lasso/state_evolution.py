@@ -94,11 +94,9 @@ def state_evolution(
     Examples
     --------
     >>> from leakscope.lasso import LassoSetting, state_evolution
-    >>> state_evolution(LassoSetting(0.5, 0.1, 0.1, lam=0.3, sigma_eta=0.3))
-    Traceback (most recent call last):
-    ...
-    leakscope.errors.InputError: Objective perturbation is unstable at alpha = 0.5, lam = 0.3, \
-sigma_eta = 0.3: lam must be above 0.319, or sigma_eta below 0.2822.
+    >>> found = state_evolution(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=[0.2, 0.7]))
+    >>> found.error.round(4).tolist(), found.active_fraction.round(4).tolist()
+    ([0.0971, 0.5857], [0.0087, 0.1986])
     """
     if unstable not in ("raise", "mark"):
         raise InputError(f"unstable must be raise or mark, but it is {unstable!r}.")

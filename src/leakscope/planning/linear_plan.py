@@ -477,24 +477,8 @@ def largest_p(
                 high = middle
         found = at(low, settled)
         error = _error(replace(design, p=low), settled, noise, draws, key)
-        return LinearTarget(
-            knob="features",
-            target=target,
-            attacker=attacker,
-            setting=float(low),
-            advantage=found.value,
-            advantage_stderr=found.stderr,
-            generalization_error=error,
-        )
-    return LinearTarget(
-        knob="features",
-        target=target,
-        attacker=attacker,
-        setting=None,
-        advantage=None,
-        advantage_stderr=None,
-        generalization_error=None,
-    )
+        return _target("features", target, attacker, float(low), found, error)
+    return _target("features", target, attacker)
 
 
 def least_noise(
@@ -539,15 +523,27 @@ def least_noise(
         sigma = _root(excess)
         while excess(sigma) > 0.0:
             sigma *= 1.0005
-    found = at(sigma)
+    error = _error(design, settled, noise_of(sigma), draws, key)
+    return _target("noise on every answer", target, attacker, sigma, at(sigma), error)
+
+
+def _target(
+    knob: str,
+    target: float,
+    attacker: LinearAttacker,
+    setting: float | None = None,
+    found: ScoredAdvantage | None = None,
+    error: float | None = None,
+) -> LinearTarget:
+    """The setting that was found, what it gives away and what it costs; none where none is."""
     return LinearTarget(
-        knob="noise on every answer",
+        knob=knob,
         target=target,
         attacker=attacker,
-        setting=sigma,
-        advantage=found.value,
-        advantage_stderr=found.stderr,
-        generalization_error=_error(design, settled, noise_of(sigma), draws, key),
+        setting=setting,
+        advantage=None if found is None else found.value,
+        advantage_stderr=None if found is None else found.stderr,
+        generalization_error=error,
     )
 
 
