@@ -43,6 +43,8 @@ from leakscope.fitted.losses import (
 from leakscope.fitted.problem import ConvexProblem
 from leakscope.fitted.responses import DenseSoftmax, StructuredSoftmax
 
+SoftmaxResponse = DenseSoftmax | StructuredSoftmax
+
 # Coefficients up to which the Hessian is inverted whole.
 DENSE = 2500
 
@@ -82,14 +84,14 @@ class SoftmaxCavity:
     diagonal: FloatArray
     curvature: FloatArray
     moments: SoftmaxMoments
-    response: DenseSoftmax | StructuredSoftmax
+    response: SoftmaxResponse
     rounds: int
     change: float
     converged: bool
 
 
 def _spread(
-    response: DenseSoftmax | StructuredSoftmax,
+    response: SoftmaxResponse,
     c: FloatArray,
     kappa: FloatArray,
     t: FloatArray,
@@ -97,13 +99,13 @@ def _spread(
 ) -> FloatArray:
     """V_i where the records' forces have covariance t_j beyond what Hbar carries."""
     inner = response.spread(_amplified(c, kappa, t), draws)
-    reply = np.eye(inner.shape[1], dtype=inner.dtype) + kappa @ c
+    reply = _unit(inner) + kappa @ c
     return _symmetric(reply @ inner @ np.swapaxes(reply, 1, 2))
 
 
 def _amplified(c: FloatArray, kappa: FloatArray, t: FloatArray) -> FloatArray:
     """t' = (I + c kappa) t (I + kappa c)."""
-    factor = np.eye(t.shape[1], dtype=t.dtype) + c @ kappa
+    factor = _unit(t) + c @ kappa
     return np.asarray(factor @ t @ np.swapaxes(factor, 1, 2))
 
 
@@ -117,73 +119,15 @@ def _pooled_force(found: SoftmaxMoments, fraction: float) -> FloatArray:
     )
 
 
-def solve_softmax(problem: ConvexProblem, fraction: float) -> SoftmaxCavity:
-    """Iterate the rounds until predictions, kappa and V stand still."""
-    assert problem.X is not None
-    X, classes, size = problem.X, problem.classes, problem.records
-    codes = problem.y.astype(np.intp)
-    weight, penalty = problem.sample_weights, problem.penalty_at(fraction)
-    _require_room(problem, classes * X.shape[1])
-    theta = released(problem)
-    points = sigma_points(classes, POINTS, SEED)
-    z = _centred_logits(X, theta)
-    m, root = z.copy(), None
-    kappa = np.zeros((size, classes, classes))
-    v = np.zeros((size, classes, classes))
-    diagonal = np.zeros((size, classes))
-    change, converged, rounds = np.inf, False, 0
-    while True:
-        rounds += 1
-        found = softmax_moments(m, root, diagonal, codes, weight, points)
-        # one Newton step of m - f k E[F] = z; the force moves with it
-        away = _mean_step(z, m, found, diagonal, fraction)
-        m = m - away
-        force = found.force - (found.slope @ away[:, :, None])[:, :, 0]
-        slope = fraction * found.slope
-        c = _symmetric(np.linalg.solve(np.eye(classes) - slope @ kappa, slope))
-        response = DenseSoftmax.at(X, penalty, c, problem.name)
-        step = response.step(fraction * (X.T @ force) + penalty[:, None] * theta)
-        moved = _centred_logits(X, step)
-        longest = float(np.max(np.abs(moved)))
-        scale = min(1.0, 4.0 * max(1.0, 0.25 * float(np.max(np.abs(z)))) / max(longest, 1e-300))
-        theta -= scale * step
-        g = response.leverage
-        new_kappa = centred(_symmetric(np.linalg.solve(np.eye(classes) - g @ c, g)))
-        new_v = _spread(response, c, new_kappa, _pooled_force(found, fraction))
-        unit = _mean_variance(new_v, fraction)
-        change = max(
-            _block_change(kappa, new_kappa),
-            _block_change(v, new_v),
-            scale * float(np.sqrt(np.mean(moved**2) / unit)),
-            float(np.sqrt(np.mean(away**2) / unit)),
-        )
-        converged = change <= TOLERANCE
-        last = converged or rounds >= MAX_ROUNDS
-        # kappa and V swing about their limits, by about a quarter: part of the way back is quicker
-        relax = 0.8 if rounds > 1 and not last else 1.0
-        kappa = relax * new_kappa + (1.0 - relax) * kappa
-        v = relax * new_v + (1.0 - relax) * v
-        m = m - scale * moved
-        z = _centred_logits(X, theta)
-        diagonal = diagonal_yield(kappa, softmax(m - fraction * diagonal * force))
-        root = square_root(v)
-        if last:
-            break
-    found = softmax_moments(m, root, diagonal, codes, weight, points)
-    m = m - _mean_step(z, m, found, diagonal, fraction)
-    return SoftmaxCavity(m, v, kappa, diagonal, c, found, response, rounds, change, converged)
+def _yield(response: SoftmaxResponse, c: FloatArray) -> FloatArray:
+    """kappa = (I - g c)^{-1} g."""
+    g = response.leverage
+    return centred(_symmetric(np.linalg.solve(_unit(g) - g @ c, g)))
 
 
-def _mean_step(
-    z: FloatArray, m: FloatArray, found: SoftmaxMoments, diagonal: FloatArray, fraction: float
-) -> FloatArray:
-    """How far m is from m - f k E[F(m + eps)] = z, with the diagonal yield k."""
-    residual = m - fraction * diagonal * found.force - z
-    residual -= residual.mean(axis=1, keepdims=True)
-    if not np.any(diagonal):
-        return residual
-    matrix = np.eye(z.shape[1], dtype=z.dtype) - fraction * diagonal[:, :, None] * found.slope
-    return np.asarray(np.linalg.solve(matrix, residual[:, :, None])[:, :, 0])
+def _unit(blocks: FloatArray) -> FloatArray:
+    """The identity of C x C, in the precision of these blocks."""
+    return np.eye(blocks.shape[-1], dtype=blocks.dtype)
 
 
 def _symmetric(blocks: npt.NDArray[Any]) -> FloatArray:
@@ -197,9 +141,11 @@ def _centred_logits(X: npt.NDArray[Any], theta: FloatArray) -> FloatArray:
     return np.asarray(z - z.mean(axis=1, keepdims=True))
 
 
-def _mean_variance(v: FloatArray, fraction: float) -> float:
-    """The mean variance of a logit, in whose units a step is small; 1 where nothing varies."""
-    return max(float(np.mean(np.einsum("icc->ic", v))), 1e-300) if fraction < 1.0 else 1.0
+def _typical_sd(v: FloatArray, fraction: float) -> float:
+    """The root mean variance of a logit, in whose units a step is small; 1 if nothing varies."""
+    if fraction == 1.0:
+        return 1.0
+    return float(np.sqrt(max(float(np.mean(np.einsum("icc->ic", v))), 1e-300)))
 
 
 def _block_change(old: FloatArray, new: FloatArray) -> float:
@@ -230,7 +176,7 @@ def _require_room(problem: ConvexProblem, order: int) -> None:
 
 @dataclass
 class _Rounds:
-    """The state between rounds: theta, the laws without the record, kappa and its diagonal."""
+    """The state between rounds: theta, the laws without the record, kappa and its diagonal k."""
 
     problem: ConvexProblem
     fraction: float
@@ -244,45 +190,49 @@ class _Rounds:
     force: FloatArray
 
     @classmethod
-    def start(cls, problem: ConvexProblem, fraction: float) -> _Rounds:
+    def start(cls, problem: ConvexProblem, fraction: float, kind: npt.DTypeLike) -> _Rounds:
+        """From the released coefficients, without a spread and a yield, in this precision."""
         assert problem.X is not None
-        X = problem.X.astype(np.float32)
+        X = problem.X.astype(kind)
         theta = released(problem)
         z = _centred_logits(X, theta)
-        blocks = np.zeros((*z.shape, problem.classes), dtype=np.float32)
+        blocks = np.zeros((*z.shape, problem.classes), dtype=kind)
         empty = np.zeros_like(z)
         return cls(problem, fraction, X, theta, z, z, blocks, empty, blocks, empty)
 
     @property
-    def codes(self) -> Any:
+    def codes(self) -> Codes:
         return self.problem.y.astype(np.intp)
 
     @property
     def penalty(self) -> FloatArray:
         return self.problem.penalty_at(self.fraction)
 
-    def descend(self, response: StructuredSoftmax) -> float:
-        """One step of the mean model, in the root mean square over the predictions."""
-        pull = (self.X.T @ self.force).astype(np.float64)
-        step = response.step(self.fraction * pull + self.penalty[:, None] * self.theta)
-        moved = _centred_logits(self.X, step)
-        longest = float(np.max(np.abs(moved)))
-        reach = 4.0 * max(1.0, 0.25 * float(np.max(np.abs(self.z))))
-        whole = _UNCOUPLED_STEP if response.factor is None else 1.0
-        scale = min(whole, reach / max(longest, 1e-30))
-        self.theta = self.theta - scale * step
-        self.z = _centred_logits(self.X, self.theta)
-        self.m = self.m - scale * moved
-        return scale * float(np.sqrt(np.mean(moved**2)))
+    def smoothed(self) -> tuple[SoftmaxMoments, float]:
+        """The moments of the force over the spread, and how far m moved to follow z.
+
+        It is one Newton step of m - f k E[F(m + eps)] = z; the force moves with it.
+        """
+        points = sigma_points(self.problem.classes, POINTS, SEED)
+        root = square_root(self.v) if np.any(self.v) else None
+        weights = self.problem.sample_weights
+        found = softmax_moments(self.m, root, self.k, self.codes, weights, points)
+        away = self.m - self.fraction * self.k * found.force - self.z
+        away -= away.mean(axis=1, keepdims=True)
+        if np.any(self.k):
+            matrix = _unit(found.slope) - self.fraction * self.k[:, :, None] * found.slope
+            away = np.linalg.solve(matrix, away[:, :, None])[:, :, 0]
+        self.m = self.m - away
+        self.force = found.force - (found.slope @ away[:, :, None])[:, :, 0]
+        return found, float(np.sqrt(np.mean(away**2)))
 
     def plain(self) -> SoftmaxMoments:
         """The forces of the records where they are in, without a spread but to first order."""
         weight = self.problem.sample_weights[:, None].astype(np.float32)
         target = one_hot(self.codes, self.z.shape[1], np.float32)
         kw = (1.0 - self.fraction) * self.k * weight
-        p = softmax(
-            softmax_prox(self.z, kw, target, self.z - 0.5 * kw * (softmax(self.z) - target))
-        )
+        first = self.z - 0.5 * kw * (softmax(self.z) - target)
+        p = softmax(softmax_prox(self.z, kw, target, first))
         self.force = weight * (p - target)
         self.m = self.z + self.fraction * self.k * self.force
         self.m = self.m - self.m.mean(axis=1, keepdims=True)
@@ -295,82 +245,114 @@ class _Rounds:
         square = self.force[:, :, None] * self.force[:, None, :] + linear
         return SoftmaxMoments(self.force, slope, square, linear)
 
-    def smoothed(self) -> SoftmaxMoments:
-        """The moments of the force over the spread; m follows z."""
-        points = sigma_points(self.problem.classes, POINTS, SEED)
-        weights = self.problem.sample_weights
-        found = softmax_moments(self.m, square_root(self.v), self.k, self.codes, weights, points)
-        away = _mean_step(self.z, self.m, found, self.k, self.fraction)
-        self.m = self.m - away
-        self.force = found.force - (found.slope @ away[:, :, None])[:, :, 0]
-        return found
-
     def curvature(self, found: SoftmaxMoments) -> FloatArray:
         """c = f E[F'] (I - f kappa E[F'])^{-1}."""
         slope = self.fraction * found.slope
-        unit = np.eye(slope.shape[1], dtype=slope.dtype)
-        return _symmetric(np.linalg.solve(unit - slope @ self.kappa, slope))
+        return _symmetric(np.linalg.solve(_unit(slope) - slope @ self.kappa, slope))
 
-    def renew(self, response: StructuredSoftmax, c: FloatArray) -> float:
-        """kappa = (I - g c)^{-1} g and its diagonal; how far it moved."""
-        g = response.leverage
-        unit = np.eye(g.shape[1], dtype=g.dtype)
-        kappa = centred(_symmetric(np.linalg.solve(unit - g @ c, g)))
-        change = _block_change(self.kappa, kappa)
-        self.kappa = kappa
-        self.k = diagonal_yield(kappa, softmax(self.z))
-        return change
+    def descend(self, response: SoftmaxResponse, whole: float = 1.0) -> float:
+        """One step of the mean model, in the root mean square over the predictions."""
+        pull = (self.X.T @ self.force).astype(np.float64)
+        step = response.step(self.fraction * pull + self.penalty[:, None] * self.theta)
+        moved = _centred_logits(self.X, step)
+        longest = float(np.max(np.abs(moved)))
+        reach = 4.0 * max(1.0, 0.25 * float(np.max(np.abs(self.z))))
+        scale = min(whole, reach / max(longest, 1e-30))
+        self.theta = self.theta - scale * step
+        self.z = _centred_logits(self.X, self.theta)
+        self.m = self.m - scale * moved
+        return scale * float(np.sqrt(np.mean(moved**2)))
 
-    def descend_plainly(self, response: StructuredSoftmax) -> SoftmaxMoments:
+    def descend_plainly(self, response: SoftmaxResponse, whole: float = 1.0) -> SoftmaxMoments:
         """Some steps of the mean model without a spread, which cost next to nothing."""
         found = self.plain()
         for _ in range(STEPS):
-            self.descend(response)
+            self.descend(response, whole)
             found = self.plain()
         return found
 
-    def spread(
-        self, c: FloatArray, found: SoftmaxMoments, response: StructuredSoftmax, draws: int
-    ) -> FloatArray:
-        """V of the pool, from draws."""
-        return _spread(response, c, self.kappa, _pooled_force(found, self.fraction), draws)
+    def ended(
+        self,
+        c: FloatArray,
+        found: SoftmaxMoments,
+        response: SoftmaxResponse,
+        rounds: int,
+        change: float,
+        tolerance: float,
+    ) -> SoftmaxCavity:
+        """The last state, as the cavity."""
+        settled = change <= tolerance
+        return SoftmaxCavity(
+            self.m, self.v, self.kappa, self.k, c, found, response, rounds, change, settled
+        )
+
+
+def solve_softmax(problem: ConvexProblem, fraction: float) -> SoftmaxCavity:
+    """Rounds with a dense Hessian, until predictions, kappa and V stand still."""
+    assert problem.X is not None
+    _require_room(problem, problem.classes * problem.X.shape[1])
+    now = _Rounds.start(problem, fraction, np.float64)
+    change, rounds = np.inf, 0
+    while change > TOLERANCE and rounds < MAX_ROUNDS:
+        rounds += 1
+        found, away = now.smoothed()
+        c = now.curvature(found)
+        response = DenseSoftmax.at(now.X, now.penalty, c, problem.name)
+        step = now.descend(response)
+        kappa = _yield(response, c)
+        v = _spread(response, c, kappa, _pooled_force(found, fraction))
+        change = max(
+            _block_change(now.kappa, kappa),
+            _block_change(now.v, v),
+            step / _typical_sd(v, fraction),
+            away / _typical_sd(v, fraction),
+        )
+        # kappa and V swing about their limits, by about a quarter: part of the way back is quicker
+        last = change <= TOLERANCE or rounds == MAX_ROUNDS
+        relax = 0.8 if rounds > 1 and not last else 1.0
+        now.kappa = relax * kappa + (1.0 - relax) * now.kappa
+        now.v = relax * v + (1.0 - relax) * now.v
+        now.k = diagonal_yield(now.kappa, softmax(now.m - fraction * now.k * now.force))
+    found, _ = now.smoothed()
+    return now.ended(c, found, response, rounds, change, TOLERANCE)
 
 
 def solve_many(problem: ConvexProblem, fraction: float) -> SoftmaxCavity:
-    """Iterate the rounds until predictions, kappa and V stand still."""
+    """Rounds with a structured Hessian: few factorisations, cheap steps between."""
     _require_room(problem, problem.records)
-    now = _Rounds.start(problem, fraction)
+    now = _Rounds.start(problem, fraction, np.float32)
     # class by class: (H^{-1})_cc is within an eighth of (H_cc)^{-1}, and its factors cost a third
     c = fraction * now.plain().slope * np.eye(problem.classes, dtype=np.float32)
     response = StructuredSoftmax.at(now.X, now.penalty, c, seed=SEED, coupled=False)
-    now.renew(response, c)
-    found = now.descend_plainly(response)
-    now.v = now.spread(c, found, response, ROUND_DRAWS)
+    now.kappa = _yield(response, c)
+    now.k = diagonal_yield(now.kappa, softmax(now.z))
+    found = now.descend_plainly(response, _UNCOUPLED_STEP)
+    now.v = _spread(response, c, now.kappa, _pooled_force(found, fraction), ROUND_DRAWS)
     rounds, change = 1, np.inf
     while change > MANY_TOLERANCE and rounds < MANY_ROUNDS:
         rounds += 1
-        c = now.curvature(now.smoothed())
+        c = now.curvature(now.smoothed()[0])
         response = StructuredSoftmax.at(now.X, now.penalty, c, seed=SEED)
-        yielded = now.renew(response, c)
+        kappa = _yield(response, c)
+        yielded = _block_change(now.kappa, kappa)
+        now.kappa, now.k = kappa, diagonal_yield(kappa, softmax(now.z))
         if rounds == 2:
             now.descend_plainly(response)
         for _ in range(HELD):
-            found = now.smoothed()
+            found, _ = now.smoothed()
             step = now.descend(response)
-            v = now.spread(c, found, response, ROUND_DRAWS)
+            v = _spread(response, c, now.kappa, _pooled_force(found, fraction), ROUND_DRAWS)
             change = max(
                 _STILL_TO_COME * yielded,
                 _block_change(now.v, v),
-                step / float(np.sqrt(_mean_variance(v, fraction))),
+                step / _typical_sd(v, fraction),
             )
             now.v = v
             if change <= MANY_TOLERANCE:
                 break
-    found = now.smoothed()
-    now.v = now.spread(c, found, response, LAST_DRAWS)
-    return SoftmaxCavity(
-        now.m, now.v, now.kappa, now.k, c, found, response, rounds, change, change <= MANY_TOLERANCE
-    )
+    found, _ = now.smoothed()
+    now.v = _spread(response, c, now.kappa, _pooled_force(found, fraction), LAST_DRAWS)
+    return now.ended(c, found, response, rounds, change, MANY_TOLERANCE)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
