@@ -229,7 +229,7 @@ class PredictionLaws:
         Median over the records of smoothed sd over plain sd, less one; 0 where nothing is smoothed.
     largest_share
         The largest share of one other record in the variance; NaN where it was not looked at.
-    yield_in, yield_out
+    yields
         x' H^{-1} x of models with and without the record: what a posterior draw of unit variance
         adds to the variance of the prediction; None for several classes.
     moved
@@ -245,8 +245,7 @@ class PredictionLaws:
     converged: bool
     smoothing_gap: float
     largest_share: FloatArray
-    yield_in: FloatArray | None = None
-    yield_out: FloatArray | None = None
+    yields: tuple[FloatArray, FloatArray] | None = None
     moved: FloatArray | None = None
 
 
@@ -276,8 +275,7 @@ def scalar_laws(problem: ConvexProblem, question: Question, fraction: float) -> 
         smoothing_gap=_smoothing_gap(problem, cavity, fraction),
         largest_share=_largest_share(cavity.response, source),
         # the record's own curvature stiffens the model at itself
-        yield_in=cavity.kappa / (1.0 + cavity.kappa * h),
-        yield_out=cavity.kappa,
+        yields=(cavity.kappa / (1.0 + cavity.kappa * h), cavity.kappa),
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -148,36 +149,25 @@ class FittedLaws:
                 "apart with certainty, so there is no pair of laws; pass answer_noise, "
                 "posterior_variance or coefficient_noise, or ask the pool or population question."
             )
+        drawn: tuple[FloatArray | float, FloatArray | float] = 0.0, 0.0
         if posterior_variance > 0.0:
-            return _posterior_pair(self, posterior_variance, answer_noise)
-        if self.observes == "label":
+            if self.yields is None or self.observes in ("label", "probabilities"):
+                raise InputError(
+                    "The law of a posterior draw is known for models with one output whose answer "
+                    "is a number; observe log_odds, scores, prediction or residual."
+                )
+            drawn = posterior_variance * self.yields[0], posterior_variance * self.yields[1]
+        elif self.observes == "label":
             if answer_noise > 0.0:
                 raise InputError("A label takes no normal noise; leave answer_noise at 0.")
             return _label_pair(self)
-        if self.observes == "probabilities" and self.several is not None:
+        elif self.observes == "probabilities" and self.several is not None:
             return _vector_pair(self, answer_noise)
         return LawPair(
-            Normal(self.member_mean, np.hypot(self.member_sd, answer_noise)),
-            Normal(self.nonmember_mean, np.hypot(self.nonmember_sd, answer_noise)),
+            Normal(self.member_mean, np.sqrt(self.member_sd**2 + drawn[0] + answer_noise**2)),
+            Normal(self.nonmember_mean, np.sqrt(self.nonmember_sd**2 + drawn[1] + answer_noise**2)),
             self.provenance,
         )
-
-
-def _posterior_pair(laws: FittedLaws, variance: float, answer_noise: float) -> LawPair:
-    """The laws of a score whose coefficients are a draw from a posterior."""
-    if laws.yields is None or laws.observes in ("label", "probabilities"):
-        raise InputError(
-            "The law of a posterior draw is known for models with one output whose answer is a "
-            "number; observe log_odds, scores, prediction or residual."
-        )
-    member, nonmember = (
-        Normal(mean, np.sqrt(sd**2 + variance * spread + answer_noise**2))
-        for mean, sd, spread in (
-            (laws.member_mean, laws.member_sd, laws.yields[0]),
-            (laws.nonmember_mean, laws.nonmember_sd, laws.yields[1]),
-        )
-    )
-    return LawPair(member, nonmember, laws.provenance)
 
 
 def _coefficient_pair(laws: FittedLaws, noise: float, other: float) -> LawPair:
@@ -272,9 +262,7 @@ def laws_of(
     fraction = require_fraction(fraction, whole=question != "pool")
     chosen = _observed(described, observes)
     _require_enough(described, question, fraction)
-    parts = [
-        _laws(described, index, question, fraction) for index in range(len(described.problems))
-    ]
+    parts = [_laws(problem, question, fraction) for problem in described.problems]
     found = _own(described, parts)
     several = parts[0] if isinstance(parts[0], SoftmaxLaws) else None
     return _finished(described, found, several, question, fraction, chosen)
@@ -314,8 +302,7 @@ def _require_enough(model: FittedModel, question: Question, fraction: float) -> 
     problem = model.problems[0]
     if problem.X is None or question == "known_others":
         return
-    penalty = problem.penalty_at(1.0)
-    free = int(np.count_nonzero(penalty == 0.0))
+    free = int(np.count_nonzero(problem.penalty_at(1.0) == 0.0))
     if free >= fraction * problem.records - 1.0:
         raise InputError(
             f"{model.name} has {free} coefficients without a penalty, and a training set of "
@@ -324,8 +311,7 @@ def _require_enough(model: FittedModel, question: Question, fraction: float) -> 
         )
 
 
-def _laws(model: FittedModel, index: int, question: Question, fraction: float) -> PredictionLaws:
-    problem = model.problems[index]
+def _laws(problem: ConvexProblem, question: Question, fraction: float) -> PredictionLaws:
     if question == "known_others":
         return known_others(problem)
     if problem.loss == "softmax":
@@ -339,25 +325,23 @@ def _own(model: FittedModel, parts: list[PredictionLaws]) -> PredictionLaws:
         return parts[0]
     rows = np.arange(model.records)
 
-    def pick(name: str) -> FloatArray:
-        stacked = np.stack([cast(FloatArray, getattr(part, name)) for part in parts])
-        return np.asarray(stacked[model.own, rows])
+    def pick(arrays: Iterable[FloatArray]) -> FloatArray:
+        return np.asarray(np.stack(list(arrays))[model.own, rows])
 
+    moves = [part.moved for part in parts if part.moved is not None]
+    yields = [part.yields for part in parts if part.yields is not None]
     return PredictionLaws(
-        mean_in=pick("mean_in"),
-        sd_in=pick("sd_in"),
-        mean_out=pick("mean_out"),
-        sd_out=pick("sd_out"),
+        mean_in=pick(part.mean_in for part in parts),
+        sd_in=pick(part.sd_in for part in parts),
+        mean_out=pick(part.mean_out for part in parts),
+        sd_out=pick(part.sd_out for part in parts),
         rounds=max(part.rounds for part in parts),
         change=max(part.change for part in parts),
         converged=all(part.converged for part in parts),
         smoothing_gap=max(part.smoothing_gap for part in parts),
-        largest_share=pick("largest_share"),
-        yield_in=None if parts[0].yield_in is None else pick("yield_in"),
-        yield_out=None if parts[0].yield_out is None else pick("yield_out"),
-        moved=None
-        if parts[0].moved is None
-        else np.sqrt(sum(np.square(cast(FloatArray, part.moved)) for part in parts)),
+        largest_share=pick(part.largest_share for part in parts),
+        yields=(pick(inside for inside, _ in yields), pick(outside for _, outside in yields)),
+        moved=np.linalg.norm(moves, axis=0) if moves else None,
     )
 
 
@@ -386,7 +370,6 @@ def _finished(
     diagnostics = Diagnostics(
         found.rounds, found.change, found.converged, found.smoothing_gap, lumpy, led
     )
-    warnings = _warnings_of(model, diagnostics, question)
     provenance = Provenance(
         question="leave_one_out" if question == "known_others" else question,
         adjacency="removed",
@@ -407,20 +390,16 @@ def _finished(
         observes=observes,
         trusted=np.asarray(trusted),
         largest_share=share,
-        warnings=warnings,
+        warnings=_warnings_of(diagnostics, question),
         diagnostics=diagnostics,
         provenance=provenance,
         several=several,
-        yields=None
-        if found.yield_in is None or found.yield_out is None
-        else (found.yield_in, found.yield_out),
+        yields=found.yields,
         moved=found.moved,
     )
 
 
-def _warnings_of(
-    model: FittedModel, diagnostics: Diagnostics, question: Question
-) -> tuple[str, ...]:
+def _warnings_of(diagnostics: Diagnostics, question: Question) -> tuple[str, ...]:
     """Sentences for people; empty where there is nothing to say."""
     said: list[str] = []
     if question == "known_others":

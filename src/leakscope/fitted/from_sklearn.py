@@ -81,7 +81,7 @@ def from_sklearn(
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise InputError("One label per record is wanted; audit the outputs one at a time.")
-    inner, design, assumptions = unwrapped(estimator, X)
+    inner, design, assumptions = _unwrapped(estimator, X)
     reader = next((READERS[name] for name in class_names(inner) if name in READERS), None)
     if reader is None:
         raise InputError(_refusal(inner))
@@ -176,7 +176,7 @@ def class_names(estimator: Any) -> list[str]:
     return [kind.__name__ for kind in type(estimator).__mro__]
 
 
-def unwrapped(estimator: Any, X: Any) -> tuple[Any, Any, list[Assumption]]:
+def _unwrapped(estimator: Any, X: Any) -> tuple[Any, Any, list[Assumption]]:
     """The innermost estimator, the features that reach it, and what was assumed on the way."""
     assumptions: list[Assumption] = []
     for _ in range(20):
@@ -184,7 +184,9 @@ def unwrapped(estimator: Any, X: Any) -> tuple[Any, Any, list[Assumption]]:
         if "Pipeline" in names:
             estimator, X = _through_pipeline(estimator, X, assumptions)
         elif any(name in names for name in _SEARCHES):
-            estimator = _best_estimator(estimator)
+            if not hasattr(estimator, "best_estimator_"):
+                raise InputError(f"This {names[0]} has no best_estimator_; fit it with refit=True.")
+            estimator = estimator.best_estimator_
             assumptions.append(
                 Assumption(
                     "the setting that the search chose does not depend on the record",
@@ -227,14 +229,6 @@ def _through_pipeline(pipeline: Any, X: Any, assumptions: list[Assumption]) -> t
             )
         )
     return steps[-1][1], X
-
-
-def _best_estimator(search: Any) -> Any:
-    if not hasattr(search, "best_estimator_"):
-        raise InputError(
-            f"This {type(search).__name__} has no best_estimator_; fit it with refit=True."
-        )
-    return search.best_estimator_
 
 
 def _one_calibrated(calibrated: Any, assumptions: list[Assumption]) -> Any:
@@ -286,24 +280,22 @@ def _numbers(y: Labels, name: str) -> FloatArray:
         raise InputError(f"{name} predicts numbers, but the labels are not all numbers.") from None
 
 
-def _designed(
-    X: FloatArray, estimator: Any, penalty: float | FloatArray, column: float = 1.0
-) -> tuple[FloatArray, FloatArray]:
-    """The design with a column for the intercept, and the diagonal of the penalty."""
-    diagonal = np.broadcast_to(np.asarray(penalty, dtype=np.float64), (X.shape[1],))
-    if not getattr(estimator, "fit_intercept", False):
-        return X, np.array(diagonal)
-    return np.column_stack([X, np.full(len(X), column)]), np.append(diagonal, 0.0)
+def _design(
+    estimator: Any, X: FloatArray, penalty: float, column: float = 1.0
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What describes a linear model: design, diagonal of the penalty, and coefficients.
 
-
-def _theta(estimator: Any, column: float = 1.0) -> FloatArray:
-    """Coefficients with the intercept below them: d or d x outputs."""
-    coef = np.asarray(estimator.coef_, dtype=np.float64)
-    coef = coef[:, None] if coef.ndim == 1 else coef.T
+    The intercept is the design's last column and not penalised; coefficients are d or d x outputs.
+    """
+    diagonal = np.full(X.shape[1], penalty)
+    theta = np.asarray(estimator.coef_, dtype=np.float64)
+    theta = theta[:, None] if theta.ndim == 1 else theta.T
     if getattr(estimator, "fit_intercept", False):
-        intercept = np.broadcast_to(np.ravel(estimator.intercept_), (coef.shape[1],))
-        coef = np.vstack([coef, intercept / column])
-    return np.asarray(coef[:, 0] if coef.shape[1] == 1 else coef)
+        intercept = np.broadcast_to(np.ravel(estimator.intercept_), (theta.shape[1],))
+        theta = np.vstack([theta, intercept / column])
+        X, diagonal = np.column_stack([X, np.full(len(X), column)]), np.append(diagonal, 0.0)
+    theta = theta[:, 0] if theta.shape[1] == 1 else theta
+    return X, diagonal, theta
 
 
 def _named(estimator: Any, **settings: float | str) -> str:
@@ -322,10 +314,10 @@ def _ridge(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> Fit
         raise InputError("One penalty per output was used; audit the outputs one at a time.")
     penalty = float(alpha)
     name = type(estimator).__name__
-    design, diagonal = _designed(X, estimator, penalty)
-    if penalty == 0.0 and design.shape[1] >= len(y):
+    X, diagonal, theta = _design(estimator, X, penalty)
+    if penalty == 0.0 and len(theta) >= len(y):
         raise InputError(
-            f"{name} without a penalty and with {design.shape[1]} coefficients for {len(y)} "
+            f"{name} without a penalty and with {len(theta)} coefficients for {len(y)} "
             "records interpolates: every member's residual is zero, and whoever knows the label "
             "tells members with certainty; use Ridge."
         )
@@ -333,10 +325,10 @@ def _ridge(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> Fit
     problem = ConvexProblem(
         y=_numbers(y, name),
         loss="square",
-        X=design,
+        X=X,
         penalty=diagonal,
         weights=weights,
-        coefficients=_theta(estimator),
+        coefficients=theta,
         name=title,
     )
     return FittedModel.of(problem)
@@ -377,23 +369,21 @@ def _ridge_classifier(estimator: Any, X: FloatArray, y: Labels, weights: FloatAr
     codes = _codes(estimator, y)
     weights, notes = _class_weights(estimator, codes, weights)
     penalty = float(getattr(estimator, "alpha_", estimator.alpha))
-    design, diagonal = _designed(X, estimator, penalty)
-    theta = _theta(estimator)
-    theta = theta[:, None] if theta.ndim == 1 else theta
-    outputs = theta.shape[1]
-    two = outputs == 1
+    X, diagonal, theta = _design(estimator, X, penalty)
+    two = theta.ndim == 1
+    theta = theta[:, None] if two else theta
     problems = tuple(
         ConvexProblem(
             y=np.where(codes == (1 if two else output), 1.0, -1.0),
             loss="square",
-            X=design,
+            X=X,
             penalty=diagonal,
             weights=weights,
-            coefficients=theta[:, output],
+            coefficients=column,
             name=_named(estimator, alpha=penalty),
             assumptions=notes,
         )
-        for output in range(outputs)
+        for output, column in enumerate(theta.T)
     )
     own = np.zeros(len(y), dtype=np.intp) if two else codes
     sign = np.where(codes == 1, 1.0, -1.0) if two else np.ones(len(y))
@@ -427,9 +417,9 @@ def _logistic(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> 
     weights, notes = _class_weights(estimator, codes, weights)
     liblinear = getattr(estimator, "solver", "") == "liblinear"
     column = float(estimator.intercept_scaling) if liblinear else 1.0
-    design, diagonal = _designed(X, estimator, level, column)
+    X, diagonal, theta = _design(estimator, X, level, column)
     if liblinear:
-        diagonal = np.full(len(diagonal), level)  # it penalises the intercept too
+        diagonal[:] = level  # it penalises the intercept too
     classes = len(estimator.classes_)
     loss: LossName = "logistic" if classes == 2 else "softmax"
     if classes > 2 and (liblinear or getattr(estimator, "multi_class", "") == "ovr"):
@@ -440,11 +430,11 @@ def _logistic(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> 
     problem = ConvexProblem(
         y=codes.astype(np.float64),
         loss=loss,
-        X=design,
+        X=X,
         penalty=diagonal,
         weights=weights,
         classes=classes,
-        coefficients=_theta(estimator, column),
+        coefficients=theta,
         name=_named(estimator, C=inverse),
         assumptions=notes,
     )
@@ -452,16 +442,17 @@ def _logistic(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> 
 
 
 def _poisson(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> FittedModel:
-    design, diagonal = _designed(X, estimator, float(estimator.alpha))
+    alpha = float(estimator.alpha)
+    X, diagonal, theta = _design(estimator, X, alpha)
     problem = ConvexProblem(
         y=_numbers(y, type(estimator).__name__),
         loss="poisson",
-        X=design,
+        X=X,
         penalty=diagonal,
         weights=weights,
         penalty_per_record=True,
-        coefficients=_theta(estimator),
-        name=_named(estimator, alpha=float(estimator.alpha)),
+        coefficients=theta,
+        name=_named(estimator, alpha=alpha),
     )
     return FittedModel.of(problem)
 
@@ -478,7 +469,6 @@ def _sgd(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> Fitte
         )
     loss = losses[estimator.loss]
     level = float(estimator.alpha) if estimator.penalty == "l2" else 0.0
-    design, diagonal = _designed(X, estimator, level)
     notes: tuple[Assumption, ...] = ()
     labels = y
     if loss == "logistic" or hasattr(estimator, "classes_"):
@@ -489,15 +479,16 @@ def _sgd(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> Fitte
             )
         weights, notes = _class_weights(estimator, codes, weights)
         labels = codes.astype(np.float64) if loss == "logistic" else 2.0 * codes - 1.0
+    # the mean is over the records, whatever their weights
+    X, diagonal, theta = _design(estimator, X, level * len(y) / float(weights.sum()))
     problem = ConvexProblem(
         y=_numbers(labels, name),
         loss=loss,
-        X=design,
-        # the mean is over the records, whatever their weights
-        penalty=diagonal * len(y) / weights.sum(),
+        X=X,
+        penalty=diagonal,
         weights=weights,
         penalty_per_record=True,
-        coefficients=_theta(estimator),
+        coefficients=theta,
         name=_named(estimator, alpha=level),
         assumptions=notes,
     )
@@ -518,16 +509,11 @@ def _kernel_ridge(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray)
     else:
         settings = {name: getattr(estimator, name) for name in ("gamma", "degree", "coef0")}
         kernel = pairwise_kernels(X, metric=estimator.kernel, filter_params=True, **settings)
-    target = _numbers(y, "KernelRidge")
-    dual = (
-        np.linalg.norm(
-            weights * (target - kernel @ np.ravel(estimator.dual_coef_))
-            - alpha * np.ravel(estimator.dual_coef_)
-        )
-        if len(np.ravel(estimator.dual_coef_)) == len(y)
-        else np.inf
-    )
-    if dual > 1e-5 * np.linalg.norm(target):
+    target, dual = _numbers(y, "KernelRidge"), np.ravel(estimator.dual_coef_)
+    gradient = np.inf
+    if len(dual) == len(y):
+        gradient = float(np.linalg.norm(weights * (target - kernel @ dual) - alpha * dual))
+    if gradient > 1e-5 * np.linalg.norm(target):
         raise InputError(
             "The coefficients of this KernelRidge are not the optimum on these records: it was "
             "fitted on other data or with other weights; pass what fit was given."
@@ -552,10 +538,13 @@ def _gaussian_process(estimator: Any, X: FloatArray, y: Labels, weights: FloatAr
             "This GaussianProcessRegressor was fitted on other records than these; pass the "
             "records that fit was given, in the same order."
         )
-    kernel, noise = _without_noise(estimator.kernel_(X), estimator, X)
-    target = (_numbers(y, "GaussianProcessRegressor") - estimator._y_train_mean) / (
-        estimator._y_train_std
-    )
+    # the kernel at distinct points; the rest of the diagonal is noise, alpha and the white kernel
+    kernel = np.asarray(estimator.kernel_(X, X.copy()))
+    noise = np.diagonal(estimator.kernel_(X)) - np.diagonal(kernel) + np.asarray(estimator.alpha)
+    if np.any(noise <= 0.0):
+        raise InputError("The Gaussian process has no noise and interpolates; raise alpha.")
+    numbers = _numbers(y, "GaussianProcessRegressor")
+    target = (numbers - estimator._y_train_mean) / estimator._y_train_std
     problem = ConvexProblem(
         y=np.ravel(target),
         loss="square",
@@ -571,17 +560,6 @@ def _gaussian_process(estimator: Any, X: FloatArray, y: Labels, weights: FloatAr
         ),
     )
     return FittedModel.of(problem)
-
-
-def _without_noise(
-    matrix: FloatArray, estimator: Any, X: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The kernel at distinct points, and the noise variance: alpha and the white kernel."""
-    across = np.asarray(estimator.kernel_(X, X.copy()))
-    noise = np.diagonal(matrix) - np.diagonal(across) + np.asarray(estimator.alpha)
-    if np.any(noise <= 0.0):
-        raise InputError("The Gaussian process has no noise and interpolates; raise alpha.")
-    return across, np.array(np.broadcast_to(noise, (len(X),)))
 
 
 def _room_for_kernel(size: int) -> None:
@@ -606,7 +584,7 @@ READERS: dict[str, Reader] = {
 
 def inner_model(estimator: Any, X: Any) -> tuple[Any, FloatArray]:
     """The estimator inside pipelines and searches, and the numbers that reach it."""
-    inner, design, _ = unwrapped(estimator, X)
+    inner, design, _ = _unwrapped(estimator, X)
     return inner, design.toarray() if hasattr(design, "toarray") else np.asarray(design)
 
 

@@ -242,10 +242,10 @@ def known_others(problem: ConvexProblem) -> PredictionLaws:
     """Both scores of every record; nothing is random, so the standard deviations are zero."""
     found = leave_one_out(problem)
     inside, outside = found.prediction, found.without
-    yield_out = None
+    yields = None
     if found.leverage is not None:
         h = problem.sample_weights * LOSSES[problem.loss].curvature(inside, problem.y)
-        yield_out = found.leverage / np.maximum(1.0 - h * found.leverage, 1e-12)
+        yields = found.leverage, found.leverage / np.maximum(1.0 - h * found.leverage, 1e-12)
     if problem.loss == "softmax":
         inside, outside = (own_log_odds(z, problem.y) for z in (inside, outside))
     zero = np.zeros(problem.records)
@@ -259,7 +259,6 @@ def known_others(problem: ConvexProblem) -> PredictionLaws:
         converged=found.last_step <= 1e-6,
         smoothing_gap=0.0,
         largest_share=np.full(problem.records, np.nan),
-        yield_in=found.leverage,
-        yield_out=yield_out,
+        yields=yields,
         moved=found.moved,
     )

@@ -221,7 +221,7 @@ class _Rounds:
         away -= away.mean(axis=1, keepdims=True)
         if np.any(self.k):
             matrix = _unit(found.slope) - self.fraction * self.k[:, :, None] * found.slope
-            away = np.linalg.solve(matrix, away[:, :, None])[:, :, 0]
+            away = np.asarray(np.linalg.solve(matrix, away[:, :, None])[:, :, 0])
         self.m = self.m - away
         self.force = found.force - (found.slope @ away[:, :, None])[:, :, 0]
         return found, float(np.sqrt(np.mean(away**2)))
