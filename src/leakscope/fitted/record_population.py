@@ -31,7 +31,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -298,15 +297,11 @@ class Population:
     log_ratio: FloatArray
     weight: float
 
-    @cached_property
-    def _slack(self) -> float:
-        return float(self.grid[1] - self.grid[0])
-
     def log_prior_u(self, u: FloatArray) -> FloatArray:
         """Log density of u; beyond the grid it falls like an exponential law's."""
         inside = np.interp(u, self.grid, self.log_density)
         beyond = np.maximum(self.grid[0] - u, 0.0) + np.maximum(u - self.grid[-1], 0.0)
-        return np.asarray(inside - 0.5 * beyond / self._slack)
+        return np.asarray(inside - 0.5 * beyond / (self.grid[1] - self.grid[0]))
 
     def expected_log_s(self, u: FloatArray) -> FloatArray:
         """Log s that records with this u have on average."""
@@ -728,9 +723,7 @@ def _moments(found: Nodes, sums: RecordSums, population: Population) -> Moments:
         design=np.einsum("nsu,nsuk->nk", tilted, basis),
         shift=sums.mean_in - found.follows - expected,
         precision=1.0 / (found.total @ SHARES).reshape(len(p), -1).mean(axis=1),
-        by_power=np.einsum(
-            "nsu,nsu->n", found.alone * falls(population.size(found.u)) * found.off, found.shift
-        ),
+        by_power=np.einsum("nsu,nsu->n", found.alone * left * found.off, found.shift),
     )
 
 

@@ -11,6 +11,7 @@ of them.  Each gives one number for every record that ranks it, and LiRA gives l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -181,19 +182,7 @@ def check_against_shadows(
     *,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> ShadowCheck:
-    """Compare the laws of every record with what shadow models showed.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.linear_model import Ridge
-    >>> from leakscope import fitted
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = Ridge(alpha=0.1).fit(X, y)
-    >>> shadows = fitted.shadow_models(model, X, y, models=32)
-    >>> fitted.check_against_shadows(fitted.laws_of(model, X, y), shadows).models
-    32
-    """
+    """Compare the laws of every record with what shadow models showed."""
     if shadows.scores.shape[1] != laws.records:
         raise InputError(
             f"The shadow models scored {shadows.scores.shape[1]} records, but the laws are of "
@@ -213,10 +202,10 @@ def check_against_shadows(
     weight = np.where(usable, laws.shift / np.where(usable, variance, 1.0), 0.0)
     slope = float((weight * laws.shift).sum() / (weight * observed).sum())
     bias = np.sqrt(stats.chi2.median(count_out - 1) / (count_out - 1))
-    truth = _pair(mean_in, sd_in, mean_out, sd_out, usable)
-    ours = _pair(laws.member_mean, laws.member_sd, laws.nonmember_mean, laws.nonmember_sd, usable)
-    redrawn = _redrawn(laws, count_in, count_out, as_key(random_state), usable)
-    exposure = [np.asarray(advantage(pair)) for pair in (ours, truth, redrawn)]
+    said = laws.member_mean, laws.member_sd, laws.nonmember_mean, laws.nonmember_sd
+    redrawn = _redrawn(said, count_in, count_out, as_key(random_state))
+    ours, truth, again = (_pair(each, usable) for each in (said, shadows.moments(), redrawn))
+    exposure = [np.asarray(advantage(pair)) for pair in (ours, truth, again)]
     level = max(FPR, 1.0 / (float(np.min(count_out[usable])) + 1.0))
     counted, error = _counted_with_error(_ratios(laws, shadows, usable), shadows, usable, level)
     return ShadowCheck(
@@ -241,32 +230,25 @@ def check_against_shadows(
     )
 
 
-def _pair(
-    mean_in: FloatArray,
-    sd_in: FloatArray,
-    mean_out: FloatArray,
-    sd_out: FloatArray,
-    usable: FloatArray,
-) -> LawPair:
-    return LawPair(Normal(mean_in[usable], sd_in[usable]), Normal(mean_out[usable], sd_out[usable]))
+def _pair(moments: Sequence[FloatArray], usable: Mask) -> LawPair:
+    """Normals with these means and standard deviations, in and out."""
+    mean_in, sd_in, mean_out, sd_out = (values[usable] for values in moments)
+    return LawPair(Normal(mean_in, sd_in), Normal(mean_out, sd_out))
 
 
 def _redrawn(
-    laws: FittedLaws, count_in: FloatArray, count_out: FloatArray, key: Key, usable: FloatArray
-) -> LawPair:
-    """What this many shadow models would show if the laws were exactly right."""
+    moments: Sequence[FloatArray], count_in: FloatArray, count_out: FloatArray, key: Key
+) -> list[FloatArray]:
+    """The moments that this many shadow models would show if the laws were exactly right."""
     generator = key.child(5).generator()
-    parts: list[FloatArray] = []
-    for mean, sd, count in (
-        (laws.member_mean, laws.member_sd, count_in),
-        (laws.nonmember_mean, laws.nonmember_sd, count_out),
-    ):
-        parts.append(mean + sd * generator.standard_normal(len(mean)) / np.sqrt(count))
-        parts.append(sd * np.sqrt(generator.chisquare(count - 1) / (count - 1)))
-    return _pair(parts[0], parts[1], parts[2], parts[3], usable)
+    found: list[FloatArray] = []
+    for mean, sd, count in ((*moments[:2], count_in), (*moments[2:], count_out)):
+        found.append(mean + sd * generator.standard_normal(len(mean)) / np.sqrt(count))
+        found.append(sd * np.sqrt(generator.chisquare(count - 1) / (count - 1)))
+    return found
 
 
-def _ratios(laws: FittedLaws, shadows: ShadowScores, usable: FloatArray) -> FloatArray:
+def _ratios(laws: FittedLaws, shadows: ShadowScores, usable: Mask) -> FloatArray:
     """The log-likelihood ratio of the laws at every shadow model's score, models x records."""
     scores = shadows.scores[:, usable]
     inside = (scores - laws.member_mean[usable]) / laws.member_sd[usable]
@@ -294,7 +276,7 @@ def _counted(ratios: FloatArray, trained_on: Mask, level: float) -> float:
 
 
 def _counted_with_error(
-    ratios: FloatArray, shadows: ShadowScores, usable: FloatArray, level: float
+    ratios: FloatArray, shadows: ShadowScores, usable: Mask, level: float
 ) -> tuple[float, float]:
     """The count, and its standard error by leaving out a tenth of the models at a time."""
     trained_on = shadows.trained_on[:, usable]
@@ -326,12 +308,7 @@ def _common(first: FloatArray, second: FloatArray) -> float:
     return len(top[0] & top[1]) / count
 
 
-def lira(
-    log_odds: FloatArray,
-    trained_on: Mask,
-    *,
-    variance: Variance = "own",
-) -> LawPair:
+def lira(log_odds: FloatArray, trained_on: Mask, *, variance: Variance = "own") -> LawPair:
     """LiRA's two normals of every record (Carlini et al. 2022).
 
     Parameters
@@ -372,9 +349,8 @@ def rmia(log_odds: FloatArray, trained_on: Mask) -> FloatArray:
     scores = np.asarray(log_odds, dtype=np.float64)
     log_p = -np.logaddexp(0.0, -scores)
     p = np.exp(log_p)
-    mean_in = np.where(trained_on, p, 0.0).sum(axis=0) / trained_on.sum(axis=0)
-    mean_out = np.where(trained_on, 0.0, p).sum(axis=0) / (~trained_on).sum(axis=0)
-    ratio = log_p - np.log(0.5 * (mean_in + mean_out))
+    means = [means_and_squares(p, mask)[1] for mask in (trained_on, ~trained_on)]
+    ratio = log_p - np.log(0.5 * (means[0] + means[1]))
     total = np.zeros(scores.shape[1])
     for row, mask in zip(ratio, trained_on, strict=True):
         others = np.sort(row[~mask])
@@ -384,5 +360,4 @@ def rmia(log_odds: FloatArray, trained_on: Mask) -> FloatArray:
 
 def ensemble_loss(log_odds: FloatArray, trained_on: Mask) -> FloatArray:
     """Minus the mean log-odds of the models without the record: the harder, the more exposed."""
-    out = ~trained_on
-    return np.asarray(-np.where(out, log_odds, 0.0).sum(axis=0) / out.sum(axis=0))
+    return -means_and_squares(log_odds, ~trained_on)[1]
