@@ -139,10 +139,7 @@ def _refined(
         step = inverse @ gradient
         step += solved * (gain * np.einsum("ij,ij->j", own, step))
         size = np.abs(X @ step).max(axis=0)
-        damp = np.where(
-            size > 0.9 * before, np.maximum(0.5 * damp, 1e-3), np.minimum(1.5 * damp, 1.0)
-        )
-        before = size
+        damp, before = _damped(damp, size, before), size
         estimate = estimate - damp * step
         last = X @ estimate
         step_size = float(size.max())
@@ -150,6 +147,12 @@ def _refined(
             break
     moved = np.linalg.norm(estimate - theta[:, None], axis=0)
     return np.asarray(last[part, columns]), np.asarray(moved), step_size
+
+
+def _damped(damp: FloatArray, size: FloatArray, before: FloatArray) -> FloatArray:
+    """The next steps' lengths: shorter where the last step did not shrink."""
+    shorter, longer = np.maximum(0.5 * damp, 1e-3), np.minimum(1.5 * damp, 1.0)
+    return np.where(size > 0.9 * before, shorter, longer)
 
 
 def _softmax_leave_one_out(
@@ -184,17 +187,14 @@ def _softmax_leave_one_out(
             force = weight[:, None] * (softmax(logits) - target)
             force[columns, part] = 0.0
             gradient = X.T @ force + penalty[:, None] * estimate
-            step = _steps(response, gradient)
+            step = response.step(gradient)
             # Woodbury: the Hessian without the record
             back = np.einsum("mcd,md->mc", gain, np.einsum("ma,mac->mc", X[part], step))
-            step = step + _steps(response, X[part][:, :, None] * back[:, None, :])
+            step = step + response.step(X[part][:, :, None] * back[:, None, :])
             moved = X @ step
             moved -= moved.mean(axis=2, keepdims=True)
             new = np.abs(moved).max(axis=(1, 2))
-            damp = np.where(
-                new > 0.9 * size, np.maximum(0.5 * damp, 1e-3), np.minimum(1.5 * damp, 1)
-            )
-            size = new
+            damp, size = _damped(damp, new, size), new
             estimate = estimate - damp[:, None, None] * step
             if float(size.max()) <= tolerance:
                 break
@@ -213,14 +213,6 @@ def _response(problem: ConvexProblem, theta: FloatArray) -> DenseSoftmax:
     assert problem.X is not None
     c = problem.sample_weights[:, None, None] * _curvature(problem.X @ theta)
     return DenseSoftmax.at(problem.X, problem.penalty_at(1.0), c, problem.name)
-
-
-def _steps(response: DenseSoftmax, gradient: FloatArray) -> FloatArray:
-    """Hbar^{-1} applied to M x d x C."""
-    flat = np.swapaxes(gradient, 1, 2).reshape(len(gradient), -1)
-    solved = flat @ response.inverse
-    shape = (len(gradient), gradient.shape[2], gradient.shape[1])
-    return np.asarray(np.swapaxes(solved.reshape(shape), 1, 2))
 
 
 def _softmax_optimum(problem: ConvexProblem, target: FloatArray) -> tuple[FloatArray, DenseSoftmax]:

@@ -220,8 +220,10 @@ class DenseSoftmax:
         return cls(X, inverse, centred(_blocks(X, inverse, classes)))
 
     def step(self, gradient: FloatArray) -> FloatArray:
-        """Hbar^{-1} gradient, both d x C."""
-        return np.asarray((self.inverse @ gradient.T.ravel()).reshape(gradient.T.shape).T)
+        """Hbar^{-1} gradient, both d x C, or M x d x C."""
+        swapped = np.swapaxes(gradient, -1, -2)
+        solved = swapped.reshape(*gradient.shape[:-2], -1) @ self.inverse
+        return np.asarray(np.swapaxes(solved.reshape(swapped.shape), -1, -2))
 
     def spread(self, t: FloatArray, draws: int = 0) -> FloatArray:
         """sum over j != i of G_ij t_j G_ij', C x C blocks for every record i; exact."""

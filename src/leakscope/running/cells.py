@@ -122,21 +122,6 @@ def run_cells(
         Here, whether cells are computed side by side, a thread and a core each.
     on_progress
         Called after every cell.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from leakscope.running import Cell, Found, run_cells
-    >>> from leakscope.running.cell_store import open_cells
-    >>> def draw(parameters, key):
-    ...     return Found({"value": key.generator().random() + parameters["x"]})
-    >>> cells = [Cell(f"x={x}", {"x": x}) for x in range(3)]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with open_cells(pathlib.Path(folder, "run"), settings={}, seed=1) as store:
-    ...         first = run_cells(store, cells[:2], draw, seed=1)
-    ...         everything = run_cells(store, cells, draw, seed=1)  # computes the third only
-    >>> [cell.name for cell in everything]
-    ['x=0', 'x=1', 'x=2']
     """
     names = [cell.name for cell in cells]
     if len(set(names)) != len(names):
