@@ -24,12 +24,11 @@ PARAMETERS = "as many rows as the design has columns, or its support"
 NETWORK = "a network's neurons, or the few points of a relu experiment"
 
 SMALL = {
-    "fitted/feature_space.py": PARAMETERS,
-    "fitted/record_population.py": "as many rows as a line has knots",
-    "fitted/record_sums.py": "as many rows as trained models",
-    "fitted/softmax_leave_one_out.py": CLASSES,
-    "fitted/softmax_loss.py": CLASSES,
-    "fitted/softmax_structured.py": PARAMETERS,
+    "fitted/leave_one_out.py": CLASSES,
+    "fitted/losses.py": CLASSES,
+    "fitted/optimum.py": PARAMETERS,
+    "fitted/record_population.py": "as many rows as trained models, or as a line has knots",
+    "fitted/responses.py": PARAMETERS,
     "kernels/numerical_duals.py": "quadrature nodes",
     "lasso/data_fit.py": PARAMETERS,
     "lasso/estimate_laws.py": PARAMETERS,

@@ -1,7 +1,21 @@
-"""The response of a softmax model with many coefficients, without a matrix of (C d)^2 entries.
+"""How a model answers to a force on one record: G = X Hbar^{-1} X', which is never formed.
 
-A curvature block c_j has a zero row sum and is close to diag(a_j) - a_j a_j'/sum(a_j), exactly so
-where the yield is diagonal; a_j is chosen to keep its diagonal.  Then
+Hbar = sum_j c_j x_j x_j' + Lambda.  There are four forms of it: one output in feature space, one
+output in function space, several classes with a dense Hessian, and with a structured one.
+
+Feature space.  All passes go over the records in blocks, so that the memory beside the design is
+d x d and a few numbers per record.
+
+Function space (kernels, and designs with more columns than records).  With K the kernel over its
+penalty and B = I + c^{1/2} K c^{1/2}, the matrix G of docs/fitted.md is
+c^{-1/2} (I - B^{-1}) c^{-1/2}; so 1 - c_i g_i is [B^{-1}]_ii, without a cancellation, and for
+i != j G_ij is -[B^{-1}]_ij / sqrt(c_i c_j).
+
+Several classes, few coefficients: one dense Hessian, inverted.
+
+Several classes, many coefficients: no matrix of (C d)^2 entries.  A curvature block c_j has a zero
+row sum and is close to diag(a_j) - a_j a_j'/sum(a_j), exactly so where the yield is diagonal; a_j
+is chosen to keep its diagonal.  Then
 
     Hbar = D - Phi Phi',   D block-diagonal over the classes (d x d each),   Phi = [x_j (x) phi_j],
 
@@ -10,7 +24,6 @@ I - Phi' D^{-1} Phi instead of one of order C d.  A leverage block is its class-
 exactly, plus the covariance of X D^{-1} Phi L^{-T} zeta over normal zeta; a variance block is the
 covariance of the predictions that forces of variance t_j make.  Both are estimated from draws: the
 class-diagonal part carries most of the leverage, so that the draws' noise touches only the rest.
-
 All of it is in single precision: the laws are wanted to a per cent, not to 1e-7.  Predictions and
 forces are N x C x M with M draws side by side, coefficients d x C x M, so that each pass over the
 records is one matrix product.
@@ -18,18 +31,26 @@ records is one matrix product.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import linalg
 
+from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
-from leakscope.fitted.softmax_loss import centred, square_root
+from leakscope.errors import InputError
+from leakscope.fitted.losses import centred, square_root
+from leakscope.fitted.optimum import inverse_hessian, quadratic_forms, spd_inverse, weighted_gram
 
-# float32; typed loosely, because the helpers shared with the dense route say float64.
+# A record with no curvature left would divide by zero; this share of the largest changes nothing.
+_FLOOR = 1e-12
+
+# float32; typed loosely, because the functions shared with the dense route say float64.
 SingleArray = npt.NDArray[Any]
 
 # Untyped on purpose: the stubs of these wrappers change from one release to the next.
@@ -48,6 +69,195 @@ LEVERAGE_DRAWS = 64
 
 # Draws handled at once.
 _DRAWS_AT_ONCE = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Response(ABC):
+    """The response of a model with one output at one set of curvatures c.
+
+    Attributes
+    ----------
+    prediction
+        X theta after a Newton step.
+    leverage
+        g_i = x_i' Hbar^{-1} x_i.
+    slack
+        1 - c_i g_i.
+    inverse
+        Hbar^{-1} in feature space, B^{-1} in function space.
+    """
+
+    prediction: FloatArray
+    leverage: FloatArray
+    slack: FloatArray
+    inverse: FloatArray
+
+    @abstractmethod
+    def from_others(self, t: FloatArray) -> FloatArray:
+        """The sum over j != i of G_ij^2 t_j, for every record i."""
+
+    @abstractmethod
+    def rows(self, part: slice) -> npt.NDArray[np.floating]:
+        """The rows G_i. of a block of records."""
+
+    def spread(self, t: FloatArray) -> FloatArray:
+        """v_i where the records' forces have variance t_j beyond what Hbar carries."""
+        total = self.from_others(t / self.slack**2)
+        return np.asarray(np.maximum(total, 0.0) / self.slack**2)
+
+    def contributions(self, t: FloatArray, part: slice) -> FloatArray:
+        """The share of each record j (columns) in v_i (rows) of a block of records."""
+        block = self.rows(part) ** 2
+        block *= (t / self.slack**2).astype(block.dtype)
+        index = np.arange(len(t))[part]
+        block[np.arange(len(index)), index] = 0.0
+        return np.asarray(block / np.maximum(block.sum(axis=1, keepdims=True), 1e-300))
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureResponse(Response):
+    """The response in feature space."""
+
+    X: FloatArray
+
+    @classmethod
+    def at(
+        cls,
+        X: FloatArray,
+        penalty: FloatArray,
+        name: str,
+        c: FloatArray,
+        s: FloatArray,
+        z: FloatArray,
+    ) -> FeatureResponse:
+        """Newton step and leverages, where the total force s has slope c at the predictions z."""
+        inverse = inverse_hessian(X, c, penalty, name)
+        theta = inverse @ (X.T @ (c * z - s))
+        # one step of refinement: the inverse alone loses digits where the columns' scales differ
+        theta = theta + inverse @ (X.T @ (c * (z - X @ theta) - s) - penalty * theta)
+        leverage = quadratic_forms(X, inverse)
+        return cls(X @ theta, leverage, np.maximum(1.0 - c * leverage, 1e-12), inverse, X)
+
+    def from_others(self, t: FloatArray) -> FloatArray:
+        """The sum over j != i of G_ij^2 t_j, for every record i."""
+        spread = self.inverse @ weighted_gram(self.X, t) @ self.inverse
+        return np.asarray(quadratic_forms(self.X, spread) - self.leverage**2 * t)
+
+    def rows(self, part: slice) -> npt.NDArray[np.floating]:
+        """The rows G_i. of a block of records, in single precision: only their sizes matter."""
+        return np.asarray((self.X[part] @ self.inverse).astype(np.float32) @ self._single.T)
+
+    @cached_property
+    def _single(self) -> npt.NDArray[np.float32]:
+        return self.X.astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionResponse(Response):
+    """The response in function space; ``root`` is c^{1/2}."""
+
+    root: FloatArray
+
+    @classmethod
+    def at(
+        cls, kernel: FloatArray, name: str, c: FloatArray, s: FloatArray, z: FloatArray
+    ) -> FunctionResponse:
+        """Newton step and leverages, where the total force s has slope c at the predictions z."""
+        c = np.maximum(c, _FLOOR * float(np.max(c)))
+        root = np.sqrt(c)
+        matrix = kernel * root * root[:, None]
+        matrix[np.diag_indices_from(matrix)] += 1.0
+        try:
+            factor = cholesky.factorise(matrix, overwrite=True)
+        except np.linalg.LinAlgError:
+            raise InputError(
+                f"{name}: the kernel matrix is not positive semidefinite, so there is no "
+                "convex problem to solve; use a valid kernel."
+            ) from None
+        inverse = np.ascontiguousarray(cholesky.inverse(factor, overwrite=True).full())
+        dual = root * (inverse @ (root * z - s / root))
+        slack = np.diagonal(inverse).copy()
+        return cls(kernel @ dual, (1.0 - slack) / c, slack, inverse, root)
+
+    def from_others(self, t: FloatArray) -> FloatArray:
+        """The sum over j != i of G_ij^2 t_j, for every record i."""
+        share = t / self.root**2
+        total = np.empty(len(t))
+        for start in range(0, len(t), 512):
+            part = slice(start, start + 512)
+            total[part] = (self.inverse[part] ** 2) @ share
+        return np.asarray((total - self.slack**2 * share) / self.root**2)
+
+    def rows(self, part: slice) -> FloatArray:
+        """The rows G_i. of a block of records."""
+        block = -self.inverse[part] / self.root / self.root[part, None]
+        index = np.arange(len(self.root))[part]
+        block[np.arange(len(index)), index] = self.leverage[index]
+        return np.asarray(block)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseSoftmax:
+    """Hbar = sum_j x_j x_j' (x) c_j + Lambda (x) I; coefficient (a, class) at class d + a."""
+
+    X: FloatArray
+    inverse: FloatArray
+    leverage: FloatArray
+
+    @classmethod
+    def at(cls, X: FloatArray, penalty: FloatArray, c: FloatArray, name: str) -> DenseSoftmax:
+        """Build and invert the Hessian at these curvature blocks (N x C x C)."""
+        classes = c.shape[1]
+        hessian = _assembled(X, c)
+        d = X.shape[1]
+        index = np.arange(classes * d)
+        hessian[index, index] += np.tile(penalty, classes)
+        # A constant added to every class's free coefficient changes nothing, so it may be fixed.
+        for column in np.flatnonzero(penalty == 0.0):
+            places = column + d * np.arange(classes)
+            hessian[np.ix_(places, places)] += float(np.mean(hessian[places, places]))
+        inverse = spd_inverse(hessian, name)
+        return cls(X, inverse, centred(_blocks(X, inverse, classes)))
+
+    def step(self, gradient: FloatArray) -> FloatArray:
+        """Hbar^{-1} gradient, both d x C, or M x d x C."""
+        swapped = np.swapaxes(gradient, -1, -2)
+        solved = swapped.reshape(*gradient.shape[:-2], -1) @ self.inverse
+        return np.asarray(np.swapaxes(solved.reshape(swapped.shape), -1, -2))
+
+    def spread(self, t: FloatArray, draws: int = 0) -> FloatArray:
+        """sum over j != i of G_ij t_j G_ij', C x C blocks for every record i; exact."""
+        classes = t.shape[1]
+        carried = self.inverse @ _assembled(self.X, t) @ self.inverse
+        own = self.leverage @ t @ self.leverage
+        return np.asarray(centred(_blocks(self.X, carried, classes)) - own)
+
+    def rows(self, records: npt.NDArray[np.intp], directions: FloatArray) -> FloatArray:
+        """direction' G_ij for a few records i and all j: M x N x C."""
+        right = (directions[:, :, None] * self.X[records][:, None, :]).reshape(len(records), -1)
+        moved = (right @ self.inverse).reshape(len(records), directions.shape[1], -1)
+        return np.asarray(np.swapaxes(moved @ self.X.T, 1, 2))
+
+
+def _assembled(X: FloatArray, blocks: FloatArray) -> FloatArray:
+    classes, d = blocks.shape[1], X.shape[1]
+    total = np.empty((classes * d, classes * d))
+    for a in range(classes):
+        for b in range(a + 1):
+            gram = weighted_gram(X, np.ascontiguousarray(blocks[:, a, b]))
+            total[a * d : (a + 1) * d, b * d : (b + 1) * d] = gram
+            total[b * d : (b + 1) * d, a * d : (a + 1) * d] = gram
+    return total
+
+
+def _blocks(X: FloatArray, matrix: FloatArray, classes: int) -> FloatArray:
+    d = X.shape[1]
+    result = np.empty((len(X), classes, classes))
+    for a in range(classes):
+        for b in range(a + 1):
+            block = matrix[a * d : (a + 1) * d, b * d : (b + 1) * d]
+            result[:, a, b] = result[:, b, a] = quadratic_forms(X, np.ascontiguousarray(block))
+    return result
 
 
 @dataclass(frozen=True, eq=False)
