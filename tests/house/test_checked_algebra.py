@@ -36,7 +36,7 @@ SMALL = {
     "lasso/joint_density.py": PARAMETERS,
     "lasso/simulated.py": PARAMETERS,
     "lasso/stability_programme.py": PARAMETERS,
-    "laws/multivariate_normal.py": "as many rows as a law has dimensions",
+    "laws/distributions.py": "as many rows as a law has dimensions",
     "linear/data_model.py": PARAMETERS,
     "linear/simulated.py": PARAMETERS,
     "lood/distinguish.py": GROUP,

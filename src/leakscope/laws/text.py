@@ -6,11 +6,13 @@ from collections.abc import Callable
 from math import isfinite
 
 from leakscope.errors import InputError
-from leakscope.laws.law import Law
-from leakscope.laws.multivariate_normal import MultivariateNormal
-from leakscope.laws.normal import Normal
-from leakscope.laws.normal_mixture import NormalMixture
-from leakscope.laws.spike_and_slab import SpikeAndSlab
+from leakscope.laws.distributions import (
+    Law,
+    MultivariateNormal,
+    Normal,
+    NormalMixture,
+    SpikeAndSlab,
+)
 
 # Squares of standardised shifts, times ratios of variances, must stay within float64.
 LEAST, LARGEST = 1e-30, 1e30
