@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.cores import in_threads, usable_cores
 from leakscope.errors import InputError
 from leakscope.laws import (
@@ -20,14 +21,12 @@ from leakscope.laws import (
     SpikeAndSlab,
 )
 from leakscope.measures.bernoulli_ratio import BernoulliRatio
-from leakscope.measures.multivariate_ratio import MultivariateRatio
-from leakscope.measures.multivariate_reduction import canonical_form
+from leakscope.measures.multivariate_ratio import MultivariateRatio, canonical_form
 from leakscope.measures.normal_mixture_ratio import NormalMixtureRatio
 from leakscope.measures.normal_ratio import NormalRatio
 from leakscope.measures.ratio import Ratio
 from leakscope.measures.spike_and_slab_ratio import SpikeAndSlabRatio
 
-FloatArray = npt.NDArray[np.float64]
 Direction = Literal["nonmember_to_member", "member_to_nonmember"]
 AnyDirection = Literal["nonmember_to_member", "member_to_nonmember", "both"]
 
@@ -40,7 +39,7 @@ def ratio_of(pair: LawPair) -> Ratio:
     if isinstance(member, NormalMixture) and isinstance(nonmember, NormalMixture):
         return NormalMixtureRatio.of(member, nonmember)
     if isinstance(member, SpikeAndSlab) and isinstance(nonmember, SpikeAndSlab):
-        return SpikeAndSlabRatio.of(member, nonmember)
+        return SpikeAndSlabRatio(member, nonmember)
     if isinstance(member, Bernoulli) and isinstance(nonmember, Bernoulli):
         return BernoulliRatio.of(member, nonmember)
     if isinstance(member, MultivariateNormal) and isinstance(nonmember, MultivariateNormal):
