@@ -22,13 +22,19 @@ from leakscope.laws import (
 )
 from leakscope.measures.bernoulli_ratio import BernoulliRatio
 from leakscope.measures.multivariate_ratio import MultivariateRatio, canonical_form
-from leakscope.measures.normal_mixture_ratio import NormalMixtureRatio
+from leakscope.measures.normal_mixture_ratio import MixturePair, NormalMixtureRatio
 from leakscope.measures.normal_ratio import NormalRatio
 from leakscope.measures.ratio import Ratio
 from leakscope.measures.spike_and_slab_ratio import SpikeAndSlabRatio
 
 Direction = Literal["nonmember_to_member", "member_to_nonmember"]
 AnyDirection = Literal["nonmember_to_member", "member_to_nonmember", "both"]
+
+_DIRECTIONS: dict[str, tuple[Direction, ...]] = {
+    "member_to_nonmember": ("member_to_nonmember",),
+    "nonmember_to_member": ("nonmember_to_member",),
+    "both": ("member_to_nonmember", "nonmember_to_member"),
+}
 
 
 def ratio_of(pair: LawPair) -> Ratio:
@@ -37,7 +43,7 @@ def ratio_of(pair: LawPair) -> Ratio:
     if isinstance(member, Normal) and isinstance(nonmember, Normal):
         return NormalRatio.of(member, nonmember)
     if isinstance(member, NormalMixture) and isinstance(nonmember, NormalMixture):
-        return NormalMixtureRatio.of(member, nonmember)
+        return NormalMixtureRatio(MixturePair.of(member, nonmember))
     if isinstance(member, SpikeAndSlab) and isinstance(nonmember, SpikeAndSlab):
         return SpikeAndSlabRatio(member, nonmember)
     if isinstance(member, Bernoulli) and isinstance(nonmember, Bernoulli):
@@ -79,6 +85,16 @@ def oriented(pair: LawPair, direction: Direction) -> LawPair:
     raise InputError(
         f"direction must be nonmember_to_member or member_to_nonmember, but it is {direction!r}."
     )
+
+
+def directions_of(direction: str) -> tuple[Direction, ...]:
+    """The one direction, or both."""
+    if direction not in _DIRECTIONS:
+        raise InputError(
+            "direction must be member_to_nonmember, nonmember_to_member or both, "
+            f"but it is {direction!r}."
+        )
+    return _DIRECTIONS[direction]
 
 
 def as_levels(

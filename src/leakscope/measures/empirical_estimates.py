@@ -20,8 +20,8 @@ from scipy import special
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
+from leakscope.measures.dispatch import AnyDirection, directions_of
 from leakscope.measures.empirical_ranks import (
-    Direction,
     Estimate,
     Integers,
     Ranks,
@@ -30,7 +30,6 @@ from leakscope.measures.empirical_ranks import (
     binomial_upper,
     by_blocks,
     check_confidence,
-    check_direction,
     check_levels,
     count_above,
     dkw,
@@ -361,7 +360,7 @@ def delta_at_epsilon(
     confidence: float = MEASURE_DEFAULTS.confidence,
     key: Key = _DEFAULT_KEY,
     *,
-    direction: Direction = "member_to_nonmember",
+    direction: AnyDirection = "member_to_nonmember",
 ) -> Estimate:
     """Estimate delta(epsilon), the hockey-stick divergence over threshold tests on the score.
 
@@ -386,7 +385,7 @@ def delta_at_epsilon(
     .. [1] P. Massart, Annals of Probability 18, 1990.
     """
     level = check_confidence(confidence)
-    check_direction(direction)
+    directions_of(direction)
     levels = check_levels("epsilon", epsilon)
 
     def compute(ranks: Ranks, weight: float) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -428,7 +427,7 @@ def epsilon_at_delta(
     confidence: float = MEASURE_DEFAULTS.confidence,
     key: Key = _DEFAULT_KEY,
     *,
-    direction: Direction = "both",
+    direction: AnyDirection = "both",
 ) -> Estimate:
     """Estimate from below the epsilon at a given delta that threshold tests on the score reveal.
 
@@ -455,7 +454,7 @@ def epsilon_at_delta(
        USENIX Security 2023.
     """
     level = check_confidence(confidence)
-    check_direction(direction)
+    directions_of(direction)
     levels = check_levels("delta", delta, upper=1.0)
 
     def compute(ranks: Ranks, one: float) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -278,17 +277,8 @@ def dkw_sum(n_first: int, n_second: int, weight: float, level: float) -> float:
     return high
 
 
-Direction = Literal["member_to_nonmember", "nonmember_to_member", "both"]
-DIRECTIONS = ("member_to_nonmember", "nonmember_to_member", "both")
-
 # Counts of members and of nonmembers at or above each threshold -> how good that threshold is.
 Criterion = Callable[[Integers, Integers, int, int], FloatArray]
-
-
-def check_direction(direction: str) -> None:
-    """Refuse a direction that is none of the three."""
-    if direction not in DIRECTIONS:
-        raise InputError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}.")
 
 
 def views(ranks: Ranks, direction: str) -> list[Ranks]:

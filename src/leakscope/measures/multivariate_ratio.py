@@ -146,29 +146,6 @@ class MultivariateRatio(SearchedRatio):
         lowest, highest = (bound[:, None] for bound in self.llr_bounds())
         with np.errstate(invalid="ignore"):  # infinite thresholds
             below, above = threshold - lowest, highest - threshold
-        return self._tails(threshold, below, above)
-
-    def tails_inside(self, gap: FloatArray) -> Tails:
-        """Tails at thresholds ``gap`` > 0 (B, m) below sup l or, where only that is finite, above
-        inf l; NaN where l has no bound.
-
-        Near a bound a small change of the threshold moves the tail by far more than the rounding
-        of the threshold allows to say: P0(l > sup l - gap) is of order gap^(k/2) if k coordinates
-        have lam < 1 and the others tell nothing apart.  The gap has no such limit.
-        """
-        gap = np.asarray(gap, dtype=np.float64)
-        lowest, highest = (bound[:, None] for bound in self.llr_bounds())
-        from_top = np.isfinite(highest)
-        threshold = np.where(from_top, highest - gap, lowest + gap)
-        threshold = np.where(np.isfinite(threshold), threshold, np.nan)
-        return self._tails(
-            threshold,
-            np.where(from_top, threshold - lowest, gap),
-            np.where(from_top, gap, highest - threshold),
-        )
-
-    def _tails(self, threshold: FloatArray, below: FloatArray, above: FloatArray) -> Tails:
-        """Tails at thresholds that lie ``below`` over inf l and ``above`` under sup l."""
         result = Tails(*(np.full(threshold.shape, np.nan) for _ in range(4)))
         equal = np.broadcast_to(self.equal[:, None], threshold.shape)
         none = np.where(equal, threshold >= 0.0, above <= 0.0) | (threshold == np.inf)

@@ -32,13 +32,17 @@ from leakscope._numerics.normal_tails import LOG_SQRT_2PI
 from leakscope._numerics.quadrature import panels
 from leakscope.laws import NormalMixture
 from leakscope.measures import parabola
-from leakscope.measures.integrals import (
+from leakscope.measures.ratio import (
+    Bracket,
+    IndexArray,
+    SearchedRatio,
+    Tails,
     auc_by_levels,
     kl_integrand,
     moment_integrand,
     moment_weight,
+    shrink_bracket,
 )
-from leakscope.measures.ratio import Bracket, IndexArray, SearchedRatio, Tails, shrink_bracket
 
 
 class Components(NamedTuple):
@@ -327,11 +331,6 @@ class NormalMixtureRatio(SearchedRatio):
     """A flat batch of pairs of mixtures."""
 
     pair: MixturePair
-
-    @classmethod
-    def of(cls, member: NormalMixture, nonmember: NormalMixture) -> NormalMixtureRatio:
-        """Take two flat batches."""
-        return cls(MixturePair.of(member, nonmember))
 
     def reversed(self) -> Self:
         """Exchange the roles; what was tabulated serves both ways."""

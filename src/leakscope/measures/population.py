@@ -33,16 +33,7 @@ from leakscope.settings import MEASURE_DEFAULTS
 
 @dataclass(frozen=True)
 class PopulationMeasures:
-    """What an attacker gets from a population of records.
-
-    Examples
-    --------
-    >>> from leakscope.laws import LawPair, Normal
-    >>> from leakscope.measures import population_measures
-    >>> found = population_measures(LawPair(Normal([0.0], 1.4), Normal([0.0], 0.7)), fpr=(0.001,))
-    >>> round(found.advantage, 6), round(found.auc, 6), round(found.tpr_at_fpr[0.001], 6)
-    (0.322675, 0.704833, 0.099916)
-    """
+    """What an attacker gets from a population of records."""
 
     advantage: float
     kl: float
@@ -94,13 +85,6 @@ def population_threshold(pair: LawPair, fpr: float) -> float:
     """The log likelihood ratio that a share ``fpr`` of nonmembers exceeds, over a batch.
 
     It is one threshold for all records, as in `population_measures`.
-
-    Examples
-    --------
-    >>> from leakscope.laws import LawPair, Normal
-    >>> from leakscope.measures import population_threshold
-    >>> round(population_threshold(LawPair(Normal([1.0], 1.0), Normal([0.0], 1.0)), 0.01), 4)
-    1.8263
     """
     level = as_levels(fpr, "fpr", 0.0, 1.0, "a fraction between 0 and 1")[0].reshape(-1)[0]
     population = population_ratio(pair)

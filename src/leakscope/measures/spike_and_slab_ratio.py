@@ -22,13 +22,14 @@ from leakscope._numerics.normal_tails import LOG_SQRT_2PI, log_between, log_inte
 from leakscope._numerics.quadrature import panels
 from leakscope.laws import SpikeAndSlab
 from leakscope.measures import parabola
-from leakscope.measures.integrals import (
+from leakscope.measures.ratio import (
+    SearchedRatio,
+    Tails,
     auc_by_levels,
     kl_integrand,
     moment_integrand,
     moment_weight,
 )
-from leakscope.measures.ratio import SearchedRatio, Tails
 
 
 class Branch(NamedTuple):
