@@ -208,7 +208,9 @@ def table_columns(audit: Audit) -> list[PageColumn]:
         if name.endswith("_low") and not column.upper:
             heading = audit.about.interval_words
         found.append(PageColumn(name, heading, form, classes, column.upper or ""))
-    return [*found, PageColumn("check", "check", "text", "wide")]
+        if name == "trusted":
+            found.append(PageColumn("check", "check", "text", "wide"))
+    return found
 
 
 def _known(audit: Audit, name: str) -> bool:

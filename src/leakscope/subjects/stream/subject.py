@@ -136,7 +136,10 @@ class Stream(Subject):
         return [
             Section(
                 "Over all records",
-                [f"The mean advantage is {told.mean_advantage or 0.0:.3g}."],
+                [
+                    f"The mean advantage is {told.mean_advantage or 0.0:.3g}. The numbers of every "
+                    f"record are in the Parquet files of {told.answers}/, in the run directory."
+                ],
                 tables=[(("records", "advantage at most"), rows)],
             )
         ]
