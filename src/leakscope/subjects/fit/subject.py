@@ -366,9 +366,8 @@ class Fit(Subject):
                         "with its own laws; the score is cross-validated on the same folds."
                     ],
                     tables=[
-                        ((swept[0].setting, "largest advantage", "median", "largest TPR at 1%",
-                          "at 0.1%", f"{EXPOSED_ABOVE:g} or more", "not trusted",
-                          swept[0].score), rows)
+                        ((swept[0].setting, "largest", "median", "TPR at 1%", "at 0.1%",
+                          f"{EXPOSED_ABOVE:g} or more", "not trusted", swept[0].score), rows)
                     ],
                     charts=[
                         LineChart(
@@ -409,20 +408,21 @@ def _remedies(audit: Audit) -> list[Section]:
                 f"ten times the penalty, {option.setting}={option.value:.4g}",
                 certain(option.largest_advantage),
                 str(option.exposed),
-                f"{option.score} {digits(option.score_then)}, cross-validated",
+                f"{option.score} {digits(option.score_then)}",
             ]
         )
     if noise is not None:
         rows.append(
             [
-                f"noise of standard deviation {noise:.4g} on each answer",
+                f"noise of sd {noise:.4g} on each answer",
                 certain(EXPOSED_ABOVE),
                 "0",
-                "the noise itself; each record is answered once",
+                "the noise itself",
             ]
         )
     headings = ("change", "largest advantage", f"{EXPOSED_ABOVE:g} or more", "price")
-    return [Section("What would lower it", tables=[(headings, rows)])]
+    words = "Scores are cross-validated; with noise each record is answered once."
+    return [Section("What would lower it", [words], tables=[(headings, rows)])]
 
 
 def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
