@@ -105,6 +105,11 @@ class Fit(Subject):
         return not asked.of_process and none_fitted(arrays_as_dataset(asked)) is None
 
     @classmethod
+    def form(cls, model: str) -> tuple[str, ...]:
+        """The penalty, where the model has one."""
+        return {"linear": (), "logistic": ("C",)}.get(model, ("alpha",))
+
+    @classmethod
     def of(cls, asked: Asked, stage: Stages) -> Fit:
         """The estimator as it is, or the named model fitted on the dataset."""
         if asked.model is not None:

@@ -21,7 +21,15 @@ from leakscope.results.process_words import kernel_in_words, process_model
 from leakscope.results.sections import LineChart, RangeChart, Section, SpanChart
 from leakscope.results.shown import certain, digits
 from leakscope.results.trust import Trust
-from leakscope.settings import LARGEST, LEAST, AuditSettings, validated
+from leakscope.settings import (
+    AUDIT_DEFAULTS,
+    LARGEST,
+    LEAST,
+    MODEL_DEFAULTS,
+    AuditSettings,
+    ModelSettings,
+    validated,
+)
 from leakscope.subjects.arrays import (
     checked_features,
     checked_ids,
@@ -134,6 +142,7 @@ class GaussianProcess(Subject):
     models: ClassVar[Mapping[str, str]] = {
         "process": "a Gaussian process (an infinitely wide network)"
     }
+    slider = "noise"
 
     def __init__(
         self,
@@ -161,6 +170,17 @@ class GaussianProcess(Subject):
     def takes(cls, asked: Asked) -> bool:
         """Where an option of a process is given, or where nothing else can be fitted."""
         return asked.dataset is not None or asked.X is not None
+
+    @classmethod
+    def form(cls, model: str) -> tuple[str, ...]:
+        """The kernel and the noise."""
+        return ("kernel", "noise_variance")
+
+    @classmethod
+    def chosen(cls, model: str, given: Mapping[str, Any]) -> tuple[AuditSettings, ModelSettings]:
+        """With a kernel, by which a process is asked for."""
+        settings = validated(AuditSettings, **{"kernel": AUDIT_DEFAULTS.kernel, **given})
+        return settings, MODEL_DEFAULTS
 
     @classmethod
     def stages_for(cls, asked: Asked) -> tuple[str, ...]:
