@@ -203,26 +203,31 @@ def _pages(
     on_stage: Callable[[str], None],
 ) -> dict[str, Path]:
     """Advice, a verification and a comparison, those that were asked for."""
-    from leakscope.advising import AuditTarget, advise
-    from leakscope.comparing import compare
-    from leakscope.reporting import short_html, write_advice, write_comparison
-    from leakscope.results import write_private
-    from leakscope.verifying import verify
-
     found: dict[str, Path] = {}
     if request.advantage is not None:
+        from leakscope.advising import AuditTarget, advise
+        from leakscope.reporting import write_advice
+
         on_stage("advise")
         advice = advise(audited, AuditTarget("advantage", request.advantage), random_state=0)
         found["advice"] = write_advice(advice, directory / "advice.html")
     if request.verify:
+        from leakscope.reporting import short_html
+        from leakscope.results import write_private
+        from leakscope.verifying import verify
+
         on_stage("verify")
         found["verification"] = directory / "verification.html"
         write_private(found["verification"], short_html(verify(audited)))
     if request.against is not None:
+        from leakscope.comparing import compare
+        from leakscope.reporting import write_comparison
+
         on_stage("set beside")
         before = directory.with_name(f"run-{request.against}")
-        comparison = compare(before, directory)
-        found["comparison"] = write_comparison(comparison, directory / "comparison.html")
+        found["comparison"] = write_comparison(
+            compare(before, directory), directory / "comparison.html"
+        )
     return found
 
 
