@@ -31,6 +31,7 @@ from leakscope.settings import (
     AuditSettings,
     ModelSettings,
     TrainingSettings,
+    validated,
 )
 from leakscope.subjects.laws import PairLaws, Rows, UnitLaws
 
@@ -167,6 +168,8 @@ class Subject(ABC):
     Details: ClassVar[type[Details]] = Details
     # Models of this kind that can be named, with a few words for a form.
     models: ClassVar[Mapping[str, str]] = {}
+    # The setting that a page's slider moves (``path``), where there is one.
+    slider: ClassVar[str | None] = None
 
     ids: tuple[RecordId, ...]
     unit: Literal["record", "group"] = "record"
@@ -181,6 +184,16 @@ class Subject(ABC):
     @abstractmethod
     def takes(cls, asked: Asked) -> bool:
         """Whether what is asked for is of this kind."""
+
+    @classmethod
+    def form(cls, model: str) -> tuple[str, ...]:
+        """The settings that a form asks for, of a model that can be named."""
+        return ()
+
+    @classmethod
+    def chosen(cls, model: str, given: Mapping[str, Any]) -> tuple[AuditSettings, ModelSettings]:
+        """The settings by which a model that can be named is audited, with what a form gives."""
+        return AUDIT_DEFAULTS, validated(ModelSettings, model=model, **given)
 
     @classmethod
     def stages_for(cls, asked: Asked) -> tuple[str, ...]:
