@@ -5,7 +5,7 @@ from leakscope.results.advice import (
     AdviceCheck,
     AdviceOption,
     AdvicePoint,
-    AdviceTarget,
+    Target,
     setting_text,
 )
 from leakscope.results.audit import (
@@ -112,7 +112,7 @@ __all__ = [
     "AdviceCheck",
     "AdviceOption",
     "AdvicePoint",
-    "AdviceTarget",
+    "Target",
     "Applicability",
     "AssumptionEntry",
     "AttackedNetwork",

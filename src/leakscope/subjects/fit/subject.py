@@ -34,7 +34,7 @@ from leakscope.subjects.fit.named_models import NamedFit, named_fit
 from leakscope.subjects.fit.penalties import penalty_sweep
 from leakscope.subjects.laws import MEASURES, PairLaws, UnitLaws, noise_for
 from leakscope.subjects.recipe import data_again, taken_from_result
-from leakscope.subjects.subject import Asked, Stages, Subject
+from leakscope.subjects.subject import Asked, Stages, Subject, Wanted
 from leakscope.subjects.words import examined_sentence, most_exposed_sentence, question_sentence
 
 # Reasons are found unasked up to so many records: they solve for the laws once more.
@@ -64,6 +64,7 @@ class Fit(Subject):
     )  # fmt: skip
     stages = ("check", "fit", "laws", "measure", "option")
     Details = FitDetails
+    advice_options = ("check",)
     models: ClassVar[Mapping[str, str]] = {
         "ridge": "ridge regression",
         "linear": "linear regression",
@@ -228,6 +229,13 @@ class Fit(Subject):
             "question": audit.question, "fraction": audit.fraction, "observes": audit.observes,
         }  # fmt: skip
         return found
+
+    def for_advice(self, wanted: Wanted) -> Fit:
+        """The innermost estimator, and the numbers that reach it."""
+        from leakscope.subjects.fit.changes import advised
+
+        super().for_advice(wanted)
+        return advised(self)
 
     # What it is and what it says.
 
