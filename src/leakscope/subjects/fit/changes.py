@@ -56,6 +56,7 @@ REDRAWN = 400
 # Observed and expected may differ by so many standard errors.
 AGREES = 3.0
 
+
 class AdvisedFit(Fit):
     """A fitted model as advice changes it: the innermost estimator, and the numbers that reach it."""
 

@@ -190,7 +190,9 @@ class _Seen:
     def note(self, values: FloatArray, trusted: NDArray[np.bool_], first: int) -> None:
         step = max(1, self.records // SAMPLED)
         self.worst = max(self.worst, float(np.max(values)))
-        self.worst_trusted = max(self.worst_trusted, float(np.max(values[trusted], initial=-np.inf)))
+        self.worst_trusted = max(
+            self.worst_trusted, float(np.max(values[trusted], initial=-np.inf))
+        )
         self.some.append(values[-first % step :: step])
 
     def exposure(self, target: Target, *, all_trusted: bool) -> Exposure:
