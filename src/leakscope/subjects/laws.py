@@ -331,8 +331,8 @@ def _noised(pair: LawPair, sd: float) -> LawPair:
     return LawPair(sides[0], sides[1], pair.provenance)
 
 
-# The squares of larger variances leave float64.
-LARGEST_VARIANCE = 1e150
+# The squares of larger variances leave float64, and no search begins below the smallest.
+LARGEST_VARIANCE, SMALLEST_VARIANCE = 1e150, 1e-60
 
 # The variance is found to this relative width; the end that meets the limit is returned.
 WIDTH = 1e-6
@@ -360,7 +360,7 @@ def least_variance(
         return None
     active = active.some(rows)
     # Powers of ten up, or down, to a bracket; then halve it on a logarithmic scale.
-    low, high = 0.0, min(active.first_noise, most)
+    low, high = 0.0, min(max(active.first_noise, SMALLEST_VARIANCE), most)
     while above(high).size:
         if high >= most:
             return None

@@ -36,6 +36,10 @@ DRAWS = 64
 NODES = 61
 
 
+class Unavailable(InputError):
+    """What this kind of model does not offer at all, such as a price."""
+
+
 class HeldOut(Protocol):
     """Answers about records by models that were trained without them."""
 
@@ -61,6 +65,10 @@ class Terms:
         To so many digits noise is rounded up; None for as it was found.
     noise_shares
         Of the noise that is needed: where its curve is.
+    batches
+        So many batches of all units are dropped, one after the other.
+    wide
+        A note where the worst unit's interval passes the target up to ``{high}``.
     notes, warnings, assumptions
         Sentences about all that was tried, and what the advice rests on.
     """
@@ -74,6 +82,8 @@ class Terms:
     noise_too: str = "add noise of standard deviation {sd:.2g} to every answer"
     noise_digits: int | None = 2
     noise_shares: tuple[float, ...] = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.3, 1.7)
+    batches: float = 200
+    wide: str = ""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     assumptions: tuple[AssumptionEntry, ...] = ()

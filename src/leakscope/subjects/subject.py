@@ -36,7 +36,7 @@ from leakscope.settings import (
     TrainingSettings,
 )
 from leakscope.subjects.laws import PairLaws, Rows, UnitLaws
-from leakscope.subjects.pricing import Folds, HeldOut, Terms, folds_of
+from leakscope.subjects.pricing import Folds, HeldOut, Terms, Unavailable, folds_of
 
 OnStage = Callable[[str], None]
 
@@ -330,7 +330,7 @@ class Subject(ABC):
 
     def keep(self, units: Rows) -> Subject:
         """The same on some of its units."""
-        raise InputError(f"{self.words} cannot be examined again on fewer records.")
+        raise Unavailable(f"{self.words} cannot be examined again on fewer records.")
 
     def folds(self, wanted: Wanted) -> Folds | None:
         """How the records are split for the price; None where it needs no parts of them."""
@@ -338,7 +338,7 @@ class Subject(ABC):
 
     def held_out(self, folds: Folds | None, kept: Rows | None = None) -> HeldOut:
         """Answers about every record by models without its fold, trained on ``kept`` units only."""
-        raise InputError(f"{self.words} has no price: it cannot be trained on parts of its data")
+        raise Unavailable(f"{self.words} cannot be trained on parts of its data")
 
     def terms(self, wanted: Wanted, folds: Folds | None) -> Terms:
         """How advice is worded and priced."""

@@ -58,7 +58,7 @@ AGREES = 3.0
 
 
 class AdvisedFit(Fit):
-    """A fitted model as advice changes it: the innermost estimator, and the numbers that reach it."""
+    """A fitted model as advice changes it: the innermost estimator, and what reaches it."""
 
     def __init__(
         self,
@@ -284,6 +284,9 @@ class AdvisedFit(Fit):
             "carries most of what varies",
             noise=f"Add fresh normal noise of standard deviation {{sd:.2g}} to {answered}",
             noise_too=f"add noise of standard deviation {{sd:.2g}} to {answered}",
+            batches=min(
+                200 if self.loss != "softmax" else 40, self.steps / wanted.settings.most_dropped
+            ),
             notes=tuple(notes),
             assumptions=(
                 ASKED_ONCE,

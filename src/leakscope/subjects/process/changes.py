@@ -173,6 +173,8 @@ class AdvisedProcess(GaussianProcess):
             counts = np.unique(np.geomspace(1, rank, COMPONENTS_TRIED).round().astype(np.intp))
 
         def at(count: float) -> AdvisedProcess:
+            if count == self.process.features.shape[1]:
+                return self
             shown = self.process.features @ directions[:, : int(count)]
             return AdvisedProcess(
                 self.audited, self.process.with_features(shown), ids=self.ids, reach=self.reach
@@ -219,6 +221,8 @@ class AdvisedProcess(GaussianProcess):
             variance=variance,
             untrusted="float64 does not resolve every {unit} there",
             **NOISE_WORDS,
+            # Measures of many outputs take longer.
+            batches=200 if self.process.outputs.shape[1] == 1 else 40,
             notes=(CONSTANT_TARGET,) if variance == 0.0 else (),
             warnings=(MODEL_FAMILY, *told),
             assumptions=(
@@ -269,7 +273,7 @@ NOISE_WORDS: dict[str, Any] = {
 
 
 def advised(audited: GaussianProcess, wanted: Wanted) -> AdvisedProcess:
-    """The process as advice changes it; too large ones and questions without a bound are refused."""
+    """The process as advice changes it; refused where it is too large, or has no bound."""
     process, reach = audited.process, None
     if wanted.settings.questions == "any":
         reach = process.reach

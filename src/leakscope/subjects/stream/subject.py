@@ -26,7 +26,7 @@ from leakscope.subjects.stream import changes
 from leakscope.subjects.stream.answers import answered_laws
 from leakscope.subjects.stream.changes import StreamLaws
 from leakscope.subjects.stream.details import StreamDetails
-from leakscope.subjects.subject import Asked, Stages, Subject, Wanted
+from leakscope.subjects.subject import Asked, Stages, Subject, Wanted, stored_provenance
 
 TOO_MANY = (
     "the records of this audit were streamed and are not held in memory; audit a sample for that"
@@ -79,7 +79,7 @@ class Stream(Subject):
         """Of all records, which are read some at a time."""
         return StreamLaws(
             trust=self.audit.trust,
-            provenance=next(self.blocks()).provenance,
+            provenance=stored_provenance(self.audit),
             stream=self,
         )
 

@@ -99,6 +99,8 @@ def terms(own: Training, wanted: Wanted) -> Terms:
         untrusted=NOT_SEEN,
         noise=f"Add fresh normal noise of standard deviation {{sd:.2g}} to every {answered}",
         noise_too=f"add noise of standard deviation {{sd:.2g}} to every {answered}",
+        wide=f"With {own.how.models} models the worst record may still have up to {{high}}; more "
+        "models would tell (audit again with --models).",
         notes=tuple(notes),
         assumptions=(
             ASKED_ONCE,
