@@ -10,7 +10,7 @@ from leakscope import measures
 from leakscope.errors import InputError
 from leakscope.lasso import replacement_sensitivity
 from leakscope.laws import LawPair, Normal, Provenance
-from leakscope.settings import TARGET_DEFAULTS
+from leakscope.settings import TARGET_DELTA
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def worst_case_epsilon(
     l2: float = 0.0,
     clip_norm: float | None = None,
     clip_label: float | None = None,
-    delta: float = TARGET_DEFAULTS.delta,
+    delta: float = TARGET_DELTA,
 ) -> WorstCase:
     """(epsilon, delta) of output perturbation of the LASSO with an l2 term, one record replaced.
 

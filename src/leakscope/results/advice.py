@@ -11,11 +11,10 @@ from leakscope.errors import InputError
 from leakscope.results.audit import ExaminedModel
 from leakscope.results.document import DatasetEntry, Number, ResultDocument
 from leakscope.results.shown import Short, digits
+from leakscope.settings import TARGET_DELTA, TARGET_FPR
 
 if TYPE_CHECKING:
     import pandas as pd
-
-DEFAULT_FPR, DEFAULT_DELTA = 1e-3, 1e-5
 
 Measure = Literal["advantage", "tpr", "epsilon"]
 
@@ -57,8 +56,8 @@ class Target(BaseModel):
                 f"the target's measure must be one of {', '.join(get_args(Measure))}, but it is "
                 f"{measure!r}."
             )
-        fpr = (DEFAULT_FPR if fpr is None else fpr) if measure == "tpr" else None
-        delta = (DEFAULT_DELTA if delta is None else delta) if measure == "epsilon" else None
+        fpr = (TARGET_FPR if fpr is None else fpr) if measure == "tpr" else None
+        delta = (TARGET_DELTA if delta is None else delta) if measure == "epsilon" else None
         for name, share in (("fpr", fpr), ("delta", delta)):
             if share is not None and not 0.0 < share < 1.0:
                 raise InputError(

@@ -56,6 +56,11 @@ def measure_of(target: Target) -> Measure:
     return lambda pair: exact(measures.epsilon_at_delta(pair, target.delta or 0.0))
 
 
+def column_of(target: Target) -> str:
+    """Where a table has what a target limits."""
+    return FPRS.get(target.fpr or 0.0, target.measure)
+
+
 @dataclass(frozen=True)
 class Exposure:
     """How exposed the units are by a target's measure: the worst and the median.
@@ -149,14 +154,18 @@ class UnitLaws(ABC):
         return [self._exposure(target, noise) for noise in noises]
 
     def _exposure(self, target: Target, noise: float) -> Exposure:
-        values = self.noised(noise).measured(measure_of(target))
+        values = self.noised(noise).measured_for(target)
         # One trusted unit above the target settles it; otherwise all must be trusted.
         known = self.trusted.all() or np.any(values[self.trusted] > target.value)
         worst, ends = int(np.argmax(values)), tuple[float, ...]()
-        column = FPRS.get(target.fpr or 0.0, target.measure)
+        column = column_of(target)
         if noise == 0.0 and f"{column}_low" in self.columns:
             ends = tuple(float(self.columns[f"{column}_{end}"][worst]) for end in ("low", "high"))
         return Exposure(float(values[worst]), float(np.median(values)), bool(known), *ends)
+
+    def measured_for(self, target: Target) -> FloatArray:
+        """(U,) the measure that a target limits."""
+        return self.measured(measure_of(target))
 
     def measured(self, measure: Measure) -> FloatArray:
         """(U,) a measure of every unit's pair."""
@@ -302,6 +311,11 @@ class PosteriorLaws(UnitLaws):
             flat = drawn.reshape(int(np.prod(drawn.batch_shape)))
             found[rows] = measure(flat).reshape(drawn.batch_shape).mean(axis=1)
         return found
+
+    def measured_for(self, target: Target) -> FloatArray:
+        """(U,) as the table has it, where it has."""
+        known = self.values.get(column_of(target))
+        return super().measured_for(target) if known is None else known
 
     def measures(self) -> dict[str, FloatArray]:
         """Every measure's posterior mean."""
