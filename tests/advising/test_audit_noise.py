@@ -86,6 +86,7 @@ def test_least_output_noise_is_the_direct_search(
     units = [np.flatnonzero(model.labels == unit).tolist() for unit in range(model.units)]
 
     def excess(log_variance: float) -> float:
+        variance = float(np.exp(log_variance))
         worst = max(
             float(
                 measured(target, refitted_pair(model, rows, output_variance=np.exp(log_variance)))

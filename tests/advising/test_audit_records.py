@@ -33,7 +33,7 @@ class Scanned:
         self.largest = scan.found
 
 
-def dropped(
+def dropped_until_met(
     model: lood.Process, target: AuditTarget, *, batch: int = 1, most: float = 0.5
 ) -> DropPath:
     subject = advised(model)
@@ -94,7 +94,7 @@ def test_many_components_are_searched_on_a_grid() -> None:
 def test_dropping_is_the_greedy_search_by_refits(groups: np.ndarray | None, outputs: int) -> None:
     model = small_model(outputs=outputs, groups=groups)
     target = AuditTarget("advantage", 0.45)
-    path = dropped(model, target, batch=1, most=0.6)
+    path = dropped_until_met(model, target, batch=1, most=0.6)
     kept = np.arange(len(model.features))
     labels, gone = model.labels, []
     first: dict[int, float] = {}
@@ -124,7 +124,7 @@ def test_dropping_is_the_greedy_search_by_refits(groups: np.ndarray | None, outp
 
 def test_downdates_agree_with_a_new_factorisation() -> None:
     model = small_model(120, noise=0.001)
-    path = dropped(model, AuditTarget("advantage", 0.01), batch=7)
+    path = dropped_until_met(model, AuditTarget("advantage", 0.01), batch=7)
     assert not path.met
     assert len(path.order) == 60
     left = advised(model)
@@ -147,7 +147,7 @@ def test_too_much_dropping_is_refused() -> None:
 def test_every_step_of_dropping_counts_its_own(dropped: int) -> None:
     """Who is more exposed at a step, by an audit of what is left there."""
     model, target = small_model(seed=4), AuditTarget("advantage", 0.3)
-    path = dropped(model, target)
+    path = dropped_until_met(model, target)
     step = path.steps[dropped]
     assert step.dropped == dropped
     first = measured(target, model.separation())

@@ -258,7 +258,7 @@ def test_two_trainings_are_compared_by_their_intervals(own) -> None:
     top = int(np.argmax(own.advantage))
     low, high = own.examined.few.advantage.at(top)
     assert "fitted model" not in found.verdict
-    assert "Measured with 4 models of train and 4 of " in found.verdict
+    assert "Measured with 4 models of halves of the records (train) and 4 models" in found.verdict
     assert f"the interval of the largest advantage is {low:.2f} to {high:.2f}, then" in (
         found.verdict
     )

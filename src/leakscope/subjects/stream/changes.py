@@ -22,8 +22,8 @@ from leakscope.laws import LawPair
 from leakscope.lood import Separation
 from leakscope.results.advice import Target
 from leakscope.settings import AdviseSettings
-from leakscope.subjects.laws import WIDTH, Exposure, Rows, UnitLaws, measure_of
-from leakscope.subjects.pricing import ReleasedError, Terms, like_these
+from leakscope.subjects.laws import WIDTH, Exposure, Measure, Rows, UnitLaws, measure_of
+from leakscope.subjects.pricing import ReleasedError, Terms, Unavailable, like_these
 from leakscope.subjects.process.changes import MODEL_FAMILY, NOISE_WORDS, asked_once
 from leakscope.subjects.process.subject import ProcessLaws, laws_of_separation
 
@@ -88,18 +88,22 @@ class StreamLaws(UnitLaws):
 
     def some(self, units: Rows) -> UnitLaws:
         """Single records are not looked up."""
-        raise InputError(NOT_IN_MEMORY)
+        raise Unavailable(NOT_IN_MEMORY)
 
     def noised(self, sd: float) -> UnitLaws:
         """As it is without noise; with noise see ``exposures``."""
         if sd == 0.0:
             return self
-        raise InputError(NOT_IN_MEMORY)
+        raise Unavailable(NOT_IN_MEMORY)
+
+    def measured(self, measure: Measure) -> FloatArray:
+        """Not of all records at once."""
+        raise Unavailable(NOT_IN_MEMORY)
 
     @property
     def spread(self) -> FloatArray:
         """Not of all records at once."""
-        raise InputError(NOT_IN_MEMORY)
+        raise Unavailable(NOT_IN_MEMORY)
 
     def exposures(self, target: Target, noises: Sequence[float] = (0.0,)) -> list[Exposure]:
         """All noises in one pass over the records."""
