@@ -18,16 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.memory import format_bytes, require_memory
-from leakscope.data.reasons import printable, reason
-from leakscope.data.regular_files import require_file
+from leakscope.data.files import REMEDY, printable, reason, require_file
 from leakscope.errors import InputError
 
 Array = NDArray[np.generic]
 
 MAGIC = b"\x93NUMPY"
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
-
-_REMEDY = "use fewer records, or a machine with more memory"
 
 
 def read_array(path: Path) -> Array:
@@ -37,17 +34,6 @@ def read_array(path: Path) -> Array:
     ------
     InputError
         Where it is none, holds objects, or claims more than the file or the memory holds.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> from leakscope.data.arrays import read_array
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "a.npy")
-    ...     np.save(file, [1.0, 2.0])
-    ...     read_array(file).tolist()
-    [1.0, 2.0]
     """
     size = require_file(path)
     try:
@@ -58,7 +44,7 @@ def read_array(path: Path) -> Array:
             stream.seek(0)
             needed, header = _claimed(stream)
             _require_whole(needed, size - header, f"{path}")
-            require_memory(needed, f"the array of {path}", _REMEDY)
+            require_memory(needed, f"the array of {path}", REMEDY)
             stream.seek(0)
             return _array(stream)
     except InputError:
@@ -74,17 +60,6 @@ def read_arrays(
     """The arrays of an .npz archive by name: all, or those of the names that are there.
 
     ``most`` is the largest size in bytes that one of them may have.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> from leakscope.data import read_arrays
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "a.npz")
-    ...     np.savez(file, X=[1.0, 2.0])
-    ...     list(read_arrays(file))
-    ['X']
     """
     require_file(path)
     try:
@@ -100,7 +75,7 @@ def read_arrays(
                     if entries[name].file_size > most:
                         raise InputError(f"{path}: {name} is far larger than leakscope writes it.")
             total = sum(entries[name].file_size for name in wanted)
-            require_memory(total, f"what {path} unpacks to", _REMEDY)
+            require_memory(total, f"what {path} unpacks to", REMEDY)
             return {name: _member(archive, entries[name], path, name) for name in wanted}
     except InputError:
         raise
@@ -181,3 +156,61 @@ def _array(stream: IO[bytes]) -> Array:
 def _shown(shape: Sequence[Any], most: int = 60) -> str:
     text = str(tuple(shape))
     return text if len(text) <= most else f"{text[:most]}…"
+
+
+# Scores of a real model or attack, one number per record, are read from these.
+SCORE_SUFFIXES = (".npy", ".csv", ".txt")
+
+
+def read_scores(path: str | Path) -> NDArray[np.float64]:
+    """One column of numbers from .npy, .csv or .txt; a heading in the first line is skipped."""
+    path = Path(path)
+    require_file(path)
+    suffix = path.suffix.lower()
+    if suffix not in SCORE_SUFFIXES:
+        raise InputError(f"{path}: scores are read from {', '.join(SCORE_SUFFIXES)} files.")
+    scores = _from_array(path) if suffix == ".npy" else _from_text(path)
+    if scores.size == 0:
+        raise InputError(f"{path} holds no scores.")
+    bad = ~np.isfinite(scores)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"{path}: the score in row {row} is {scores[row]} (rows count from 0); every score "
+            "must be a finite number."
+        )
+    return scores
+
+
+def _from_array(path: Path) -> NDArray[np.float64]:
+    array = read_array(path)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"{path}: scores must be one column, but the shape is {array.shape}.")
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{path}: scores must be numbers, but they are of type {array.dtype}.")
+    return np.asarray(array, dtype=np.float64)
+
+
+def _from_text(path: Path) -> NDArray[np.float64]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} is not UTF-8 text (byte {error.start} cannot be read)."
+        ) from error
+    numbers: list[float] = []
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if not text:
+            continue
+        try:
+            numbers.append(float(text))
+        except ValueError:
+            if number == 0:
+                continue
+            raise InputError(
+                f"{path}: line {number + 1} holds {text[:40]!r}; one number per line is needed."
+            ) from None
+    return np.array(numbers, dtype=np.float64)

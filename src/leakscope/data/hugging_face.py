@@ -20,13 +20,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from leakscope._numerics.memory import require_memory
-from leakscope.data.arrow_tables import REMEDY, open_arrow, require_memory_in_full, row_bytes
+from leakscope.data.arrow_tables import open_arrow, require_memory_in_full, row_bytes
 from leakscope.data.columns import listed
-from leakscope.data.decoded_pictures import EncodedPicture, decode_pictures
-from leakscope.data.json_files import read_json
-from leakscope.data.pictures import array_picture
-from leakscope.data.reasons import printable, reason
-from leakscope.data.regular_files import require_file
+from leakscope.data.files import REMEDY, printable, read_json, reason, require_file
+from leakscope.data.pictures import EncodedPicture, array_picture, decode_pictures
 from leakscope.errors import InputError
 
 STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"

@@ -73,9 +73,8 @@ def encode(
         column = table[name]
         kind = kind_of(column, name, where)
         if missing != "impute":
-            require_present(
-                column, name, where, "fill it in, or give --missing drop or --missing impute"
-            )
+            remedy = "fill it in, or give --missing drop or --missing impute"
+            require_present(column, name, where, remedy, "missing")
         if kind == "category":
             # An empty value is None in some tables and NaN in others; here it is NaN.
             texts = column.astype(str).astype(object).mask(column.isna(), np.nan)
