@@ -20,7 +20,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from leakscope._numerics.memory import require_memory
-from leakscope.data.arrow_tables import open_arrow, require_memory_in_full, row_bytes
+from leakscope.data.arrow_tables import (
+    open_arrow,
+    require_distinct,
+    require_memory_in_full,
+    row_bytes,
+)
 from leakscope.data.columns import listed
 from leakscope.data.files import REMEDY, printable, read_json, reason, require_file
 from leakscope.data.pictures import EncodedPicture, array_picture, decode_pictures
@@ -31,20 +36,10 @@ STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 
 @dataclass(frozen=True)
 class HuggingFaceFolder:
-    """An opened folder: its Arrow table, mapped, and what its columns are.
+    """An opened folder: its ``pyarrow.Table``, mapped, and what its columns are.
 
-    Attributes
-    ----------
-    where
-        The folder of this split, for sentences.
-    name
-        The folder's name, with the split's where there are splits.
-    split
-        The split that was taken; None where there are none.
-    table
-        A ``pyarrow.Table``.
-    kinds
-        What ``dataset_info.json`` says of each column.
+    ``where`` is the folder of the split that was taken, for sentences; ``kinds`` is what
+    ``dataset_info.json`` says of each column.
     """
 
     where: str
@@ -65,17 +60,11 @@ class HuggingFaceFolder:
 
 @dataclass(frozen=True)
 class ReadColumns:
-    """A folder's columns as a table of plain values.
+    """A folder's columns as a table of plain values, and what was done, in words.
 
-    Attributes
-    ----------
-    frame
-        Class labels by name; a list of numbers is a column each, ``embedding[0]`` and so on, and
-        a picture one each pixel.
-    steps
-        What was done, in words.
-    picture
-        Height, width and, in colour, 3, where one column is pictures; None otherwise.
+    Class labels stand by name; a list of numbers is a column each, ``embedding[0]`` and so on, and
+    a picture one each pixel.  ``picture`` is height, width and, in colour, 3, where one column is
+    pictures.
     """
 
     frame: pd.DataFrame
@@ -89,13 +78,7 @@ def is_hugging_face(folder: Path) -> bool:
 
 
 def open_hugging_face(folder: Path, split: str | None = None) -> HuggingFaceFolder:
-    """Open a folder, or one split of it; nothing is decoded yet.
-
-    Raises
-    ------
-    InputError
-        Where there are several splits and none is named, or a file is not what it should be.
-    """
+    """Open a folder, or one split of it; nothing is decoded yet."""
     place, name = folder, folder.resolve().name
     if (folder / SPLITS).is_file():
         split = _chosen_split(folder, split)
@@ -114,10 +97,7 @@ def open_hugging_face(folder: Path, split: str | None = None) -> HuggingFaceFold
         table = _taken(table, _joined([_mapped(place, file) for file in indices], place), place)
     if table.num_rows == 0:
         raise InputError(f"{place} holds no records.")
-    names = [str(column) for column in table.column_names]
-    twice = next((column for column in names if names.count(column) > 1), None)
-    if twice is not None:
-        raise InputError(f"{place} has two columns called {twice!r}; rename one of them.")
+    require_distinct([str(column) for column in table.column_names], place)
     described = {str(k): v for k, v in kinds.items() if isinstance(v, dict)}
     return HuggingFaceFolder(str(place), name, split, table, described)
 
