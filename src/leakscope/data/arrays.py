@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.memory import format_bytes, require_memory
-from leakscope.data.files import REMEDY, printable, reason, require_file
+from leakscope.data.files import REMEDY, printable, require_file, told_as
 from leakscope.errors import InputError
 
 Array = NDArray[np.generic]
@@ -28,30 +28,13 @@ ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 
 
 def read_array(path: Path) -> Array:
-    """The array of an .npy file.
-
-    Raises
-    ------
-    InputError
-        Where it is none, holds objects, or claims more than the file or the memory holds.
-    """
+    """The array of an .npy file; refused where it claims more than the file or the memory holds."""
     size = require_file(path)
-    try:
-        with path.open("rb") as stream:
-            first = stream.read(len(MAGIC))
-            if first.startswith(ZIP_MAGIC):
-                raise InputError(f"{path} holds several arrays; rename it to end in .npz.")
-            stream.seek(0)
-            needed, header = _claimed(stream)
-            _require_whole(needed, size - header, f"{path}")
-            require_memory(needed, f"the array of {path}", REMEDY)
-            stream.seek(0)
-            return _array(stream)
-    except InputError:
-        raise
-    except Exception as error:
-        # The header goes through tokenize, ast and struct, each with errors of its own.
-        raise InputError(f"{path} is not a .npy file of numbers ({reason(error)}).") from error
+    with told_as(f"{path} is not a .npy file of numbers"), path.open("rb") as stream:
+        first = stream.read(len(MAGIC))
+        if first.startswith(ZIP_MAGIC):
+            raise InputError(f"{path} holds several arrays; rename it to end in .npz.")
+        return _array(stream, size, f"{path}")
 
 
 def read_arrays(
@@ -62,12 +45,12 @@ def read_arrays(
     ``most`` is the largest size in bytes that one of them may have.
     """
     require_file(path)
-    try:
+    with told_as(f"{path} is not an .npz archive of numbers"):
         with path.open("rb") as stream:
             if stream.read(len(MAGIC)) == MAGIC:
                 raise InputError(f"{path} holds a single array; rename it to end in .npy.")
         with zipfile.ZipFile(path) as archive:
-            entries = {_name(entry.filename): entry for entry in archive.infolist()}
+            entries = {one.filename.removesuffix(".npy"): one for one in archive.infolist()}
             wanted = list(entries) if names is None else [n for n in names if n in entries]
             _require_plain_names(path, wanted)
             if most is not None:
@@ -77,14 +60,6 @@ def read_arrays(
             total = sum(entries[name].file_size for name in wanted)
             require_memory(total, f"what {path} unpacks to", REMEDY)
             return {name: _member(archive, entries[name], path, name) for name in wanted}
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{path} is not an .npz archive of numbers ({reason(error)}).") from error
-
-
-def _name(filename: str) -> str:
-    return filename.removesuffix(".npy")
 
 
 def _require_plain_names(path: Path, names: list[str]) -> None:
@@ -97,19 +72,36 @@ def _require_plain_names(path: Path, names: list[str]) -> None:
 
 
 def _member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, name: str) -> Array:
-    where = f"{path}: {printable(name)}"
     with archive.open(entry) as stream:
         if stream.read(len(MAGIC)) != MAGIC:
             raise InputError(f"{path} is not an .npz archive of numbers ({name} is no array).")
-    with archive.open(entry) as stream:
-        needed, header = _claimed(stream)
-        _require_whole(needed, entry.file_size - header, where)
-    with archive.open(entry) as stream:
-        found = _array(stream)
+        found = _array(stream, entry.file_size, f"{path}: {printable(name)}")
         # Reading on to the end has zipfile compare the checksum.
         while stream.read(1 << 16):
             pass
     return found
+
+
+def _array(stream: IO[bytes], size: int, where: str) -> Array:
+    """The array that a stream of so many bytes holds, once its header has been looked at."""
+    stream.seek(0)
+    needed, header = _claimed(stream)
+    if needed > size - header:
+        raise InputError(
+            f"{where} claims {format_bytes(needed)} of numbers, but holds "
+            f"{format_bytes(max(size - header, 0))}; it was cut, or its header is wrong."
+        )
+    require_memory(needed, f"the array of {where}", REMEDY)
+    stream.seek(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found: Any = np.lib.format.read_array(stream, allow_pickle=False)
+    if found.dtype.kind == "U" and found.size:
+        # Four bytes a sign, which may be numbers that no sign has.
+        codes = np.atleast_1d(found).view(np.dtype(np.uint32).newbyteorder(found.dtype.byteorder))
+        if np.any((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))):
+            raise ValueError("it holds text with signs that there are not")
+    return np.asarray(found)
 
 
 def _claimed(stream: IO[bytes]) -> tuple[int, int]:
@@ -129,33 +121,9 @@ def _claimed(stream: IO[bytes]) -> tuple[int, int]:
     if dtype.kind in "VS" or dtype.itemsize == 0:
         raise ValueError(f"its items are of the type {dtype.str}, which are no numbers")
     if any(isinstance(side, bool) or not 0 <= side < 2**62 for side in shape):
-        raise ValueError(f"it claims the shape {_shown(shape)}")
+        text = str(tuple(shape))
+        raise ValueError(f"it claims the shape {text[:60]}{'…' if len(text) > 60 else ''}")
     return math.prod(shape) * dtype.itemsize, stream.tell()
-
-
-def _require_whole(needed: int, there: int, where: str) -> None:
-    if needed > there:
-        raise InputError(
-            f"{where} claims {format_bytes(needed)} of numbers, but holds "
-            f"{format_bytes(max(there, 0))}; it was cut, or its header is wrong."
-        )
-
-
-def _array(stream: IO[bytes]) -> Array:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found: Any = np.lib.format.read_array(stream, allow_pickle=False)
-    if found.dtype.kind == "U" and found.size:
-        # Four bytes a sign, which may be numbers that no sign has.
-        codes = np.atleast_1d(found).view(np.dtype(np.uint32).newbyteorder(found.dtype.byteorder))
-        if np.any((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))):
-            raise ValueError("it holds text with signs that there are not")
-    return np.asarray(found)
-
-
-def _shown(shape: Sequence[Any], most: int = 60) -> str:
-    text = str(tuple(shape))
-    return text if len(text) <= most else f"{text[:most]}…"
 
 
 # Scores of a real model or attack, one number per record, are read from these.

@@ -27,7 +27,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from leakscope._numerics.memory import require_memory
-from leakscope.data.files import REMEDY, reason, require_file
+from leakscope.data.files import REMEDY, require_file, told_as
 from leakscope.errors import InputError
 
 # Where a table says which of its columns were a pandas index when it was written.
@@ -38,7 +38,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
     """A Parquet file as a table."""
     from pyarrow import parquet
 
-    try:
+    with told_as(f"{path} is not a Parquet file"):
         with parquet.ParquetFile(path) as file:
             about = file.metadata
             # A column of one value is a few bytes however many rows it claims.
@@ -48,21 +48,13 @@ def read_parquet(path: Path) -> pd.DataFrame:
         texts = [field.name for field in schema if _is_text(field.type)]
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
             return _frame(_row_groups(file, schema, path), path)
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{path} is not a Parquet file ({reason(error)}).") from error
 
 
 def read_arrow(path: Path) -> pd.DataFrame:
     """An Arrow IPC file (Feather) or stream as a table."""
-    try:
+    with told_as(f"{path} is not an Arrow file"):
         table = open_arrow(path)
         return _frame(table, path)
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{path} is not an Arrow file ({reason(error)}).") from error
 
 
 def open_arrow(path: Path, *, mapped: bool = False) -> Any:

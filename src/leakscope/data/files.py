@@ -15,6 +15,8 @@ import secrets
 import stat
 import tokenize
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -273,6 +275,17 @@ def reason(error: BaseException) -> str:
     lines = text.strip().splitlines() or [type(error).__name__]
     words = printable(_BEFORE.sub("", lines[0]))
     return (words if len(words) <= LONGEST else f"{words[:LONGEST]}…").rstrip(". ")
+
+
+@contextmanager
+def told_as(sentence: str) -> Iterator[None]:
+    """Whatever a library raises on a hostile file, as a sentence with the reason in brackets."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{sentence} ({reason(error)}).") from error
 
 
 def printable(text: str, keep: str = "") -> str:

@@ -27,7 +27,7 @@ from leakscope.data.arrow_tables import (
     row_bytes,
 )
 from leakscope.data.columns import listed
-from leakscope.data.files import REMEDY, printable, read_json, reason, require_file
+from leakscope.data.files import REMEDY, printable, read_json, require_file, told_as
 from leakscope.data.pictures import EncodedPicture, array_picture, decode_pictures
 from leakscope.errors import InputError
 
@@ -191,12 +191,8 @@ def _mapped(place: Path, name: str) -> Any:
     path = place / name
     require_file(path)
     _require_inside(path, place)
-    try:
+    with told_as(f"{path} is not an Arrow stream"):
         return open_arrow(path, mapped=True)
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{path} is not an Arrow stream ({reason(error)}).") from error
 
 
 def _require_inside(path: Path, folder: Path) -> None:
@@ -208,12 +204,8 @@ def _require_inside(path: Path, folder: Path) -> None:
 def _joined(parts: list[Any], place: Path) -> Any:
     import pyarrow
 
-    try:
+    with told_as(f"{place}: its Arrow files do not hold the same columns"):
         return pyarrow.concat_tables(parts)
-    except Exception as error:
-        raise InputError(
-            f"{place}: its Arrow files do not hold the same columns ({reason(error)})."
-        ) from error
 
 
 def _taken(table: Any, indices: Any, place: Path) -> Any:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.data.arrays import read_arrays
-from leakscope.data.files import read_json, reason, require_file
+from leakscope.data.files import read_json, reason, require_file, told_as
 from leakscope.data.onnx_graphs import LinearArrays, read_onnx, read_onnx_linear
 from leakscope.errors import InputError
 
@@ -77,7 +77,7 @@ def _from_skops(path: Path, content: bytes) -> Any:
         raise InputError(
             "A .skops file needs the package skops; install leakscope[skops]."
         ) from None
-    try:
+    with told_as(f"{path} is not a skops file of a model"):
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             unpacked = sum(entry.file_size for entry in archive.infolist())
         require_memory(2 * unpacked, f"what {path} unpacks to", "use a smaller model")
@@ -97,10 +97,6 @@ def _from_skops(path: Path, content: bytes) -> Any:
             # Written by another version of scikit-learn: its coefficients are checked anyway.
             warnings.simplefilter("ignore")
             estimator = skops.io.loads(content, trusted=[])
-    except InputError:
-        raise
-    except Exception as error:  # zipfile's, json's, and whatever a type's own state stumbles over
-        raise InputError(f"{path} is not a skops file of a model ({reason(error)}).") from error
     if not type(estimator).__module__.startswith("sklearn.") or not hasattr(estimator, "fit"):
         raise InputError(f"{path} holds a {type(estimator).__name__}, not a model of scikit-learn.")
     return estimator
@@ -174,10 +170,8 @@ def _read_safetensors(path: Path) -> NetworkArrays:
         raise InputError(
             "A .safetensors file needs the package safetensors; install leakscope[models]."
         ) from None
-    try:
+    with told_as(f"{path} is not a safetensors file"):
         arrays = safetensors.numpy.load_file(path)
-    except Exception as error:
-        raise InputError(f"{path} is not a safetensors file ({reason(error)}).") from error
     return _from_names(path, arrays)
 
 
@@ -188,12 +182,8 @@ def _read_state_dict(path: Path) -> NetworkArrays:
         raise InputError(
             "A torch state_dict needs the package torch; install leakscope[torch]."
         ) from None
-    try:
+    with told_as(f"{path} is not a torch state_dict of plain tensors"):
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # whatever torch's reader of pickles and zips stumbles over
-        raise InputError(
-            f"{path} is not a torch state_dict of plain tensors ({reason(error)})."
-        ) from error
     if not isinstance(state, Mapping):
         raise InputError(f"{path} holds a {type(state).__name__}, not a state_dict.")
     arrays = {}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data.files import printable, reason
+from leakscope.data.files import printable, told_as
 from leakscope.errors import InputError
 
 # They leave the numbers of a batch of vectors as they are, where _require_harmless finds it so.
@@ -76,7 +76,7 @@ def opened_graph(
         raise InputError(
             "An .onnx file needs the package onnx; install leakscope[models]."
         ) from None
-    try:
+    with told_as(f"{path} is not an ONNX file"):
         read = path.read_bytes() if content is None else content
         graph = onnx.load_model_from_string(read).graph
         constants = {}
@@ -85,10 +85,6 @@ def opened_graph(
                 raise InputError(f"{path} keeps its weights in another file; save them inside.")
             if tensor.data_type != onnx.TensorProto.STRING:
                 constants[tensor.name] = _numbers(numpy_helper.to_array(tensor))
-    except InputError:
-        raise
-    except Exception as error:  # protobuf's, NumPy's and onnx's own
-        raise InputError(f"{path} is not an ONNX file ({reason(error)}).") from error
     return graph, constants, [value.name for value in graph.input if value.name not in constants]
 
 
@@ -96,12 +92,8 @@ def held_by(node: Any, where: str) -> FloatArray:
     """The array of a node that is a constant."""
     from onnx import numpy_helper
 
-    try:
+    with told_as(f"{where} holds no array"):
         return _numbers(numpy_helper.to_array(node.attribute[0].t))
-    except InputError:
-        raise
-    except Exception as error:  # no attribute, or none that is an array
-        raise InputError(f"{where} holds no array ({reason(error)}).") from error
 
 
 def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray | None]:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.memory import require_memory
 from leakscope.data.datasets import Dataset
-from leakscope.data.files import reason, require_text_name
+from leakscope.data.files import require_text_name, told_as
 from leakscope.errors import InputError
 
 # Tables have 4 or 9 or 16 features without being pictures.
@@ -195,13 +195,8 @@ def _checked(pictures: Sequence[EncodedPicture]) -> tuple[int, int, bool]:
 
 
 def _pixels(one: EncodedPicture, colour: bool) -> NDArray[np.float64]:
-    with _opened(one) as picture:
-        try:
-            pixels = np.asarray(picture.convert("RGB" if colour else "L"), dtype=np.float64)
-        except Exception as error:
-            raise InputError(
-                f"{one.name} cannot be read as a picture ({reason(error)})."
-            ) from error
+    with _opened(one) as picture, told_as(f"{one.name} cannot be read as a picture"):
+        pixels = np.asarray(picture.convert("RGB" if colour else "L"), dtype=np.float64)
     return pixels.ravel()
 
 
@@ -212,14 +207,12 @@ def _opened(one: EncodedPicture) -> Any:
         raise InputError(
             "pictures need the package Pillow: pip install 'leakscope[images]'."
         ) from None
-    try:
+    with told_as(f"{one.name} cannot be read as a picture"):
         source = io.BytesIO(one.source) if isinstance(one.source, bytes) else one.source
         with warnings.catch_warnings():
             # Pillow warns of many pixels; ours is the stricter limit, and a sentence.
             warnings.simplefilter("ignore")
             return Image.open(source, formats=("PNG", "JPEG"))
-    except Exception as error:  # a hostile picture meets many parsers, each with its own errors
-        raise InputError(f"{one.name} cannot be read as a picture ({reason(error)}).") from error
 
 
 SUFFIXES = (".png", ".jpg", ".jpeg")

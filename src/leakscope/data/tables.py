@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -88,10 +88,6 @@ def table_from_frame(frame: Any) -> tuple[pd.DataFrame, pd.Index[Any] | None]:
     return table.reset_index(drop=True), index
 
 
-def _read_npy(path: Path) -> pd.DataFrame:
-    return _frame(read_array(path), path)
-
-
 def _read_npz(path: Path) -> pd.DataFrame:
     arrays = read_arrays(path)
     features = _first_present(arrays, FEATURE_KEYS)
@@ -123,7 +119,7 @@ READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".parquet": read_parquet,
     ".arrow": read_arrow,
     ".feather": read_arrow,
-    ".npy": _read_npy,
+    ".npy": lambda path: _frame(read_array(path), path),
     ".npz": _read_npz,
 }
 
@@ -180,7 +176,7 @@ def read_delimited(path: Path, layout: Layout) -> pd.DataFrame:
     first: list[str] = []
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            separator = _separator(path, layout, next((row for row in stream if row.strip()), ""))
+            separator = _separator(path, layout, stream)
             stream.seek(0)
             # Of a file without names the first line is one of the records.
             reader = csv.reader(stream, delimiter=separator, skipinitialspace=True)
@@ -235,8 +231,9 @@ def _options(separator: str, layout: Layout, columns: int) -> dict[str, Any]:
     }
 
 
-def _separator(path: Path, layout: Layout, line: str) -> str:
+def _separator(path: Path, layout: Layout, lines: Iterable[str]) -> str:
     """By the suffix, but semicolons where the first line has more of them than commas."""
+    line = next((row for row in lines if row.strip()), "")
     usual = SEPARATORS[path.suffix.lower()]
     if usual != ",":
         return usual
@@ -257,7 +254,7 @@ def written_labels(
     if path.suffix.lower() not in SEPARATORS or is_folder(path) or not asked:
         return {}
     with path.open(encoding="utf-8-sig", newline="") as stream:
-        separator = _separator(path, layout, next((row for row in stream if row.strip()), ""))
+        separator = _separator(path, layout, stream)
     options = _options(separator, layout, table.shape[1])
     held = pd.read_csv(path, usecols=asked, dtype=str, **options)
     texts = {name: held[name].str.strip() for name in asked}
@@ -337,27 +334,18 @@ def _is_number(text: str) -> bool:
 def _require_text(path: Path) -> None:
     """Refuse what holds a zero byte, which no text does and parsers pass over."""
     require_memory(2 * require_file(path), f"the table {path}", REMEDY)
+    place = 0
     try:
-        _require_no_zero(path)
+        with path.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                if b"\0" in block:
+                    raise InputError(
+                        f"{path} is not UTF-8 text: byte {place + block.index(0)} is zero; it may "
+                        "be UTF-16, or no text at all."
+                    )
+                place += len(block)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {reason(error)}.") from error
-
-
-def _require_no_zero(path: Path) -> None:
-    for place, block in _blocks(path):
-        if b"\0" in block:
-            raise InputError(
-                f"{path} is not UTF-8 text: byte {place + block.index(0)} is zero; it may be "
-                "UTF-16, or no text at all."
-            )
-
-
-def _blocks(path: Path, size: int = 1 << 20) -> Iterator[tuple[int, bytes]]:
-    with path.open("rb") as stream:
-        place = 0
-        while block := stream.read(size):
-            yield place, block
-            place += len(block)
 
 
 def emptied(table: pd.DataFrame, na_values: Sequence[str]) -> pd.DataFrame:
