@@ -20,7 +20,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -53,8 +53,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
 def read_arrow(path: Path) -> pd.DataFrame:
     """An Arrow IPC file (Feather) or stream as a table."""
     with told_as(f"{path} is not an Arrow file"):
-        table = open_arrow(path)
-        return _frame(table, path)
+        return _frame(open_arrow(path), path)
 
 
 def open_arrow(path: Path, *, mapped: bool = False) -> Any:
@@ -261,31 +260,21 @@ _BUFFER = struct.Struct("<qq")
 class ArrowClaims:
     """What a file says that it holds.
 
-    Attributes
-    ----------
-    rows
-        Of all record batches together.
-    unpacked_bytes
-        Of all buffers, once those that are compressed are unpacked.
-    batches
-        Rows and unpacked bytes of each record batch.
-    has_footer
-        True for the file format, whose batches can be read in any order; False for a stream.
+    ``unpacked_bytes`` is of all buffers, once those that are compressed are unpacked; ``batches``
+    are rows and unpacked bytes of each record batch.  A file with a footer can be read in any
+    order; one without is a stream.
     """
 
     rows: int
     unpacked_bytes: int
-    batches: tuple[tuple[int, int], ...] = ()
-    has_footer: bool = True
+    batches: tuple[tuple[int, int], ...]
+    has_footer: bool
 
 
 def arrow_claims(path: Path) -> ArrowClaims:
     """Read the headers of an Arrow IPC file or stream.
 
-    Raises
-    ------
-    ValueError, struct.error
-        Where a header is none, or leads out of the file.
+    A header that is none, or leads out of the file, is a ValueError or a struct.error.
     """
     with path.open("rb") as stream:
         # Closed with its last view: closing it before would be an error of its own, in place of
@@ -294,19 +283,9 @@ def arrow_claims(path: Path) -> ArrowClaims:
     has_footer = view[: len(MAGIC)] == MAGIC
     messages = _of_file(view) if has_footer else _of_stream(view)
     found = [_claims_of(header, body) for header, body in messages]
-    batches = tuple((one.rows, one.unpacked_bytes) for one in found if one.is_batch)
-    return ArrowClaims(
-        sum(rows for rows, _ in batches),
-        sum(one.unpacked_bytes for one in found),
-        batches,
-        has_footer,
-    )
-
-
-class _Claim(NamedTuple):
-    is_batch: bool
-    rows: int
-    unpacked_bytes: int
+    batches = tuple((rows, size) for rows, size in found if rows is not None)
+    unpacked = sum(size for _, size in found)
+    return ArrowClaims(sum(rows for rows, _ in batches), unpacked, batches, has_footer)
 
 
 def _of_file(view: memoryview) -> Iterator[tuple[memoryview, memoryview]]:
@@ -351,7 +330,8 @@ def _of_stream(view: memoryview) -> Iterator[tuple[memoryview, memoryview]]:
         place += body_length
 
 
-def _claims_of(header: memoryview, body: memoryview) -> _Claim:
+def _claims_of(header: memoryview, body: memoryview) -> tuple[int | None, int]:
+    """The rows of a record batch, None of any other message; and its unpacked bytes."""
     message = _indirect(header, 0)
     kind_at, table_at = _field(header, message, _HEADER_TYPE), _field(header, message, _HEADER)
     if kind_at is None or table_at is None:
@@ -361,14 +341,14 @@ def _claims_of(header: memoryview, body: memoryview) -> _Claim:
         data = _field(header, table, _DICTIONARY_DATA)
         if data is None:
             raise ValueError("a dictionary has no data")
-        return _Claim(False, 0, _unpacked(header, _indirect(header, data), body))
+        return None, _unpacked(header, _indirect(header, data), body)
     if kind != _RECORD_BATCH:
-        return _Claim(False, 0, 0)
+        return None, 0
     length_at = _field(header, table, _LENGTH)
     rows = 0 if length_at is None else struct.unpack_from("<q", header, length_at)[0]
     if rows < 0:
         raise ValueError(f"a batch claims {rows} rows")
-    return _Claim(True, rows, _unpacked(header, table, body))
+    return rows, _unpacked(header, table, body)
 
 
 def _unpacked(header: memoryview, batch: int, body: memoryview) -> int:

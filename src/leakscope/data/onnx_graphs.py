@@ -157,7 +157,7 @@ def _require_harmless(
     layer: Affine, node: Any, constants: dict[str, FloatArray], where: str
 ) -> None:
     """Refuse what would change a record's numbers, or mix them with another record's."""
-    attributes = {entry.name: entry for entry in node.attribute}
+    attributes = _told(node)
     if node.op_type == "Cast":
         if "to" not in attributes or attributes["to"].i not in _FLOATS:
             raise InputError(f"{where} rounds the numbers to another type.")
@@ -185,7 +185,7 @@ def follow(
     layer: Affine, node: Any, current: str, constants: dict[str, FloatArray], where: str
 ) -> None:
     """Gemm, MatMul, Add or Sub with constants, onto the affine map so far."""
-    attributes = {entry.name: entry for entry in node.attribute}
+    attributes = _told(node)
     linear = node.op_type in ("Gemm", "MatMul", "Add")
     if linear and (len(node.input) < 2 or not all(node.input[:2])):
         raise InputError(f"{where} needs two inputs: what comes before it, and a constant.")

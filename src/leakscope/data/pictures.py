@@ -129,14 +129,9 @@ class EncodedPicture:
 
 @dataclass(frozen=True)
 class DecodedPictures:
-    """Pictures as numbers.
+    """Pictures as (n, d) numbers 0 to 255, row by row; red, green and blue within a pixel.
 
-    Attributes
-    ----------
-    pixels
-        (n, d) numbers 0 to 255, row by row; red, green and blue within a pixel.
-    shape
-        Height and width, and 3 where any picture has colour.
+    ``shape`` is height and width, and 3 where any picture has colour.
     """
 
     pixels: NDArray[np.float64]
@@ -149,13 +144,7 @@ class DecodedPictures:
 
 
 def decode_pictures(pictures: Sequence[EncodedPicture], where: str) -> DecodedPictures:
-    """Decode them all, once their headers have been looked at.
-
-    Raises
-    ------
-    InputError
-        Where one cannot be read, or has another size, by its name.
-    """
+    """Decode them all, once their headers have been looked at."""
     width, height, colour = _checked(pictures)
     channels = 3 if colour else 1
     require_memory(
@@ -220,8 +209,6 @@ SUFFIXES = (".png", ".jpg", ".jpeg")
 
 def open_image_folder(folder: Path) -> Dataset:
     """All of ``FOLDER/class/picture.png``; the subfolder's name is the class, the path the id."""
-    if not folder.is_dir():
-        raise InputError(f"There is no folder {folder}.")
     files = list(_pictures(folder))
     if not files:
         raise InputError(

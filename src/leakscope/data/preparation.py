@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from leakscope.data.columns import kind_of, listed, numbers, require_present
+from leakscope.data.datasets import Dataset
 from leakscope.errors import InputError
 from leakscope.settings import AUDIT_DEFAULTS, DATA_DEFAULTS, Missing, Scaling
-
-if TYPE_CHECKING:
-    from leakscope.data.datasets import Dataset
-
 
 # Of what is audited, in size: distances and their squares stay within float64.
 LARGEST = 1e100
@@ -31,18 +28,10 @@ MOST_CLASSES = 1000
 
 @dataclass(frozen=True)
 class Encoded:
-    """A table's feature columns as numbers.
+    """A table's feature columns as (n, d) numbers, and what was done, in words.
 
-    Attributes
-    ----------
-    features
-        (n, d) numbers.
-    names
-        Of the d features; ``region=north`` for the indicator of a category.
-    indicators
-        Positions of the features that indicate a category, 0 or 1.
-    steps
-        What was done, in words.
+    ``indicators`` are positions of the features that indicate a category, such as
+    ``region=north``.
     """
 
     features: NDArray[np.float64]
