@@ -108,3 +108,12 @@ def test_an_error_has_its_place_its_remedy_and_its_option(tmp_path):
         *("one sentence.", "one sentence."),
         *(None, None),
     )
+
+
+def test_a_table_s_own_columns_are_read_as_the_dataset_was(tmp_path):
+    file = tmp_path / "commas.csv"
+    file.write_text("a;b;y\n" + "\n".join(f"{i},5;{'pq'[i % 2]};{i}" for i in range(6)) + "\n")
+    dataset = data.read_dataset(file, target="y", decimal=",")
+    found = data.raw_features(dataset, ["a", "b"])
+    assert found["a"].tolist() == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
+    assert found["b"].tolist() == ["p", "q"] * 3

@@ -194,7 +194,8 @@ def sampled(dataset: Dataset, count: int, *, seed: int = DATA_DEFAULTS.sample_se
     records = len(dataset.record_ids)
     if not 2 <= count <= records:
         raise InputError(
-            f"--sample must be from 2 to {records}, the number of records, but it is {count}."
+            f"--sample must be from 2 to {records}, the number of records, but it is {count}.",
+            option="sample",
         )
     units = np.arange(records)
     if dataset.group is not None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from leakscope.data.columns import kind_of, listed, numbers, require_present
 from leakscope.data.datasets import Dataset
-from leakscope.errors import InputError
+from leakscope.errors import InputError, Where
 from leakscope.settings import AUDIT_DEFAULTS, DATA_DEFAULTS, Missing, Scaling
 
 # Of what is audited, in size: distances and their squares stay within float64.
@@ -101,7 +101,12 @@ def without_empty(
     if not count:
         return table, None
     if count == len(table):
-        raise InputError(f"{where}: every record has an empty value; give --missing impute.")
+        raise InputError(
+            f"{where}: every record has an empty value",
+            where=Where(where),
+            remedy="give --missing impute",
+            option="missing",
+        )
     columns = [name for name in names if bool(empty[name].any())]
     return table[~dropped], (
         f"dropped {count} record{'s' if count > 1 else ''} with an empty value "
@@ -238,7 +243,10 @@ def _coded(labels: NDArray[Any], name: str) -> tuple[NDArray[np.float64], str]:
     if count == len(labels):
         raise InputError(
             f"Every record has its own class in the target {name!r}, as if it were a quantity or "
-            "the id; name another target, or leave out --task classification."
+            "the id",
+            where=Where(column=name),
+            remedy="name another target, or leave out --task classification",
+            option="task",
         )
     one_hot = np.eye(count)[codes] - 1.0 / count
     return one_hot, f"target coded as {count} outputs, one-hot minus 1/{count}: {told}"

@@ -93,13 +93,7 @@ class _Refused(Exception):
 
 
 def read_pickled_array(path: str | Path) -> NDArray[Any]:
-    """The array that a pickle holds: numbers, booleans or text.
-
-    Raises
-    ------
-    InputError
-        Where the file holds anything else.
-    """
+    """The array that a pickle holds: numbers, booleans or text; anything else is refused."""
     path = Path(path)
     require_memory(3 * require_file(path), f"the array {path}", "save fewer records")
     try:

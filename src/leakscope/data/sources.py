@@ -133,6 +133,11 @@ class Source:
         """A file or an example with the options that settings hold."""
         return cls(file=None if file is None else str(file), example=example, **dict(settings))
 
+    @property
+    def layout(self) -> Layout:
+        """How a table is written."""
+        return Layout(self.header, self.na_values, self.decimal)
+
     def read(self, *, two_values_are_classes: bool = False) -> Dataset:
         """The dataset, whose ``source`` is this one with the digest, and the task that was taken.
 
@@ -160,7 +165,7 @@ class Source:
                 drawn = sampled(whole, self.sample, seed=self.sample_seed)
             if two_classes(drawn):
                 names = [opened.roles.target]
-                written = written_labels(opened.table, path, names, self._layout())
+                written = written_labels(opened.table, path, names, self.layout)
                 whole = opened.as_classes(whole, written)
         # The values of a folder's Arrow files are exact, and other splits lie beside them.
         held = None if is_folder(path) else place
@@ -213,12 +218,9 @@ class Source:
         found = replace(whole, source=told)
         return found if self.sample is None else sampled(found, self.sample, seed=self.sample_seed)
 
-    def _layout(self) -> Layout:
-        return Layout(self.header, self.na_values, self.decimal)
-
     def _opened(self, path: Path) -> OpenTable | Dataset:
         """The table of a file or a folder, or the dataset of a folder of pictures."""
-        layout, folder = self._layout(), is_folder(path)
+        layout, folder = self.layout, is_folder(path)
         if folder and is_hugging_face(path):
             if layout != Layout():
                 raise InputError(f"{path}: {_OF_TEXT} belong to a file, not to a folder.")
@@ -431,7 +433,7 @@ def raw_features(dataset: Dataset, names: Sequence[str]) -> pd.DataFrame:
     if source is None or source.file is None or Path(source.file).is_dir():
         columns = list(dataset.feature_names)
     else:
-        table = read_table(Path(source.file))
+        table = read_table(Path(source.file), source.layout)
         if len(table) != len(dataset.record_ids):
             if source.id_column is not None:
                 raise InputError(
