@@ -186,13 +186,9 @@ def _dataset(
 ) -> Dataset:
     """The dataset; its target is classes where the model, or the stand-in, takes it so."""
     from leakscope.auditing import classifies, trains_classes
-    from leakscope.data import two_classes
 
-    classes = data.model_copy(update={"task": "classification"})
     unsaid = data.task is None and example is None
     if unsaid and (classifies(chosen) or trains_classes(training)):
-        return dataset_from(classes, file, example)
-    dataset = dataset_from(data, file, example)
-    if unsaid and chosen.model is None and not settings.of_process() and two_classes(dataset):
-        return dataset_from(classes, file, example)
-    return dataset
+        data = data.model_copy(update={"task": "classification"})
+    stand_in = chosen.model is None and not settings.of_process()
+    return dataset_from(data, file, example, two_values_are_classes=stand_in)
