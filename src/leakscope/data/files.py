@@ -92,18 +92,12 @@ def require_new_file(path: Path, needs: str) -> None:
 
 def is_there(path: Path) -> bool:
     """Whether there is something of that name; a name that cannot be one is not."""
-    try:
-        return path.exists()
-    except OSError:
-        return False
+    return os.path.exists(path)
 
 
 def is_folder(path: Path) -> bool:
     """Whether it is a folder; a name that cannot be one is not."""
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
+    return os.path.isdir(path)
 
 
 def _short(path: Path, most: int = 200) -> str:

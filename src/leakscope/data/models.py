@@ -146,10 +146,6 @@ def read_network(path: str | Path) -> NetworkArrays:
     return found
 
 
-def _read_npz(path: Path) -> NetworkArrays:
-    return _from_names(path, read_arrays(path))
-
-
 def _read_json(path: Path) -> NetworkArrays:
     content = read_json(path)
     if not isinstance(content, dict):
@@ -194,15 +190,10 @@ def _read_state_dict(path: Path) -> NetworkArrays:
     return _from_names(path, arrays)
 
 
-def _read_onnx(path: Path) -> NetworkArrays:
-    found = read_onnx(path)
-    return _checked(path, *found, ())
-
-
 READERS: dict[str, Callable[[Path], NetworkArrays]] = {
     ".safetensors": _read_safetensors,
-    ".onnx": _read_onnx,
-    ".npz": _read_npz,
+    ".onnx": lambda path: _checked(path, *read_onnx(path), ()),
+    ".npz": lambda path: _from_names(path, read_arrays(path)),
     ".json": _read_json,
     ".pt": _read_state_dict,
     ".pth": _read_state_dict,
