@@ -30,7 +30,7 @@ SMALL = {
     "fitted/softmax_leave_one_out.py": CLASSES,
     "fitted/softmax_loss.py": CLASSES,
     "fitted/softmax_structured.py": PARAMETERS,
-    "kernels/numerical_duals.py": "quadrature nodes",
+    "kernels/duals.py": "quadrature nodes",
     "lasso/design_check.py": PARAMETERS,
     "lasso/gram_pool.py": PARAMETERS,
     "lasso/joint_density.py": PARAMETERS,
