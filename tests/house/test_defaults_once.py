@@ -30,7 +30,7 @@ NOT_A_CHOICE = {
     ("results/document.py", "missing"): "what a file means that was written before it was stored",
     ("linear/latent_space.py", "sigma"): "of another data model, which no verb plans",
     ("linear/random_relu.py", "sigma"): "of another data model, which no verb plans",
-    ("lood/assumptions.py", "method"): "how a law was got, not how a plan is computed",
+    ("lood/separation.py", "method"): "how a law was got, not how a plan is computed",
 }
 
 

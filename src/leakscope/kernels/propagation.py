@@ -9,8 +9,8 @@ it is multiplied as the covariance is, and the new covariance is added to it.
 Layout of arrays: pixel axes first, then images, so that a shift along pixels moves whole contiguous
 blocks.  ``pair`` is (*S, A, B) for A and B images, a ``side`` (*S, A), where S is () without
 pixels, (H, W) where only equal pixels are kept, and (H, W, H, W) where all pairs of pixels are
-(pooling needs them).  ``axes`` names, for rows and for columns, the axes that move together: one where only
-equal pixels are kept, two where all pairs of pixels are.
+(pooling needs them).  ``axes`` names, for rows and for columns, the axes that move together: one
+where only equal pixels are kept, two where all pairs of pixels are.
 """
 
 from __future__ import annotations

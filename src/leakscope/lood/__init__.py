@@ -17,17 +17,10 @@ from leakscope.lood.activation_analysis import (
     edge_of_chaos,
     lood_by_activation,
 )
-from leakscope.lood.all_groups import all_groups
-from leakscope.lood.all_records import all_records
-from leakscope.lood.certified import (
-    Certificate,
-    CertifiedRecords,
-    certified_cost,
-    certified_records,
-)
-from leakscope.lood.conditions import StationarityConditions, stationarity_conditions
-from leakscope.lood.distinguish import distinguish
-from leakscope.lood.distinguishability import Distinguishability
+from leakscope.lood.dense import all_records
+from leakscope.lood.device import device_columns, device_records
+from leakscope.lood.disk import disk_bytes, disk_records
+from leakscope.lood.distinguish import Distinguishability, distinguish
 from leakscope.lood.features import (
     FeatureRegression,
     FeatureSums,
@@ -35,35 +28,42 @@ from leakscope.lood.features import (
     feature_sums,
     finite_features,
 )
+from leakscope.lood.groups import WholeInverse, all_groups, separation_of_blocks
 from leakscope.lood.influence import Influence, influence
-from leakscope.lood.inverse_blocks import WholeInverse, separation_of_blocks
+from leakscope.lood.inputs import require_real
 from leakscope.lood.mean_distance import (
     NonOptimalPoint,
     SelfInfluence,
+    StationarityConditions,
     find_non_optimal_point,
     self_influence,
+    stationarity_conditions,
 )
-from leakscope.lood.noise_choice import (
+from leakscope.lood.noise import (
     CRITERIA,
     Criterion,
     NoiseChoice,
+    NoiseSweep,
+    Spectrum,
+    added_levels,
     choose_noise,
     choose_noise_of_sums,
+    noise_path,
+    ranks_of,
+    sweep_levels,
+    sweep_noise,
 )
-from leakscope.lood.noise_path import noise_path
-from leakscope.lood.noise_sweep import NoiseSweep, added_levels, ranks_of, sweep_levels, sweep_noise
-from leakscope.lood.nystrom import Inducing
-from leakscope.lood.on_device import device_columns, device_records
-from leakscope.lood.on_disk import disk_bytes, disk_records
+from leakscope.lood.nystrom import (
+    Certificate,
+    CertifiedRecords,
+    Inducing,
+    certified_cost,
+    certified_records,
+)
 from leakscope.lood.posterior import Posterior, posterior
 from leakscope.lood.process import Process
-from leakscope.lood.query_search import QuerySearch, search_query
-from leakscope.lood.real_numbers import require_real
-from leakscope.lood.recovery import twins
-from leakscope.lood.release import Release
-from leakscope.lood.search_each import search_each
-from leakscope.lood.separation import Separation
-from leakscope.lood.spectrum import Spectrum
+from leakscope.lood.query_search import QuerySearch, search_each, search_query, twins
+from leakscope.lood.separation import Release, Separation
 
 __all__ = [
     "CRITERIA",

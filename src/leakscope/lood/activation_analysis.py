@@ -38,8 +38,8 @@ from leakscope import kernels
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
-from leakscope.lood.all_records import all_records, require_positive
-from leakscope.lood.real_numbers import real_numbers
+from leakscope.lood.dense import all_records
+from leakscope.lood.inputs import real_numbers, require_positive
 from leakscope.measures import kl_parts
 
 Phi = str | Callable[[Any], Any] | kernels.Activation

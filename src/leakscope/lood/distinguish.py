@@ -1,4 +1,6 @@
-"""Any group of records, at any queries, by a low-rank update of one factorisation.
+"""What a Gaussian process says at some queries, with and without a group of its records.
+
+Any group of records, at any queries, by a low-rank update of one factorisation.
 
 Symbols: M = K + s2 I over all n records (the paper's M_D'), a = M^{-1} y, G the group (the paper's
 S), Q the queries, C = K_QD' M^{-1}, V = M^{-1} E_G the columns of the inverse at the group, and
@@ -30,11 +32,158 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.lood.all_records import ERROR_SHARE, checked_problem, factorise
-from leakscope.lood.distinguishability import Distinguishability
-from leakscope.lood.identities import EPS, TRUSTED_BELOW, Leverages, laws_from_leverages
-from leakscope.lood.real_numbers import real_numbers
-from leakscope.measures import kl_parts
+from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal, Provenance
+from leakscope.lood.dense import ERROR_SHARE, factorise
+from leakscope.lood.inputs import checked_group, checked_problem, real_numbers
+from leakscope.lood.separation import (
+    EPS,
+    TRUSTED_BELOW,
+    Leverages,
+    laws_from_leverages,
+    leaving_out,
+    sufficient_pair,
+)
+from leakscope.measures import kl_parts, kl_reverse_parts
+
+
+@dataclass(frozen=True)
+class Distinguishability:
+    """The two posteriors at q queries, and the few coordinates in which they differ.
+
+    Means are (q,) for a vector of targets and (q, C) for C outputs; covariances are (q, q) and
+    the same for every output.
+
+    Attributes
+    ----------
+    leave_out
+        Row numbers of the group.
+    mean_with, mean_without, covariance_with, covariance_without
+        Of the latent function at the queries.
+    mean_shift
+        Mean with minus mean without, computed without subtracting the two.
+    excess, score
+        (r,) x_i and (r, C) t_ic, the sufficient coordinates of :mod:`leakscope.lood.sufficient`;
+        r is at most the size of the group.
+    sufficient
+        Whether the queries contain the group's own points, so that no other set of queries
+        reveals more.
+    queries_used
+        How many queries float64 can tell apart; the others' answers follow from theirs.
+    error_estimate, trusted
+        Estimated relative error of ``kl``, and whether it is below 1e-8.
+    noise_variance
+        s2, in squared units of the target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels, lood
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> k = kernels.rbf(1.0)
+    >>> pair = lood.distinguish(X, y, leave_out=[0, 1], kernel=k, noise_variance=0.1)
+    >>> round(pair.kl, 4), round(pair.kl_reverse, 4)
+    (18.2024, 1.5109)
+    >>> pair.law_pair().member.event_shape
+    (2,)
+    """
+
+    leave_out: tuple[int, ...]
+    mean_with: FloatArray
+    mean_without: FloatArray
+    covariance_with: FloatArray
+    covariance_without: FloatArray
+    mean_shift: FloatArray
+    excess: FloatArray
+    score: FloatArray
+    sufficient: bool
+    queries_used: int
+    error_estimate: float
+    trusted: bool
+    noise_variance: float
+
+    @property
+    def kl_label_free(self) -> float:
+        """The part of ``kl`` from the drop in variance; no label enters it."""
+        return float(self._parts(reverse=False)[0].sum())
+
+    @property
+    def kl_label(self) -> float:
+        """The part of ``kl`` from the shift in mean."""
+        return float(self._parts(reverse=False)[1].sum())
+
+    @property
+    def kl(self) -> float:
+        """KL(without || with) over all queries at once (lood Def. C.3), summed over outputs."""
+        return self.kl_label_free + self.kl_label
+
+    @property
+    def kl_reverse(self) -> float:
+        """KL(with || without)."""
+        return float(sum(part.sum() for part in self._parts(reverse=True)))
+
+    @property
+    def mean_distance(self) -> float:
+        """Half the squared difference of means, summed over queries and outputs (lood Def. C.1)."""
+        return 0.5 * float(np.sum(self.mean_shift**2))
+
+    @property
+    def average_mean_distance(self) -> float:
+        """Half the mean squared difference over queries and outputs: the authors' code's.
+
+        The same as ``mean_distance`` for one query and one output.
+        """
+        return self.mean_distance / self.mean_shift.size
+
+    def sufficient_pair(self) -> LawPair:
+        """The pair of laws of the r x C coordinates in which the two posteriors differ.
+
+        Every measure of it is that of the queries' answers, exactly; it exists also where the
+        queries' covariance is singular.  One left-out record and one output give a `Normal` pair,
+        whatever the number of queries.
+        """
+        return sufficient_pair(self.excess, self.score, self.provenance())
+
+    def law_pair(self) -> LawPair:
+        """The pair of laws of the latent function at the queries, from the mean without the group.
+
+        `Normal` for one query and one output; otherwise `MultivariateNormal` over the queries,
+        output after output.
+        """
+        shift = self.mean_shift.reshape(len(self.mean_shift), -1)
+        if shift.size == 1:
+            return LawPair(
+                Normal(shift[0, 0], float(np.sqrt(self.covariance_with[0, 0]))),
+                Normal(0.0, float(np.sqrt(self.covariance_without[0, 0]))),
+                self.provenance(),
+            )
+        outputs = np.eye(shift.shape[1])
+        return LawPair(
+            MultivariateNormal(shift.T.ravel(), np.kron(outputs, self.covariance_with)),
+            MultivariateNormal(np.zeros(shift.size), np.kron(outputs, self.covariance_without)),
+            self.provenance(),
+        )
+
+    def provenance(self) -> Provenance:
+        """Which question these laws answer, and what they assume."""
+        resolved = Assumption(
+            statement="float64 resolves the laws to a relative 1e-8",
+            holds=self.trusted,
+            evidence=f"estimated error {self.error_estimate:.2g}; "
+            f"{self.queries_used} of {len(self.mean_shift)} queries told apart",
+        )
+        return leaving_out(
+            f"lood Def. C.3 and App. E, {len(self.leave_out)} left out, "
+            f"{len(self.mean_shift)} queries, by a rank-{len(self.leave_out)} update",
+            self.noise_variance,
+            resolved,
+            group=True,
+        )
+
+    def _parts(self, *, reverse: bool) -> tuple[FloatArray, FloatArray]:
+        squares = np.sum(self.score**2, axis=1)
+        function = kl_reverse_parts if reverse else kl_parts
+        return function(self.excess, squares, self.score.shape[1])
+
 
 # Untyped on purpose: the stubs of these wrappers change from one release to the next.
 _lapack: Any = linalg.lapack
@@ -108,19 +257,6 @@ def distinguish(
     contained = all((asked == rows[i]).all(axis=1).any() for i in group)
     cross, prior = resolved(rows, asked), resolved(asked)
     return _at_queries(fit, targets, cross, prior, noise_variance, contained=contained)
-
-
-def checked_group(leave_out: Sequence[int], records: int) -> NDArray[np.intp]:
-    """The group's row numbers as an array, or a sentence that names the wrong one."""
-    group = np.atleast_1d(np.asarray(leave_out))
-    if group.ndim != 1 or group.size == 0 or group.dtype.kind not in "iu":
-        raise InputError("leave_out must be a list of row numbers, at least one.")
-    outside = group[(group < 0) | (group >= records)]
-    if outside.size:
-        raise InputError(f"leave_out names row {outside[0]}, but rows run from 0 to {records - 1}.")
-    if np.unique(group).size != group.size:
-        raise InputError("leave_out names a row twice.")
-    return group.astype(np.intp)
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,8 @@ from leakscope._numerics.memory import require_memory
 from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.lood.all_records import checked_targets, require_positive
-from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
-from leakscope.lood.real_numbers import require_real
-from leakscope.lood.separation import Separation
+from leakscope.lood.inputs import checked_targets, require_positive, require_real
+from leakscope.lood.separation import EPS, Leverages, Separation, laws_from_leverages
 
 # Bytes of features worked on at once: what a cache holds, but enough rows for a matrix product to
 # be quick, as long as that is not too much memory.

@@ -20,18 +20,10 @@ from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
 from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal
-from leakscope.lood.all_records import (
-    ERROR_SHARE,
-    all_records,
-    checked_problem,
-    factorise,
-    probes,
-)
-from leakscope.lood.assumptions import leaving_out
+from leakscope.lood.dense import ERROR_SHARE, all_records, factorise, probes
 from leakscope.lood.distinguish import ESTIMATE_MARGIN
-from leakscope.lood.identities import EPS, TRUSTED_BELOW
-from leakscope.lood.real_numbers import real_numbers
-from leakscope.lood.separation import Separation
+from leakscope.lood.inputs import checked_problem, real_numbers
+from leakscope.lood.separation import EPS, TRUSTED_BELOW, Separation, leaving_out
 from leakscope.measures import kl_parts, kl_reverse_parts
 
 # Most records do nothing at most queries; what is below this share of the record's KL at its own

@@ -25,11 +25,17 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.lood.all_records import checked_problem, checked_targets, factorise, require_positive
+from leakscope.lood.dense import factorise
 from leakscope.lood.features import FeatureRegression, FeatureSums, feature_sums, finite_features
-from leakscope.lood.nystrom import Inducing, Rows, require_prior
+from leakscope.lood.inputs import (
+    checked_problem,
+    checked_targets,
+    real_numbers,
+    require_positive,
+    require_prior,
+)
+from leakscope.lood.nystrom import Inducing, Rows
 from leakscope.lood.process import Process
-from leakscope.lood.real_numbers import real_numbers
 from leakscope.lood.separation import Route
 
 # Bytes of kernel values between records and queries that are worked on at once.

@@ -16,13 +16,12 @@ from leakscope._numerics.memory import require_memory
 from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
 from leakscope.kernels import RBF, Kernel, Matern
-from leakscope.lood.all_groups import all_groups, checked_groups
-from leakscope.lood.all_records import all_records, checked_targets, factorise, require_positive
+from leakscope.lood.dense import all_records, factorise
 from leakscope.lood.features import audit_features, finite_features
-from leakscope.lood.inverse_blocks import WholeInverse
-from leakscope.lood.real_numbers import real_numbers
+from leakscope.lood.groups import WholeInverse, all_groups
+from leakscope.lood.inputs import checked_groups, checked_targets, real_numbers, require_positive
+from leakscope.lood.noise import Spectrum, spectrum_bytes
 from leakscope.lood.separation import Separation
-from leakscope.lood.spectrum import Spectrum, spectrum_bytes
 
 Task = Literal["regression", "classification"]
 Rows = NDArray[np.intp]

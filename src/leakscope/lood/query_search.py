@@ -4,6 +4,17 @@ An attacker who knows all records but one, and the laws of the model's answers w
 can look for the query at which the two differ most.  Since that query is the record itself
 (docs/attack_query.md), the search reconstructs it.  :mod:`leakscope.lood.search_objective` has the
 formulas, :mod:`leakscope.lood.box_ascent` the climbing.
+
+How near a query search came to the records it looked for.
+
+Three views: the objective there against the records' own, distances (in the features, and in the
+kernel's own geometry), and what the trained model answers (the paper's Fig. 2(c), after Balle et
+al. 2022, Section V.B).
+
+Many records, each with a search of its own, in one climb.
+
+The searches share the factorisation and every product with the records, so that a hundred of them
+cost little more than one.
 """
 
 from __future__ import annotations
@@ -15,20 +26,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.lood.all_records import checked_targets
-from leakscope.lood.distinguish import checked_group
-from leakscope.lood.real_numbers import real_numbers
+from leakscope.laws import LawPair, Normal
+from leakscope.lood.dense import all_records
+from leakscope.lood.distinguish import distinguish
+from leakscope.lood.influence import influence
+from leakscope.lood.inputs import checked_group, checked_targets, real_numbers
 from leakscope.settings import QUERY_DEFAULTS, SearchBegin, SearchClimb, SearchMethod
 
 if TYPE_CHECKING:
-    from leakscope.lood.search_objective import Climb, Objective, Problem
-
+    from leakscope.lood.query_climb import Climb, Normalised, Objective, Problem
 
 # Arrays of (starts x queries) by records that a step may hold at once, with its derivative.
 ALIVE = 24
@@ -206,37 +219,35 @@ def search_query(
         begin, rows, group, (low, high), (starts, queries), as_key(random_state)
     )
     # JAX is imported when a search runs, and not by those who only audit.
-    from leakscope.lood import box_ascent, recovery, search_objective
+    from leakscope.lood import query_climb
 
     problem: Problem
     if normalise_channels is None:
         mean, deviation = np.zeros(features), np.ones(features)
         resolved = kernel.resolved(rows)
-        problem = search_objective.fixed_problem(rows, targets, group, resolved, noise_variance)
+        problem = query_climb.fixed_problem(rows, targets, group, resolved, noise_variance)
     else:
-        mean, deviation = search_objective.channel_statistics(rows, normalise_channels)
+        mean, deviation = query_climb.channel_statistics(rows, normalise_channels)
         resolved = kernel.resolved((rows - mean) / deviation)
-        problem = search_objective.normalised_problem(
+        problem = query_climb.normalised_problem(
             rows, targets, group, resolved, noise_variance, normalise_channels
         )
     with double_precision():
         if method == "adam":
-            places, trace = box_ascent.adam(
+            places, trace = query_climb.adam(
                 resolved, followed, problem, places, (low, high), steps=steps, step_size=step_size
             )
         else:
-            places, trace = box_ascent.l_bfgs(
+            places, trace = query_climb.l_bfgs(
                 resolved, followed, problem, places, (low, high), steps=steps
             )
-        values = np.asarray(search_objective.lood(resolved, objective, problem, places))
+        values = np.asarray(query_climb.lood(resolved, objective, problem, places))
         best = places[int(np.nanargmax(values))]
-        if isinstance(problem, search_objective.Fixed):
-            answers = recovery.answers(
-                rows, targets, group, resolved, noise_variance, best, objective
-            )
+        if isinstance(problem, query_climb.Fixed):
+            answers = _answers_at(rows, targets, group, resolved, noise_variance, best, objective)
         else:
-            answers = recovery.normalised_answers(problem, resolved, rows[group], best, objective)
-    near = recovery.nearness(rows, group, best)
+            answers = _normalised_answers(problem, resolved, rows[group], best, objective)
+    near = nearness(rows, group, best)
     return QuerySearch(
         leave_out=tuple(int(i) for i in group),
         objective=objective,
@@ -251,7 +262,7 @@ def search_query(
         prediction_kl=answers.prediction_kl(near.place),
         queries=places,
         values=values,
-        recovered=recovery.recovered_records(
+        recovered=recovered_records(
             resolved, (rows - mean) / deviation, group, (places - mean) / deviation
         ),
         trace=trace,
@@ -331,3 +342,318 @@ def what_to_follow(
     if climb != "lood" and applies:
         return "correlation"
     return "kl" if objective == "kl" else "mean_distance"
+
+
+# A query has recovered a record when it is nearer to it, in the kernel's own distance, than this
+# share of the way to the record's nearest neighbour; no other record can then be nearer, except a
+# twin, which nothing tells apart from it.
+RECOVERED_WITHIN = 0.5
+
+# What rounding leaves of a distance of zero: of sqrt(1 - rho), squared, and of rows beside their
+# own length.
+SAME_TO_KERNEL = 64 * float(np.finfo(np.float64).eps)
+SAME_ROW = 8 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """LOOD at the queries and at the group's own points, and the trained model's answers there.
+
+    The model is the one trained on all records; means are (q + g, C), the queries first, and
+    variances (q + g,).
+    """
+
+    lood: float
+    lood_at_record: float
+    mean: FloatArray
+    variance: FloatArray
+
+    def prediction_kl(self, places: NDArray[np.intp]) -> FloatArray:
+        """(q,) KL(answer at the group's record ``places[j]`` || answer at query j)."""
+        asked = np.arange(len(places))
+        own = len(places) + places
+        sigma = np.sqrt(self.variance)[:, None]
+        pair = LawPair(Normal(self.mean[asked], sigma[asked]), Normal(self.mean[own], sigma[own]))
+        return np.asarray(np.asarray(measures.kl(pair)).sum(axis=1))
+
+
+def _answers_at(
+    rows: FloatArray,
+    targets: FloatArray,
+    group: NDArray[np.intp],
+    kernel: Kernel,
+    noise_variance: float,
+    queries: FloatArray,
+    objective: Objective,
+) -> _Answers:
+    """By the identities of :mod:`leakscope.lood.distinguish`, without the search's own code."""
+    leave_out = [int(i) for i in group]
+    everywhere = distinguish(
+        rows,
+        targets,
+        leave_out=leave_out,
+        queries=np.concatenate([queries, rows[group]]),
+        kernel=kernel,
+        noise_variance=noise_variance,
+    )
+    there = distinguish(
+        rows,
+        targets,
+        leave_out=leave_out,
+        queries=queries,
+        kernel=kernel,
+        noise_variance=noise_variance,
+    )
+    # The queries add nothing to the group's own points, so that the first pair has their KL.
+    values = (there.kl, everywhere.kl)
+    if objective == "mean_distance":
+        own = everywhere.mean_shift[len(queries) :]
+        values = (there.mean_distance, 0.5 * float(np.sum(own**2)))
+    tiny = np.finfo(np.float64).tiny
+    return _Answers(
+        *values,
+        mean=everywhere.mean_with.reshape(len(queries) + len(group), -1),
+        variance=np.maximum(np.diagonal(everywhere.covariance_with), tiny),
+    )
+
+
+def _normalised_answers(
+    problem: Normalised,
+    kernel: Kernel,
+    own: FloatArray,
+    queries: FloatArray,
+    objective: Objective,
+) -> _Answers:
+    """The same under data-dependent normalisation.  Called with JAX in 64 bits."""
+    from leakscope.lood.query_climb import lood
+
+    fit = problem.with_group
+    asked = (np.concatenate([queries, own]) - fit.mean) / fit.deviation
+    cross = kernel(asked, np.asarray(fit.rows))
+    half = cross @ np.asarray(fit.inverse_factor).T
+    variance = kernel.diagonal(asked) - np.einsum("ij,ij->i", half, half)
+    return _Answers(
+        lood=float(lood(kernel, objective, problem, queries[None])[0]),
+        lood_at_record=float(lood(kernel, objective, problem, own[None])[0]),
+        mean=cross @ np.asarray(fit.a),
+        variance=np.maximum(variance, np.finfo(np.float64).tiny),
+    )
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """For each query the place in the group of the nearest record, and how near it is."""
+
+    place: NDArray[np.intp]
+    distance: FloatArray
+    relative_distance: FloatArray
+    cosine: FloatArray
+
+
+def nearness(rows: FloatArray, group: NDArray[np.intp], queries: FloatArray) -> Nearness:
+    """Euclidean distances, as they are and relative to each record's nearest neighbour.
+
+    The relative distance is NaN where that neighbour is a twin: it is no distance away.
+    """
+    apart = np.linalg.norm(queries[:, None, :] - rows[group][None, :, :], axis=2)
+    place = np.argmin(apart, axis=1)
+    distance = apart[np.arange(len(queries)), place]
+    neighbours = np.array([_nearest_other(rows, int(i)) for i in group])
+    record = rows[group[place]]
+    lengths = np.linalg.norm(queries, axis=1) * np.linalg.norm(record, axis=1)
+    tiny = np.finfo(np.float64).tiny
+    cosine = np.sum(queries * record, axis=1) / np.maximum(lengths, tiny)
+    return Nearness(place, distance, distance / neighbours[place], cosine)
+
+
+def twins(rows: FloatArray, record: int) -> NDArray[np.intp]:
+    """The row numbers of other records with the same features, up to rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import lood
+    >>> lood.twins(np.array([[0.0, 1.0], [2.0, 1.0], [0.0, 1.0]]), 0).tolist()
+    [2]
+    """
+    same = _distances(rows, record) <= SAME_ROW * np.linalg.norm(rows[record])
+    return np.flatnonzero(same)
+
+
+def _nearest_other(rows: FloatArray, record: int) -> float:
+    """The distance to the nearest neighbour; NaN where that is a twin."""
+    if len(twins(rows, record)):
+        return float("nan")
+    return float(_distances(rows, record).min())
+
+
+def _distances(rows: FloatArray, record: int) -> FloatArray:
+    apart = np.linalg.norm(rows - rows[record], axis=1)
+    apart[record] = np.inf
+    return np.asarray(apart)
+
+
+def recovered_records(
+    kernel: Kernel, rows: FloatArray, group: NDArray[np.intp], queries: FloatArray
+) -> NDArray[np.bool_]:
+    """(S, g) whether some query of each start, (S, q, d), ended at each record of the group.
+
+    The distance is that of the two functions' values as the kernel sees them, up to scale:
+    sqrt(1 - rho) with rho = k(x, z)/sqrt(k(x, x) k(z, z)).  The neighbour that says what is near
+    is the nearest that the kernel tells apart from the record.
+    """
+    starts, count, features = queries.shape
+    asked = queries.reshape(-1, features)
+    tiny = np.finfo(np.float64).tiny
+    own = np.sqrt(np.maximum(kernel.diagonal(rows), tiny))
+    there = np.sqrt(np.maximum(kernel.diagonal(asked), tiny))
+    between = 1.0 - kernel(rows[group], rows) / np.outer(own[group], own)
+    between[np.arange(len(group)), group] = np.inf
+    squared = 1.0 - kernel(asked, rows[group]) / np.outer(there, own[group])
+    between[between <= SAME_TO_KERNEL] = np.inf
+    nearest = between.min(axis=1)
+    within = np.where(np.isfinite(nearest), RECOVERED_WITHIN**2 * nearest, SAME_TO_KERNEL)
+    near = squared <= within
+    return np.asarray(near.reshape(starts, count, len(group)).any(axis=1))
+
+
+def search_each(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    records: Sequence[int],
+    kernel: Kernel,
+    noise_variance: float,
+    queries: int = QUERY_DEFAULTS.queries,
+    climb: SearchClimb = QUERY_DEFAULTS.climb,
+    starts: int = 1,
+    steps: int = QUERY_DEFAULTS.steps,
+    step_size: float = 0.02,
+    box: tuple[ArrayLike, ArrayLike] | None = None,
+    random_state: int | np.random.Generator | Key | None = None,
+) -> tuple[QuerySearch, ...]:
+    """:func:`search_query` for each of several records left out alone: KL, Adam.
+
+    Every record has its own starts, which do not depend on the other records in the list.  With
+    several ``queries`` asked together, ``lood`` is the search's own value, in place of one by
+    identities that share nothing with it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels, lood
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> found = lood.search_each(X, X[:, 0], records=[3, 5, 8], kernel=kernels.rbf(2.0),
+    ...                          noise_variance=0.01, starts=4)
+    >>> [one.leave_out for one in found], [one.ratio <= 1.0 + 1e-9 for one in found]
+    ([(3,), (5,), (8,)], [True, True, True])
+    """
+    rows, targets, chosen = checked_search(X, y, records)
+    if queries < 1 or starts < 1 or steps < 1:
+        raise InputError(
+            f"queries, starts and steps must be at least 1, but they are {queries}, {starts} and "
+            f"{steps}."
+        )
+    count, features = rows.shape
+    sets = len(chosen) * starts
+    require_memory(
+        8 * (3 * count * count + sets * queries * (ALIVE * count + 8 * features)),
+        f"{sets} searches over {count} records",
+        "take fewer records or starts at a time",
+    )
+    followed = what_to_follow(climb, "kl", 1, queries, None)
+    low, high = checked_box(box, rows)
+    key = as_key(random_state)
+    begin = np.concatenate(
+        [
+            key.child(int(i)).generator().uniform(low, high, size=(starts, queries, features))
+            for i in chosen
+        ]
+    )
+    # JAX is imported when a search runs, and not by those who only audit.
+    from leakscope.lood import query_climb
+
+    resolved = kernel.resolved(rows)
+    problem = query_climb.fixed_problems(
+        rows, targets, np.repeat(chosen, starts), resolved, noise_variance
+    )
+    with double_precision():
+        places, trace = query_climb.adam(
+            resolved, followed, problem, begin, (low, high), steps=steps, step_size=step_size
+        )
+        values = np.asarray(query_climb.lood(resolved, "kl", problem, places))
+    shape = (len(chosen), starts)
+    return _results(
+        rows,
+        targets,
+        chosen,
+        resolved,
+        noise_variance,
+        _Ended(
+            followed,
+            places.reshape(*shape, queries, features),
+            values.reshape(shape),
+            trace.reshape(-1, *shape),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """Where the starts of every record ended: what was followed, queries, values, traces."""
+
+    followed: Climb
+    places: FloatArray
+    values: FloatArray
+    trace: FloatArray
+
+
+def _results(
+    rows: FloatArray,
+    targets: FloatArray,
+    chosen: NDArray[np.intp],
+    kernel: Kernel,
+    noise_variance: float,
+    ended: _Ended,
+) -> tuple[QuerySearch, ...]:
+    """One result a record, by identities that are not the search's own."""
+    places, values = ended.places, ended.values
+    start = np.nanargmax(values, axis=1)
+    best = places[np.arange(len(chosen)), start]
+    queries = best.shape[1]
+    asked = best.reshape(-1, rows.shape[1])
+    there = influence(rows, targets, asked, kernel, noise_variance)
+    own = all_records(kernel(rows), targets, noise_variance=noise_variance)
+    mean_there = kernel(asked, rows) @ there.a
+    mean_own = own.mean_with.reshape(len(rows), -1)
+    found = []
+    for j, record in enumerate(chosen):
+        group = chosen[j : j + 1]
+        own_queries = slice(j * queries, (j + 1) * queries)
+        near = nearness(rows, group, best[j])
+        answers = _Answers(
+            lood=float(there.kl[record, j] if queries == 1 else values[j, start[j]]),
+            lood_at_record=float(own.kl[record]),
+            mean=np.concatenate([mean_there[own_queries], mean_own[[record]]]),
+            variance=np.append(there.variance_with[own_queries], own.variance_with[record]),
+        )
+        found.append(
+            QuerySearch(
+                leave_out=(int(record),),
+                objective="kl",
+                climb=ended.followed,
+                query=best[j],
+                lood=answers.lood,
+                lood_at_record=answers.lood_at_record,
+                nearest=group[near.place],
+                distance=near.distance,
+                relative_distance=near.relative_distance,
+                cosine=near.cosine,
+                prediction_kl=answers.prediction_kl(near.place),
+                queries=places[j],
+                values=values[j],
+                recovered=recovered_records(kernel, rows, group, places[j]),
+                trace=ended.trace[:, j],
+            )
+        )
+    return tuple(found)

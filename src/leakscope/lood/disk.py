@@ -21,18 +21,9 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, format_bytes
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.lood.all_records import (
-    checked_targets,
-    leverage_by_difference,
-    not_positive_definite,
-    probes,
-    require_positive,
-    require_prior,
-    with_errors,
-)
-from leakscope.lood.identities import laws_from_leverages
-from leakscope.lood.real_numbers import real_numbers
-from leakscope.lood.separation import Separation
+from leakscope.lood.dense import leverage_by_difference, not_positive_definite, probes, with_errors
+from leakscope.lood.inputs import checked_targets, real_numbers, require_positive, require_prior
+from leakscope.lood.separation import Separation, laws_from_leverages
 
 # Columns of a block: with more of them the file is read less often.
 WIDEST, NARROWEST = 4096, 128

@@ -15,17 +15,9 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.lood.all_records import (
-    checked_targets,
-    leverage_by_difference,
-    not_positive_definite,
-    probes,
-    require_positive,
-    with_errors,
-)
-from leakscope.lood.identities import laws_from_leverages
-from leakscope.lood.real_numbers import real_numbers
-from leakscope.lood.separation import Separation
+from leakscope.lood.dense import leverage_by_difference, not_positive_definite, probes, with_errors
+from leakscope.lood.inputs import checked_targets, real_numbers, require_positive
+from leakscope.lood.separation import Separation, laws_from_leverages
 
 
 def device_records(

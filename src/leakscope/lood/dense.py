@@ -13,14 +13,18 @@ left is the error of W, estimated for each record and turned into a flag.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.lood.identities import EPS, SMALL_LEVERAGE, Leverages, laws_from_leverages
-from leakscope.lood.real_numbers import real_numbers
-from leakscope.lood.separation import Separation
+from leakscope.lood.inputs import checked_problem
+from leakscope.lood.separation import (
+    EPS,
+    SMALL_LEVERAGE,
+    Leverages,
+    Separation,
+    laws_from_leverages,
+)
 
 # The share of eps ||M|| that rounding really uses; benchmarks/lood_accuracy.py calibrates it.
 ERROR_SHARE = 0.02
@@ -152,52 +156,6 @@ def not_positive_definite(noise_variance: float, why: object) -> InputError:
         f"positive definite in float64 ({why}): raise noise_variance, or check for repeated "
         "records."
     )
-
-
-def checked_problem(
-    kernel_matrix: ArrayLike, y: ArrayLike, noise_variance: float
-) -> tuple[FloatArray, FloatArray]:
-    """The matrix and the targets as float64, or a sentence that says what does not fit."""
-    matrix = real_numbers(kernel_matrix, "the kernel matrix")
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) == 0:
-        raise InputError(f"the kernel matrix must be square, but its shape is {matrix.shape}.")
-    targets = checked_targets(y, len(matrix), "the kernel matrix")
-    require_positive(noise_variance, "noise_variance")
-    require_prior(np.diagonal(matrix))
-    return matrix, targets
-
-
-def require_prior(prior: FloatArray) -> None:
-    """Refuse a record without variance of its own; ``prior`` is K_ii of each."""
-    empty = np.flatnonzero(~(np.isfinite(prior) & (prior > 0.0)))
-    if empty.size:
-        raise InputError(
-            f"the kernel of the record in row {empty[0]} with itself is {prior[empty[0]]}; it "
-            "must be positive and finite."
-        )
-
-
-def checked_targets(y: ArrayLike, records: int, what: str) -> FloatArray:
-    """Targets as float64 of shape (records,) or (records, C)."""
-    targets = real_numbers(y, "y")
-    if targets.ndim not in (1, 2) or len(targets) != records or targets.size == 0:
-        raise InputError(
-            f"{what} has {records} records, but the targets' shape is {targets.shape}; it must be "
-            f"({records},) or ({records}, outputs)."
-        )
-    if not np.isfinite(targets).all():
-        row = int(np.argmax(~np.isfinite(targets.reshape(records, -1)).all(axis=1)))
-        raise InputError(f"y is not finite in row {row} (rows count from 0).")
-    return targets
-
-
-def require_positive(value: float, name: str) -> None:
-    """Refuse what is not one positive, finite number."""
-    given = np.asarray(value)
-    if given.ndim or given.dtype.kind not in "fiu":
-        raise InputError(f"{name} must be one positive number, but it is {value!r}.")
-    if not (np.isfinite(given) and given > 0.0):
-        raise InputError(f"{name} must be positive and finite, but it is {value}.")
 
 
 def _leverage(
