@@ -170,7 +170,8 @@ def edge_of_chaos(activation: Phi, *, variance: float = 1.0) -> Initialisation:
     """
     import jax.numpy as jnp
 
-    from leakscope.kernels import as_activation, duals
+    from leakscope.kernels import duals
+    from leakscope.kernels.layers import as_activation
 
     require_positive(variance, "variance")
     phi = as_activation(activation)
@@ -241,7 +242,8 @@ def depth_decay(
     import jax
     import jax.numpy as jnp
 
-    from leakscope.kernels import as_activation, duals
+    from leakscope.kernels import duals
+    from leakscope.kernels.layers import as_activation
 
     if depth < 2:
         raise InputError(f"depth must be at least 2, but it is {depth}.")

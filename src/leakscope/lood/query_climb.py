@@ -50,7 +50,8 @@ from scipy import optimize
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.kernels import RBF, Kernel, Linear, Matern
+from leakscope.kernels import Kernel
+from leakscope.kernels.formulas import RBF, Linear, Matern
 from leakscope.lood.dense import factorise
 from leakscope.lood.inputs import checked_problem
 
