@@ -11,7 +11,7 @@ predicting f(S) by the average of the other n labels bounds the variance v of f(
     v <= k(S, S) - 2 mean k(S, D) + mean K_DD + s2/n <= 4 h(alpha_min) + s2/n,
 
 that is, x = v/s2 <= 4 h(alpha_min)/s2 + 1/n.  Everything that a record can reveal follows from x
-and its leave-one-out residual r (:mod:`leakscope.lood.identities`):
+and its leave-one-out residual r (:mod:`leakscope.lood.separation`):
 
     mean distance = (r x/(1 + x))^2/2,      KL = [x - log(1 + x)]/2 + r^2 x/(2 s2 (1 + x)),
 

@@ -2,7 +2,7 @@
 
 All n pairs of the paper's Def. C.3, each queried at its own record, cost one Cholesky
 factorisation M = L L^T and one triangular inverse W = L^{-1}, because [M^{-1}]_ii is the squared
-length of a column of W (:mod:`leakscope.lood.identities` has the formulas).  No query reveals more
+length of a column of W (:mod:`leakscope.lood.separation` has the formulas).  No query reveals more
 about record i than x_i itself.
 
 **Digits.**  The leverage h_i = 1 - s2 m_i loses its digits only where the noise dominates and h_i
@@ -22,6 +22,7 @@ from leakscope.lood.separation import (
     EPS,
     SMALL_LEVERAGE,
     Leverages,
+    Route,
     Separation,
     laws_from_leverages,
 )
@@ -72,10 +73,7 @@ def all_records(
     """
     matrix, targets = checked_problem(kernel_matrix, y, noise_variance)
     prior = np.diagonal(matrix).copy()
-    if not overwrite or not matrix.flags.writeable:
-        matrix = matrix.copy()
-    np.fill_diagonal(matrix, prior + noise_variance)
-    factor = factorise(matrix, noise_variance, overwrite=True)
+    factor = factorise(matrix, noise_variance, overwrite=overwrite)
     outputs = targets.reshape(len(targets), -1)
     solved = cholesky.solve(factor, np.column_stack([outputs, probes(len(targets))]))
     condition_number = cholesky.condition_number(factor)
@@ -83,7 +81,7 @@ def all_records(
     m = half.inverse_diagonal()
     leverage, leverage_error = _leverage(half, m, prior, noise_variance, factor.norm)
     return laws_from_leverages(
-        with_errors(leverage, leverage_error, m, solved, noise_variance, factor.norm),
+        _with_errors(leverage, leverage_error, m, solved, noise_variance, factor.norm),
         targets,
         noise_variance=noise_variance,
         condition_number=condition_number,
@@ -97,7 +95,7 @@ def probes(size: int) -> FloatArray:
     return np.asarray(2.0 * signs - 1.0)
 
 
-def with_errors(
+def _with_errors(
     leverage: FloatArray,
     leverage_error: FloatArray,
     m: FloatArray,
@@ -107,14 +105,8 @@ def with_errors(
 ) -> Leverages:
     """What was computed, with what rounding can have done to it.
 
-    Parameters
-    ----------
-    leverage, leverage_error
-        h_i, and the rounding error of how it was read off.
-    m, solved
-        [M^{-1}]_ii, and M^{-1} times the targets and the `probes` beside them.
-    norm
-        The 1-norm of M.
+    ``leverage_error`` is the rounding error of how h_i was read off, ``solved`` M^{-1} times the
+    targets and the `probes` beside them, ``norm`` the 1-norm of M.
     """
     a, reach = solved[:, :-PROBES], np.mean(solved[:, -PROBES:] ** 2, axis=1)
     error_matrix = ERROR_SHARE * EPS * norm
@@ -132,19 +124,43 @@ def with_errors(
     )
 
 
-def leverage_by_difference(
-    m: FloatArray, prior: FloatArray, noise_variance: float, norm: float
-) -> tuple[FloatArray, FloatArray]:
-    """h_i = 1 - s2 m_i and its rounding error, for routes that never hold M^{-1}."""
-    return _bounded(1.0 - noise_variance * m, prior, noise_variance, norm), EPS * noise_variance * m
+def laws_by_difference(
+    m: FloatArray,
+    solved: FloatArray,
+    prior: FloatArray,
+    targets: FloatArray,
+    *,
+    noise_variance: float,
+    norm: float,
+    condition_number: float,
+    route: Route,
+) -> Separation:
+    """The laws with h_i = 1 - s2 m_i, for routes that never hold M^{-1}.
+
+    ``m`` is the diagonal of M^{-1}, ``solved`` M^{-1} times the targets and the `probes` beside
+    them, ``prior`` K_ii and ``norm`` the 1-norm of M.
+    """
+    leverage = _bounded(1.0 - noise_variance * m, prior, noise_variance, norm)
+    error = EPS * noise_variance * m
+    return laws_from_leverages(
+        _with_errors(leverage, error, m, solved, noise_variance, norm),
+        targets,
+        noise_variance=noise_variance,
+        condition_number=condition_number,
+        route=route,
+    )
 
 
 def factorise(
-    matrix: FloatArray, noise_variance: float, *, overwrite: bool = False
+    kernel_matrix: FloatArray, noise_variance: float, *, overwrite: bool = False
 ) -> cholesky.Factor:
-    """Factorise M, or say what to do where it is not positive definite."""
+    """Factorise M = K + s2 I, or say what to do where it is not positive definite."""
+    matrix = kernel_matrix
+    if not overwrite or not matrix.flags.writeable:
+        matrix = matrix.copy()
+    matrix[np.diag_indices(len(matrix))] += noise_variance
     try:
-        return cholesky.factorise(matrix, overwrite=overwrite)
+        return cholesky.factorise(matrix, overwrite=True)
     except np.linalg.LinAlgError as error:
         raise not_positive_definite(noise_variance, error) from error
 

@@ -1,6 +1,4 @@
-"""What a Gaussian process says at some queries, with and without a group of its records.
-
-Any group of records, at any queries, by a low-rank update of one factorisation.
+"""Any group of records, at any queries, by a low-rank update of one factorisation.
 
 Symbols: M = K + s2 I over all n records (the paper's M_D'), a = M^{-1} y, G the group (the paper's
 S), Q the queries, C = K_QD' M^{-1}, V = M^{-1} E_G the columns of the inverse at the group, and
@@ -9,12 +7,12 @@ B = (V_G)^{-1} = ([M^{-1}]_GG)^{-1}.  Leaving out G changes
     the mean at Q by  -C_G B a_G        and the covariance by  + C_G B C_G^T,
 
 so that with B = R R^T, U = C_G R and t = R^T a_G the two posteriors are Sigma = Sigma' + U U^T and
-mu = mu' - U t: the form of :mod:`leakscope.lood.sufficient`.
+mu = mu' - U t: the form of :mod:`leakscope.lood.separation`.
 
 At the group's own points C_G = [K M^{-1}]_GG = I - s2 V_G, and in the eigenvectors of V_G
 (eigenvalues m_i) the group falls apart into g independent "records" with leverage 1 - s2 m_i: the
-identities of :mod:`leakscope.lood.identities` apply as they stand, with no q x q matrix to invert.
-Since f(X_G) is sufficient, the same holds for every set of queries that contains X_G.
+leave-one-out identities apply as they stand, with no q x q matrix to invert.  Since f(X_G) is
+sufficient, the same holds for every set of queries that contains X_G.
 """
 
 from __future__ import annotations
@@ -39,9 +37,9 @@ from leakscope.lood.separation import (
     EPS,
     TRUSTED_BELOW,
     Leverages,
+    coordinate_pair,
     laws_from_leverages,
     leaving_out,
-    sufficient_pair,
 )
 from leakscope.measures import kl_parts, kl_reverse_parts
 
@@ -62,7 +60,7 @@ class Distinguishability:
     mean_shift
         Mean with minus mean without, computed without subtracting the two.
     excess, score
-        (r,) x_i and (r, C) t_ic, the sufficient coordinates of :mod:`leakscope.lood.sufficient`;
+        (r,) x_i and (r, C) t_ic, the sufficient coordinates of :mod:`leakscope.lood.separation`;
         r is at most the size of the group.
     sufficient
         Whether the queries contain the group's own points, so that no other set of queries
@@ -73,18 +71,6 @@ class Distinguishability:
         Estimated relative error of ``kl``, and whether it is below 1e-8.
     noise_variance
         s2, in squared units of the target.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
-    >>> k = kernels.rbf(1.0)
-    >>> pair = lood.distinguish(X, y, leave_out=[0, 1], kernel=k, noise_variance=0.1)
-    >>> round(pair.kl, 4), round(pair.kl_reverse, 4)
-    (18.2024, 1.5109)
-    >>> pair.law_pair().member.event_shape
-    (2,)
     """
 
     leave_out: tuple[int, ...]
@@ -141,7 +127,9 @@ class Distinguishability:
         queries' covariance is singular.  One left-out record and one output give a `Normal` pair,
         whatever the number of queries.
         """
-        return sufficient_pair(self.excess, self.score, self.provenance())
+        shift = np.sqrt(self.excess)[:, None] * self.score
+        variances = np.ones_like(self.excess), 1.0 + self.excess
+        return coordinate_pair(shift, *variances, self.provenance())
 
     def law_pair(self) -> LawPair:
         """The pair of laws of the latent function at the queries, from the mean without the group.
@@ -286,9 +274,7 @@ class _Fit:
 def _fit(
     matrix: FloatArray, targets: FloatArray, group: NDArray[np.intp], noise_variance: float
 ) -> _Fit:
-    noisy = matrix.copy()
-    noisy[np.diag_indices(len(noisy))] += noise_variance
-    factor = factorise(noisy, noise_variance)
+    factor = factorise(matrix, noise_variance)
     units = np.zeros((len(matrix), len(group)))
     units[group, np.arange(len(group))] = 1.0
     outputs = targets.reshape(len(targets), -1)

@@ -6,7 +6,7 @@ the same number as [K M^{-1}]_ii, and
 
     s2 m_i = 1 - h_i,      s2 a_i = y_i - phi_i . beta,
 
-so that :mod:`leakscope.lood.identities` gives every record's laws from d x d algebra.  Two passes
+so that :mod:`leakscope.lood.separation` gives every record's laws from d x d algebra.  Two passes
 over the records in blocks: one for A and Phi^T y, one for h and a; memory d^2 and one block beside
 the answers, and Phi may be a memory-mapped array of millions of rows.  The two passes' arithmetic
 on a block is `feature_sums` and `FeatureRegression.leverages`, which the out-of-core audit of

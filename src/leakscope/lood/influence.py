@@ -3,7 +3,7 @@
 Symbols as in :mod:`leakscope.lood.distinguish`: C = K_QD' M^{-1}, a = M^{-1} y, m_i = [M^{-1}]_ii.
 Leaving out record i moves the mean at query j by -C_ji a_i/m_i and adds C_ji^2/m_i to the variance
 v_j (with all records), so that the pair (i, j) has the excess x_ij = C_ji^2/(m_i v_j) and the score
-t_i = a_i/sqrt(m_i) of :mod:`leakscope.lood.sufficient`.  All n x q pairs cost one factorisation,
+t_i = a_i/sqrt(m_i) of :mod:`leakscope.lood.separation`.  All n x q pairs cost one factorisation,
 one triangular inverse and one solve for the queries.
 """
 
@@ -19,11 +19,11 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal
+from leakscope.laws import Assumption, LawPair
 from leakscope.lood.dense import ERROR_SHARE, all_records, factorise, probes
 from leakscope.lood.distinguish import ESTIMATE_MARGIN
 from leakscope.lood.inputs import checked_problem, real_numbers
-from leakscope.lood.separation import EPS, TRUSTED_BELOW, Separation, leaving_out
+from leakscope.lood.separation import EPS, TRUSTED_BELOW, Separation, coordinate_pair, leaving_out
 from leakscope.measures import kl_parts, kl_reverse_parts
 
 # Most records do nothing at most queries; what is below this share of the record's KL at its own
@@ -98,17 +98,8 @@ class Influence:
             self.noise_variance,
             self._resolved(),
         )
-        if shift.shape[2] == 1:
-            return LawPair(
-                Normal(shift[:, :, 0], np.sqrt(variance)),
-                Normal(np.zeros_like(without), np.sqrt(without)),
-                provenance,
-            )
-        identity = np.eye(shift.shape[2])
-        return LawPair(
-            MultivariateNormal(shift, variance[:, :, None, None] * identity),
-            MultivariateNormal(np.zeros_like(shift), without[:, :, None, None] * identity),
-            provenance,
+        return coordinate_pair(
+            shift[:, :, None, :], variance[:, :, None], without[:, :, None], provenance
         )
 
     def _resolved(self) -> Assumption:
@@ -139,17 +130,6 @@ def influence(
         From :mod:`leakscope.kernels`.
     noise_variance
         s2, in squared units of the target.
-
-    Examples
-    --------
-    The record that a prediction owes most to:
-
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X, y = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 0.5, -1.0])
-    >>> found = lood.influence(X, y, [[0.2], [2.7]], kernels.rbf(1.0), noise_variance=0.1)
-    >>> np.argmax(found.mean_distance, axis=0).tolist()
-    [0, 2]
     """
     rows = real_numbers(X, "X")
     asked = rows if queries is None else real_numbers(queries, "queries")
@@ -234,7 +214,7 @@ def _at_queries(
     noise_variance: float,
     laws: Separation,
 ) -> _Answers:
-    factor = _factorised(matrix, noise_variance)
+    factor = factorise(matrix, noise_variance)
     cross = kernel(rows, asked)
     solved = cholesky.solve(factor, np.column_stack([cross, probes(len(rows))]))
     transposed, reach = solved[:, : len(asked)], np.mean(solved[:, len(asked) :] ** 2, axis=1)
@@ -266,7 +246,7 @@ def _at_records(
     laws: Separation,
 ) -> _Answers:
     """C = K M^{-1} = I - s2 M^{-1}, with the leverages, digits and all, on its diagonal."""
-    factor = _factorised(matrix, noise_variance)
+    factor = factorise(matrix, noise_variance)
     error_matrix = ERROR_SHARE * EPS * factor.norm
     smoother = cholesky.inverse(factor, overwrite=True).full()
     reach = np.einsum("ij,ij->i", smoother, smoother)
@@ -281,9 +261,3 @@ def _at_records(
         rounding_variance=noise_variance * laws.error_estimate * laws.leverage,
         rounding_weight=ROUNDING_SHARE * EPS * np.sqrt(reach)[:, None] * size,
     )
-
-
-def _factorised(matrix: FloatArray, noise_variance: float) -> cholesky.Factor:
-    noisy = matrix.copy()
-    noisy[np.diag_indices(len(noisy))] += noise_variance
-    return factorise(noisy, noise_variance, overwrite=True)

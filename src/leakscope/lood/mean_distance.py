@@ -318,9 +318,7 @@ def _train(X: ArrayLike, y: ArrayLike, kernel: Kernel, noise_variance: float) ->
     require_positive(noise_variance, "noise_variance")
     resolved = kernel.resolved(rows)
     outputs = targets.reshape(len(rows), -1)
-    matrix = resolved(rows)
-    matrix[np.diag_indices(len(rows))] += noise_variance
-    factor = factorise(matrix, noise_variance, overwrite=True)
+    factor = factorise(resolved(rows), noise_variance, overwrite=True)
     weights = cholesky.solve(factor, outputs)
     return _Trained(rows, outputs, resolved, noise_variance, factor, weights)
 

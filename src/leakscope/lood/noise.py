@@ -1,6 +1,6 @@
 """Every unit's laws at any noise variance, from one eigendecomposition.
 
-Symbols as in :mod:`leakscope.lood.identities`.  With K = U diag(d) U^T and s2 the noise variance,
+Symbols as in :mod:`leakscope.lood.separation`.  With K = U diag(d) U^T and s2 the noise variance,
 
     h_i = sum_k U_ik^2 d_k/(d_k + s2)      m_i = sum_k U_ik^2/(d_k + s2)
     a   = U diag(1/(d + s2)) U^T y,

@@ -1,6 +1,6 @@
 """What a Gaussian process answers at any query: posterior means and variances, by every route.
 
-Symbols as in :mod:`leakscope.lood.identities`: M = K + s2 I, a = M^{-1} y.  At a query q, with k_q
+Symbols as in :mod:`leakscope.lood.separation`: M = K + s2 I, a = M^{-1} y.  At a query q, with k_q
 its kernel with the records,
 
     dense:     mean = k_q . a            variance = k(q, q) - ||L^{-1} k_q||^2,   M = L L^T
@@ -67,16 +67,6 @@ class Posterior:
         The inducing records; None by the other routes.
     single
         Whether targets were a vector: answers then are one, too.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X, y = np.array([[0.0], [1.0]]), np.array([1.0, -1.0])
-    >>> trained = lood.posterior(X, y, kernel=kernels.rbf(1.0), noise_variance=0.1)
-    >>> mean, variance = trained.at([[0.0], [9.0]])
-    >>> mean.round(3).tolist(), variance.round(3).tolist()
-    ([0.797, -0.0], [0.087, 1.0])
     """
 
     kernel: Kernel
@@ -222,8 +212,6 @@ def posterior(
     if kernel_scale != 1.0:
         matrix = matrix * kernel_scale
     matrix, targets = checked_problem(matrix, y, noise_variance)
-    matrix = np.require(matrix, requirements=["W"])
-    matrix[np.diag_indices(len(matrix))] += noise_variance
     factor = factorise(matrix, noise_variance, overwrite=True)
     return Posterior(
         kernel=resolved,

@@ -193,9 +193,9 @@ class Process:
 
     def factor(self) -> cholesky.Factor:
         """The Cholesky factor of M = K + s2 I, computed anew in the memory of one matrix."""
-        matrix = self.matrix.copy() if "matrix" in vars(self) else self.fresh_matrix()
-        matrix[np.diag_indices_from(matrix)] += self.noise_variance
-        return factorise(matrix, self.noise_variance, overwrite=True)
+        kept = "matrix" in vars(self)
+        matrix = self.matrix if kept else self.fresh_matrix()
+        return factorise(matrix, self.noise_variance, overwrite=not kept)
 
     def inverse(self) -> WholeInverse:
         """M^{-1}, whole, and the blocks of it that tell what a unit's leaving changes."""

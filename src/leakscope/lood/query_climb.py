@@ -233,8 +233,7 @@ def _fitted(
 ) -> tuple[FloatArray, FloatArray]:
     """L^{-1} and (n, C) a = M^{-1} y."""
     matrix, checked = checked_problem(kernel(rows), targets, noise_variance)
-    noisy = matrix + noise_variance * np.eye(len(matrix))
-    factor = factorise(noisy, noise_variance, overwrite=True)
+    factor = factorise(matrix, noise_variance)
     inverse = np.tril(cholesky.inverse_factor(factor, overwrite=True).packed)
     return inverse, inverse.T @ (inverse @ checked.reshape(len(checked), -1))
 

@@ -1,87 +1,46 @@
 """What the leaving of each unit, a record or a group, changes in what a Gaussian process says.
 
-Symbols as in :mod:`leakscope.lood.identities`: M = K + s2 I, a = M^{-1} y, and for a unit G the
-block [M^{-1}]_GG.  In the eigenvectors of that block (eigenvalues m_i) the unit's own points fall
-apart into as many independent coordinates as it has records; a single record is its own
-coordinate.  Two numbers per coordinate (and output) hold everything:
+**The leave-one-out identities**, shared by every route.  Symbols: K the kernel matrix of all n
+records (the paper's K_D'D'), s2 the noise variance (the paper's sigma^2), M = K + s2 I,
+a = M^{-1} y, m_i = [M^{-1}]_ii and the leverage h_i = [K M^{-1}]_ii = 1 - s2 m_i.  A Gaussian
+process trained on all records has at record i
+
+    mean with    = y_i - s2 a_i        variance with    = s2 - s2^2 m_i = s2 h_i,
+
+and one trained on the others
+
+    mean without = y_i - a_i / m_i     variance without = 1/m_i - s2    = h_i / m_i.
+
+A group G falls apart, in the eigenvectors of [M^{-1}]_GG (eigenvalues m_i), into as many
+independent coordinates as it has records; a single record is its own coordinate.  Two numbers per
+coordinate (and output) hold everything:
 
     the excess    x_i = h_i/(s2 m_i)        the residual   r_i = a_i/m_i,
 
 the second being the label minus what the others predict.  For with 1/m_i = s2 (1 + x_i) and
 h_i = x_i/(1 + x_i) the latent function has there
 
-    variance with = s2 h_i     variance without = s2 x_i     mean with - mean without = h_i r_i,
+    variance with = s2 h_i     variance without = s2 x_i     mean with - mean without = h_i r_i.
 
-and t_i = r_i/sqrt(s2 (1 + x_i)) is the score of :mod:`leakscope.lood.sufficient`.  All of these
-are products and quotients: no digit is lost to a difference.
+All of these are products and quotients: no digit is lost to a difference.
 
-What a model hands out at a query: a draw of its latent function or its mean, and noise on top.
-
-With v_o the variance of the noise that is added to answers, an attacker sees at record i
-
-    draw:  N(mean with, variance with + v_o)   against   N(mean without, variance without + v_o)
-    mean:  N(mean with, v_o)                   against   N(mean without, v_o).
-
-A draw is what one model trained at random gives; the mean is an ensemble's.  The mean without
-noise is a number: whoever knows all other records tells it apart with certainty, so it has no
-leakage below one and is refused.
-
-One answer at the record is one look.  k answers of one call have k fresh noises, and are worth one
-answer with v_o/k; so all answers of a call to one draw are never worth more than the draw itself,
-for the latent value at the record is sufficient (:mod:`leakscope.lood.distinguish`).  Another call
-is another draw, and composes.
-
-**Questions elsewhere.**  Without noise no question tells more of a record than its own point.  With
-noise one may, where the function varies more.  In the coordinates of
-:mod:`leakscope.lood.sufficient`, at a question q with variance w without the record, and c the
-covariance of f(q) and f(x_i) then, the score is the same and the excess u^2/(w - u^2 + v_o), where
-u^2 = c^2/(s2 (1 + x)), and c^2 <= w s2 x by Cauchy and Schwarz.  So it is at most
-
-    x' = x W/(W + v_o (1 + x))    with W = w,
-
-which rises with w, and w is at most the kernel's largest value k(q, q), the ``reach``: with W that
-value, x' bounds what one question can tell, wherever it is.  At the record's own point W = s2 x,
-and x' is the excess itself.
-
-What every answer of this room is about and assumes, in words that travel with its numbers.
-
-The coordinates in which two posteriors differ, and everything that is computed from them.
-
-The two laws of what the model says at q queries, with and without g left-out records, differ only
-in r <= min(g, q) coordinates: with Sigma' the covariance with the records and the one without them
-Sigma = Sigma' + U U^T (U is q x g), the coordinates are those of U^T Sigma'^{-1} f(Q), and
-everything orthogonal to them has the same conditional law under both.  Scaled and turned,
-coordinate i of output c is
+**The sufficient coordinates.**  The two laws of what the model says at any q queries, with and
+without g left-out records, differ only in r <= min(g, q) coordinates: with Sigma' the covariance
+with the records and the one without them Sigma = Sigma' + U U^T (U is q x g), the coordinates are
+those of U^T Sigma'^{-1} f(Q), and everything orthogonal to them has the same conditional law under
+both.  Scaled and turned, coordinate i of output c is
 
     N(sqrt(x_i) t_ic, 1) with the records,    N(0, 1 + x_i) without them,
 
 where x_i are the eigenvalues of U^T Sigma'^{-1} U, the ``excess``, and t_ic is the ``score`` of
-the labels, a translation by the mean without the records being left out.  Hence, per output,
+the labels, a translation by the mean without the records being left out; at the records' own points
+t_i = r_i/sqrt(s2 (1 + x_i)).  Hence, per output,
 
     KL(without || with) = sum_i [x_i - log(1 + x_i)]/2 + sum_i x_i t_i^2/2
     KL(with || without) = sum_i [log(1 + x_i) - u_i]/2 + sum_i u_i t_i^2/2,   u_i = x_i/(1 + x_i).
 
-which are `leakscope.measures.kl_parts` and `kl_reverse_parts`.  For one left-out record r = 1: q
-queries reduce to one `Normal` pair, exactly.
-
-From leverages to laws: the leave-one-out identities, shared by every route.
-
-Symbols: K the kernel matrix of all n records (the paper's K_D'D'), s2 the noise variance (the
-paper's sigma^2), M = K + s2 I, a = M^{-1} y, m_i = [M^{-1}]_ii and the leverage
-h_i = [K M^{-1}]_ii = 1 - s2 m_i.  A Gaussian process trained on all records has at record i
-
-    mean with    = y_i - s2 a_i        variance with    = s2 - s2^2 m_i = s2 h_i,
-
-and one trained on the others (the classical leave-one-out identities)
-
-    mean without = y_i - a_i / m_i     variance without = 1/m_i - s2    = h_i / m_i,
-
-so that the mean shifts by a_i h_i / m_i and the paper's Def. C.3 at the record itself is, with
-x_i = h_i/(s2 m_i) and C outputs,
-
-    KL(without || with) = (C/2) (x_i - log(1 + x_i)) + (1/2) x_i ||a_i||^2 / m_i.
-
-Nothing here is the difference of two nearly equal numbers.
+which are `leakscope.measures.kl_parts` and `kl_reverse_parts`, and the first is the paper's
+Def. C.3.  For one left-out record r = 1: q queries reduce to one `Normal` pair, exactly.
 """
 
 from __future__ import annotations
@@ -113,7 +72,33 @@ What = Literal["draw", "mean"]
 
 @dataclass(frozen=True)
 class Release:
-    """What is handed out at a query.
+    """What a model hands out at a query: a draw of its latent function or its mean, with noise.
+
+    With v_o the variance of the noise that is added to answers, an attacker sees at record i
+
+        draw:  N(mean with, variance with + v_o)   against   N(mean without, variance without + v_o)
+        mean:  N(mean with, v_o)                   against   N(mean without, v_o).
+
+    A draw is what one model trained at random gives; the mean is an ensemble's.  The mean without
+    noise is a number: whoever knows all other records tells it apart with certainty, so it has no
+    leakage below one and is refused.
+
+    One answer at the record is one look.  k answers of one call have k fresh noises, and are worth
+    one answer with v_o/k; so all answers of a call to one draw are never worth more than the draw
+    itself, for the latent value at the record is sufficient.  Another call is another draw, and
+    composes.
+
+    **Questions elsewhere.**  Without noise no question tells more of a record than its own point.
+    With noise one may, where the function varies more.  At a question q with variance w without the
+    record, and c the covariance of f(q) and f(x_i) then, the score is the same and the excess
+    u^2/(w - u^2 + v_o), where u^2 = c^2/(s2 (1 + x)), and c^2 <= w s2 x by Cauchy and Schwarz.  So
+    it is at most
+
+        x' = x W/(W + v_o (1 + x))    with W = w,
+
+    which rises with w, and w is at most the kernel's largest value k(q, q), the ``reach``: with W
+    that value, x' bounds what one question can tell, wherever it is.  At the record's own point
+    W = s2 x, and x' is the excess itself.
 
     Attributes
     ----------
@@ -124,15 +109,6 @@ class Release:
     reach
         The largest prior variance that any question meets: the laws then bound what one question
         anywhere tells.  None where the record's own point is asked.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> lood.Release("mean", 0.5).variance(np.array([2.0, 3.0])).tolist()
-    [0.5, 0.5]
-    >>> lood.Release("draw", 0.5).variance(np.array([2.0, 3.0])).tolist()
-    [2.5, 3.5]
     """
 
     what: What = "draw"
@@ -301,7 +277,7 @@ class Separation:
 
     @property
     def score(self) -> FloatArray:
-        """(n, C) t of :mod:`leakscope.lood.sufficient`, in the order of ``excess``."""
+        """(n, C) t, in the order of ``excess``."""
         return self.residual / np.sqrt(self.noise_variance * (1.0 + self.excess))[:, None]
 
     @property
@@ -616,22 +592,6 @@ def _relative_error(
     return np.asarray((free_error + label_error) / total)
 
 
-def sufficient_pair(excess: FloatArray, score: FloatArray, provenance: Provenance) -> LawPair:
-    """The pair of laws of the r x C coordinates; `Normal` where there is only one.
-
-    Parameters
-    ----------
-    excess
-        (r,) x_i.
-    score
-        (r, C) t_ic.
-    provenance
-        Of the laws these coordinates were taken from.
-    """
-    shift = np.sqrt(excess)[:, None] * score
-    return coordinate_pair(shift, np.ones_like(excess), 1.0 + excess, provenance)
-
-
 def coordinate_pair(
     shift: FloatArray,
     variance_with: FloatArray,
@@ -640,14 +600,8 @@ def coordinate_pair(
 ) -> LawPair:
     """The room's one builder of pairs: independent coordinates, centred at the mean without.
 
-    Parameters
-    ----------
-    shift
-        (..., r, C) the mean with, output by output.
-    variance_with, variance_without
-        (..., r), the same for every output.
-    provenance
-        Of the laws these coordinates were taken from.
+    ``shift`` is (..., r, C), the mean with, output by output; the variances are (..., r), the same
+    for every output.
     """
     width = shift.shape[-2] * shift.shape[-1]
     if width == 1:
@@ -671,7 +625,7 @@ def coordinate_pair(
 
 
 def common_assumptions(noise_variance: float, *, group: bool = False) -> tuple[Assumption, ...]:
-    """The assumptions that the analysis makes of the model, the noise and the attacker."""
+    """What the analysis assumes of the model, the noise and the attacker."""
     record = "group" if group else "record"
     place = "at the queries" if group else "at the record"
     return (
