@@ -57,16 +57,6 @@ class ConstantApproximation:
         h(alpha_min), the largest difference from it.
     records
         How many records D' has, n + 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> near = lood.constant_approximation(np.array([[1.0, 0.9], [0.9, 1.1]]))
-    >>> round(near.alpha, 6), round(near.distance, 6)
-    (1.0, 0.1)
-    >>> round(near.kl_bound(noise_variance=0.5, residual=1.0), 4)
-    1.028
     """
 
     alpha: float
@@ -139,14 +129,7 @@ def constant_approximation(kernel_matrix: ArrayLike) -> ConstantApproximation:
 
 @dataclass(frozen=True)
 class Initialisation:
-    """Weight and bias variances, and the variance of the first layer, which they may repeat.
-
-    Examples
-    --------
-    >>> from leakscope import lood
-    >>> lood.edge_of_chaos("relu") == lood.Initialisation(2.0, 0.0, 1.0)
-    True
-    """
+    """Weight and bias variances, and the variance of the first layer, which they may repeat."""
 
     weight_variance: float
     bias_variance: float
@@ -202,12 +185,6 @@ class DepthDecay:
     exponent
         The slope of log gap against log L over the second half of the layers: Prop. G.1's -2 or
         -1; near 0 where the gap stays.
-
-    Examples
-    --------
-    >>> from leakscope import lood
-    >>> round(lood.depth_decay("relu", 500).exponent, 1)
-    -1.9
     """
 
     variances: FloatArray
@@ -285,16 +262,6 @@ class ActivationLood:
         How close the kernel matrix is to a constant one.
     mean_variance
         The average of k(x, x) before any rescaling.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> X = np.random.default_rng(0).normal(size=(20, 5))
-    >>> relu, gelu = lood.lood_by_activation(
-    ...     X, X[:, 0], activations=("relu", "gelu"), depths=(2,), noise_variance=0.1)
-    >>> relu.kl.shape, relu.mean_variance > gelu.mean_variance
-    ((20,), True)
     """
 
     activation: str

@@ -102,15 +102,7 @@ def audit_features(phi: ArrayLike, y: ArrayLike, noise_variance: float) -> Separ
 
 @dataclass(frozen=True)
 class FeatureSums:
-    """What the first pass adds up: Phi^T Phi (d, d), Phi^T y (d, C) and |y|^2, over ``records``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> lood.feature_sums(np.ones((3, 2)), np.ones((3, 1))).records
-    3
-    """
+    """What the first pass adds up: Phi^T Phi (d, d), Phi^T y (d, C) and |y|^2, over ``records``."""
 
     gram: FloatArray
     product: FloatArray
@@ -140,15 +132,7 @@ class FeatureSums:
 
 
 def feature_sums(block: FloatArray, outputs: FloatArray) -> FeatureSums:
-    """The sums over one block of features, (b, d), and its targets, (b, C).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> lood.feature_sums(np.ones((3, 2)), np.ones((3, 1))).records
-    3
-    """
+    """The sums over one block of features, (b, d), and its targets, (b, C)."""
     with np.errstate(over="ignore", invalid="ignore"):  # FeatureRegression.of refuses them
         squares = float(np.vdot(outputs, outputs))
         return FeatureSums(row_products(block.T), block.T @ outputs, squares, len(block))
@@ -168,14 +152,6 @@ class FeatureRegression:
         ||A||_1.
     noise_variance
         s2.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> Phi, y = np.array([[1.0], [2.0], [3.0]]), np.array([[1.0], [2.0], [2.5]])
-    >>> lood.FeatureRegression.of(lood.feature_sums(Phi, y), 0.1).beta.round(3).tolist()
-    [[0.887]]
     """
 
     lower: FloatArray
@@ -298,16 +274,6 @@ def finite_features(kernel: Kernel, X: FloatArray) -> FloatArray | None:
 
     A linear kernel's are its scaled inputs and, where it has a bias, a constant.  Whatever the
     kernel says of itself is compared with its own matrix on a few records.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X = np.array([[1.0, 2.0], [0.0, 1.0]])
-    >>> lood.finite_features(kernels.linear(), X).shape
-    (2, 2)
-    >>> lood.finite_features(kernels.rbf(1.0), X) is None
-    True
     """
     phi: FloatArray | None = None
     described = kernel.describe()

@@ -28,22 +28,12 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class InverseBlocks(ABC):
-    """What is known of M^{-1}.
+    """What is known of M^{-1}."""
 
-    Attributes
-    ----------
-    a
-        (n, C) M^{-1} y.
-    error_matrix
-        The size of the change of M to which rounding amounts.
-    noise_variance, condition_number
-        s2, and M's.
-    """
-
-    a: FloatArray
-    error_matrix: float
+    a: FloatArray  # (n, C) M^{-1} y
+    error_matrix: float  # the size of the change of M to which rounding amounts
     noise_variance: float
-    condition_number: float
+    condition_number: float  # of M
 
     @abstractmethod
     def block(self, rows: Rows) -> FloatArray:

@@ -1,7 +1,4 @@
-"""Arrays that come in: real numbers, all of them given, as float64.
-
-Some of the records or groups of a result: one number, a slice, or an array.
-"""
+"""What comes in, as arrays that fit together, or a sentence that says what does not."""
 
 from __future__ import annotations
 
@@ -20,12 +17,6 @@ def require_real(values: ArrayLike, name: str) -> None:
     """Refuse complex numbers, masked entries and dates: NumPy drops part, mask and unit.
 
     It looks at the type only, and at a mask where there is one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> lood.require_real(np.array([1.0, 2.0]), "targets")
     """
     array = values if isinstance(values, np.ndarray) else np.asanyarray(values)
     if array.dtype.kind == "c":

@@ -1,33 +1,23 @@
-"""Every unit's laws at any noise variance, from one eigendecomposition.
+"""Every level of the noise: the laws at any of them, how ranks move with it, how it is chosen.
 
-Symbols as in :mod:`leakscope.lood.separation`.  With K = U diag(d) U^T and s2 the noise variance,
+**Any level from one eigendecomposition.**  Symbols as in :mod:`leakscope.lood.separation`.  With
+K = U diag(d) U^T and s2 the noise variance,
 
     h_i = sum_k U_ik^2 d_k/(d_k + s2)      m_i = sum_k U_ik^2/(d_k + s2)
     a   = U diag(1/(d + s2)) U^T y,
 
 so that a further level costs O(n^2) where the dense route costs a factorisation.  All terms of h_i
 and m_i are positive: neither loses digits where the other is near 1.  For groups the blocks
-U_G diag(1/(d + s2)) U_G^T take the place of m_i.
+U_G diag(1/(d + s2)) U_G^T take the place of m_i.  One eigendecomposition costs more than ten
+factorisations (docs/lood.md): for a few levels `sweep_noise` is quicker.
 
-One eigendecomposition costs more than ten factorisations (docs/lood.md): for a few levels
-:func:`leakscope.lood.sweep_noise` is quicker.
+**The sweep.**  The level of every number is set by the noise variance, and nobody knows it to
+within a factor of a few; what should be read are ranks, and those that hold over two decades of it.
+Each level beside the audit's own is another factorisation and triangular inverse, in the memory of
+one kernel matrix.
 
-Every record's laws at many noise variances, from one eigendecomposition of a kernel matrix.
-
-How the ranks move when the noise variance does.
-
-The level of every number is set by the noise variance, and nobody knows it to within a factor of
-a few; what should be read are ranks, and those that hold over two decades of it.
-
-Cost: each level beside the audit's own is another factorisation and triangular inverse.  One
-eigendecomposition would serve all levels, but costs more than ten of them (docs/lood.md), so five
-levels are factorised, in the memory of one kernel matrix.
-
-The noise variance, and the kernel's scale, chosen by the data.
-
-Symbols: M = v (K + r I), v the kernel's scale, s2 = v r the noise variance, a = M^{-1} y,
-m_i = [M^{-1}]_ii, C outputs.  Two criteria, both in closed form for all r from one
-eigendecomposition of K:
+**The choice.**  M = v (K + r I), v the kernel's scale, s2 = v r, C outputs.  Two criteria, both in
+closed form for all r from one eigendecomposition of K:
 
     marginal likelihood   -1/2 [y^T M^{-1} y + C log det M + n C log 2 pi],
     leave-one-out score   sum_i log N(y_i | mean without, variance without + s2)
@@ -77,22 +67,11 @@ class Spectrum:
     Attributes
     ----------
     values
-        (n,) rising, not below zero: a kernel matrix has no negative eigenvalue, and those that
-        rounding makes are zeros.
+        (n,) rising; those that rounding makes negative are zeros.
     vectors
         (n, n), column after column.
     prior
         (n,) k(x, x).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> spectrum = lood.Spectrum.of(np.diag([1.0, 3.0]))
-    >>> spectrum.values.tolist()
-    [1.0, 3.0]
-    >>> spectrum.separation(np.array([0.0, 2.0]), 1.0).leverage.round(12).tolist()
-    [0.5, 0.75]
     """
 
     values: FloatArray
@@ -255,15 +234,6 @@ class NoiseSweep:
         most exposed at every level.
     refused
         Levels at which float64 could not factorise, left out of the above.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.2, -1.0])
-    >>> sweep = lood.sweep_noise(kernels.rbf(1.0)(X), y, noise_variance=0.1)
-    >>> sweep.rank_low.tolist(), sweep.rank_high.tolist()
-    ([3, 2, 1], [3, 2, 1])
     """
 
     noise_variances: FloatArray
@@ -321,14 +291,7 @@ def sweep_noise(
 
 
 def added_levels(noise_variance: float) -> tuple[float, ...]:
-    """The levels that a sweep adds to the audit's own.
-
-    Examples
-    --------
-    >>> from leakscope import lood
-    >>> [round(level, 3) for level in lood.added_levels(1.0)]
-    [0.1, 0.316, 3.162, 10.0]
-    """
+    """The levels that a sweep adds to the audit's own."""
     return tuple(float(noise_variance * factor) for factor in FACTORS if factor != 1.0)
 
 
@@ -337,18 +300,7 @@ def sweep_levels(
     noise_variance: float,
     known: Separation | None,
 ) -> NoiseSweep:
-    """The sweep by any route: ``audit_at`` gives the laws at a noise variance.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X, y = np.array([[0.0], [0.1], [0.2], [3.0]]), np.array([1.0, 1.1, 0.9, -1.0])
-    >>> process = lood.Process(X, y, kernels.rbf(1.0), noise_variance=0.1)
-    >>> found = lood.sweep_levels(lambda s2: process.with_noise(s2).separation(), 0.1, None)
-    >>> len(found.noise_variances)
-    5
-    """
+    """The sweep by any route: ``audit_at`` gives the laws at a noise variance."""
     levels: list[float] = []
     found: list[FloatArray] = []
     refused: list[float] = []
@@ -381,15 +333,7 @@ def sweep_levels(
 
 
 def ranks_of(kl: FloatArray) -> NDArray[np.intp]:
-    """1 for the largest; equal numbers keep their order, as in the audit's own ranking.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> lood.ranks_of(np.array([0.2, 3.0, 0.2])).tolist()
-    [2, 1, 3]
-    """
+    """1 for the largest; equal numbers keep their order, as in the audit's own ranking."""
     ranks = np.empty(len(kl), dtype=np.intp)
     ranks[np.argsort(-kl, kind="stable")] = np.arange(1, len(kl) + 1)
     return ranks
@@ -417,12 +361,6 @@ class NoiseChoice:
         Its value there, in nats for each record and output.
     at_bound
         Whether the best value lies at an end of the search, and so says only "beyond".
-
-    Examples
-    --------
-    >>> from leakscope.lood import NoiseChoice
-    >>> NoiseChoice(0.05, 1.0, "leave_one_out", -0.7, False).sentence()
-    'noise_variance 0.05 maximises the leave-one-out predictive score'
     """
 
     noise_variance: float
@@ -504,17 +442,6 @@ def choose_noise_of_sums(sums: FeatureSums) -> NoiseChoice:
         y^T M^{-1} y = (|y|^2 - beta . Phi^T y)/r,    log det M = log det A + (n - d) log r,
 
     so that the sums over the records are enough, however many there are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> rng = np.random.default_rng(0)
-    >>> phi = rng.normal(size=(400, 3))
-    >>> y = phi[:, :1] + 0.3 * rng.normal(size=(400, 1))
-    >>> found = lood.choose_noise_of_sums(lood.feature_sums(phi, y))
-    >>> 0.07 < found.noise_variance < 0.12
-    True
     """
     spectrum = Spectrum.of(sums.gram.copy(), "evr")
     eigenvalues, turned = spectrum.values, np.sum((spectrum.vectors.T @ sums.product) ** 2, axis=1)

@@ -1,36 +1,25 @@
-"""The Nyström approximation: a process seen through some of its records, in bounded memory.
+"""The Nyström route: approximate leave-one-out laws with an interval for every record.
 
-With u the rows of r inducing records, Q = K_nu (K_uu + jitter)^{-1} K_un never exceeds K: what is
-left, E = K - Q, has no negative eigenvalue.  Q has the features phi_i = L_u^{-1} k_ui, so that
-:mod:`leakscope.lood.features` applies; here Phi^T Phi = U diag(w) U^T is diagonalised instead of
-factorised, so that one more pass over the records gives the leverages h and the leave-one-out
-residuals of Q at any number of noise variances.  Time n r^2, memory r^2 and one block of records.
+More and more inducing records, until nearly all records are known to the error asked for or there
+may be no more of them.  Where the n^2 values of the kernel can be computed a few times, the labels'
+part and the few records that are still not known are then solved by conjugate gradients.
 
-What E does to the answers is known from a sample of records, whose kernel with *all* records is
-computed in the same pass (`ExactRows`); :mod:`leakscope.lood.certificate` makes claims of it.
+**The approximation.**  With u the rows of r inducing records, Q = K_nu (K_uu + jitter)^{-1} K_un
+never exceeds K: what is left, E = K - Q, has no negative eigenvalue.  Q has the features
+phi_i = L_u^{-1} k_ui, so that :mod:`leakscope.lood.features` applies; here
+Phi^T Phi = U diag(w) U^T is diagonalised instead of factorised, so that one more pass over the
+records gives the leverages h and the leave-one-out residuals of Q at any number of noise variances.
+Time n r^2, memory r^2 and one block of records.  What E does to the answers is known from a sample
+of records, whose kernel with *all* records is computed in the same pass (`ExactRows`).
 
 Some inducing records are the most exposed, as far as is known.  The others are drawn by their ridge
 leverages, h_i + E_ii/s2 from fewer inducing records, a chance of at most 1 each; records that no
 other stands for are the first to be surely among them.
 
-Columns of M^{-1} B by conjugate gradients, with the Nyström approximation to start from.
-
-M = K + s2 I is never held: each step computes all n^2 values of the kernel in tiles, once for all
-columns.  The steps needed follow from how near M_Q^{-1} comes to M^{-1}, and so do not grow with n.
-What is left, R = B - M X, is computed anew at the end, so that the bounds on the answer,
-
-    |[M^{-1} b - x]_i| <= sqrt([M^{-1}]_ii/s2) ||r||,
-    0 <= b^T M^{-1} b - (b + r)^T x <= ||r||^2/s2,
-
-hold whatever rounding did on the way.
-
-What a Nyström approximation may claim of every record: intervals, calibrated on exact rows.
-
-Symbols of :mod:`leakscope.lood.nystrom`; H = Q M_Q^{-1}, z_i = M_Q^{-1} e_i, M = M_Q + E.
-
-**Leverages.**  With tau_i = s2^2 z_i^T E z_i = E_ii - 2 [EH]_ii + [HEH]_ii and
-lambda_i = s2^2 ||E z_i||^2 / tau_i, by the variational form of [M^{-1}]_ii from below and by
-Jensen's inequality with M >= E + s2 from above,
+**Leverages.**  H = Q M_Q^{-1}, z_i = M_Q^{-1} e_i, M = M_Q + E.  With
+tau_i = s2^2 z_i^T E z_i = E_ii - 2 [EH]_ii + [HEH]_ii and lambda_i = s2^2 ||E z_i||^2 / tau_i, by
+the variational form of [M^{-1}]_ii from below and by Jensen's inequality with M >= E + s2 from
+above,
 
     h_i^Q + tau_i/(s2 + lambda_i)  <=  h_i  <=  h_i^Q + tau_i/(s2 + tau_i/(1 - h_i^Q)).
 
@@ -47,12 +36,15 @@ others apart: where records are exchangeable with those drawn, all but half a pe
 within their claims.  To first order in G the claim is not a bound; that it holds is measured in
 tests/lood/test_certificate.py and docs/benchmarks/size.md.
 
-The Nyström route: approximate leave-one-out laws with an interval for every record.
+**Conjugate gradients.**  M is never held: each step computes all n^2 values of the kernel in tiles,
+once for all columns of M X = B.  The steps needed follow from how near M_Q^{-1} comes to M^{-1},
+and so do not grow with n.  What is left, R = B - M X, is computed anew at the end, so that the
+bounds on the answer,
 
-More and more inducing records, until nearly all records are known to the error asked for or there
-may be no more of them; :mod:`leakscope.lood.certificate` says what is claimed of a record and why.
-Where the n^2 values of the kernel can be computed a few times, the labels' part and the few records
-that are still not known are then solved by conjugate gradients.
+    |[M^{-1} b - x]_i| <= sqrt([M^{-1}]_ii/s2) ||r||,
+    0 <= b^T M^{-1} b - (b + r)^T x <= ||r||^2/s2,
+
+hold whatever rounding did on the way.
 """
 
 from __future__ import annotations
@@ -106,15 +98,6 @@ class Inducing:
         (r, r) L_u^{-1} in its lower triangle, Fortran-ordered.
     rounding
         What float64 may have done to a residual K_ii - Q_ii, as a share of K_ii.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X = np.linspace(0.0, 1.0, 20)[:, None]
-    >>> process = lood.Process(X, X[:, 0], kernels.rbf(1.0), noise_variance=0.1)
-    >>> lood.Inducing.of(process, np.array([0, 10, 19])).features(X).shape
-    (20, 3)
     """
 
     process: Process
@@ -156,82 +139,39 @@ class Inducing:
 
 @dataclass(frozen=True)
 class ExactRows:
-    """What the rows of E of some records add up to, over all records.
+    """What the rows of E of some records add up to, over all records."""
 
-    Attributes
-    ----------
-    rows
-        (b,) which records.
-    phi
-        (b, r) their features.
-    with_features
-        (b, r) E Phi of these rows.
-    with_targets
-        (b, C) E y.
-    squares
-        (b,) sums of the squares of a row of E.
-    """
-
-    rows: Rows
-    phi: FloatArray
-    with_features: FloatArray
-    with_targets: FloatArray
-    squares: FloatArray
+    phi: FloatArray  # (b, r) their features
+    with_features: FloatArray  # (b, r) E Phi of these rows
+    with_targets: FloatArray  # (b, C) E y
+    squares: FloatArray  # (b,) sums of the squares of a row of E
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What Q says of every record at one noise variance.
-
-    Attributes
-    ----------
-    noise_variance
-        s2.
-    leverage
-        (n,) h_i = [Q M_Q^{-1}]_ii with M_Q = Q + s2 I; the true one is not smaller.
-    others
-        (n,) sum over j != i of [Q M_Q^{-1}]_ij^2: how much of its fit comes from other records.
-    residual
-        (n, C) the label minus what the others predict.
-    worst, worst_squared
-        (n,) the part of [HEH]_ii and [HE^2H]_ii, H = Q M_Q^{-1}, that is due to the records seen
-        worst, each taken alone: about the sums of E_jj H_ij^2 and of E_jj^2 H_ij^2.
-    """
+    """What Q says of every record at one noise variance."""
 
     noise_variance: float
-    leverage: FloatArray
+    leverage: FloatArray  # (n,) h_i = [Q M_Q^{-1}]_ii; the true one is not smaller
+    # (n,) sum over j != i of [Q M_Q^{-1}]_ij^2: how much of its fit comes from other records
     others: FloatArray
-    residual: FloatArray
+    residual: FloatArray  # (n, C) the label minus what the others predict
+    # (n,) the parts of [HEH]_ii and [HE^2H]_ii that are due to the records seen worst, each taken
+    # alone: about the sums of E_jj H_ij^2 and of E_jj^2 H_ij^2
     worst: FloatArray
     worst_squared: FloatArray
 
 
 @dataclass(frozen=True)
 class Nystrom:
-    """A process seen through inducing records; `seen` answers at any noise variance.
-
-    Attributes
-    ----------
-    inducing
-        The records it is seen through.
-    left
-        (n,) E_ii, the prior variance that is not seen, not below 0.
-    values
-        (r,) w, the eigenvalues of Phi^T Phi.
-    turned
-        (r, r) U^T L_u^{-1}: features in which Phi^T Phi is diagonal.
-    product
-        (r, C) U^T Phi^T y.
-    exact
-        The sampled records, seen exactly and in the same turned features.
-    """
+    """A process seen through inducing records; `seen` answers at any noise variance."""
 
     inducing: Inducing
-    left: FloatArray
-    values: FloatArray
-    turned: FloatArray
-    product: FloatArray
-    exact: ExactRows
+    left: FloatArray  # (n,) E_ii, the prior variance that is not seen, not below 0
+    values: FloatArray  # (r,) w, the eigenvalues of Phi^T Phi
+    turned: FloatArray  # (r, r) U^T L_u^{-1}: features in which Phi^T Phi is diagonal
+    product: FloatArray  # (r, C) U^T Phi^T y
+    exact: ExactRows  # the sampled records, in the same turned features
 
     @classmethod
     def of(cls, inducing: Inducing, sampled: Rows = NONE) -> Nystrom:
@@ -267,9 +207,7 @@ class Nystrom:
             values=np.maximum(values, 0.0),
             turned=np.ascontiguousarray(vectors.T @ inducing.half),
             product=vectors.T @ sums.product,
-            exact=ExactRows(
-                sampled, phi_sampled @ vectors, with_features @ vectors, with_targets, squares
-            ),
+            exact=ExactRows(phi_sampled @ vectors, with_features @ vectors, with_targets, squares),
         )
 
     def seen(self, levels: Sequence[float]) -> tuple[Seen, ...]:
@@ -334,16 +272,9 @@ def first_rows(process: Process, number: int, seed: int = 0) -> Rows:
 def more_rows(
     rows: Rows, leverage: FloatArray, number: int, *, first: Rows = NONE, seed: int = 0
 ) -> Rows:
-    """These rows and others up to ``number``, each with a chance in proportion to its leverage.
+    """These rows, ``first``, and others up to ``number``, with a chance in proportion to leverage.
 
-    Parameters
-    ----------
-    rows
-        Those that stay.
-    leverage
-        (n,) not negative; those that would get a chance above 1 are surely among them.
-    first
-        Those that are surely among them, whatever their leverage.
+    Those that would get a chance above 1 are surely among them.
     """
     rows = np.union1d(rows, first)
     wanted = min(number, len(leverage)) - len(rows)
@@ -377,14 +308,7 @@ def solve_columns(
 ) -> tuple[FloatArray, FloatArray]:
     """(n, k) X close to M^{-1} B, and (n, k) what is left of B.
 
-    Parameters
-    ----------
-    nystrom
-        Of the process in question, at its own noise variance.
-    columns
-        (n, k) B.
-    tolerance
-        (k,) the length that each column of the rest may keep.
+    ``columns`` is B, (n, k), ``tolerance`` (k,) the length that each column of the rest may keep.
     """
     process = nystrom.inducing.process
     found, rest = np.zeros_like(columns), columns.copy()
@@ -454,18 +378,10 @@ UNSEEN_SHARE = 2.0 * JITTER
 
 @dataclass(frozen=True)
 class Sample:
-    """The records whose rows of E are computed, and of which ones they stand for.
+    """The records whose rows of E are computed, and of which ones they stand for."""
 
-    Attributes
-    ----------
-    rows
-        (b,) row numbers.
-    exposed
-        (n,) whether a record is among the most exposed.
-    """
-
-    rows: Rows
-    exposed: NDArray[np.bool_]
+    rows: Rows  # (b,) row numbers
+    exposed: NDArray[np.bool_]  # (n,) whether a record is among the most exposed
 
     @classmethod
     def of(cls, kl: FloatArray, seed: int = 1) -> Sample:
@@ -502,22 +418,13 @@ class Claims:
     """Each record's leverage h_i and a_i = [M^{-1} y]_i, and between what they lie.
 
     KL and advantage rise with both h_i and |a_i|, so that they lie between those of the two ends.
-
-    Attributes
-    ----------
-    leverage, leverage_low, leverage_high
-        (n,) h_i.
-    a
-        (n, C)
-    size_low, size_high
-        (n,) of the length of a_i.
     """
 
-    leverage: FloatArray
+    leverage: FloatArray  # (n,) h_i
     leverage_low: FloatArray
     leverage_high: FloatArray
-    a: FloatArray
-    size_low: FloatArray
+    a: FloatArray  # (n, C)
+    size_low: FloatArray  # (n,) of the length of a_i
     size_high: FloatArray
 
 
@@ -684,15 +591,6 @@ class Certificate:
     needed
         About how many inducing records would be needed, extrapolated; None where these are enough,
         or nothing can be said.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> told = lood.Certificate(np.arange(500), 10_000, 600, 0.1, 0.021, 1200, 0, 900)
-    >>> print(told.sentence())
-    Nyström, 500 inducing records of 10,000; half of the KLs are known to 2.1%, 1,200 are not known
-    to 10%, which would take about 900 inducing records
     """
 
     rows: Rows
@@ -741,16 +639,6 @@ class CertifiedRecords:
         The laws at the other noise variances asked for, without intervals.
     certificate
         What is claimed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X = np.linspace(0.0, 1.0, 200)[:, None]
-    >>> process = lood.Process(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.1)
-    >>> found = lood.certified_records(process, inducing=20, levels=(1.0,))
-    >>> bool(found.laws.trusted.all()), found.others[0].noise_variance
-    (True, 1.0)
     """
 
     laws: Separation
@@ -759,15 +647,7 @@ class CertifiedRecords:
 
 
 def certified_cost(records: int, inducing: int, outputs: int = 1) -> tuple[float, int]:
-    """Seconds of one core and bytes that `certified_records` takes at most.
-
-    Examples
-    --------
-    >>> from leakscope import lood
-    >>> seconds, size = lood.certified_cost(1_000_000, 2000)
-    >>> round(seconds), round(size / 1e9, 1)
-    (759, 0.9)
-    """
+    """Seconds of one core and bytes that `certified_records` takes at most."""
     number = min(inducing, records)
     seconds = PER_PRODUCT * records * sum((share * number) ** 2 for share in STAGES)
     if records <= SOLVED_UP_TO:

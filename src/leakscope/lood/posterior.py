@@ -195,84 +195,56 @@ def posterior(
     rows = _rows(X, "X")
     resolved = kernel.resolved(rows)
     require_positive(kernel_scale, "kernel_scale")
-    single = np.ndim(y) == 1
+    anchors, induced = rows, None
     if route == "features":
-        return _by_features(rows, y, resolved, noise_variance, kernel_scale, single)
-    if route == "nystrom":
+        phi = finite_features(resolved, rows)
+        if phi is None:
+            raise InputError("the route features needs a kernel with finitely many features.")
+        targets = checked_targets(y, len(rows), "the dataset")
+        require_positive(noise_variance, "noise_variance")
+        sums = FeatureSums.over(np.sqrt(kernel_scale) * phi, targets.reshape(len(rows), -1))
+        weights, lower = _regressed(sums, noise_variance)
+    elif route == "nystrom":
         if inducing is None:
             raise InputError("the route nystrom needs the row numbers of its inducing records.")
         process = Process(rows, real_numbers(y, "y"), resolved, noise_variance, kernel_scale)
-        return _by_inducing(process, inducing, single)
-    require_memory(
-        8 * (2 * len(rows) ** 2 + 3 * rows.size),
-        f"the factor of {len(rows)} records",
-        "train on fewer records, or take the route nystrom",
-    )
-    matrix = resolved(rows)
-    if kernel_scale != 1.0:
-        matrix = matrix * kernel_scale
-    matrix, targets = checked_problem(matrix, y, noise_variance)
-    factor = factorise(matrix, noise_variance, overwrite=True)
+        require_prior(process.diagonal())
+        induced, outputs = Inducing.of(process, inducing), process.outputs
+        sums = FeatureSums.none(len(inducing), outputs.shape[1])
+        for some in induced.blocks():
+            sums = sums + feature_sums(induced.features(process.features[some]), outputs[some])
+        weights, lower = _regressed(sums, noise_variance)
+        anchors = rows[inducing]
+    else:
+        require_memory(
+            8 * (2 * len(rows) ** 2 + 3 * rows.size),
+            f"the factor of {len(rows)} records",
+            "train on fewer records, or take the route nystrom",
+        )
+        matrix = resolved(rows)
+        if kernel_scale != 1.0:
+            matrix = matrix * kernel_scale
+        matrix, targets = checked_problem(matrix, y, noise_variance)
+        factor = factorise(matrix, noise_variance, overwrite=True)
+        weights = cholesky.solve(factor, targets.reshape(len(targets), -1))
+        lower, route = factor.packed, "dense"
     return Posterior(
         kernel=resolved,
         kernel_scale=kernel_scale,
         noise_variance=float(noise_variance),
-        route="dense",
-        weights=cholesky.solve(factor, targets.reshape(len(targets), -1)),
-        lower=factor.packed,
-        anchors=rows,
-        inducing=None,
-        single=single,
+        route=route,
+        weights=weights,
+        lower=lower,
+        anchors=None if route == "features" else anchors,
+        inducing=induced,
+        single=np.ndim(y) == 1,
     )
 
 
-def _by_features(
-    rows: FloatArray,
-    y: ArrayLike,
-    kernel: Kernel,
-    noise_variance: float,
-    kernel_scale: float,
-    single: bool,
-) -> Posterior:
-    phi = finite_features(kernel, rows)
-    if phi is None:
-        raise InputError("the route features needs a kernel with finitely many features.")
-    targets = checked_targets(y, len(rows), "the dataset")
-    require_positive(noise_variance, "noise_variance")
-    outputs = targets.reshape(len(rows), -1)
-    sums = FeatureSums.over(np.sqrt(kernel_scale) * phi, outputs)
+def _regressed(sums: FeatureSums, noise_variance: float) -> tuple[FloatArray, FloatArray]:
+    """beta and L."""
     regression = FeatureRegression.of(sums, noise_variance)
-    return Posterior(
-        kernel=kernel,
-        kernel_scale=kernel_scale,
-        noise_variance=float(noise_variance),
-        route="features",
-        weights=regression.beta,
-        lower=regression.lower,
-        anchors=None,
-        inducing=None,
-        single=single,
-    )
-
-
-def _by_inducing(process: Process, rows: Rows, single: bool) -> Posterior:
-    require_prior(process.diagonal())
-    inducing, outputs = Inducing.of(process, rows), process.outputs
-    sums = FeatureSums.none(len(rows), outputs.shape[1])
-    for some in inducing.blocks():
-        sums = sums + feature_sums(inducing.features(process.features[some]), outputs[some])
-    regression = FeatureRegression.of(sums, process.noise_variance)
-    return Posterior(
-        kernel=process.kernel,
-        kernel_scale=process.kernel_scale,
-        noise_variance=process.noise_variance,
-        route="nystrom",
-        weights=regression.beta,
-        lower=regression.lower,
-        anchors=process.features[rows],
-        inducing=inducing,
-        single=single,
-    )
+    return regression.beta, regression.lower
 
 
 def _rows(values: ArrayLike, name: str = "queries") -> FloatArray:

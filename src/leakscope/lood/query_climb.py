@@ -1,8 +1,4 @@
-"""A kernel as JAX code, to be differentiated: the one place where kernels are translated.
-
-Network kernels bring their own; the formulas of the others are short.
-
-LOOD as a function of the queries, in JAX, for many sets of queries at once.
+"""LOOD as a function of the queries, in JAX, for many sets of queries at once, and climbing it.
 
 Symbols as in :mod:`leakscope.lood.distinguish`: M = K_D'D' + s2 I = L L^T over all records,
 a = M^{-1} y, G the left-out group, V = M^{-1} E_G, [M^{-1}]_GG^{-1} = R R^T.  With
@@ -31,8 +27,6 @@ maximum and no such detour.
 Under **data-dependent normalisation** (App. D.4) the mean and the deviation of the training set
 belong to the model, so that leaving out a record moves every other one.  Two fits are then kept,
 each with its own statistics, and Def. C.3 is used as it stands.
-
-Climbing LOOD inside a box: projected Adam from all starts at once, or L-BFGS-B from each.
 """
 
 from __future__ import annotations
@@ -364,7 +358,7 @@ def adam(
     steps: int,
     step_size: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """The best place of each start, (S, q, d), and LOOD along the way, (steps + 1, S).
+    """Projected Adam from all starts at once: the best places, (S, q, d), and LOOD, (steps + 1, S).
 
     ``step_size`` is a share of the box's width in each feature.  Called with JAX in 64 bits.
     """

@@ -2,26 +2,19 @@
 
 An attacker who knows all records but one, and the laws of the model's answers with and without it,
 can look for the query at which the two differ most.  Since that query is the record itself
-(docs/attack_query.md), the search reconstructs it.  :mod:`leakscope.lood.search_objective` has the
-formulas, :mod:`leakscope.lood.box_ascent` the climbing.
+(docs/attack_query.md), the search reconstructs it.  :mod:`leakscope.lood.query_climb` has the
+formulas and the climbing.
 
-How near a query search came to the records it looked for.
-
-Three views: the objective there against the records' own, distances (in the features, and in the
-kernel's own geometry), and what the trained model answers (the paper's Fig. 2(c), after Balle et
-al. 2022, Section V.B).
-
-Many records, each with a search of its own, in one climb.
-
-The searches share the factorisation and every product with the records, so that a hundred of them
-cost little more than one.
+How near a search came to the records it looked for has three views: the objective there against the
+records' own, distances (in the features, and in the kernel's own geometry), and what the trained
+model answers (the paper's Fig. 2(c), after Balle et al. 2022, Section V.B).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -81,16 +74,6 @@ class QuerySearch:
         own distance, than half the way to its nearest neighbour that is no twin.
     trace
         (steps + 1, S) the objective along the way.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X = np.random.default_rng(0).normal(size=(30, 4))
-    >>> found = lood.search_query(
-    ...     X, X[:, 0], leave_out=[3], kernel=kernels.rbf(2.0), noise_variance=0.01, starts=4)
-    >>> round(found.ratio, 4), found.starts_recovered
-    (1.0, 2)
     """
 
     leave_out: tuple[int, ...]
@@ -199,12 +182,8 @@ def search_query(
     >>> found.query.shape, found.recovered.shape, found.ratio <= 1.0
     ((3, 4), (8, 3), True)
     """
-    rows, targets, group = checked_search(X, y, leave_out)
-    if queries < 1 or starts < 1 or steps < 1:
-        raise InputError(
-            f"queries, starts and steps must be at least 1, but they are {queries}, {starts} and "
-            f"{steps}."
-        )
+    rows, targets, group = _checked_search(X, y, leave_out)
+    _require_at_least_one(queries, starts, steps)
     count, features = rows.shape
     require_memory(
         8 * (3 * count * count + starts * queries * (ALIVE * count + 8 * features)),
@@ -213,9 +192,9 @@ def search_query(
     )
     if method not in ("adam", "l-bfgs"):
         raise InputError(f"method must be adam or l-bfgs, but it is {method!r}.")
-    followed = what_to_follow(climb, objective, len(group), queries, normalise_channels)
-    low, high = checked_box(box, rows)
-    places = starting_points(
+    followed = _what_to_follow(climb, objective, len(group), queries, normalise_channels)
+    low, high = _checked_box(box, rows)
+    places = _starting_points(
         begin, rows, group, (low, high), (starts, queries), as_key(random_state)
     )
     # JAX is imported when a search runs, and not by those who only audit.
@@ -247,29 +226,11 @@ def search_query(
             answers = _answers_at(rows, targets, group, resolved, noise_variance, best, objective)
         else:
             answers = _normalised_answers(problem, resolved, rows[group], best, objective)
-    near = nearness(rows, group, best)
-    return QuerySearch(
-        leave_out=tuple(int(i) for i in group),
-        objective=objective,
-        climb=followed,
-        query=best,
-        lood=answers.lood,
-        lood_at_record=answers.lood_at_record,
-        nearest=group[near.place],
-        distance=near.distance,
-        relative_distance=near.relative_distance,
-        cosine=near.cosine,
-        prediction_kl=answers.prediction_kl(near.place),
-        queries=places,
-        values=values,
-        recovered=recovered_records(
-            resolved, (rows - mean) / deviation, group, (places - mean) / deviation
-        ),
-        trace=trace,
-    )
+    ended = _Ended(objective, followed, places, values, trace)
+    return _result(rows, group, resolved, answers, ended, (mean, deviation))
 
 
-def starting_points(
+def _starting_points(
     begin: str,
     rows: FloatArray,
     group: NDArray[np.intp],
@@ -290,7 +251,7 @@ def starting_points(
     return np.asarray(np.clip(moved, low, high))
 
 
-def checked_search(
+def _checked_search(
     X: ArrayLike, y: ArrayLike, leave_out: Sequence[int]
 ) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
     """Rows, targets and the group as arrays, or a sentence that says what is wrong."""
@@ -305,7 +266,7 @@ def checked_search(
     return rows, checked_targets(y, len(rows), "X"), group
 
 
-def checked_box(
+def _checked_box(
     box: tuple[ArrayLike, ArrayLike] | None, rows: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Least and largest values, one a feature."""
@@ -325,7 +286,7 @@ def checked_box(
     return low, high
 
 
-def what_to_follow(
+def _what_to_follow(
     climb: str, objective: str, records: int, queries: int, channels: int | None
 ) -> Climb:
     """What to follow uphill, or a sentence that says why it cannot be."""
@@ -387,24 +348,18 @@ def _answers_at(
     objective: Objective,
 ) -> _Answers:
     """By the identities of :mod:`leakscope.lood.distinguish`, without the search's own code."""
-    leave_out = [int(i) for i in group]
-    everywhere = distinguish(
-        rows,
-        targets,
-        leave_out=leave_out,
-        queries=np.concatenate([queries, rows[group]]),
-        kernel=kernel,
-        noise_variance=noise_variance,
+    there, everywhere = (
+        distinguish(
+            rows,
+            targets,
+            leave_out=[int(i) for i in group],
+            queries=asked,
+            kernel=kernel,
+            noise_variance=noise_variance,
+        )
+        for asked in (queries, np.concatenate([queries, rows[group]]))
     )
-    there = distinguish(
-        rows,
-        targets,
-        leave_out=leave_out,
-        queries=queries,
-        kernel=kernel,
-        noise_variance=noise_variance,
-    )
-    # The queries add nothing to the group's own points, so that the first pair has their KL.
+    # The queries add nothing to the group's own points, so that the second pair has their KL.
     values = (there.kl, everywhere.kl)
     if objective == "mean_distance":
         own = everywhere.mean_shift[len(queries) :]
@@ -467,15 +422,7 @@ def nearness(rows: FloatArray, group: NDArray[np.intp], queries: FloatArray) -> 
 
 
 def twins(rows: FloatArray, record: int) -> NDArray[np.intp]:
-    """The row numbers of other records with the same features, up to rounding.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> lood.twins(np.array([[0.0, 1.0], [2.0, 1.0], [0.0, 1.0]]), 0).tolist()
-    [2]
-    """
+    """The row numbers of other records with the same features, up to rounding."""
     same = _distances(rows, record) <= SAME_ROW * np.linalg.norm(rows[record])
     return np.flatnonzero(same)
 
@@ -532,28 +479,15 @@ def search_each(
     box: tuple[ArrayLike, ArrayLike] | None = None,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> tuple[QuerySearch, ...]:
-    """:func:`search_query` for each of several records left out alone: KL, Adam.
+    """:func:`search_query` for each of several records left out alone, in one climb: KL, Adam.
 
-    Every record has its own starts, which do not depend on the other records in the list.  With
-    several ``queries`` asked together, ``lood`` is the search's own value, in place of one by
-    identities that share nothing with it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X = np.random.default_rng(0).normal(size=(30, 4))
-    >>> found = lood.search_each(X, X[:, 0], records=[3, 5, 8], kernel=kernels.rbf(2.0),
-    ...                          noise_variance=0.01, starts=4)
-    >>> [one.leave_out for one in found], [one.ratio <= 1.0 + 1e-9 for one in found]
-    ([(3,), (5,), (8,)], [True, True, True])
+    The searches share the factorisation and every product with the records, so that a hundred of
+    them cost little more than one.  Every record has its own starts, which do not depend on the
+    other records in the list.  With several ``queries`` asked together, ``lood`` is the search's
+    own value, in place of one by identities that share nothing with it.
     """
-    rows, targets, chosen = checked_search(X, y, records)
-    if queries < 1 or starts < 1 or steps < 1:
-        raise InputError(
-            f"queries, starts and steps must be at least 1, but they are {queries}, {starts} and "
-            f"{steps}."
-        )
+    rows, targets, chosen = _checked_search(X, y, records)
+    _require_at_least_one(queries, starts, steps)
     count, features = rows.shape
     sets = len(chosen) * starts
     require_memory(
@@ -561,8 +495,8 @@ def search_each(
         f"{sets} searches over {count} records",
         "take fewer records or starts at a time",
     )
-    followed = what_to_follow(climb, "kl", 1, queries, None)
-    low, high = checked_box(box, rows)
+    followed = _what_to_follow(climb, "kl", 1, queries, None)
+    low, high = _checked_box(box, rows)
     key = as_key(random_state)
     begin = np.concatenate(
         [
@@ -583,77 +517,75 @@ def search_each(
         )
         values = np.asarray(query_climb.lood(resolved, "kl", problem, places))
     shape = (len(chosen), starts)
-    return _results(
-        rows,
-        targets,
-        chosen,
-        resolved,
-        noise_variance,
-        _Ended(
-            followed,
-            places.reshape(*shape, queries, features),
-            values.reshape(shape),
-            trace.reshape(-1, *shape),
-        ),
-    )
-
-
-@dataclass(frozen=True)
-class _Ended:
-    """Where the starts of every record ended: what was followed, queries, values, traces."""
-
-    followed: Climb
-    places: FloatArray
-    values: FloatArray
-    trace: FloatArray
-
-
-def _results(
-    rows: FloatArray,
-    targets: FloatArray,
-    chosen: NDArray[np.intp],
-    kernel: Kernel,
-    noise_variance: float,
-    ended: _Ended,
-) -> tuple[QuerySearch, ...]:
-    """One result a record, by identities that are not the search's own."""
-    places, values = ended.places, ended.values
+    places, values = places.reshape(*shape, queries, features), values.reshape(shape)
+    trace = trace.reshape(-1, *shape)
+    # What is reported comes from identities that are not the search's own.
     start = np.nanargmax(values, axis=1)
-    best = places[np.arange(len(chosen)), start]
-    queries = best.shape[1]
-    asked = best.reshape(-1, rows.shape[1])
-    there = influence(rows, targets, asked, kernel, noise_variance)
-    own = all_records(kernel(rows), targets, noise_variance=noise_variance)
-    mean_there = kernel(asked, rows) @ there.a
-    mean_own = own.mean_with.reshape(len(rows), -1)
+    asked = places[np.arange(len(chosen)), start].reshape(-1, features)
+    there = influence(rows, targets, asked, resolved, noise_variance)
+    own = all_records(resolved(rows), targets, noise_variance=noise_variance)
+    mean_there = resolved(asked, rows) @ there.a
+    mean_own = own.mean_with.reshape(count, -1)
     found = []
     for j, record in enumerate(chosen):
-        group = chosen[j : j + 1]
         own_queries = slice(j * queries, (j + 1) * queries)
-        near = nearness(rows, group, best[j])
         answers = _Answers(
             lood=float(there.kl[record, j] if queries == 1 else values[j, start[j]]),
             lood_at_record=float(own.kl[record]),
             mean=np.concatenate([mean_there[own_queries], mean_own[[record]]]),
             variance=np.append(there.variance_with[own_queries], own.variance_with[record]),
         )
-        found.append(
-            QuerySearch(
-                leave_out=(int(record),),
-                objective="kl",
-                climb=ended.followed,
-                query=best[j],
-                lood=answers.lood,
-                lood_at_record=answers.lood_at_record,
-                nearest=group[near.place],
-                distance=near.distance,
-                relative_distance=near.relative_distance,
-                cosine=near.cosine,
-                prediction_kl=answers.prediction_kl(near.place),
-                queries=places[j],
-                values=values[j],
-                recovered=recovered_records(kernel, rows, group, places[j]),
-                trace=ended.trace[:, j],
-            )
-        )
+        ended = _Ended("kl", followed, places[j], values[j], trace[:, j])
+        found.append(_result(rows, chosen[j : j + 1], resolved, answers, ended))
     return tuple(found)
+
+
+class _Ended(NamedTuple):
+    """Where the starts of a search ended: queries (S, q, d), values (S,), traces (steps + 1, S)."""
+
+    objective: Objective
+    climb: Climb
+    places: FloatArray
+    values: FloatArray
+    trace: FloatArray
+
+
+def _result(
+    rows: FloatArray,
+    group: NDArray[np.intp],
+    kernel: Kernel,
+    answers: _Answers,
+    ended: _Ended,
+    statistics: tuple[FloatArray | float, FloatArray | float] = (0.0, 1.0),
+) -> QuerySearch:
+    """The search's result; ``statistics`` are the mean and deviation it normalises by."""
+    best = ended.places[int(np.nanargmax(ended.values))]
+    near = nearness(rows, group, best)
+    mean, deviation = statistics
+    return QuerySearch(
+        leave_out=tuple(int(i) for i in group),
+        objective=ended.objective,
+        climb=ended.climb,
+        query=best,
+        lood=answers.lood,
+        lood_at_record=answers.lood_at_record,
+        nearest=group[near.place],
+        distance=near.distance,
+        relative_distance=near.relative_distance,
+        cosine=near.cosine,
+        prediction_kl=answers.prediction_kl(near.place),
+        queries=ended.places,
+        values=ended.values,
+        recovered=recovered_records(
+            kernel, (rows - mean) / deviation, group, (ended.places - mean) / deviation
+        ),
+        trace=ended.trace,
+    )
+
+
+def _require_at_least_one(queries: int, starts: int, steps: int) -> None:
+    if queries < 1 or starts < 1 or steps < 1:
+        raise InputError(
+            f"queries, starts and steps must be at least 1, but they are {queries}, {starts} and "
+            f"{steps}."
+        )

@@ -511,28 +511,14 @@ EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Leverages:
-    """What a route finds out about each record.
+    """What a route finds out about each record."""
 
-    Attributes
-    ----------
-    leverage
-        h_i, with its digits also where it is near 0.
-    m
-        [M^{-1}]_ii, with its digits also where it is near 0.
-    a
-        (n, C) rows of M^{-1} y.
-    relative_error_h, relative_error_m
-        First-order estimates of the relative errors of h_i and m_i.
-    error_a
-        (n,) the same of the length of a_i, absolute.
-    """
-
-    leverage: FloatArray
-    m: FloatArray
-    a: FloatArray
-    relative_error_h: FloatArray
+    leverage: FloatArray  # h_i, with its digits also where it is near 0
+    m: FloatArray  # [M^{-1}]_ii, with its digits also where it is near 0
+    a: FloatArray  # (n, C) rows of M^{-1} y
+    relative_error_h: FloatArray  # first-order estimates of the relative errors of h_i and m_i
     relative_error_m: FloatArray
-    error_a: FloatArray
+    error_a: FloatArray  # (n,) the same of the length of a_i, absolute
 
 
 def laws_from_leverages(
