@@ -66,11 +66,9 @@ DENOMINATOR = (
 )
 
 
+@jax.custom_jvp
 def arccos(cosine: jax.Array) -> jax.Array:
-    """arccos for arguments in [-1, 1], to 2 units in the last place, also near the ends.
-
-    Not to be differentiated: the slope at the ends is infinite, and callers know better.
-    """
+    """arccos for arguments in [-1, 1], to 2 units in the last place, also near the ends."""
     outer, signed = _reduced(cosine)
     beyond = jnp.where(cosine < 0.0, jnp.pi, 0.0) + 2.0 * signed
     return jnp.where(outer, beyond, 0.5 * jnp.pi - signed)
@@ -84,18 +82,14 @@ def arcsin(sine: jax.Array) -> jax.Array:
     return jnp.where(outer, beyond, signed)
 
 
-@arcsin.defjvp
-def _arcsin_jvp(
-    primals: tuple[jax.Array], tangents: tuple[jax.Array]
-) -> tuple[jax.Array, jax.Array]:
-    (sine,), (tangent,) = primals, tangents
-    cosine = jnp.sqrt(floored((1.0 - sine) * (1.0 + sine)))
-    return arcsin(sine), tangent / cosine
+def _other_leg(c: jax.Array) -> jax.Array:
+    """sqrt(1 - c^2), kept away from zero by less than rounding, so that a quotient is finite."""
+    squared = (1.0 - c) * (1.0 + c)
+    return jnp.sqrt(jnp.maximum(squared, float(np.finfo(squared.dtype).eps) ** 2))
 
 
-def floored(squared_sine: jax.Array) -> jax.Array:
-    """Kept away from zero by less than rounding, so that what divides by its root is finite."""
-    return jnp.maximum(squared_sine, float(np.finfo(squared_sine.dtype).eps) ** 2)
+arccos.defjvps(lambda tangent, answer, cosine: -tangent / _other_leg(cosine))
+arcsin.defjvps(lambda tangent, answer, sine: tangent / _other_leg(sine))
 
 
 def _reduced(c: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -440,7 +434,7 @@ def _piecewise_linear_jvp(
     k, q1, q2 = primals
     dk, dq1, dq2 = tangents
     cosine = _correlation(k, q1, q2)
-    sine = jnp.sqrt(floored((1.0 - cosine) * (1.0 + cosine)))
+    sine = _other_leg(cosine)
     bend = (1.0 - alpha) ** 2 / (2.0 * jnp.pi)
     root1, root2 = jnp.sqrt(q1), jnp.sqrt(q2)
     by_q1 = 0.5 * bend * sine * root2 * _inverse_root(q1)
@@ -452,21 +446,7 @@ def _piecewise_linear_jvp(
 def _piecewise_constant(alpha: float, k: jax.Array, q1: jax.Array, q2: jax.Array) -> jax.Array:
     """E[phi' phi'] of the same: the arc-cosine kernel of order 0."""
     bend = (1.0 - alpha) ** 2 / (2.0 * jnp.pi)
-    return 0.5 * (1.0 + alpha**2) - bend * _angle(_correlation(k, q1, q2))
-
-
-@jax.custom_jvp
-def _angle(cosine: jax.Array) -> jax.Array:
-    return arccos(cosine)
-
-
-@_angle.defjvp
-def _angle_jvp(
-    primals: tuple[jax.Array], tangents: tuple[jax.Array]
-) -> tuple[jax.Array, jax.Array]:
-    (cosine,), (tangent,) = primals, tangents
-    sine = jnp.sqrt(floored((1.0 - cosine) * (1.0 + cosine)))
-    return _angle(cosine), -tangent / sine
+    return 0.5 * (1.0 + alpha**2) - bend * arccos(_correlation(k, q1, q2))
 
 
 def _gelu(k: jax.Array, q1: jax.Array, q2: jax.Array) -> jax.Array:

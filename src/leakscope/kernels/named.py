@@ -16,17 +16,8 @@ from leakscope.settings import KERNELS
 def by_name(name: str, **options: Any) -> Kernel:
     """The kernel of that name, with these options and its own defaults for the others.
 
-    Parameters
-    ----------
-    name
-        As in :data:`leakscope.settings.KERNELS`.
-    options
-        Under the names that settings have for them, such as ``kernel_variance``.
-
-    Raises
-    ------
-    InputError
-        Where there is no such kernel, or it does not have such an option.
+    ``name`` is one of :data:`leakscope.settings.KERNELS`; options go under the names that settings
+    have for them, such as ``kernel_variance``.
 
     Examples
     --------
@@ -56,22 +47,7 @@ def factory_of(name: str) -> Any:
 def from_description(description: Mapping[str, Any]) -> Kernel:
     """The kernel whose ``describe()`` this is, every parameter to its last digit.
 
-    Parameters
-    ----------
-    description
-        Of a kernel that settings can name; others, such as a network with convolutions, are not
-        read back.
-
-    Raises
-    ------
-    InputError
-        Where it is not the description of such a kernel.
-
-    Examples
-    --------
-    >>> from leakscope import kernels
-    >>> kernels.from_description(kernels.rbf(length_scale=2.0).describe())
-    RBF(length_scale=2.0, variance=1.0)
+    Only a kernel that settings can name is read back; a network with convolutions, say, is not.
     """
     name = description.get("name")
     if not isinstance(name, str) or name not in KERNELS:

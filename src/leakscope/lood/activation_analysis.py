@@ -47,21 +47,11 @@ Phi = str | Callable[[Any], Any] | kernels.Activation
 
 @dataclass(frozen=True)
 class ConstantApproximation:
-    """How close a kernel matrix is to a constant one, and what that bounds.
+    """How close a kernel matrix is to a constant one, and what that bounds."""
 
-    Attributes
-    ----------
-    alpha
-        alpha_min, the constant.
-    distance
-        h(alpha_min), the largest difference from it.
-    records
-        How many records D' has, n + 1.
-    """
-
-    alpha: float
-    distance: float
-    records: int
+    alpha: float  # alpha_min, the constant
+    distance: float  # h(alpha_min), the largest difference from it
+    records: int  # how many records D' has, n + 1
 
     def excess_bound(self, noise_variance: float) -> float:
         """4 h/s2 + 1/n, an upper bound on x = v/s2 for every record."""
@@ -250,26 +240,14 @@ def depth_decay(
 
 @dataclass(frozen=True)
 class ActivationLood:
-    """Every record's LOOD under one dense network.
-
-    Attributes
-    ----------
-    activation, depth
-        Of the network.
-    kl, mean_distance
-        (n,) at each record's own point.
-    constant
-        How close the kernel matrix is to a constant one.
-    mean_variance
-        The average of k(x, x) before any rescaling.
-    """
+    """Every record's LOOD under one dense network."""
 
     activation: str
     depth: int
-    kl: FloatArray
+    kl: FloatArray  # (n,) at each record's own point
     mean_distance: FloatArray
-    constant: ConstantApproximation
-    mean_variance: float
+    constant: ConstantApproximation  # how close the kernel matrix is to a constant one
+    mean_variance: float  # the average of k(x, x) before any rescaling
 
 
 def lood_by_activation(

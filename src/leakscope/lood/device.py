@@ -29,18 +29,6 @@ def device_records(
     host.  Meant for a GPU, where the matrix must fit about twice; on a CPU `all_records` is
     quicker.  Leverages far below one have fewer digits than there, which the trust flag counts
     in.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.standard_normal((40, 3)), rng.standard_normal(40)
-    >>> k = kernels.nngp(depth=2)
-    >>> there = lood.device_records(X, y, kernel=k, noise_variance=0.1)
-    >>> here = lood.all_records(k(X), y, noise_variance=0.1)
-    >>> bool(np.allclose(there.kl, here.kl, rtol=1e-8))
-    True
     """
     function = _jax_code(kernel)
     features = real_numbers(X, "X")

@@ -140,23 +140,11 @@ def feature_sums(block: FloatArray, outputs: FloatArray) -> FeatureSums:
 
 @dataclass(frozen=True)
 class FeatureRegression:
-    """The factorised problem, from which the second pass answers for any block of records.
+    """The factorised problem, from which the second pass answers for any block of records."""
 
-    Attributes
-    ----------
-    lower
-        (d, d) Cholesky factor of A.
-    beta
-        (d, C) coefficients.
-    norm
-        ||A||_1.
-    noise_variance
-        s2.
-    """
-
-    lower: FloatArray
-    beta: FloatArray
-    norm: float
+    lower: FloatArray  # (d, d) Cholesky factor of A
+    beta: FloatArray  # (d, C) coefficients
+    norm: float  # ||A||_1
     noise_variance: float
 
     @classmethod

@@ -92,19 +92,11 @@ class SelfInfluence:
 
 @dataclass(frozen=True)
 class NonOptimalPoint:
-    """What Algorithm 1 finds: a differing point that is not its own most influenced query.
+    """What Algorithm 1 finds: a differing point that is not its own most influenced query."""
 
-    Attributes
-    ----------
-    point, label
-        S* and its label.
-    influence
-        Its self-influence, with the better query.
-    """
-
-    point: FloatArray
+    point: FloatArray  # S*
     label: float
-    influence: SelfInfluence
+    influence: SelfInfluence  # its self-influence, with the better query
 
 
 @dataclass(frozen=True)

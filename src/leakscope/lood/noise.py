@@ -62,21 +62,11 @@ def spectrum_bytes(records: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Eigenvalues and eigenvectors of a kernel matrix, and its diagonal.
+    """Eigenvalues and eigenvectors of a kernel matrix, and its diagonal."""
 
-    Attributes
-    ----------
-    values
-        (n,) rising; those that rounding makes negative are zeros.
-    vectors
-        (n, n), column after column.
-    prior
-        (n,) k(x, x).
-    """
-
-    values: FloatArray
-    vectors: FloatArray
-    prior: FloatArray
+    values: FloatArray  # (n,) rising; those that rounding makes negative are zeros
+    vectors: FloatArray  # (n, n), column after column
+    prior: FloatArray  # (n,) k(x, x)
 
     @classmethod
     def of(cls, matrix: FloatArray, driver: Literal["evd", "evr"] = "evd") -> Spectrum:
@@ -219,28 +209,16 @@ FACTORS = (0.1, 10.0**-0.5, 1.0, 10.0**0.5, 10.0)
 
 @dataclass(frozen=True)
 class NoiseSweep:
-    """The ranks of all records at several noise variances, 1 for the most exposed.
+    """The ranks of all records at several noise variances, 1 for the most exposed."""
 
-    Attributes
-    ----------
-    noise_variances
-        (L,) the levels, rising.
-    kl
-        (L, n) KL(without || with) at each.
-    ranks
-        (L, n)
-    rank_low, rank_high
-        (n,) the best and the worst rank over the levels: the record is among the ``rank_high``
-        most exposed at every level.
-    refused
-        Levels at which float64 could not factorise, left out of the above.
-    """
-
-    noise_variances: FloatArray
-    kl: FloatArray
-    ranks: NDArray[np.intp]
+    noise_variances: FloatArray  # (L,) the levels, rising
+    kl: FloatArray  # (L, n) KL(without || with) at each
+    ranks: NDArray[np.intp]  # (L, n)
+    # (n,) the best and the worst rank over the levels: the record is among the ``rank_high`` most
+    # exposed at every level
     rank_low: NDArray[np.intp]
     rank_high: NDArray[np.intp]
+    # levels at which float64 could not factorise, left out of the above
     refused: tuple[float, ...] = ()
 
 
@@ -349,25 +327,13 @@ GRID = 73
 
 @dataclass(frozen=True)
 class NoiseChoice:
-    """The noise variance that a criterion prefers.
-
-    Attributes
-    ----------
-    noise_variance, kernel_scale
-        s2, and v (1 unless it was asked for).
-    criterion
-        Which.
-    score
-        Its value there, in nats for each record and output.
-    at_bound
-        Whether the best value lies at an end of the search, and so says only "beyond".
-    """
+    """The noise variance that a criterion prefers."""
 
     noise_variance: float
-    kernel_scale: float
+    kernel_scale: float  # 1 unless it was asked for
     criterion: Criterion
-    score: float
-    at_bound: bool
+    score: float  # the criterion's value there, in nats for each record and output
+    at_bound: bool  # whether the best value lies at an end of the search, and so says only "beyond"
 
     def sentence(self) -> str:
         """The choice in words."""

@@ -86,24 +86,12 @@ BLOCK_BYTES = 2**26
 
 @dataclass(frozen=True)
 class Inducing:
-    """Some records of a process, and the features that they give to any other.
-
-    Attributes
-    ----------
-    process
-        What is approximated.
-    rows
-        (r,) row numbers, rising.
-    half
-        (r, r) L_u^{-1} in its lower triangle, Fortran-ordered.
-    rounding
-        What float64 may have done to a residual K_ii - Q_ii, as a share of K_ii.
-    """
+    """Some records of a process, and the features that they give to any other."""
 
     process: Process
-    rows: Rows
-    half: FloatArray
-    rounding: float
+    rows: Rows  # (r,) row numbers, rising
+    half: FloatArray  # (r, r) L_u^{-1} in its lower triangle, Fortran-ordered
+    rounding: float  # what float64 may have done to a residual K_ii - Q_ii, as a share of K_ii
 
     @classmethod
     def of(cls, process: Process, rows: Rows) -> Inducing:
@@ -570,36 +558,16 @@ PER_PRODUCT, PER_VALUE, USUAL_STEPS = 1.5e-10, 1e-8, 12
 
 @dataclass(frozen=True)
 class Certificate:
-    """What an approximate audit claims, and of how many records it cannot.
+    """What an approximate audit claims, and of how many records it cannot."""
 
-    Attributes
-    ----------
-    rows
-        The inducing records, row numbers.
-    records
-        How many were audited.
-    drawn
-        How many of them were compared with all others exactly, to calibrate the claims.
-    error
-        The relative error of the KL that was asked for.
-    claimed
-        The median over the records of the relative error that is claimed.
-    unresolved
-        How many records are not known to the error asked for.
-    solved
-        How many were solved by conjugate gradients.
-    needed
-        About how many inducing records would be needed, extrapolated; None where these are enough,
-        or nothing can be said.
-    """
-
-    rows: Rows
-    records: int
-    drawn: int
-    error: float
-    claimed: float
-    unresolved: int
-    solved: int
+    rows: Rows  # the inducing records, row numbers
+    records: int  # how many were audited
+    drawn: int  # how many of them were compared with all others exactly, to calibrate the claims
+    error: float  # the relative error of the KL that was asked for
+    claimed: float  # the median over the records of the relative error that is claimed
+    unresolved: int  # how many records are not known to the error asked for
+    solved: int  # how many were solved by conjugate gradients
+    # about how many inducing records it would take; None where these are enough, or unknown
     needed: int | None
 
     def sentence(self) -> str:
@@ -629,20 +597,10 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True)
 class CertifiedRecords:
-    """What the Nyström route comes back with.
+    """What the Nyström route comes back with."""
 
-    Attributes
-    ----------
-    laws
-        With an interval for every record (``laws.ends``), trusted where it is narrow enough.
-    others
-        The laws at the other noise variances asked for, without intervals.
-    certificate
-        What is claimed.
-    """
-
-    laws: Separation
-    others: tuple[Separation, ...]
+    laws: Separation  # with an interval for every record, trusted where it is narrow enough
+    others: tuple[Separation, ...]  # at the other noise variances asked for, without intervals
     certificate: Certificate
 
 

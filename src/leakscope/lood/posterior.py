@@ -44,40 +44,18 @@ BLOCK_BYTES = 2**26
 
 @dataclass(frozen=True)
 class Posterior:
-    """A Gaussian process trained on all records, ready to be asked.
+    """A Gaussian process trained on all records, ready to be asked."""
 
-    Attributes
-    ----------
-    kernel
-        With every parameter a number.
-    kernel_scale
-        A factor of the kernel, 1 unless it was fitted.
-    noise_variance
-        s2, in squared units of the target.
-    route
-        ``"dense"``, ``"features"`` or ``"nystrom"``.
-    weights
-        (p, C) what the p basis values of a query are multiplied with: a or beta.
-    lower
-        (p, p) L in its lower triangle; the rest is not used.
-    anchors
-        (p, d) the records that a query is compared with, all or the inducing ones; none where the
-        basis is features.
-    inducing
-        The inducing records; None by the other routes.
-    single
-        Whether targets were a vector: answers then are one, too.
-    """
-
-    kernel: Kernel
+    kernel: Kernel  # with every parameter a number
     kernel_scale: float
     noise_variance: float
     route: Route
-    weights: FloatArray
-    lower: FloatArray
+    weights: FloatArray  # (p, C) what the p basis values of a query are multiplied with: a or beta
+    lower: FloatArray  # (p, p) L in its lower triangle; the rest is not used
+    # (p, d) the records that a query is compared with; none where the basis is features
     anchors: FloatArray | None
     inducing: Inducing | None
-    single: bool
+    single: bool  # whether targets were a vector: answers then are one, too
 
     def mean(self, queries: ArrayLike) -> FloatArray:
         """(q,) or (q, C) posterior means."""
