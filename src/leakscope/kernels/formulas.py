@@ -27,22 +27,7 @@ LARGEST_NU = 20.0
 
 @dataclass(frozen=True)
 class RBF:
-    """k(x, z) = variance * exp(-||x - z||^2 / (2 length_scale^2)).
-
-    Parameters
-    ----------
-    length_scale
-        The distance over which the function varies, in units of the inputs.  None leaves it
-        open; ``resolved(X)`` then fills in the median distance between rows.
-    variance
-        k(x, x), the prior variance of the function, in squared units of the target.
-
-    Examples
-    --------
-    >>> from leakscope.kernels import RBF
-    >>> RBF(length_scale=1.0)([[0.0], [1.0]]).round(4).tolist()
-    [[1.0, 0.6065], [0.6065, 1.0]]
-    """
+    """The kernel of :func:`rbf`."""
 
     length_scale: float | None = None
     variance: float = 1.0
@@ -101,7 +86,24 @@ class RBF:
 
 
 def rbf(length_scale: float | None = None, variance: float = 1.0) -> RBF:
-    """The squared-exponential kernel; see :class:`RBF`."""
+    """The squared-exponential kernel, k(x, z) = variance * exp(-||x - z||^2 / (2 length_scale^2)).
+
+    Parameters
+    ----------
+    length_scale
+        The distance over which the function varies, in units of the inputs.  None leaves it
+        open; ``resolved(X)`` then fills in the median distance between rows.
+    variance
+        k(x, x), the prior variance of the function, in squared units of the target.
+
+    Examples
+    --------
+    >>> from leakscope import kernels
+    >>> kernels.rbf(length_scale=1.0)([[0.0], [1.0]]).round(4).tolist()
+    [[1.0, 0.6065], [0.6065, 1.0]]
+    >>> kernels.rbf().resolved([[0.0], [1.0], [3.0]]).length_scale
+    2.0
+    """
     return RBF(length_scale=length_scale, variance=variance)
 
 
@@ -124,55 +126,9 @@ def median_length_scale(X: ArrayLike, *, max_rows: int = MEDIAN_ROWS) -> float:
     return float(np.median(distances))
 
 
-def _rows(values: ArrayLike, name: str) -> FloatArray:
-    rows = np.asarray(values, dtype=np.float64)
-    if rows.ndim != 2:
-        raise InputError(
-            f"RBF: {name} must have two dimensions, records by features, but its shape is "
-            f"{rows.shape}."
-        )
-    return rows
-
-
-def _require_positive(kernel: str, **values: float | None) -> None:
-    for name, value in values.items():
-        if value is not None and not (np.isfinite(value) and value > 0.0):
-            raise InputError(f"{kernel}: {name} must be positive and finite, but it is {value}.")
-
-
-def _number(kernel: str, length_scale: float | None) -> float:
-    if length_scale is None:
-        raise InputError(
-            f"{kernel}: length_scale is not set; give a number, or call resolved(X) to take the "
-            "median distance between the rows of X."
-        )
-    return length_scale
-
-
 @dataclass(frozen=True)
 class Matern:
-    """k(x, z) = variance 2^(1-nu)/Gamma(nu) t^nu K_nu(t), t = sqrt(2 nu) ||x - z||/length_scale.
-
-    K_nu is the modified Bessel function.  At nu = 1/2 this is exp(-t), the Laplace or exponential
-    kernel; at 3/2 (1 + t) exp(-t); at 5/2 (1 + t + t^2/3) exp(-t); as nu grows it becomes the
-    squared-exponential kernel (Rasmussen & Williams 2006, Section 4.2).
-
-    Parameters
-    ----------
-    nu
-        Smoothness: the function has ceil(nu) - 1 derivatives.  1/2, 3/2 and 5/2 are quick;
-        20 is the most.
-    length_scale
-        As for :class:`RBF`: None leaves it to ``resolved(X)``.
-    variance
-        k(x, x).
-
-    Examples
-    --------
-    >>> from leakscope.kernels import Matern
-    >>> Matern(nu=0.5, length_scale=1.0)([[0.0], [1.0]]).round(4).tolist()
-    [[1.0, 0.3679], [0.3679, 1.0]]
-    """
+    """The kernel of :func:`matern`."""
 
     nu: float = 1.5
     length_scale: float | None = None
@@ -243,7 +199,21 @@ class Matern:
 
 
 def matern(nu: float = 1.5, length_scale: float | None = None, variance: float = 1.0) -> Matern:
-    """The Matérn kernel; see :class:`Matern`."""
+    """The Matérn kernels: functions as rough as one chooses.
+
+    k(x, z) = variance 2^(1-nu)/Gamma(nu) t^nu K_nu(t), t = sqrt(2 nu) ||x - z||/length_scale, with
+    K_nu the modified Bessel function.  At nu = 1/2 this is exp(-t), the Laplace or exponential
+    kernel; at 3/2 (1 + t) exp(-t); at 5/2 (1 + t + t^2/3) exp(-t); as nu grows it becomes the
+    squared-exponential kernel (Rasmussen & Williams 2006, Section 4.2).
+
+    Parameters
+    ----------
+    nu
+        Smoothness: the function has ceil(nu) - 1 derivatives.  1/2, 3/2 and 5/2 are quick;
+        20 is the most.
+    length_scale, variance
+        As for :func:`rbf`.
+    """
     return Matern(nu, length_scale, variance)
 
 
@@ -267,25 +237,7 @@ def _shape(nu: float, t: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Linear:
-    """k(x, z) = weight_variance x.z / scale + bias_variance.
-
-    Bayesian linear regression with weights of variance weight_variance / scale, and so the kernel
-    for embeddings: give it the last-layer features of a model of your own, and the audit is of a
-    linear read-out trained on them.
-
-    Parameters
-    ----------
-    weight_variance, bias_variance
-        Of the prior.
-    divide_by_features
-        The scale is the number of features, as in the first layer of :func:`nngp`; otherwise 1.
-
-    Examples
-    --------
-    >>> from leakscope.kernels import Linear
-    >>> Linear()([[1.0, 2.0], [0.0, 4.0]]).tolist()
-    [[5.0, 8.0], [8.0, 16.0]]
-    """
+    """The kernel of :func:`linear`."""
 
     weight_variance: float = 1.0
     bias_variance: float = 0.0
@@ -347,5 +299,42 @@ class Linear:
 def linear(
     weight_variance: float = 1.0, bias_variance: float = 0.0, divide_by_features: bool = False
 ) -> Linear:
-    """The linear kernel, for records or for embeddings of them; see :class:`Linear`."""
+    """The linear kernel, k(x, z) = weight_variance x.z / scale + bias_variance.
+
+    Bayesian linear regression with weights of variance weight_variance / scale, and so the kernel
+    for embeddings: give it the last-layer features of a model of your own, and the audit is of a
+    linear read-out trained on them.
+
+    Parameters
+    ----------
+    weight_variance, bias_variance
+        Of the prior.
+    divide_by_features
+        The scale is the number of features, as in the first layer of :func:`nngp`; otherwise 1.
+    """
     return Linear(weight_variance, bias_variance, divide_by_features)
+
+
+def _rows(values: ArrayLike, name: str) -> FloatArray:
+    rows = np.asarray(values, dtype=np.float64)
+    if rows.ndim != 2:
+        raise InputError(
+            f"RBF: {name} must have two dimensions, records by features, but its shape is "
+            f"{rows.shape}."
+        )
+    return rows
+
+
+def _require_positive(kernel: str, **values: float | None) -> None:
+    for name, value in values.items():
+        if value is not None and not (np.isfinite(value) and value > 0.0):
+            raise InputError(f"{kernel}: {name} must be positive and finite, but it is {value}.")
+
+
+def _number(kernel: str, length_scale: float | None) -> float:
+    if length_scale is None:
+        raise InputError(
+            f"{kernel}: length_scale is not set; give a number, or call resolved(X) to take the "
+            "median distance between the rows of X."
+        )
+    return length_scale

@@ -15,18 +15,18 @@ import numpy as np
 
 from leakscope.errors import InputError
 
-# Names whose expectation over two jointly normal inputs is a formula, and the parameter, if any.
-CLOSED_FORMS: dict[str, tuple[str, float] | None] = {
+# Names whose expectation over two jointly normal inputs is a formula, and alpha's default, if any.
+CLOSED_FORMS: dict[str, float | None] = {
     "identity": None,
     "relu": None,
-    "leaky_relu": ("alpha", 0.01),
+    "leaky_relu": 0.01,
     "gelu": None,
     "erf": None,
     "sin": None,
 }
 
 # Names that are integrated numerically, as any other function is.
-INTEGRATED: dict[str, tuple[str, float] | None] = {"tanh": None, "elu": ("alpha", 1.0)}
+INTEGRATED: dict[str, float | None] = {"tanh": None, "elu": 1.0}
 
 NAMES = (*CLOSED_FORMS, *INTEGRATED)
 
@@ -59,12 +59,12 @@ class Activation:
                 f"there is no activation called {self.name!r}: use one of {', '.join(NAMES)}, or "
                 "a function written with jax.numpy."
             )
-        parameter = {**CLOSED_FORMS, **INTEGRATED}[self.name]
-        if parameter is None:
+        default = {**CLOSED_FORMS, **INTEGRATED}[self.name]
+        if default is None:
             if self.alpha is not None:
                 raise InputError(f"the activation {self.name} has no alpha.")
         elif self.alpha is None:
-            object.__setattr__(self, "alpha", parameter[1])
+            object.__setattr__(self, "alpha", default)
         elif not np.isfinite(self.alpha):
             raise InputError(f"{self.name}: alpha must be finite, but it is {self.alpha}.")
 
