@@ -11,7 +11,7 @@ diagonal itself comes from the recursion of variances, without the rounding of a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import jax
@@ -50,19 +50,14 @@ ALIVE = 6
 
 def matrix(layers: Layers, X: Array, Z: Array | None = None, *, ntk: bool = False) -> Array:
     """The matrix over the records of X and Z (X itself where Z is None), in their precision."""
-    columns, symmetric = (X, True) if Z is None else (Z, False)
+    symmetric = Z is None
+    columns = X if Z is None else Z
     _require_room(layers, X, columns)
     with double_precision():
         tables = _tables(layers, [X] if symmetric else [X, columns], ntk)
-        if takes_images(layers):
-            out = np.empty((len(X), len(columns)), X.dtype)
-            _fill_from_images(layers, X, columns, out, tables, ntk, symmetric)
-        elif jax.default_backend() == "cpu":
-            out = row_products(X, columns)
-            _fill_from_products(layers, X, columns, out, tables, ntk, symmetric)
-        else:
-            out = np.empty((len(X), len(columns)), X.dtype)
-            _fill_on_device(layers, X, columns, out, tables, ntk, symmetric)
+        out, shape, block = _blocks(layers, X, columns, tables, ntk)
+        for some, others in _places(len(X), len(columns), shape, symmetric):
+            _put(out, some, others, block(some, others), symmetric)
         if symmetric:
             np.fill_diagonal(out, _diagonal(layers, X, tables, ntk))
     return out
@@ -94,39 +89,43 @@ def evaluate(
 _block = jax.jit(evaluate, static_argnums=(0, 4))
 
 
-def _fill_from_products(
-    layers: Layers, X: Array, Z: Array, out: Array, tables: AllTables, ntk: bool, symmetric: bool
-) -> None:
-    q1 = _mean_squares(X)
-    q2 = q1 if symmetric else _mean_squares(Z)
-    scale = 1.0 / X.shape[1]
-    size = _dense_size(tables, ntk, DENSE_BLOCK)
-    for rows, columns in _places(len(X), len(Z), (size, size), symmetric):
-        block = _dense_block(layers, out[rows, columns], q1[rows], q2[columns], scale, tables, ntk)
-        _put(out, rows, columns, np.asarray(block), symmetric)
+def _blocks(
+    layers: Layers, X: Array, Z: Array, tables: AllTables, ntk: bool
+) -> tuple[Array, tuple[int, int], Callable[[slice, slice], Array]]:
+    """The result's memory, the shape of a block, and what computes one; Z may be X itself."""
+    if takes_images(layers):
+        size = _image_size(layers, X, tables, ntk)
+        shape = (min(size, len(X)), min(size, len(Z)))
 
+        def of_images(rows: slice, columns: slice) -> Array:
+            x, z = _padded(X[rows], shape[0]), _padded(Z[columns], shape[1])
+            block = np.asarray(_block(layers, x, z, tables, ntk))
+            return block[: rows.stop - rows.start, : columns.stop - columns.start]
 
-def _fill_on_device(
-    layers: Layers, X: Array, Z: Array, out: Array, tables: AllTables, ntk: bool, symmetric: bool
-) -> None:
+        return np.empty((len(X), len(Z)), X.dtype), shape, of_images
+    cpu = jax.default_backend() == "cpu"
+    size = DENSE_BLOCK if cpu else DEVICE_BLOCK
+    if _needs_quadrature(tables, ntk):
+        size = QUADRATURE_BLOCK
+    if cpu:
+        out = row_products(X, Z)
+        q1 = _mean_squares(X)
+        q2 = q1 if Z is X else _mean_squares(Z)
+        scale = 1.0 / X.shape[1]
+
+        def of_products(rows: slice, columns: slice) -> Array:
+            products = out[rows, columns]
+            found = _dense_block(layers, products, q1[rows], q2[columns], scale, tables, ntk)
+            return np.asarray(found)
+
+        return out, (size, size), of_products
     x = jnp.asarray(X)
-    z = x if symmetric else jnp.asarray(Z)
-    size = _dense_size(tables, ntk, DEVICE_BLOCK)
-    for rows, columns in _places(len(X), len(Z), (size, size), symmetric):
-        block = _block(layers, x[rows], z[columns], tables, ntk)
-        _put(out, rows, columns, np.asarray(block), symmetric)
+    z = x if Z is X else jnp.asarray(Z)
 
+    def on_device(rows: slice, columns: slice) -> Array:
+        return np.asarray(_block(layers, x[rows], z[columns], tables, ntk))
 
-def _fill_from_images(
-    layers: Layers, X: Array, Z: Array, out: Array, tables: AllTables, ntk: bool, symmetric: bool
-) -> None:
-    size = _image_size(layers, X, tables, ntk)
-    shape = (min(size, len(X)), min(size, len(Z)))
-    for rows, columns in _places(len(X), len(Z), shape, symmetric):
-        x, z = _padded(X[rows], shape[0]), _padded(Z[columns], shape[1])
-        block = np.asarray(_block(layers, x, z, tables, ntk))
-        kept = block[: rows.stop - rows.start, : columns.stop - columns.start]
-        _put(out, rows, columns, kept, symmetric)
+    return np.empty((len(X), len(Z)), X.dtype), (size, size), on_device
 
 
 def _places(
@@ -212,10 +211,6 @@ def _mean_squares(X: Array) -> Array:
 
 def _needs_quadrature(tables: AllTables, ntk: bool) -> bool:
     return any(value is None or (ntk and slope is None) for value, slope in tables)
-
-
-def _dense_size(tables: AllTables, ntk: bool, otherwise: int) -> int:
-    return QUADRATURE_BLOCK if _needs_quadrature(tables, ntk) else otherwise
 
 
 def _image_size(layers: Layers, X: Array, tables: AllTables, ntk: bool) -> int:
