@@ -1,6 +1,6 @@
 """All records where the kernel matrix does not fit into memory: exact, with its factor in a file.
 
-Symbols as in `leakscope.lood.identities`; the linear algebra is
+Symbols as in `leakscope.lood.separation`; the linear algebra is
 `leakscope._numerics.disk_cholesky`.  The file holds the factor's lower triangle, 4 n^2 bytes;
 memory one block column of it and a few pieces.
 """
@@ -21,17 +21,8 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, format_bytes
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.lood.all_records import (
-    checked_targets,
-    leverage_by_difference,
-    not_positive_definite,
-    probes,
-    require_positive,
-    require_prior,
-    with_errors,
-)
-from leakscope.lood.identities import laws_from_leverages
-from leakscope.lood.real_numbers import real_numbers
+from leakscope.lood.dense import laws_by_difference, not_positive_definite, probes
+from leakscope.lood.inputs import checked_targets, real_numbers, require_positive, require_prior
 from leakscope.lood.separation import Separation
 
 # Columns of a block: with more of them the file is read less often.
@@ -121,12 +112,13 @@ def disk_records(
             + "what was computed stays and is used when the same is asked again."
         ) from error
     shutil.rmtree(place, ignore_errors=True)
-    m = found.diagonal
-    leverage, rounding = leverage_by_difference(m, prior, noise_variance, found.norm)
-    return laws_from_leverages(
-        with_errors(leverage, rounding, m, found.solution, noise_variance, found.norm),
+    return laws_by_difference(
+        found.diagonal,
+        found.solution,
+        prior,
         targets,
         noise_variance=noise_variance,
+        norm=found.norm,
         # An upper bound: no eigenvalue of M is below the noise.
         condition_number=found.norm / noise_variance,
         route="disk",
@@ -134,14 +126,7 @@ def disk_records(
 
 
 def disk_bytes(records: int) -> int:
-    """What the route writes, in bytes.
-
-    Examples
-    --------
-    >>> from leakscope import lood
-    >>> round(lood.disk_bytes(100_000) / 1e9, 1)
-    41.6
-    """
+    """What the route writes, in bytes."""
     return disk_cholesky.file_bytes(records, WIDEST)
 
 

@@ -2,7 +2,7 @@
 
 All n pairs of the paper's Def. C.3, each queried at its own record, cost one Cholesky
 factorisation M = L L^T and one triangular inverse W = L^{-1}, because [M^{-1}]_ii is the squared
-length of a column of W (:mod:`leakscope.lood.identities` has the formulas).  No query reveals more
+length of a column of W (:mod:`leakscope.lood.separation` has the formulas).  No query reveals more
 about record i than x_i itself.
 
 **Digits.**  The leverage h_i = 1 - s2 m_i loses its digits only where the noise dominates and h_i
@@ -13,14 +13,19 @@ left is the error of W, estimated for each record and turned into a flag.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.lood.identities import EPS, SMALL_LEVERAGE, Leverages, laws_from_leverages
-from leakscope.lood.real_numbers import real_numbers
-from leakscope.lood.separation import Separation
+from leakscope.lood.inputs import checked_problem
+from leakscope.lood.separation import (
+    EPS,
+    SMALL_LEVERAGE,
+    Leverages,
+    Route,
+    Separation,
+    laws_from_leverages,
+)
 
 # The share of eps ||M|| that rounding really uses; benchmarks/lood_accuracy.py calibrates it.
 ERROR_SHARE = 0.02
@@ -68,10 +73,7 @@ def all_records(
     """
     matrix, targets = checked_problem(kernel_matrix, y, noise_variance)
     prior = np.diagonal(matrix).copy()
-    if not overwrite or not matrix.flags.writeable:
-        matrix = matrix.copy()
-    np.fill_diagonal(matrix, prior + noise_variance)
-    factor = factorise(matrix, noise_variance, overwrite=True)
+    factor = factorise(matrix, noise_variance, overwrite=overwrite)
     outputs = targets.reshape(len(targets), -1)
     solved = cholesky.solve(factor, np.column_stack([outputs, probes(len(targets))]))
     condition_number = cholesky.condition_number(factor)
@@ -79,7 +81,7 @@ def all_records(
     m = half.inverse_diagonal()
     leverage, leverage_error = _leverage(half, m, prior, noise_variance, factor.norm)
     return laws_from_leverages(
-        with_errors(leverage, leverage_error, m, solved, noise_variance, factor.norm),
+        _with_errors(leverage, leverage_error, m, solved, noise_variance, factor.norm),
         targets,
         noise_variance=noise_variance,
         condition_number=condition_number,
@@ -93,7 +95,7 @@ def probes(size: int) -> FloatArray:
     return np.asarray(2.0 * signs - 1.0)
 
 
-def with_errors(
+def _with_errors(
     leverage: FloatArray,
     leverage_error: FloatArray,
     m: FloatArray,
@@ -103,14 +105,8 @@ def with_errors(
 ) -> Leverages:
     """What was computed, with what rounding can have done to it.
 
-    Parameters
-    ----------
-    leverage, leverage_error
-        h_i, and the rounding error of how it was read off.
-    m, solved
-        [M^{-1}]_ii, and M^{-1} times the targets and the `probes` beside them.
-    norm
-        The 1-norm of M.
+    ``leverage_error`` is the rounding error of how h_i was read off, ``solved`` M^{-1} times the
+    targets and the `probes` beside them, ``norm`` the 1-norm of M.
     """
     a, reach = solved[:, :-PROBES], np.mean(solved[:, -PROBES:] ** 2, axis=1)
     error_matrix = ERROR_SHARE * EPS * norm
@@ -128,19 +124,43 @@ def with_errors(
     )
 
 
-def leverage_by_difference(
-    m: FloatArray, prior: FloatArray, noise_variance: float, norm: float
-) -> tuple[FloatArray, FloatArray]:
-    """h_i = 1 - s2 m_i and its rounding error, for routes that never hold M^{-1}."""
-    return _bounded(1.0 - noise_variance * m, prior, noise_variance, norm), EPS * noise_variance * m
+def laws_by_difference(
+    m: FloatArray,
+    solved: FloatArray,
+    prior: FloatArray,
+    targets: FloatArray,
+    *,
+    noise_variance: float,
+    norm: float,
+    condition_number: float,
+    route: Route,
+) -> Separation:
+    """The laws with h_i = 1 - s2 m_i, for routes that never hold M^{-1}.
+
+    ``m`` is the diagonal of M^{-1}, ``solved`` M^{-1} times the targets and the `probes` beside
+    them, ``prior`` K_ii and ``norm`` the 1-norm of M.
+    """
+    leverage = _bounded(1.0 - noise_variance * m, prior, noise_variance, norm)
+    error = EPS * noise_variance * m
+    return laws_from_leverages(
+        _with_errors(leverage, error, m, solved, noise_variance, norm),
+        targets,
+        noise_variance=noise_variance,
+        condition_number=condition_number,
+        route=route,
+    )
 
 
 def factorise(
-    matrix: FloatArray, noise_variance: float, *, overwrite: bool = False
+    kernel_matrix: FloatArray, noise_variance: float, *, overwrite: bool = False
 ) -> cholesky.Factor:
-    """Factorise M, or say what to do where it is not positive definite."""
+    """Factorise M = K + s2 I, or say what to do where it is not positive definite."""
+    matrix = kernel_matrix
+    if not overwrite or not matrix.flags.writeable:
+        matrix = matrix.copy()
+    matrix[np.diag_indices(len(matrix))] += noise_variance
     try:
-        return cholesky.factorise(matrix, overwrite=overwrite)
+        return cholesky.factorise(matrix, overwrite=True)
     except np.linalg.LinAlgError as error:
         raise not_positive_definite(noise_variance, error) from error
 
@@ -152,52 +172,6 @@ def not_positive_definite(noise_variance: float, why: object) -> InputError:
         f"positive definite in float64 ({why}): raise noise_variance, or check for repeated "
         "records."
     )
-
-
-def checked_problem(
-    kernel_matrix: ArrayLike, y: ArrayLike, noise_variance: float
-) -> tuple[FloatArray, FloatArray]:
-    """The matrix and the targets as float64, or a sentence that says what does not fit."""
-    matrix = real_numbers(kernel_matrix, "the kernel matrix")
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) == 0:
-        raise InputError(f"the kernel matrix must be square, but its shape is {matrix.shape}.")
-    targets = checked_targets(y, len(matrix), "the kernel matrix")
-    require_positive(noise_variance, "noise_variance")
-    require_prior(np.diagonal(matrix))
-    return matrix, targets
-
-
-def require_prior(prior: FloatArray) -> None:
-    """Refuse a record without variance of its own; ``prior`` is K_ii of each."""
-    empty = np.flatnonzero(~(np.isfinite(prior) & (prior > 0.0)))
-    if empty.size:
-        raise InputError(
-            f"the kernel of the record in row {empty[0]} with itself is {prior[empty[0]]}; it "
-            "must be positive and finite."
-        )
-
-
-def checked_targets(y: ArrayLike, records: int, what: str) -> FloatArray:
-    """Targets as float64 of shape (records,) or (records, C)."""
-    targets = real_numbers(y, "y")
-    if targets.ndim not in (1, 2) or len(targets) != records or targets.size == 0:
-        raise InputError(
-            f"{what} has {records} records, but the targets' shape is {targets.shape}; it must be "
-            f"({records},) or ({records}, outputs)."
-        )
-    if not np.isfinite(targets).all():
-        row = int(np.argmax(~np.isfinite(targets.reshape(records, -1)).all(axis=1)))
-        raise InputError(f"y is not finite in row {row} (rows count from 0).")
-    return targets
-
-
-def require_positive(value: float, name: str) -> None:
-    """Refuse what is not one positive, finite number."""
-    given = np.asarray(value)
-    if given.ndim or given.dtype.kind not in "fiu":
-        raise InputError(f"{name} must be one positive number, but it is {value!r}.")
-    if not (np.isfinite(given) and given > 0.0):
-        raise InputError(f"{name} must be positive and finite, but it is {value}.")
 
 
 def _leverage(

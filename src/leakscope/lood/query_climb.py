@@ -1,4 +1,4 @@
-"""LOOD as a function of the queries, in JAX, for many sets of queries at once.
+"""LOOD as a function of the queries, in JAX, for many sets of queries at once, and climbing it.
 
 Symbols as in :mod:`leakscope.lood.distinguish`: M = K_D'D' + s2 I = L L^T over all records,
 a = M^{-1} y, G the left-out group, V = M^{-1} E_G, [M^{-1}]_GG^{-1} = R R^T.  With
@@ -31,20 +31,90 @@ each with its own statistics, and Def. C.3 is used as it stands.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize
 
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.lood.all_records import checked_problem, factorise
-from leakscope.lood.kernel_in_jax import JaxKernel, as_jax
+from leakscope.kernels.formulas import RBF, Linear, Matern
+from leakscope.lood.dense import factorise
+from leakscope.lood.inputs import checked_problem
+
+# Rows x and rows z in, the matrix of k(x, z) out.
+JaxKernel = Callable[[jax.Array, jax.Array], jax.Array]
+
+
+@runtime_checkable
+class Differentiable(Protocol):
+    """A kernel that comes with JAX code of its own."""
+
+    def jax(self, x: jax.Array, z: jax.Array) -> jax.Array:
+        """k(x, z) for rows x and z."""
+        ...
+
+
+def as_jax(kernel: Kernel) -> JaxKernel:
+    """The kernel as a function of two arrays of rows, differentiable in both."""
+    match kernel:
+        case Differentiable():
+            return kernel.jax
+        case RBF():
+            return partial(_rbf, _number(kernel.length_scale), kernel.variance)
+        case Matern(nu=0.5 | 1.5 | 2.5):
+            scale = _number(kernel.length_scale)
+            return partial(_matern, kernel.nu, scale, kernel.variance)
+        case Linear():
+            return partial(_linear, kernel)
+        case _:
+            raise InputError(
+                f"the kernel {kernel.describe()['name']} cannot be differentiated: use rbf, "
+                "linear, matern with nu 0.5, 1.5 or 2.5, a network, or a kernel with a method "
+                "jax(x, z)."
+            )
+
+
+def _number(length_scale: float | None) -> float:
+    if length_scale is None:
+        raise InputError("the kernel's length_scale is not set; call resolved(X) first.")
+    return length_scale
+
+
+def _squared_distances(x: jax.Array, z: jax.Array) -> jax.Array:
+    # Centring keeps ||x||^2 + ||z||^2 - 2 x.z from cancelling; the centre changes no distance, so
+    # that it needs no derivative.
+    centre = jax.lax.stop_gradient(z.mean(axis=0))
+    x, z = x - centre, z - centre
+    return (x * x).sum(1)[:, None] + (z * z).sum(1)[None, :] - 2.0 * (x @ z.T)
+
+
+def _rbf(length_scale: float, variance: float, x: jax.Array, z: jax.Array) -> jax.Array:
+    return variance * jnp.exp(-0.5 / length_scale**2 * _squared_distances(x, z))
+
+
+def _matern(
+    nu: float, length_scale: float, variance: float, x: jax.Array, z: jax.Array
+) -> jax.Array:
+    squared = 2.0 * nu / length_scale**2 * _squared_distances(x, z)
+    # The root has no slope at zero; the inner where() keeps its infinity out of the derivative.
+    apart = squared > 1e-24
+    t = jnp.where(apart, jnp.sqrt(jnp.where(apart, squared, 1.0)), 0.0)
+    shape = {0.5: jnp.ones_like(t), 1.5: 1.0 + t, 2.5: 1.0 + t * (1.0 + t / 3.0)}[nu]
+    return variance * shape * jnp.exp(-t)
+
+
+def _linear(kernel: Linear, x: jax.Array, z: jax.Array) -> jax.Array:
+    scale = kernel.weight_variance / (x.shape[1] if kernel.divide_by_features else 1)
+    return scale * (x @ z.T) + kernel.bias_variance
+
 
 Objective = Literal["kl", "mean_distance"]
 Climb = Literal["kl", "mean_distance", "correlation"]
@@ -157,8 +227,7 @@ def _fitted(
 ) -> tuple[FloatArray, FloatArray]:
     """L^{-1} and (n, C) a = M^{-1} y."""
     matrix, checked = checked_problem(kernel(rows), targets, noise_variance)
-    noisy = matrix + noise_variance * np.eye(len(matrix))
-    factor = factorise(noisy, noise_variance, overwrite=True)
+    factor = factorise(matrix, noise_variance)
     inverse = np.tril(cholesky.inverse_factor(factor, overwrite=True).packed)
     return inverse, inverse.T @ (inverse @ checked.reshape(len(checked), -1))
 
@@ -259,3 +328,141 @@ def _log_determinant(matrix: jax.Array) -> jax.Array:
 
 def _log_diagonal(lower: jax.Array) -> jax.Array:
     return jnp.log(jnp.diagonal(lower, axis1=1, axis2=2)).sum(axis=1)
+
+
+# Untyped on purpose: the stubs of this function change from one release to the next.
+_minimize: Any = optimize.minimize
+
+# Adam's decay rates and floor (Kingma & Ba 2015).
+FIRST, SECOND, FLOOR = 0.9, 0.999, 1e-12
+
+# The last step as a share of the first; in between the steps shrink along a cosine.
+LAST_STEP = 1e-3
+
+
+class _State(NamedTuple):
+    place: jax.Array
+    first: jax.Array
+    second: jax.Array
+    best: jax.Array
+    height: jax.Array
+
+
+def adam(
+    kernel: Kernel,
+    climb: Climb,
+    problem: Problem,
+    starts: FloatArray,
+    box: tuple[FloatArray, FloatArray],
+    *,
+    steps: int,
+    step_size: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Projected Adam from all starts at once: the best places, (S, q, d), and LOOD, (steps + 1, S).
+
+    ``step_size`` is a share of the box's width in each feature.  Called with JAX in 64 bits.
+    """
+    low, high = box
+    places, trace = _adam(kernel, climb, steps, problem, jnp.asarray(starts), low, high, step_size)
+    return np.asarray(places), np.asarray(trace)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _adam(
+    kernel: Kernel,
+    climb: Climb,
+    steps: int,
+    problem: Problem,
+    starts: jax.Array,
+    low: jax.Array,
+    high: jax.Array,
+    step_size: float,
+) -> tuple[jax.Array, jax.Array]:
+    width = high - low
+
+    def step(state: _State, number: jax.Array) -> tuple[_State, jax.Array]:
+        height, value, uphill = slope(kernel, climb, problem, state.place)
+        better = height > state.height
+        # In units of the box, so that one step size serves features of every scale.
+        uphill = uphill * width
+        first = FIRST * state.first + (1.0 - FIRST) * uphill
+        second = SECOND * state.second + (1.0 - SECOND) * uphill**2
+        count = number + 1.0
+        direction = (first / (1.0 - FIRST**count)) / (
+            jnp.sqrt(second / (1.0 - SECOND**count)) + FLOOR
+        )
+        shrink = LAST_STEP + (1.0 - LAST_STEP) * 0.5 * (1.0 + jnp.cos(jnp.pi * number / steps))
+        moved = _State(
+            place=jnp.clip(state.place + step_size * shrink * width * direction, low, high),
+            first=first,
+            second=second,
+            best=jnp.where(better[:, None, None], state.place, state.best),
+            height=jnp.where(better, height, state.height),
+        )
+        return moved, value
+
+    nothing = jnp.zeros_like(starts)
+    begin = _State(
+        jnp.clip(starts, low, high), nothing, nothing, starts, jnp.full(len(starts), -jnp.inf)
+    )
+    # The last of steps + 1 looks moves nothing that is used.
+    state, trace = jax.lax.scan(step, begin, jnp.arange(steps + 1, dtype=starts.dtype))
+    return state.best, trace
+
+
+def l_bfgs(
+    kernel: Kernel,
+    climb: Climb,
+    problem: Problem,
+    starts: FloatArray,
+    box: tuple[FloatArray, FloatArray],
+    *,
+    steps: int,
+) -> tuple[FloatArray, FloatArray]:
+    """As :func:`adam`, by SciPy's L-BFGS-B, one start after another.
+
+    A start that stops early keeps its last value for the rest of the trace.
+    """
+    low, high = (np.broadcast_to(side, starts.shape[1:]).ravel() for side in box)
+    width = high - low
+    found = [_l_bfgs(kernel, climb, problem, start, low, width, steps) for start in starts]
+    return np.array([place for place, _ in found]), np.array([trace for _, trace in found]).T
+
+
+def _l_bfgs(
+    kernel: Kernel,
+    climb: Climb,
+    problem: Problem,
+    start: FloatArray,
+    low: FloatArray,
+    width: FloatArray,
+    steps: int,
+) -> tuple[FloatArray, list[float]]:
+    trace: list[float] = []
+    latest = [0.0]
+
+    def falling(unit: FloatArray) -> tuple[float, FloatArray]:
+        place = jnp.asarray((low + unit * width).reshape(1, *start.shape))
+        height, value, uphill = slope(kernel, climb, problem, place)
+        latest[0] = float(value[0])
+        return -float(height[0]), -np.asarray(uphill[0]).ravel() * width
+
+    def note(place: FloatArray) -> None:
+        trace.append(latest[0])
+
+    # A feature whose box has no width stays at zero: its gradient here is zero.
+    unit = np.divide(start.ravel() - low, width, out=np.zeros_like(low), where=width > 0.0)
+    falling(unit)
+    note(unit)
+    found = _minimize(
+        falling,
+        unit,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=optimize.Bounds(0.0, 1.0),
+        callback=note,
+        options={"maxiter": steps, "maxfun": 4 * steps, "ftol": 1e-14, "gtol": 1e-9},
+    )
+    falling(found.x)
+    trace += [latest[0]] * (steps + 1 - len(trace))
+    return (low + found.x * width).reshape(start.shape), trace[: steps + 1]

@@ -1,6 +1,6 @@
 """All records on an accelerator: kernel, factorisation and inverse diagonal without leaving it.
 
-Symbols as in `leakscope.lood.identities`; the linear algebra is
+Symbols as in `leakscope.lood.separation`; the linear algebra is
 `leakscope._numerics.device_cholesky`.
 """
 
@@ -15,16 +15,8 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.lood.all_records import (
-    checked_targets,
-    leverage_by_difference,
-    not_positive_definite,
-    probes,
-    require_positive,
-    with_errors,
-)
-from leakscope.lood.identities import laws_from_leverages
-from leakscope.lood.real_numbers import real_numbers
+from leakscope.lood.dense import laws_by_difference, not_positive_definite, probes
+from leakscope.lood.inputs import checked_targets, real_numbers, require_positive
 from leakscope.lood.separation import Separation
 
 
@@ -37,18 +29,6 @@ def device_records(
     host.  Meant for a GPU, where the matrix must fit about twice; on a CPU `all_records` is
     quicker.  Leverages far below one have fewer digits than there, which the trust flag counts
     in.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.standard_normal((40, 3)), rng.standard_normal(40)
-    >>> k = kernels.nngp(depth=2)
-    >>> there = lood.device_records(X, y, kernel=k, noise_variance=0.1)
-    >>> here = lood.all_records(k(X), y, noise_variance=0.1)
-    >>> bool(np.allclose(there.kl, here.kl, rtol=1e-8))
-    True
     """
     function = _jax_code(kernel)
     features = real_numbers(X, "X")
@@ -60,11 +40,13 @@ def device_records(
         solved, m, norm, inverse_norm = _linear_algebra(
             features, np.column_stack([outputs, probes(len(targets))]), function, noise_variance
         )
-    leverage, error = leverage_by_difference(m, prior, noise_variance, norm)
-    return laws_from_leverages(
-        with_errors(leverage, error, m, solved, noise_variance, norm),
+    return laws_by_difference(
+        m,
+        solved,
+        prior,
         targets,
         noise_variance=noise_variance,
+        norm=norm,
         condition_number=norm * inverse_norm,
         route="device",
     )
@@ -73,18 +55,7 @@ def device_records(
 def device_columns(
     X: FloatArray, rows: ArrayLike, *, kernel: Kernel, noise_variance: float
 ) -> FloatArray:
-    """(n, t) the columns of M^{-1} at some rows, without ever holding a matrix on the host.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X, k = np.random.default_rng(0).standard_normal((20, 3)), kernels.nngp(depth=2)
-    >>> found = lood.device_columns(X, [4, 0], kernel=k, noise_variance=0.1)
-    >>> inverse = np.linalg.inv(k(X) + 0.1 * np.eye(20))
-    >>> bool(np.allclose(found, inverse[:, [4, 0]]))
-    True
-    """
+    """(n, t) the columns of M^{-1} at some rows, without ever holding a matrix on the host."""
     function, features = _jax_code(kernel), real_numbers(X, "X")
     require_positive(noise_variance, "noise_variance")
     places = np.asarray(rows, dtype=np.intp)

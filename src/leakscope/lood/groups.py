@@ -1,8 +1,10 @@
-"""From blocks of M^{-1} to what each unit's leaving changes, whoever computed the blocks.
+"""Every group of records at its own points, from blocks of M^{-1}.
 
 Symbols as in :mod:`leakscope.lood.separation`: in the eigenvectors E of a unit's block (eigenvalues
 m_i) the unit falls apart into coordinates with leverage h_i = 1 - s2 m_i, excess x_i = h_i/(s2 m_i)
-and residual r_i = (E^T a_G)_i/m_i.  Units of one size go through one batched eigendecomposition.
+and residual r_i = (E^T a_G)_i/m_i.  Units of one size go through one batched eigendecomposition,
+whoever computed the blocks; where the groups are a partition, those of all of them together are a
+part of one inverse.
 """
 
 from __future__ import annotations
@@ -11,14 +13,14 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
-from leakscope.lood.all_records import ERROR_SHARE
-from leakscope.lood.identities import EPS, SMALL_LEVERAGE, resolved
-from leakscope.lood.separation import Separation
+from leakscope.lood.dense import ERROR_SHARE, factorise, probes
+from leakscope.lood.inputs import checked_groups, checked_problem
+from leakscope.lood.separation import EPS, SMALL_LEVERAGE, Separation, resolved
 from leakscope.measures import kl_parts
 
 Rows = NDArray[np.intp]
@@ -26,22 +28,12 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class InverseBlocks(ABC):
-    """What is known of M^{-1}.
+    """What is known of M^{-1}."""
 
-    Attributes
-    ----------
-    a
-        (n, C) M^{-1} y.
-    error_matrix
-        The size of the change of M to which rounding amounts.
-    noise_variance, condition_number
-        s2, and M's.
-    """
-
-    a: FloatArray
-    error_matrix: float
+    a: FloatArray  # (n, C) M^{-1} y
+    error_matrix: float  # the size of the change of M to which rounding amounts
     noise_variance: float
-    condition_number: float
+    condition_number: float  # of M
 
     @abstractmethod
     def block(self, rows: Rows) -> FloatArray:
@@ -75,16 +67,6 @@ def separation_of_blocks(
         (n,) numbers 0 to G - 1; None where records leave singly.
     rows
         (n,) the row in ``blocks`` of each record; the first n where left out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> process = lood.Process(np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0]),
-    ...                        kernels.rbf(1.0), noise_variance=0.1, groups=[0, 0, 1])
-    >>> found = lood.separation_of_blocks(process.inverse(), process.targets, process.labels)
-    >>> bool(np.allclose(found.kl, process.separation().kl)), found.trusted.tolist()
-    (True, [True, True])
     """
     count, s2 = len(targets), blocks.noise_variance
     labels = np.arange(count) if groups is None else groups
@@ -165,18 +147,6 @@ class WholeInverse(InverseBlocks):
     """The whole inverse A = M^{-1}, (n, n), beside the kernel matrix.
 
     Records can be taken out of it.  Their rows stay, as zeros or nearly.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> process = lood.Process(np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 1.0, -1.0]),
-    ...                        kernels.rbf(1.0), noise_variance=0.1)
-    >>> left = process.inverse().without(np.array([1]))
-    >>> rows = np.array([0, 2])
-    >>> found = lood.separation_of_blocks(left, process.targets[rows], None, rows=rows)
-    >>> bool(np.allclose(found.kl, process.only(rows).separation().kl))
-    True
     """
 
     inverse: FloatArray
@@ -245,3 +215,84 @@ def leverage_products(
     products = np.einsum("ni,ni->i", kernel_columns @ vectors, turned)
     sizes = np.abs(kernel_columns) @ np.abs(vectors)
     return products, EPS * np.einsum("ni,ni->i", sizes, np.abs(turned))
+
+
+def all_groups(
+    kernel_matrix: FloatArray,
+    y: FloatArray,
+    groups: ArrayLike,
+    *,
+    noise_variance: float,
+    overwrite: bool = False,
+) -> Separation:
+    """The joint laws with and without each group, at the group's own points, for all at once.
+
+    What :func:`leakscope.lood.distinguish` says of one group, for every group of a partition.
+
+    Parameters
+    ----------
+    kernel_matrix
+        K, n by n, symmetric.
+    y
+        Targets, (n,) or (n, C), used as they are; the prior mean is zero.
+    groups
+        (n,) numbers 0 to G - 1, one per record; those with the same number leave together.
+    noise_variance
+        s2, in squared units of the target.
+    overwrite
+        Use the kernel matrix's memory for the inverse; the matrix is lost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import lood
+    >>> result = lood.all_groups(np.eye(3), np.array([0.0, 2.0, 2.0]), [0, 1, 1],
+    ...                          noise_variance=1.0)
+    >>> result.sizes.tolist(), result.kl.round(4).tolist()
+    ([1, 2], [0.1534, 2.3069])
+    """
+    matrix, targets = checked_problem(kernel_matrix, y, noise_variance)
+    labels = checked_groups(groups, len(matrix))
+    prior = np.diagonal(matrix).copy()
+    factor = factorise(matrix, noise_variance, overwrite=overwrite)
+    outputs = targets.reshape(len(targets), -1)
+    solved = cholesky.solve(factor, np.column_stack([outputs, probes(len(targets))]))
+    fit = _Packed(
+        a=solved[:, : outputs.shape[1]],
+        probed=solved[:, outputs.shape[1] :],
+        error_matrix=ERROR_SHARE * EPS * factor.norm,
+        noise_variance=float(noise_variance),
+        prior=prior,
+        condition_number=cholesky.condition_number(factor),
+        packed=cholesky.inverse(factor, overwrite=True).packed,
+    )
+    return separation_of_blocks(fit, targets, labels)
+
+
+@dataclass(frozen=True, eq=False)
+class _Packed(InverseBlocks):
+    """One inverse: ``packed`` has M^{-1} in its lower triangle and M in its strict upper one."""
+
+    probed: FloatArray
+    prior: FloatArray
+    packed: FloatArray
+
+    def block(self, rows: NDArray[np.intp]) -> FloatArray:
+        """(b, g, g) blocks of the inverse at (b, g) row numbers."""
+        i, j = rows[:, :, None], rows[:, None, :]
+        return self.packed[np.maximum(i, j), np.minimum(i, j)]
+
+    def reach(self, rows: NDArray[np.intp], vectors: FloatArray) -> FloatArray:
+        """Random signs z give ||M^{-1} E e_i||^2 as the average of (E^T M^{-1} z)_i^2."""
+        turned = np.swapaxes(vectors, 1, 2) @ self.probed[rows]
+        return np.asarray(np.mean(turned**2, axis=2))
+
+    def leverage(
+        self, rows: NDArray[np.intp], vectors: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """h of one group's coordinates from the columns of K and of the inverse."""
+        every = np.arange(len(self.packed))[:, None]
+        high, low = np.maximum(every, rows), np.minimum(every, rows)
+        own = self.packed[low, high]
+        own[rows, np.arange(len(rows))] = self.prior[rows]
+        return leverage_products(own, self.packed[high, low], vectors)
