@@ -16,7 +16,7 @@ from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.lood import require_real
 from leakscope.running import load_by_name, staying
-from leakscope.verifying.network_training import TrainedAnswers
+from leakscope.verifying.experiments.network_training import TrainedAnswers
 
 # Answers are squared and summed.
 LARGEST = 1e150

@@ -18,11 +18,10 @@ from leakscope.running import OnProgress, cluster_client, open_cells
 from leakscope.settings import RETRAINING_DEFAULTS, Labels
 from leakscope.verifying.agreement import LEAST_RECORDS, agreement
 from leakscope.verifying.checks import Check, leaning
-from leakscope.verifying.network_training import NetworkTrainer, Trainer
-from leakscope.verifying.networks import DenseNetwork
+from leakscope.verifying.experiments.network_training import DenseNetwork, NetworkTrainer, Trainer
+from leakscope.verifying.experiments.retraining import RetrainedRecord, RetrainingPlan, retrain
 from leakscope.verifying.own_training import FunctionTrainer, load_trainer
 from leakscope.verifying.plan_checks import Outcome
-from leakscope.verifying.retraining import RetrainedRecord, RetrainingPlan, retrain
 
 AUC_RESOLUTION = 0.1
 

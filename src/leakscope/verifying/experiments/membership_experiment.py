@@ -59,15 +59,6 @@ class SampledExperiment:
         What a stored run is known by; change it when the function changes.
     provenance
         What the question is; a typical record, replaced, where left out.
-
-    Examples
-    --------
-    >>> from leakscope.verifying import SampledExperiment
-    >>> def draw(count, key):
-    ...     rng = key.generator()
-    ...     return rng.normal(1.0, 1.0, count), rng.normal(0.0, 1.0, count)
-    >>> SampledExperiment(draw, "two normals").name
-    'two normals'
     """
 
     draw: Draw
@@ -100,17 +91,6 @@ class ConditionalExperiment:
         As for `SampledExperiment`.
     settled, settled_law
         A probability of the nonmember law that is known without drawing, and its part of the law.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.verifying import ConditionalExperiment
-    >>> from leakscope.laws import Normal
-    >>> def draw(count, key):
-    ...     sigma = np.sqrt(key.generator().chisquare(5, count))
-    ...     return Normal(1.0, sigma), Normal(0.0, sigma)
-    >>> ConditionalExperiment(draw, "a shift under random scales").settled
-    0.0
     """
 
     draw: DrawLaws
@@ -242,16 +222,7 @@ class _Fitted:
 def data_model_experiment(
     model: DataModel, query: Query, *, noise: OutputNoise | None = None
 ) -> ConditionalExperiment:
-    """The experiment in one of linear's data models, at one record; the label is hidden.
-
-    Examples
-    --------
-    >>> from leakscope.verifying import data_model_experiment
-    >>> from leakscope.linear import LatentSpace
-    >>> model = LatentSpace(n=20, p=30, latent=4)
-    >>> data_model_experiment(model, model.query(1)).name[:11]
-    'LatentSpace'
-    """
+    """The experiment in one of linear's data models, at one record; the label is hidden."""
     settled = model.settled(query)
     extra = (0.0, 0.0) if noise is None else noise.variances()
     share = settled if 0.0 < settled < 1.0 else 0.0
@@ -296,13 +267,6 @@ def gaussian_design_experiment(
 
     ``method`` ``"simulated"`` draws whole matrices and solves for each, which checks the other
     routes; ``"exact"`` draws what matters of them only.
-
-    Examples
-    --------
-    >>> from leakscope.verifying import gaussian_design_experiment
-    >>> from leakscope.linear import GaussianDesign
-    >>> gaussian_design_experiment(GaussianDesign(20, 30, 60, 1.0)).provenance.question
-    'population'
     """
     record = RecordNorms.typical(design) if norms is None else norms
     if record.used.size != 1:
