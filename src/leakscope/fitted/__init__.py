@@ -13,7 +13,6 @@ from leakscope.fitted.losses import LogisticLoss, Loss, PoissonLoss, SquareLoss
 from leakscope.fitted.model import FittedModel
 from leakscope.fitted.model_effects import ModelEffects, model_effects
 from leakscope.fitted.neighbours import Neighbours, neighbours_of
-from leakscope.fitted.peers import ensemble_loss, lira, rmia
 from leakscope.fitted.problem import ConvexProblem
 from leakscope.fitted.refitting import fit_again, fresh_copy, inner_model, penalty_of
 from leakscope.fitted.shadow import ShadowScores, score_records, shadow_models
@@ -37,7 +36,6 @@ __all__ = [
     "ShadowScores",
     "SquareLoss",
     "check_against_shadows",
-    "ensemble_loss",
     "few_models",
     "fit_again",
     "fresh_copy",
@@ -45,11 +43,9 @@ __all__ = [
     "inner_model",
     "laws_of",
     "leave_one_out",
-    "lira",
     "model_effects",
     "neighbours_of",
     "penalty_of",
-    "rmia",
     "score_records",
     "shadow_models",
 ]
