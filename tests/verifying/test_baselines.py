@@ -308,5 +308,4 @@ def test_prediction_differences_of_a_mean(tmp_path):
     expected = np.array([[-0.5], [0.5]])
     assert (np.abs(found.shift - expected) < 4.0 * found.stderr).all()
     np.testing.assert_allclose(found.stderr, 0.1 * np.sqrt(2 / 100), rtol=0.25)
-    np.testing.assert_allclose(found.size(), np.abs(found.shift[:, 0]))
-    assert list(found.to_frame()["row"]) == [0, 5]
+    assert found.rows.tolist() == [0, 5]

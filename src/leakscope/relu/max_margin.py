@@ -85,7 +85,7 @@ def max_margin_network(x: ArrayLike, y: ArrayLike) -> MaxMarginNetwork:
         found = _result(points, labels, *answer)
         return abs(found.gap) + found.stationarity
 
-    answer = polished(points, labels, *_conic(points, labels), score)
+    answer = _polished(points, labels, *_conic(points, labels), score)
     return _result(points, labels, *answer)
 
 
@@ -135,11 +135,11 @@ def _conic(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatA
     margin = [
         -(sign * y[first] * patterns[j // 2])[:, None] * rows for j, sign in enumerate(outputs)
     ]
-    right_pattern = [-cones[j // 2] / scale for j in range(total)]
-    linear = sparse.vstack([sparse.csc_matrix(np.hstack(margin)), sparse.block_diag(right_pattern)])
+    in_cone: Any = sparse.block_diag([-cones[j // 2] / scale for j in range(total)])
+    linear: Any = sparse.vstack([sparse.csc_matrix(np.hstack(margin)), in_cone])
     linear = sparse.hstack([linear, sparse.csc_matrix((linear.shape[0], total))])
     of_norm = np.column_stack([2 * total + np.arange(total), np.arange(2 * total).reshape(-1, 2)])
-    second = -sparse.identity(3 * total, format="csr")[of_norm.ravel()]
+    second: Any = -sparse.identity(3 * total, format="csr")[of_norm.ravel()]
     sides = np.zeros(linear.shape[0] + 3 * total)
     sides[: len(unique)] = -1.0
     cost = np.concatenate([np.zeros(2 * total), np.ones(total)])
@@ -248,10 +248,7 @@ def _stationarity(
     return max(float(np.abs(part).max()) for part in residual) / largest
 
 
-BoolArray = NDArray[np.bool_]
-
-
-def polished(
+def _polished(
     x: FloatArray,
     y: FloatArray,
     vectors: FloatArray,

@@ -30,7 +30,7 @@ class MembershipAnswer:
     answers: FloatArray  # f at the queries, any shape (..., N)
     scores: FloatArray  # higher is more likely a member; the same shape
     member: NDArray[np.bool_]  # the attacker's decision
-    threshold: float  # A query is called a member where its score is at or above this
+    threshold: float  # a query is called a member where its score is at or above this
     # The margin the attacker works with, (...,); None for the one who only has a bound.
     margin: FloatArray | None
     source: str  # the corollary

@@ -17,6 +17,11 @@ from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.relu.margin_bounds import margin_bounds
 
+NODES = 400
+
+# Half-width, in standard deviations, of the range that quadratures cover.
+REACH = 14.0
+
 
 class Population(ABC):
     """A law of points in d dimensions, from which training and test points are drawn."""
@@ -112,11 +117,6 @@ class MixtureData(Population):
 def normal_data(mean: ArrayLike) -> MixtureData:
     """N(mean, I), the second example of Section 4: a mixture of one component."""
     return MixtureData(np.atleast_2d(np.asarray(mean, dtype=np.float64)))
-
-
-NODES = 400
-# Half-width, in standard deviations, of the range that quadratures cover.
-REACH = 14.0
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.relu.network import TwoLayerNetwork
 
+Ask = Callable[[Any], ArrayLike]
+
 BoolArray = NDArray[np.bool_]
 
 EQUAL = 1e-9  # breakpoints this near each other, in arctan(x), are one
@@ -34,7 +36,7 @@ class Pieces:
     values: FloatArray
     slopes: FloatArray  # of the pieces, length K + 1
     constant: BoolArray  # which pieces have slope zero, up to rounding, length K + 1
-    error: float  # A bound on the rounding error of the values, one number
+    error: float  # a bound on the rounding error of the values, one number
     # A finite point of each closed piece, and the piece's own line there, (K + 1) x 2.  Merged
     # breakpoints differ in their last digits, and the lines do not suffer from that.
     starts: FloatArray
@@ -174,9 +176,6 @@ def flats(found: Pieces, margin: float, tolerance: float) -> list[tuple[int, int
     """The constant pieces on the margin, each with its sign."""
     levels = [(piece, found.level(piece, margin, tolerance)) for piece in range(len(found))]
     return [(piece, level) for piece, level in levels if level != 0]
-
-
-Ask = Callable[[Any], ArrayLike]
 
 
 @dataclass(frozen=True, eq=False)

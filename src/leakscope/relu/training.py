@@ -20,6 +20,17 @@ from leakscope.errors import InputError
 from leakscope.relu import descent
 from leakscope.relu.network import TwoLayerNetwork, signs
 
+Loss = Literal["exponential", "logistic"]
+
+# Bytes that the arrays of one step may take on a CPU before a batch falls out of its cache.
+CPU_BATCH_BYTES = 4 * 2**20
+
+# The same on an accelerator, where only memory limits a batch.
+DEVICE_BATCH_BYTES = 16 * 2**30
+
+# Numbers that one block of queries may hold on the way through a network.
+BLOCK = 2**27
+
 
 @dataclass(frozen=True, eq=False)
 class DataSpan:
@@ -54,14 +65,6 @@ class DataSpan:
     def whole(self) -> bool:
         """Whether the basis is the identity, so that nothing lies outside the span."""
         return self.rank == int(self.basis.shape[2])
-
-
-Loss = Literal["exponential", "logistic"]
-
-# Bytes that the arrays of one step may take on a CPU before a batch falls out of its cache.
-CPU_BATCH_BYTES = 4 * 2**20
-# The same on an accelerator, where only memory limits a batch.
-DEVICE_BATCH_BYTES = 16 * 2**30
 
 
 @dataclass(frozen=True)
@@ -349,10 +352,6 @@ def _side_by_side(histories: list[TrainingHistory]) -> TrainingHistory:
         return np.concatenate(padded, axis=1)
 
     return TrainingHistory(longest.steps, *(beside(name) for name in descent.Check._fields))
-
-
-# Numbers that one block of queries may hold on the way through a network.
-BLOCK = 2**27
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,6 +68,11 @@ from leakscope.verifying.experiments.network_training import (
     parameters_at,
 )
 
+Curvature = Literal["gauss-newton", "hessian"]
+
+# A solve whose residual is larger than this, relative to its right-hand side, is not one.
+LARGEST_RESIDUAL = 1e-4
+
 # Memory for the derivatives of one block of records, and how many records they meet at a time.
 BLOCK_BYTES, ON_A_GPU = 512 * 2**20, 4
 RIGHT_BLOCK = 1024
@@ -155,12 +160,6 @@ def _compiled_products(network: Any) -> Any:
         return jax.vmap(jax.vmap(against_all))(derivative)
 
     return jax.jit(products)
-
-
-Curvature = Literal["gauss-newton", "hessian"]
-
-# A solve whose residual is larger than this, relative to its right-hand side, is not one.
-LARGEST_RESIDUAL = 1e-4
 
 
 @dataclass(frozen=True)

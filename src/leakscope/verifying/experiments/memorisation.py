@@ -29,8 +29,7 @@ from leakscope._numerics.keys import Key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.running import Cell, CellStore, Found, OnProgress, run_cells
-from leakscope.verifying.experiments.influence import checked_records
-from leakscope.verifying.experiments.network_training import Trainer
+from leakscope.verifying.experiments.network_training import Trainer, checked_records
 
 Score = Literal["accuracy", "answer", "loss"]
 
@@ -93,7 +92,7 @@ class SubsetModels:
         ``"answer"`` is the mean answer (outputs summed along the target's direction where there
         are several), and ``"loss"`` how much lower the squared loss is.
         """
-        scores = scored(self.at_records, self.targets, score)
+        scores = _scored(self.at_records, self.targets, score)
         return _contrast(self.included, scores, own=True, binary=score == "accuracy")
 
     def influence(self, query_targets: ArrayLike, score: Score = "accuracy") -> Contrast:
@@ -105,7 +104,7 @@ class SubsetModels:
                 f"{self.at_queries.shape[1]} queries were answered with "
                 f"{self.at_queries.shape[2]} outputs, but the targets' shape is {wanted.shape}."
             )
-        scores = scored(self.at_queries, wanted, score)
+        scores = _scored(self.at_queries, wanted, score)
         return _contrast(self.included, scores, own=False, binary=score == "accuracy")
 
 
@@ -176,7 +175,7 @@ def train_subsets(
     )
 
 
-def scored(answers: FloatArray, targets: FloatArray, score: Score) -> FloatArray:
+def _scored(answers: FloatArray, targets: FloatArray, score: Score) -> FloatArray:
     """(models, q) scores of answers (models, q, outputs), higher for a model that knows."""
     if score == "loss":
         return np.asarray(-0.5 * np.sum((answers - targets) ** 2, axis=2))

@@ -269,24 +269,6 @@ class PredictionDifference:
     shift: FloatArray  # (records, outputs) the differences and their standard errors
     stderr: FloatArray
 
-    def size(self) -> FloatArray:
-        """(records,) the Euclidean length of each difference."""
-        return np.asarray(np.linalg.norm(self.shift, axis=1))
-
-    def to_frame(self) -> Any:
-        """A pandas frame, one row per record and output."""
-        import pandas as pd
-
-        outputs = self.shift.shape[1]
-        return pd.DataFrame(
-            {
-                "row": np.repeat(self.rows, outputs),
-                "output": np.tile(np.arange(outputs), len(self.rows)),
-                "shift": self.shift.ravel(),
-                "stderr": self.stderr.ravel(),
-            }
-        )
-
 
 def prediction_difference(retrained: Retrained) -> PredictionDifference:
     """The difference of mean answers at each record that was retrained without.
