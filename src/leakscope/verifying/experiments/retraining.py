@@ -3,6 +3,9 @@
 The models trained on everything serve all records; only the models without a record are its own.
 They come in rounds of cells.  After each round the records whose attack is known well enough, to
 within ``auc_half_width`` of its AUC, drop out; the rest get more models.
+
+The difference of their mean answers at the record is memorisation by its definition (Feldman 2020)
+with the answer in the place of correctness, and lood's ground truth of Fig. 1(c).
 """
 
 from __future__ import annotations
@@ -13,17 +16,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
-from leakscope.attacking import LEAST_MODELS, likelihood_ratio
+from leakscope.attacking.score_attacks import LEAST_MODELS, likelihood_ratio
 from leakscope.errors import InputError
 from leakscope.measures import Estimate
 from leakscope.running import Cell, CellStore, Found, OnProgress, Progress, run_cells
 from leakscope.settings import RETRAINING_DEFAULTS
-from leakscope.verifying.network_training import Trainer
+from leakscope.verifying.experiments.network_training import Trainer, checked_records
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,6 @@ class RetrainingPlan:
     auc_half_width
         A record whose attack's AUC is known to within this, at 95%, gets no more models; None
         trains all of them.
-
-    Examples
-    --------
-    >>> from leakscope.verifying import RetrainingPlan
-    >>> RetrainingPlan(records=(3, 5), models=32).rounds
-    4
     """
 
     records: tuple[int, ...]
@@ -76,76 +73,31 @@ class RetrainingPlan:
 
 @dataclass(frozen=True)
 class RetrainedRecord:
-    """One record's answers under models with it and without it.
+    """One record's answers under models with it and without it."""
 
-    Attributes
-    ----------
-    row
-        The record.
-    member, nonmember
-        (models, outputs) answers at the record.
-    target
-        (outputs,) its target.
-    auc
-        Of the likelihood-ratio attack, with its 95% interval.
-    mean_distance, mean_distance_stderr
-        Half the squared distance of the two mean answers, freed from the noise of the means, and
-        its standard error.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import measures
-    >>> from leakscope.attacking import likelihood_ratio
-    >>> from leakscope.verifying import RetrainedRecord
-    >>> member, nonmember = np.array([[1.0], [1.1], [0.9], [1.2]]), np.zeros((4, 1))
-    >>> auc = measures.auc(likelihood_ratio(member, nonmember))
-    >>> record = RetrainedRecord(7, member, nonmember, np.array([1.0]), auc, 0.55, 0.02)
-    >>> record.row, float(record.auc.value)
-    (7, 1.0)
-    """
-
-    row: int
-    member: FloatArray
+    row: int  # the record
+    member: FloatArray  # (models, outputs) answers at the record
     nonmember: FloatArray
-    target: FloatArray
-    auc: Estimate
+    target: FloatArray  # (outputs,) its target
+    auc: Estimate  # of the likelihood-ratio attack, with its 95% interval
+    # Half the squared distance of the two mean answers, freed from the noise of the means, and its
+    # standard error.
     mean_distance: float
     mean_distance_stderr: float
 
 
 @dataclass(frozen=True)
 class Retrained:
-    """What retraining found.
+    """What retraining found."""
 
-    Attributes
-    ----------
-    records
-        One entry a record that was checked.
-    population_member
-        (models, z, outputs) answers of the models with everything at the population.
-    models_trained, models_planned
-        How many models were trained, and how many would have been without stopping early.
-    seconds
-        Of training, added up over cells.
-    losses
-        Final training losses of all models.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.verifying import Retrained
-    >>> found = Retrained((), np.empty((0, 0, 1)), 48, 64, 1.5, losses=np.zeros(48))
-    >>> found.models_planned - found.models_trained  # what stopping early saved
-    16
-    """
-
-    records: tuple[RetrainedRecord, ...]
+    records: tuple[RetrainedRecord, ...]  # one entry a record that was checked
+    # (models, z, outputs) answers of the models with everything at the population.
     population_member: FloatArray
+    # How many models were trained, and how many would have been without stopping early.
     models_trained: int
     models_planned: int
-    seconds: float
-    losses: FloatArray = field(repr=False)
+    seconds: float  # of training, added up over cells
+    losses: FloatArray = field(repr=False)  # final training losses of all models
 
     def to_frame(self) -> Any:
         """A pandas frame, one row per record."""
@@ -197,26 +149,11 @@ def retrain(
         A Dask client, or None for this process.
     on_progress
         Called after every cell; the total shrinks as records drop out.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> from leakscope.verifying import FunctionTrainer, RetrainingPlan, retrain
-    >>> from leakscope.running.cell_store import open_cells
-    >>> def noisy_mean(X, y, seed):
-    ...     value = y.mean() + 0.1 * np.random.default_rng(seed).normal()
-    ...     return lambda Q: np.full(len(Q), value)
-    >>> X, y = np.arange(5.0)[:, None], np.array([1.0, 0.0, 0.0, 0.0, 4.0])
-    >>> plan = RetrainingPlan(records=(0, 4), models=16)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with open_cells(pathlib.Path(folder, "run"), settings=plan.describe(), seed=0) as store:
-    ...         found = retrain(X, y, FunctionTrainer(noisy_mean), plan, store, seed=0)
-    >>> [bool(record.auc.low > 0.5) for record in found.records]
-    [False, True]
     """
-    rows, targets = _checked(X, y, plan)
-    asked = np.empty((0, rows.shape[1])) if population is None else np.asarray(population, float)
+    rows, targets, asked = checked_records(X, y, population)
+    outside = [row for row in plan.records if not 0 <= row < len(rows)]
+    if outside:
+        raise InputError(f"there is no record in row {outside[0]}; there are {len(rows)}.")
     queries = np.vstack([rows[list(plan.records)], asked])
     compute = partial(_trained_cell, rows, targets, trainer, queries)
     everything: list[Any] = []
@@ -250,20 +187,6 @@ def retrain(
         seconds=float(sum(cell.seconds for cell in trained)),
         losses=losses,
     )
-
-
-def _checked(X: ArrayLike, y: ArrayLike, plan: RetrainingPlan) -> tuple[FloatArray, FloatArray]:
-    rows = np.asarray(X, dtype=np.float64)
-    targets = np.asarray(y, dtype=np.float64)
-    if rows.ndim != 2 or len(targets) != len(rows):
-        raise InputError(
-            f"records must be rows of features with a target each, but the shapes are "
-            f"{rows.shape} and {targets.shape}."
-        )
-    outside = [row for row in plan.records if not 0 <= row < len(rows)]
-    if outside:
-        raise InputError(f"there is no record in row {outside[0]}; there are {len(rows)}.")
-    return rows, targets.reshape(len(targets), -1)
 
 
 def _cell(row: int | None, number: int, models: int) -> Cell:
@@ -336,3 +259,33 @@ def _shifted(on_progress: OnProgress | None, before: int, total: int) -> OnProgr
         on_progress(Progress(before + progress.done, total, left))
 
     return report
+
+
+@dataclass(frozen=True)
+class PredictionDifference:
+    """Mean answers with the record less those without it."""
+
+    rows: NDArray[np.intp]  # (records,) which were checked
+    shift: FloatArray  # (records, outputs) the differences and their standard errors
+    stderr: FloatArray
+
+
+def prediction_difference(retrained: Retrained) -> PredictionDifference:
+    """The difference of mean answers at each record that was retrained without.
+
+    Parameters
+    ----------
+    retrained
+        Of :func:`retrain`.
+    """
+    shifts, errors = [], []
+    for record in retrained.records:
+        member, nonmember = record.member, record.nonmember
+        shifts.append(member.mean(axis=0) - nonmember.mean(axis=0))
+        parts = (np.var(a, axis=0, ddof=1) / len(a) for a in (member, nonmember))
+        errors.append(np.sqrt(sum(parts)))
+    return PredictionDifference(
+        rows=np.array([record.row for record in retrained.records]),
+        shift=np.array(shifts),
+        stderr=np.array(errors),
+    )

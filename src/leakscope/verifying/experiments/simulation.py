@@ -8,7 +8,21 @@ stored run holds, so that a run that was killed, or asked again for less, gives 
 **What stopping does to the interval.**  It is computed as if the number of draws had been fixed.
 Stopping when the estimated error is small favours moments at which it happens to be estimated too
 small, so that the coverage need not be the confidence.  16 blocks before the first look and few
-looks keep this small; tests/experiments/test_simulation.py holds the coverage to account.
+looks keep this small; tests/verifying/test_simulation.py holds the coverage to account.
+
+**Mixtures over drawn designs**, and how far their measures are known, from the designs themselves.
+Given the design an observation is normal, so the two laws are mixtures over designs, known up to
+the designs drawn (Rao-Blackwell).  The measures of the drawn mixtures come from
+:mod:`leakscope.measures`; here is what belongs beside them:
+
+- the standard error, by the jackknife over 16 groups of blocks;
+- a value whose bias is the other way.  The measures are convex in the laws, so that those of drawn
+  mixtures are too large on average.  A test learnt on one half of the designs and judged on the
+  other half is too small on average (for KL, the Donsker-Varadhan bound with the learnt ratio).
+
+The truth lies between the two expectations, and the interval reaches from the one less its error to
+the other plus it.  Densities are tabulated once, on nodes that follow the components, and each
+leave-one-out density is a difference of sums.
 """
 
 from __future__ import annotations
@@ -19,16 +33,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
+from leakscope.attacking.score_attacks import Adversary, cross_fitted_scores
 from leakscope.errors import InputError
-from leakscope.laws import Empirical, LawPair, Provenance
+from leakscope.laws import Empirical, LawPair, Normal, NormalMixture, Provenance
 from leakscope.measures import Estimate
 from leakscope.running import (
     Cell,
@@ -40,12 +56,19 @@ from leakscope.running import (
     run_cells,
 )
 from leakscope.settings import MEASURE_DEFAULTS
-from leakscope.verifying.density_adversary import Adversary, cross_fitted_scores
-from leakscope.verifying.design_mixture import GROUPS, DesignMixtures
-from leakscope.verifying.membership_experiment import ConditionalExperiment, SampledExperiment
+from leakscope.verifying.experiments.membership_experiment import (
+    ConditionalExperiment,
+    SampledExperiment,
+)
 
 Measure = Literal["advantage", "auc", "kl", "kl_reverse"]
 Experiment = SampledExperiment | ConditionalExperiment
+
+# Of blocks, for the jackknife.
+GROUPS = 16
+
+# Nodes are placed around this many components of each side, by size and by place, in steps of z.
+_PLACED, _Z = 16, np.arange(-9.0, 9.01, 0.15)
 
 STOPPING = (
     "draws were added until the standard error was met or the budget spent, and the interval is "
@@ -73,12 +96,6 @@ class SimulationPlan:
         ``"histogram"``.
     confidence
         Of the interval.
-
-    Examples
-    --------
-    >>> from leakscope.verifying import SimulationPlan
-    >>> SimulationPlan(most_draws=10_000, draws_per_block=100).most_blocks
-    96
     """
 
     standard_error: float = 0.01
@@ -115,48 +132,20 @@ class SimulationPlan:
 
 @dataclass(frozen=True)
 class Simulated:
-    """What a simulated membership experiment found.
+    """What a simulated membership experiment found."""
 
-    Attributes
-    ----------
-    measure
-        The measure that decided when to stop.
-    estimate, standard_error
-        Its value with an interval, and its standard error.
-    met
-        Whether the standard error that was asked for was met before the budget was spent.
-    draws, blocks, looks
-        What was used: designs or draws of either kind, cells, and looks at the error.
-    seconds
-        Of drawing, added up over cells.
-    pair
-        For any other measure: the mixtures over the designs, or the scores of one half of the
-        draws by an adversary whom the other half taught.
-    stopping
-        What stopping early does to the interval, in words.
-
-    Examples
-    --------
-    >>> from leakscope.verifying import SampledExperiment, SimulationPlan, simulate
-    >>> def nothing(count, key):
-    ...     rng = key.generator()
-    ...     return rng.normal(size=count), rng.normal(size=count)
-    >>> plan = SimulationPlan(0.02, "auc", draws_per_block=50)
-    >>> found = simulate(SampledExperiment(nothing, "null"), plan, seed=0)
-    >>> found.met, bool(found.estimate.contains(0.5)), found.to_dict()["measure"]
-    (True, True, 'auc')
-    """
-
-    measure: Measure
-    estimate: Estimate
+    measure: Measure  # the measure that decided when to stop
+    estimate: Estimate  # its value with an interval, and its standard error
     standard_error: float
-    met: bool
-    draws: int
+    met: bool  # whether the standard error that was asked for was met before the budget was spent
+    draws: int  # what was used: designs or draws of either kind, cells, and looks at the error
     blocks: int
     looks: int
-    seconds: float
+    seconds: float  # of drawing, added up over cells
+    # For any other measure: the mixtures over the designs, or the scores of one half of the draws
+    # by an adversary whom the other half taught.
     pair: LawPair
-    stopping: str = STOPPING
+    stopping: str = STOPPING  # what stopping early does to the interval, in words
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -206,18 +195,6 @@ def simulate(
         A Dask client, or None for this process.
     on_progress
         Called after every block; the total is that of the next look.
-
-    Examples
-    --------
-    >>> from leakscope import measures
-    >>> from leakscope.verifying import SimulationPlan, gaussian_design_experiment, simulate
-    >>> from leakscope.linear import GaussianDesign, law_pair
-    >>> design = GaussianDesign(n=20, p=40, dim=100, sigma=1.0)
-    >>> plan = SimulationPlan(standard_error=0.005, draws_per_block=20)
-    >>> found = simulate(gaussian_design_experiment(design), plan, seed=1)
-    >>> exact = measures.advantage(law_pair(design, draws=4000, random_state=2))
-    >>> bool(found.estimate.contains(exact).all()), found.met
-    (True, True)
     """
     asked = SimulationPlan() if plan is None else plan
     state: _Mixtures | _Scores
@@ -386,3 +363,136 @@ def _measured(pair: LawPair, plan: SimulationPlan) -> FloatArray | Estimate:
 def _drawn(provenance: Provenance, what: str) -> Provenance:
     source = f"{provenance.source}; {what}" if provenance.source else what
     return replace(provenance, method="simulated", source=source)
+
+
+class Spread(NamedTuple):
+    """A measure's value for the drawn mixtures, its standard error, and the half-judged value."""
+
+    plug_in: float
+    standard_error: float
+    cross_fitted: float
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side's drawn components, and a share of probability that is known without drawing."""
+
+    mean: list[FloatArray]
+    sigma: list[FloatArray]
+    settled: float = 0.0
+    settled_law: Normal | None = None
+
+    def law(self) -> Normal | NormalMixture:
+        """The mixture of everything drawn."""
+        mean, sigma = np.concatenate(self.mean), np.concatenate(self.sigma)
+        if self.settled_law is not None and self.settled > 0.0:
+            weights = np.concatenate(
+                [[self.settled], np.full(len(mean), (1.0 - self.settled) / len(mean))]
+            )
+            mean = np.concatenate([[float(self.settled_law.mean)], mean])
+            sigma = np.concatenate([[float(self.settled_law.sigma)], sigma])
+            return NormalMixture(weights, mean, sigma)
+        if np.ptp(mean) == 0.0 and np.ptp(sigma) == 0.0:
+            return Normal(float(mean[0]), float(sigma[0]))
+        return NormalMixture(1.0, mean, sigma)
+
+
+class DesignMixtures:
+    """The two mixtures, block after block; the blocks go to the groups in turn."""
+
+    def __init__(self, settled: float = 0.0, settled_law: Normal | None = None) -> None:
+        self.member = Side([], [])
+        self.nonmember = Side([], [], settled, settled_law)
+        self._nodes: FloatArray | None = None
+        self._sums: list[FloatArray] = []
+        self._tabulated = 0
+
+    def add(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take in a block's components: member_mean, member_sigma and so on, each (designs,)."""
+        for name, side in (("member", self.member), ("nonmember", self.nonmember)):
+            side.mean.append(np.asarray(arrays[f"{name}_mean"], dtype=np.float64))
+            side.sigma.append(np.asarray(arrays[f"{name}_sigma"], dtype=np.float64))
+
+    def pair(self, provenance: Provenance) -> LawPair:
+        """The pair of mixtures of everything drawn."""
+        return LawPair(self.member.law(), self.nonmember.law(), provenance)
+
+    def spread(self, measure: measures.TabulatedMeasure) -> Spread:
+        """How well the measure is known; ``measure`` is advantage, auc, kl or kl_reverse."""
+        weights, groups = self._groups()
+        total = groups.sum(axis=1)
+        plug_in = measures.tabulated(measure, weights, self._densities(total, GROUPS))
+        left = [
+            measures.tabulated(measure, weights, self._densities(total - groups[:, g], GROUPS - 1))
+            for g in range(GROUPS)
+        ]
+        error = np.sqrt((GROUPS - 1) / GROUPS * np.sum((np.array(left) - np.mean(left)) ** 2))
+        halves = [self._densities(groups[:, half::2].sum(axis=1), GROUPS // 2) for half in (0, 1)]
+        judged = [
+            measures.tabulated(measure, weights, halves[1 - half], learnt=halves[half])
+            for half in (0, 1)
+        ]
+        return Spread(float(plug_in), float(error), float(np.mean(judged)))
+
+    def _densities(self, sums: FloatArray, groups: int) -> tuple[FloatArray, FloatArray]:
+        """Member and nonmember density on the nodes, from the sums over some groups."""
+        per_group = len(self.member.mean) // GROUPS
+        drawn = [groups * per_group * len(side.mean[0]) for side in (self.member, self.nonmember)]
+        member, nonmember = sums[0] / drawn[0], sums[1] / drawn[1]
+        if self.nonmember.settled_law is not None and self.nonmember.settled > 0.0:
+            law, share = self.nonmember.settled_law, self.nonmember.settled
+            assert self._nodes is not None
+            known = _density(self._nodes, law.mean.reshape(1), law.sigma.reshape(1))
+            nonmember = (1.0 - share) * nonmember + share * known
+        return member, nonmember
+
+    def _groups(self) -> tuple[FloatArray, FloatArray]:
+        """Trapezoid weights, and sums of densities (2, groups, nodes); tabulated block by block."""
+        count = len(self.member.mean)
+        if count == 0 or count % GROUPS:
+            raise InputError(f"the number of blocks must be a multiple of {GROUPS}.")
+        if self._nodes is None:
+            self._place(count)
+        for _ in range(2):
+            self._tabulate(count)
+            assert self._nodes is not None
+            weights = np.gradient(self._nodes)
+            sums = np.array([self._sums[0], self._sums[1]])
+            member, nonmember = self._densities(sums.sum(axis=1), GROUPS)
+            if max(abs(weights @ member - 1.0), abs(weights @ nonmember - 1.0)) < 1e-3:
+                break
+            # Later components reach where the first ones did not.
+            self._place(count)
+        return weights, sums
+
+    def _place(self, count: int) -> None:
+        chosen = []
+        for side in (self.member, self.nonmember):
+            mean, sigma = np.concatenate(side.mean[:count]), np.concatenate(side.sigma[:count])
+            spread = np.linspace(0, len(mean) - 1, _PLACED).astype(np.intp)
+            rows = np.concatenate([np.argsort(sigma)[spread], np.argsort(mean)[spread]])
+            chosen.append(mean[rows, None] + sigma[rows, None] * _Z)
+        law = self.nonmember.settled_law
+        if law is not None and self.nonmember.settled > 0.0:
+            chosen.append(float(law.mean) + float(law.sigma) * _Z[None, :])
+        self._nodes = np.unique(np.concatenate([nodes.ravel() for nodes in chosen]))
+        self._sums = [np.zeros((GROUPS, len(self._nodes))) for _ in range(2)]
+        self._tabulated = 0
+
+    def _tabulate(self, count: int) -> None:
+        assert self._nodes is not None
+        for block in range(self._tabulated, count):
+            for sums, side in zip(self._sums, (self.member, self.nonmember), strict=True):
+                found = _density(self._nodes, side.mean[block], side.sigma[block])
+                sums[block % GROUPS] += found
+        self._tabulated = count
+
+
+def _density(nodes: FloatArray, mean: FloatArray, sigma: FloatArray) -> FloatArray:
+    """The sum of the components' densities on the nodes."""
+    total = np.zeros(len(nodes))
+    step = max(1, 2_000_000 // len(nodes))
+    for start in range(0, len(mean), step):
+        m, s = mean[start : start + step, None], sigma[start : start + step, None]
+        total += (np.exp(-0.5 * ((nodes - m) / s) ** 2) / s).sum(axis=0)
+    return np.asarray(total / np.sqrt(2.0 * np.pi))

@@ -8,7 +8,8 @@ given by draws, or by draws of the laws given the design where these are known t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,15 +60,6 @@ class SampledExperiment:
         What a stored run is known by; change it when the function changes.
     provenance
         What the question is; a typical record, replaced, where left out.
-
-    Examples
-    --------
-    >>> from leakscope.verifying import SampledExperiment
-    >>> def draw(count, key):
-    ...     rng = key.generator()
-    ...     return rng.normal(1.0, 1.0, count), rng.normal(0.0, 1.0, count)
-    >>> SampledExperiment(draw, "two normals").name
-    'two normals'
     """
 
     draw: Draw
@@ -100,17 +92,6 @@ class ConditionalExperiment:
         As for `SampledExperiment`.
     settled, settled_law
         A probability of the nonmember law that is known without drawing, and its part of the law.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.verifying import ConditionalExperiment
-    >>> from leakscope.laws import Normal
-    >>> def draw(count, key):
-    ...     sigma = np.sqrt(key.generator().chisquare(5, count))
-    ...     return Normal(1.0, sigma), Normal(0.0, sigma)
-    >>> ConditionalExperiment(draw, "a shift under random scales").settled
-    0.0
     """
 
     draw: DrawLaws
@@ -148,24 +129,18 @@ class ConditionalExperiment:
 
     def sampled(self) -> SampledExperiment:
         """The same experiment by plain draws, one from every design's law."""
-        return SampledExperiment(_Sampled(self), f"{self.name}, sampled", self.provenance)
+        return SampledExperiment(self._draw_once, f"{self.name}, sampled", self.provenance)
 
-
-@dataclass(frozen=True)
-class _Sampled:
-    experiment: ConditionalExperiment
-
-    def __call__(self, count: int, key: Key) -> tuple[FloatArray, FloatArray]:
-        known = self.experiment
-        laws, generator = known.arrays(count, key.child(0)), key.child(1).generator()
+    def _draw_once(self, count: int, key: Key) -> tuple[FloatArray, FloatArray]:
+        laws, generator = self.arrays(count, key.child(0)), key.child(1).generator()
         sides = []
         for which in ("member", "nonmember"):
             mean, sigma = laws[f"{which}_mean"], laws[f"{which}_sigma"]
             one = generator.integers(len(mean), size=count) if len(mean) > count else slice(None)
             sides.append(mean[one] + sigma[one] * generator.standard_normal(count))
-        if known.settled_law is not None:
-            at = generator.random(count) < known.settled
-            law, noise = known.settled_law, generator.standard_normal(count)
+        if self.settled_law is not None:
+            at = generator.random(count) < self.settled
+            law, noise = self.settled_law, generator.standard_normal(count)
             sides[1] = np.where(at, law.mean + law.sigma * noise, sides[1])
         return sides[0], sides[1]
 
@@ -212,46 +187,37 @@ def fitted_experiment(
     True
     """
     provenance = replace(_POPULATION, observes="prediction" if observe is None else "unspecified")
-    return SampledExperiment(_Fitted(data, fit, observe), name, provenance)
+    return SampledExperiment(partial(_fitted, data, fit, observe), name, provenance)
 
 
-@dataclass(frozen=True)
-class _Fitted:
-    data: Callable[..., Any]
-    fit: Callable[..., Any]
-    observe: Callable[..., Any] | None = field(default=None)
-
-    def __call__(self, count: int, key: Key) -> tuple[FloatArray, FloatArray]:
-        sides: tuple[list[Any], list[Any]] = ([], [])
-        for number in range(count):
-            X, y, x0, y0 = self.data(key.child(number).generator())
-            rows, targets = np.array(X, dtype=np.float64), np.array(y, dtype=np.float64)
-            record = np.asarray(x0, dtype=np.float64)
-            sides[1].append(self._seen(rows.copy(), targets.copy(), record, float(y0)))
-            rows[0], targets[0] = record, y0
-            sides[0].append(self._seen(rows, targets, record, float(y0)))
-        return np.array(sides[0]), np.array(sides[1])
-
-    def _seen(self, X: FloatArray, y: FloatArray, x0: FloatArray, y0: float) -> FloatArray:
-        predictor = self.fit(X, y)
-        seen = predictor(x0[None, :]) if self.observe is None else self.observe(predictor, x0, y0)
-        found = np.asarray(seen, dtype=np.float64).ravel()
+def _fitted(
+    data: Callable[..., Any],
+    fit: Callable[..., Any],
+    observe: Callable[..., Any] | None,
+    count: int,
+    key: Key,
+) -> tuple[FloatArray, FloatArray]:
+    def seen(X: FloatArray, y: FloatArray, x0: FloatArray, y0: float) -> FloatArray:
+        predictor = fit(X, y)
+        answer = predictor(x0[None, :]) if observe is None else observe(predictor, x0, y0)
+        found = np.asarray(answer, dtype=np.float64).ravel()
         return np.asarray(found[0]) if found.size == 1 else found
+
+    sides: tuple[list[Any], list[Any]] = ([], [])
+    for number in range(count):
+        X, y, x0, y0 = data(key.child(number).generator())
+        rows, targets = np.array(X, dtype=np.float64), np.array(y, dtype=np.float64)
+        record = np.asarray(x0, dtype=np.float64)
+        sides[1].append(seen(rows.copy(), targets.copy(), record, float(y0)))
+        rows[0], targets[0] = record, y0
+        sides[0].append(seen(rows, targets, record, float(y0)))
+    return np.array(sides[0]), np.array(sides[1])
 
 
 def data_model_experiment(
     model: DataModel, query: Query, *, noise: OutputNoise | None = None
 ) -> ConditionalExperiment:
-    """The experiment in one of linear's data models, at one record; the label is hidden.
-
-    Examples
-    --------
-    >>> from leakscope.verifying import data_model_experiment
-    >>> from leakscope.linear import LatentSpace
-    >>> model = LatentSpace(n=20, p=30, latent=4)
-    >>> data_model_experiment(model, model.query(1)).name[:11]
-    'LatentSpace'
-    """
+    """The experiment in one of linear's data models, at one record; the label is hidden."""
     settled = model.settled(query)
     extra = (0.0, 0.0) if noise is None else noise.variances()
     share = settled if 0.0 < settled < 1.0 else 0.0
@@ -266,23 +232,20 @@ def data_model_experiment(
     )
     record = np.array2string(query.features, precision=17, threshold=8)
     name = f"{model!r}, record {record}, noise {noise!r}"
-    return ConditionalExperiment(_ModelLaws(model, query, extra), name, provenance, share, law)
+    draw = partial(_model_laws, model, query, extra)
+    return ConditionalExperiment(draw, name, provenance, share, law)
 
 
-@dataclass(frozen=True)
-class _ModelLaws:
-    model: DataModel
-    query: Query
-    extra: tuple[float, float]
-
-    def __call__(self, count: int, key: Key) -> tuple[Normal, Normal]:
-        sides, _ = design_moments(self.model, self.query, designs=max(2, count), random_state=key)
-        label = self.model.label_variance(self.query)
-        laws = [
-            _normals(design_law(side, label, 0.0, more), max(count, side.shape[1]))
-            for side, more in zip(sides, self.extra, strict=True)
-        ]
-        return laws[0], laws[1]
+def _model_laws(
+    model: DataModel, query: Query, extra: tuple[float, float], count: int, key: Key
+) -> tuple[Normal, Normal]:
+    sides, _ = design_moments(model, query, designs=max(2, count), random_state=key)
+    label = model.label_variance(query)
+    laws = [
+        _normals(design_law(side, label, 0.0, more), max(count, side.shape[1]))
+        for side, more in zip(sides, extra, strict=True)
+    ]
+    return laws[0], laws[1]
 
 
 def gaussian_design_experiment(
@@ -296,13 +259,6 @@ def gaussian_design_experiment(
 
     ``method`` ``"simulated"`` draws whole matrices and solves for each, which checks the other
     routes; ``"exact"`` draws what matters of them only.
-
-    Examples
-    --------
-    >>> from leakscope.verifying import gaussian_design_experiment
-    >>> from leakscope.linear import GaussianDesign
-    >>> gaussian_design_experiment(GaussianDesign(20, 30, 60, 1.0)).provenance.question
-    'population'
     """
     record = RecordNorms.typical(design) if norms is None else norms
     if record.used.size != 1:
@@ -319,22 +275,23 @@ def gaussian_design_experiment(
     )
     squares = f"{float(record.used[0])!r}, {float(record.unused[0])!r}"
     name = f"{design!r}, squared norms {squares}, {method}, noise {noise!r}"
-    return ConditionalExperiment(_DesignLaws(design, record, method, noise), name, provenance)
+    draw = partial(_design_laws, design, record, method, noise)
+    return ConditionalExperiment(draw, name, provenance)
 
 
-@dataclass(frozen=True)
-class _DesignLaws:
-    design: GaussianDesign
-    norms: RecordNorms
-    method: LinearMethod
-    noise: OutputNoise | None
-
-    def __call__(self, count: int, key: Key) -> tuple[Normal, Normal]:
-        member, nonmember = moments(self.design, self.norms, self.method, count, key)
-        pair = pair_of_moments(
-            member, nonmember, attacker="label_hidden", noise=self.noise, provenance=_POPULATION
-        )
-        return _normals(pair.member, count), _normals(pair.nonmember, count)
+def _design_laws(
+    design: GaussianDesign,
+    norms: RecordNorms,
+    method: LinearMethod,
+    noise: OutputNoise | None,
+    count: int,
+    key: Key,
+) -> tuple[Normal, Normal]:
+    member, nonmember = moments(design, norms, method, count, key)
+    pair = pair_of_moments(
+        member, nonmember, attacker="label_hidden", noise=noise, provenance=_POPULATION
+    )
+    return _normals(pair.member, count), _normals(pair.nonmember, count)
 
 
 def _normals(law: Any, count: int) -> Normal:

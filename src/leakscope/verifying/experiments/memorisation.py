@@ -29,8 +29,7 @@ from leakscope._numerics.keys import Key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.running import Cell, CellStore, Found, OnProgress, run_cells
-from leakscope.verifying.network_training import Trainer
-from leakscope.verifying.tangents import checked_records
+from leakscope.verifying.experiments.network_training import Trainer, checked_records
 
 Score = Literal["accuracy", "answer", "loss"]
 
@@ -47,12 +46,6 @@ class SubsetPlan:
         Of the records in each subset, drawn without replacement; the paper has 0.7.
     models_per_cell
         How many make a cell, the part of a run that is done whole or not at all.
-
-    Examples
-    --------
-    >>> from leakscope.verifying import SubsetPlan
-    >>> SubsetPlan(models=100, models_per_cell=20).describe()
-    {'share': 0.7, 'models_per_cell': 20}
     """
 
     models: int = 200
@@ -84,35 +77,13 @@ class SubsetPlan:
 
 @dataclass(frozen=True)
 class SubsetModels:
-    """Models on random subsets, and what they answer.
+    """Models on random subsets, and what they answer."""
 
-    Attributes
-    ----------
-    included
-        (models, n) whether the record was in the model's subset.
-    at_records, at_queries
-        (models, n, outputs) and (models, q, outputs) answers.
-    targets
-        (n, outputs) of the records.
-    losses
-        (models,) final training losses.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.verifying import SubsetModels
-    >>> included = np.array([[True, False], [False, True]] * 2)
-    >>> answers = np.where(included, 1.0, 0.2)[:, :, None]
-    >>> models = SubsetModels(included, answers, answers[:, :0], np.ones((2, 1)), np.zeros(4))
-    >>> models.memorisation("answer").value.round(6).tolist()
-    [0.8, 0.8]
-    """
-
-    included: NDArray[np.bool_]
-    at_records: FloatArray
+    included: NDArray[np.bool_]  # (models, n) whether the record was in the model's subset
+    at_records: FloatArray  # (models, n, outputs) and (models, q, outputs) answers
     at_queries: FloatArray
-    targets: FloatArray
-    losses: FloatArray
+    targets: FloatArray  # (n, outputs) of the records
+    losses: FloatArray  # (models,) final training losses
 
     def memorisation(self, score: Score = "accuracy") -> Contrast:
         """(n,) of each record: the score at the record itself, in less out.
@@ -121,7 +92,7 @@ class SubsetModels:
         ``"answer"`` is the mean answer (outputs summed along the target's direction where there
         are several), and ``"loss"`` how much lower the squared loss is.
         """
-        scores = scored(self.at_records, self.targets, score)
+        scores = _scored(self.at_records, self.targets, score)
         return _contrast(self.included, scores, own=True, binary=score == "accuracy")
 
     def influence(self, query_targets: ArrayLike, score: Score = "accuracy") -> Contrast:
@@ -133,32 +104,18 @@ class SubsetModels:
                 f"{self.at_queries.shape[1]} queries were answered with "
                 f"{self.at_queries.shape[2]} outputs, but the targets' shape is {wanted.shape}."
             )
-        scores = scored(self.at_queries, wanted, score)
+        scores = _scored(self.at_queries, wanted, score)
         return _contrast(self.included, scores, own=False, binary=score == "accuracy")
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """Mean scores of models with a record less those without it.
+    """Mean scores of models with a record less those without it."""
 
-    Attributes
-    ----------
-    value, stderr
-        (n,) or (n, q); not a number where a record was in all subsets or in none, or nearly so.
-    models_with, models_without
-        (n,) how many models there were on either side.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.verifying import Contrast
-    >>> Contrast(np.ones(2), np.zeros(2), np.array([3, 4]), np.array([5, 4])).value.tolist()
-    [1.0, 1.0]
-    """
-
+    # (n,) or (n, q); not a number where a record was in all subsets or in none, or nearly so.
     value: FloatArray
     stderr: FloatArray
-    models_with: NDArray[np.intp]
+    models_with: NDArray[np.intp]  # (n,) how many models there were on either side
     models_without: NDArray[np.intp]
 
 
@@ -192,26 +149,8 @@ def train_subsets(
         Further records at which all models answer, for :meth:`SubsetModels.influence`.
     client, on_progress
         As for :func:`retrain`.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> from leakscope.verifying import FunctionTrainer, SubsetPlan, train_subsets
-    >>> from leakscope.running.cell_store import open_cells
-    >>> def nearest(X, y, seed):
-    ...     return lambda Q: y[np.argmin(np.abs(Q - X.T), axis=1)]
-    >>> X, y = np.arange(6.0)[:, None], np.array([1.0, 1.0, 1.0, 1.0, 1.0, -1.0])
-    >>> plan = SubsetPlan(models=60)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with open_cells(pathlib.Path(folder, "run"), settings=plan.describe(), seed=0) as store:
-    ...         found = train_subsets(X, y, FunctionTrainer(nearest), plan, store, seed=0)
-    >>> found.memorisation().value[[0, 5]].tolist()  # the last label can only be remembered
-    [0.0, 1.0]
     """
-    rows, targets, asked = checked_records(
-        X, y, np.empty((0, np.shape(X)[-1])) if queries is None else queries
-    )
+    rows, targets, asked = checked_records(X, y, queries)
     chosen = round(plan.share * len(rows))
     if not 0 < chosen < len(rows):
         raise InputError(
@@ -236,7 +175,7 @@ def train_subsets(
     )
 
 
-def scored(answers: FloatArray, targets: FloatArray, score: Score) -> FloatArray:
+def _scored(answers: FloatArray, targets: FloatArray, score: Score) -> FloatArray:
     """(models, q) scores of answers (models, q, outputs), higher for a model that knows."""
     if score == "loss":
         return np.asarray(-0.5 * np.sum((answers - targets) ** 2, axis=2))
