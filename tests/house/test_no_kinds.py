@@ -28,7 +28,7 @@ FILE_KINDS = {"audit", "audit_model", "audit_streamed"}
 # What may be asked of an audit's details: what every kind has.
 COMMON = {"explanations", "totals", "size", "for_everybody"}
 
-# Files that use a part of one kind for what it is, and why; none of them asks an audit for its kind.
+# Files that use a part of one kind for what it is, and why; none asks an audit for its kind.
 PARTS: dict[str, str] = {
     "advising/__init__.py": "a defence for processes is applied by hand (docs/howto)",
     "attacking/membership.py": "the attack is on a fitted model's file, which fit reads",
@@ -36,8 +36,7 @@ PARTS: dict[str, str] = {
     "auditing/__init__.py": "streaming is a verb's door of its own",
     "auditing/audit.py": "a stand-in is a fitted model, and a named model says what it predicts",
     "cli/audit.py": "the cost of streaming is said before it is paid",
-    "estimators/audited_model.py": "the scikit-learn face of a Gaussian process",
-    "estimators/model_family.py": "the scikit-learn face of a Gaussian process",
+    "estimators/gaussian_process.py": "the scikit-learn face of a Gaussian process",
     "verifying/retrained_checks.py": "one contract for a training, that of audit --train",
     "verifying/verify.py": "the query attack is on a Gaussian process, by its paper",
 }

@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import leakscope
 from leakscope import results
 from leakscope.results.kinds import KINDS
-from leakscope.settings.model import REGISTERED
+from leakscope.settings.audit import REGISTERED
 
 FILE = Path(__file__).with_name("nearest_neighbours.py")
 
@@ -49,6 +49,11 @@ def table(records: tuple[np.ndarray, np.ndarray], folder: Path) -> Path:
 
 def test_it_is_one_file_of_150_lines() -> None:
     assert len(FILE.read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_the_page_shows_that_file() -> None:
+    page = FILE.parents[2] / "docs" / "howto" / "new_kind.md"
+    assert FILE.read_text(encoding="utf-8") in page.read_text(encoding="utf-8")
 
 
 def test_its_chances_are_those_of_many_training_sets() -> None:

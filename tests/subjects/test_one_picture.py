@@ -20,7 +20,7 @@ from leakscope import results
 from leakscope.results import Audit, Trust
 from leakscope.results.kinds import KINDS
 from leakscope.results.trust import UNCHECKED
-from leakscope.settings.model import REGISTERED
+from leakscope.settings.audit import REGISTERED
 from leakscope.subjects import PosteriorLaws
 from leakscope.subjects.laws import MEASURES
 

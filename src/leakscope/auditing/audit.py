@@ -464,4 +464,3 @@ def _require_own_options(asked: Asked) -> None:
     elif process:
         option = described(AuditSettings, process[0]).typed
         raise InputError(f"{option} belongs to the Gaussian process; leave it out with --model.")
-
