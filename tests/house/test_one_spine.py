@@ -47,7 +47,7 @@ ALLOWED: dict[str, str] = {
 
 # Files that use the normal law's own functions, which are what measures are made of, and for what.
 NORMAL_FUNCTIONS: dict[str, str] = {
-    "estimators/class_coding.py": "class probabilities of two classes",
+    "estimators/gaussian_process.py": "class probabilities of two classes",
     "fitted/few_models.py": "the quantile beyond which a shift is claimed, over all records",
     "fitted/fitted_laws.py": "the chance of the right label, which is the law itself",
     "fitted/softmax_cavity.py": "the same with several classes",
@@ -61,8 +61,7 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "subjects/pricing.py": "the chance that a noised score names the right class",
     "subjects/process/defence.py": "the chance that a released answer has the right sign",
     "subjects/process/noise_path.py": "the chance that a draw has the wrong sign",
-    "verifying/agreement.py": "the interval of a correlation",
-    "verifying/checks.py": "the threshold of a z-score",
+    "verifying/checks.py": "the threshold of a z-score, and the interval of a correlation",
     "attacking/score_attacks.py": "normal scores of ranks",
     "verifying/experiments/network_training.py": "an activation function",
     "verifying/experiments/simulation.py": "the width of an interval in standard errors",

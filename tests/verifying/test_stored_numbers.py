@@ -21,7 +21,7 @@ from leakscope import kernels, results, verifying
 from leakscope._numerics.keys import Key
 from leakscope.cli import main
 from leakscope.errors import InputError
-from leakscope.results.run_digests import DIGESTS_FILE
+from leakscope.results.run_directory import DIGESTS_FILE
 
 
 @functools.cache

@@ -19,7 +19,6 @@ from leakscope.settings import (
     AUDIT_DEFAULTS,
     DATA_DEFAULTS,
     MODEL_DEFAULTS,
-    TRAINING_DEFAULTS,
     AuditSettings,
     Missing,
     ModelSettings,
@@ -307,8 +306,7 @@ def examined(asked: Asked, *, explain: int | None = None, on_stage: OnStage | No
         subject.warnings = (fallen, *subject.warnings)
     if explain is None:
         told = "explain" in asked.settings.model_fields_set
-        quick = getattr(subject, "explained_unasked", lambda: True)()
-        explain = asked.settings.explain if told or quick else 0
+        explain = asked.settings.explain if told or subject.explained_unasked else 0
     return audit_subject(subject, stage, explain=explain)
 
 
@@ -466,6 +464,3 @@ def _require_own_options(asked: Asked) -> None:
     elif process:
         option = described(AuditSettings, process[0]).typed
         raise InputError(f"{option} belongs to the Gaussian process; leave it out with --model.")
-
-
-DEFAULT_TRAINING = TRAINING_DEFAULTS

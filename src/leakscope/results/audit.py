@@ -446,7 +446,7 @@ class Audit(ResultDocument):
     @classmethod
     def open(cls, path: str | Path) -> Audit:
         """The audit of a run directory or a result file, whichever version wrote it."""
-        from leakscope.results.opening import result_of
+        from leakscope.results.reader import result_of
 
         found = result_of(Path(path))
         if not isinstance(found, cls):

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from leakscope.results.audit import Audit
 from leakscope.results.document import Number, ResultDocument
-from leakscope.results.measurement import Measurement
-from leakscope.results.models_measurement import ModelsMeasurement
+from leakscope.results.measurement import Measurement, ModelsMeasurement
 from leakscope.results.verification import Verification
 
 Agrees = Literal["agrees", "differs", "cannot be compared"]

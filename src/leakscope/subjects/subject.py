@@ -310,6 +310,11 @@ class Subject(ABC):
         """
         return self.Details(), {}
 
+    @property
+    def explained_unasked(self) -> bool:
+        """Whether reasons are found without being asked for: where that is quick."""
+        return True
+
     def units_of(self, labels: Sequence[str]) -> Sequence[str]:
         """The subgroup of each unit, from that of each record."""
         return labels

@@ -19,9 +19,8 @@ from leakscope.errors import InputError
 from leakscope.results.audit import Audit
 from leakscope.results.reconciliation import fpr_reached
 from leakscope.subjects.subject import Answers, Subject
-from leakscope.verifying.checks import Check, leaning
+from leakscope.verifying.checks import Check, leaning, rows_to_check
 from leakscope.verifying.plan_checks import Outcome
-from leakscope.verifying.record_choice import rows_to_check
 
 # A check of models that all units share agrees where its standard error is within this share of the
 # score's own sd.

@@ -20,8 +20,7 @@ from leakscope.running import OnProgress, cluster_client, open_cells
 from leakscope.settings import RETRAINING_DEFAULTS
 from leakscope.subjects.subject import Subject
 from leakscope.subjects.training.own_training import OwnTraining, named_training, training_of
-from leakscope.verifying.agreement import LEAST_RECORDS, agreement
-from leakscope.verifying.checks import Check, leaning
+from leakscope.verifying.checks import LEAST_RECORDS, Check, agreement, leaning, rows_to_check
 from leakscope.verifying.experiments.network_training import (
     DenseNetwork,
     NetworkTrainer,
@@ -30,7 +29,6 @@ from leakscope.verifying.experiments.network_training import (
 )
 from leakscope.verifying.experiments.retraining import RetrainedRecord, RetrainingPlan, retrain
 from leakscope.verifying.plan_checks import Outcome
-from leakscope.verifying.record_choice import rows_to_check
 
 AUC_RESOLUTION = 0.1
 

@@ -306,6 +306,7 @@ class Fit(Subject):
         )
         return details, {}
 
+    @property
     def explained_unasked(self) -> bool:
         """Whether reasons are found without being asked for: where that is quick."""
         return len(self.ids) <= EXPLAINED_UP_TO
