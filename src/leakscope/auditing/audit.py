@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +263,22 @@ def audit_frame(
     for sentence in found.warnings:
         python_warnings.warn(sentence, stacklevel=2)
     return found
+
+
+def asked_by_settings(
+    settings: AuditSettings, chosen: ModelSettings, training: TrainingSettings
+) -> Asked:
+    """What settings ask for, before the data are read; refused where they do not go together."""
+    asked = Asked(settings=settings, chosen=chosen, training=training)
+    require_one_subject(asked)
+    return asked
+
+
+def expected(asked: Asked, dataset: Dataset) -> tuple[tuple[str, ...], str | None]:
+    """The stages that the audit will go through, and what a long one will take, in words."""
+    whole = replace(asked, dataset=dataset)
+    kind = kind_for(whole)
+    return kind.stages_for(whole), kind.cost(whole)
 
 
 def dataset_for(read: Any, task: Task | None, asked: Asked) -> Dataset:

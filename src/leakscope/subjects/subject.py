@@ -34,6 +34,7 @@ from leakscope.settings import (
     AuditSettings,
     ModelSettings,
     TrainingSettings,
+    validated,
 )
 from leakscope.subjects.laws import PairLaws, Rows, UnitLaws
 from leakscope.subjects.pricing import Folds, HeldOut, Terms, Unavailable, folds_of
@@ -231,6 +232,8 @@ class Subject(ABC):
     advice_options: ClassVar[tuple[str, ...]] = ()
     # Models of this kind that can be named, with a few words for a form.
     models: ClassVar[Mapping[str, str]] = {}
+    # The setting that a page's slider moves (``path``), where there is one.
+    slider: ClassVar[str | None] = None
 
     ids: tuple[RecordId, ...]
     unit: Literal["record", "group"] = "record"
@@ -247,6 +250,16 @@ class Subject(ABC):
     @abstractmethod
     def takes(cls, asked: Asked) -> bool:
         """Whether what is asked for is of this kind."""
+
+    @classmethod
+    def form(cls, model: str) -> tuple[str, ...]:
+        """The settings that a form asks for, of a model that can be named."""
+        return ()
+
+    @classmethod
+    def chosen(cls, model: str, given: Mapping[str, Any]) -> tuple[AuditSettings, ModelSettings]:
+        """The settings by which a model that can be named is audited, with what a form gives."""
+        return AUDIT_DEFAULTS, validated(ModelSettings, model=model, **given)
 
     @classmethod
     def stages_for(cls, asked: Asked) -> tuple[str, ...]:

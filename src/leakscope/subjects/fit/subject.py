@@ -117,6 +117,11 @@ class Fit(Subject):
         return not asked.of_process and none_fitted(arrays_as_dataset(asked)) is None
 
     @classmethod
+    def form(cls, model: str) -> tuple[str, ...]:
+        """The penalty, where the model has one."""
+        return {"linear": (), "logistic": ("C",)}.get(model, ("alpha",))
+
+    @classmethod
     def of(cls, asked: Asked, stage: Stages) -> Fit:
         """The estimator as it is, or the named model fitted on the dataset."""
         if asked.model is not None:
@@ -391,8 +396,8 @@ class Fit(Subject):
 
     @classmethod
     def sections(cls, audit: Audit) -> list[Section]:
-        """The same model with other penalties, and how it does on records that it did not see."""
-        told, found = audit.details, []
+        """What would lower it, and the same model with other penalties."""
+        told, found = audit.details, _remedies(audit)
         swept: Sequence[PenaltyOption] = told.penalties
         if len(swept) > 1:
             values = [entry.value for entry in swept]
@@ -401,7 +406,10 @@ class Fit(Subject):
                     f"{entry.value:.3g}{' (in use)' if entry.factor == 1.0 else ''}",
                     certain(entry.largest_advantage),
                     certain(entry.median_advantage),
+                    certain(entry.largest_tpr_at_fpr_0_01),
+                    certain(entry.largest_tpr_at_fpr_0_001),
                     str(entry.exposed),
+                    str(entry.untrusted),
                     digits(entry.score_then),
                 ]
                 for entry in swept
@@ -410,10 +418,13 @@ class Fit(Subject):
             found.append(
                 Section(
                     "With other penalties",
-                    ["The same model fitted again; its score is cross-validated."],
+                    [
+                        f"The same model fitted with other penalties ({swept[0].setting}), each "
+                        "with its own laws; the score is cross-validated on the same folds."
+                    ],
                     tables=[
-                        ((swept[0].setting, "largest", "median", f"{EXPOSED_ABOVE:g} or more",
-                          swept[0].score), rows)
+                        ((swept[0].setting, "largest", "median", "TPR at 1%", "at 0.1%",
+                          f"{EXPOSED_ABOVE:g} or more", "not trusted", swept[0].score), rows)
                     ],
                     charts=[
                         LineChart(
@@ -471,6 +482,38 @@ class Fit(Subject):
         """What needs a network or a process."""
         network, process = "needs a two-layer network", "needs a Gaussian process"
         return {"weights": network, "reconstruct": network, "retrained": process, "query": process}
+
+
+def _remedies(audit: Audit) -> list[Section]:
+    """What would lower the exposure, and its price."""
+    told = audit.details
+    option, noise = told.option, told.answer_noise
+    if option is None and noise is None:
+        return []
+    first = audit.records[0]
+    now = "" if option is None else f"{option.score} {digits(option.score_now)}"
+    rows = [["none", certain(first.advantage), str(audit.totals.exposed), now]]
+    if option is not None:
+        rows.append(
+            [
+                f"ten times the penalty, {option.setting}={option.value:.4g}",
+                certain(option.largest_advantage),
+                str(option.exposed),
+                f"{option.score} {digits(option.score_then)}",
+            ]
+        )
+    if noise is not None:
+        rows.append(
+            [
+                f"noise of sd {noise:.4g} on each answer",
+                certain(EXPOSED_ABOVE),
+                "0",
+                "the noise itself",
+            ]
+        )
+    headings = ("change", "largest advantage", f"{EXPOSED_ABOVE:g} or more", "price")
+    words = "Scores are cross-validated; with noise each record is answered once."
+    return [Section("What would lower it", [words], tables=[(headings, rows)])]
 
 
 def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:

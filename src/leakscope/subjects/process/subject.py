@@ -21,7 +21,15 @@ from leakscope.results.process_words import kernel_in_words, process_model
 from leakscope.results.sections import LineChart, RangeChart, Section, SpanChart
 from leakscope.results.shown import certain, digits
 from leakscope.results.trust import Trust
-from leakscope.settings import LARGEST, LEAST, AuditSettings, validated
+from leakscope.settings import (
+    AUDIT_DEFAULTS,
+    LARGEST,
+    LEAST,
+    MODEL_DEFAULTS,
+    AuditSettings,
+    ModelSettings,
+    validated,
+)
 from leakscope.subjects.arrays import (
     checked_features,
     checked_ids,
@@ -163,6 +171,7 @@ class GaussianProcess(Subject):
     models: ClassVar[Mapping[str, str]] = {
         "process": "a Gaussian process (an infinitely wide network)"
     }
+    slider = "noise"
 
     def __init__(
         self,
@@ -191,6 +200,17 @@ class GaussianProcess(Subject):
     def takes(cls, asked: Asked) -> bool:
         """Where an option of a process is given, or where nothing else can be fitted."""
         return asked.dataset is not None or asked.X is not None
+
+    @classmethod
+    def form(cls, model: str) -> tuple[str, ...]:
+        """The kernel and the noise."""
+        return ("kernel", "noise_variance")
+
+    @classmethod
+    def chosen(cls, model: str, given: Mapping[str, Any]) -> tuple[AuditSettings, ModelSettings]:
+        """With a kernel, by which a process is asked for."""
+        settings = validated(AuditSettings, **{"kernel": AUDIT_DEFAULTS.kernel, **given})
+        return settings, MODEL_DEFAULTS
 
     @classmethod
     def stages_for(cls, asked: Asked) -> tuple[str, ...]:
@@ -562,31 +582,11 @@ class GaussianProcess(Subject):
                     [
                         f"Kernel: {told.choices.kernel_reason}",
                         f"Noise: {told.choices.noise_reason}",
-                        *([] if told.choices.not_compared is None else [told.choices.not_compared]),
                     ],
                 )
             )
-        swept = told.sensitivity
-        if swept is not None:
-            found.append(
-                Section(
-                    "If the noise were another",
-                    ["The noise sets the level of every number; the ranks depend on it far less."],
-                    charts=[
-                        LineChart(
-                            "median_by_noise",
-                            "noise variance",
-                            "median KL (nats)",
-                            [("median KL", swept.noise_variances, swept.median_kl)],
-                            used=told.noise_variance,
-                        ),
-                        *_ranges(audit, "rank_ranges", "rank over the sweep", "rank", names),
-                    ],
-                )
-            )
-        compared = told.kernels
-        if compared is not None and compared.others:
-            found.append(_kernels_section(audit, names))
+        found.append(_noise_section(audit, names))
+        found += _kernels_sections(audit, names)
         if told.disagreeing:
             rows = [
                 [
@@ -599,9 +599,15 @@ class GaussianProcess(Subject):
             ]
             found.append(
                 Section(
-                    "Labels that the other records contradict",
-                    ["A wrong label among records that are alike is found here."],
-                    tables=[(("record", "standard deviations off", "rank", "advantage"), rows)],
+                    "Labels that the other records contradict most",
+                    [
+                        "Look here for wrong labels. A wrong label among many like records hardly "
+                        "moves the model, so that it need not be among the most exposed; how far "
+                        "it lies from what the others predict shows it all the same. Counted in "
+                        "standard deviations of how far labels lie off in this dataset; a label "
+                        "that chance would explain is not listed."
+                    ],
+                    tables=[(("record", "label off", "rank by KL", "advantage"), rows)],
                     names=True,
                 )
             )
@@ -690,8 +696,62 @@ def _ranges(
     return [RangeChart(name, title, rows)] if rows else []
 
 
-def _kernels_section(audit: Audit, names: Sequence[str]) -> Section:
-    compared = audit.details.kernels
+def _noise_section(audit: Audit, names: Sequence[str]) -> Section:
+    """How far the level and the ranks move with the noise."""
+    told, title = audit.details, "If the noise were another"
+    swept = told.sensitivity
+    if swept is None:
+        return Section(
+            title,
+            [
+                "The noise variance was not swept (--no-sensitivity), so how far the ranks depend "
+                "on it is not known."
+            ],
+        )
+    levels, medians = swept.noise_variances, swept.median_kl
+    chosen = "as given" if told.noise_chosen_by == "user" else f"chosen by {told.noise_chosen_by}"
+    words = (
+        f"The noise variance ({told.noise_variance:.4g}, {chosen}) was swept from {levels[0]:.4g} "
+        f"to {levels[-1]:.4g}. The level moves with it; a {audit.unit} whose range of ranks is "
+        "short is exposed wherever the noise lies."
+    )
+    if swept.refused:
+        refused = ", ".join(f"{level:.4g}" for level in swept.refused)
+        words += f" Left out, as float64 cannot factorise there: {refused}."
+    rows = [[f"{one:.4g}", digits(median)] for one, median in zip(levels, medians, strict=True)]
+    return Section(
+        title,
+        [words],
+        tables=[(("noise variance", "median KL"), rows)],
+        charts=[
+            LineChart(
+                "median_by_noise",
+                "noise variance",
+                "median KL (nats)",
+                [("median KL", levels, medians)],
+                used=told.noise_variance,
+            ),
+            *_ranges(audit, "rank_ranges", "rank over the sweep", "rank", names),
+        ],
+    )
+
+
+def _kernels_sections(audit: Audit, names: Sequence[str]) -> list[Section]:
+    """The same data under other kernels; which were left out may name a record."""
+    compared, title = audit.details.kernels, "The same data under other kernels"
+    if compared is None:
+        choices = audit.details.choices
+        words = None if choices is None else choices.not_compared
+        return [
+            Section(
+                title,
+                [
+                    words
+                    or "The kernel was not varied in this run. To see what depends on it, audit "
+                    "again with another --kernel, and compare the two (leakscope compare)."
+                ],
+            )
+        ]
     entries = [compared.in_use, *compared.others]
     headings = ("kernel", "ranks", "top kept", "first is", "largest", "median", "label error")
     rows = [
@@ -714,21 +774,27 @@ def _kernels_section(audit: Audit, names: Sequence[str]) -> Section:
         )
         for place, entry in enumerate(entries)
     ]
-    caution = compared.caution()
-    return Section(
-        "The same data under other kernels",
-        [
-            *([] if caution is None else [caution]),
-            "Rank correlation with the first, which is in use; the most exposed kept; the rank of "
-            "the first; advantages; leave-one-out error of the labels.",
-            *compared.refused,
-        ],
-        tables=[(headings, rows)],
-        charts=[
-            SpanChart("kernel_advantages", spans),
-            *_ranges(audit, "kernel_ranges", "rank over the kernels", "kernel_rank", names),
-        ],
-    )
+    found = []
+    if compared.others:
+        found.append(
+            Section(
+                title,
+                [
+                    f"A {audit.unit} whose ranks stay together is exposed whichever kernel is "
+                    "nearest to your model. Ranks: rank correlation with the first, which is in "
+                    "use; top kept: of the most exposed; first is: the rank of the first here; "
+                    "advantages; label error: leave-one-out, in units of the target as used."
+                ],
+                tables=[(headings, rows)],
+                charts=[
+                    SpanChart("kernel_advantages", spans),
+                    *_ranges(audit, "kernel_ranges", "rank over the kernels", "kernel_rank", names),
+                ],
+            )
+        )
+    if compared.refused:
+        found.append(Section("Kernels that were left out", compared.refused, names=True))
+    return found
 
 
 def _short_name(kernel: dict[str, Any]) -> str:

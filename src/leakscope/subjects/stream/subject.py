@@ -12,6 +12,7 @@ from leakscope.data import Dataset
 from leakscope.errors import InputError
 from leakscope.results.advice import Target
 from leakscope.results.audit import Audit, ExaminedModel
+from leakscope.results.process_words import kernel_in_words
 from leakscope.results.sections import Section
 from leakscope.subjects.laws import Rows, UnitLaws
 from leakscope.subjects.pricing import Folds, Terms
@@ -123,7 +124,7 @@ class Stream(Subject):
 
     @classmethod
     def answer(cls, audit: Audit, *, threshold: float, ids: bool) -> tuple[str, ...]:
-        """How exposed records are at which noise, and who the most exposed are at both."""
+        """What was examined, how exposed records are at which noise, and who is so at both."""
         told: StreamDetails = audit.details
         other = told.noise_of_data
         levels = level_sentence(
@@ -131,6 +132,10 @@ class Stream(Subject):
             told.worst.get("advantage") or 0.0,
             audit.median_advantage or 0.0,
             other,
+        )
+        examined = (
+            f"A Gaussian process ({kernel_in_words(told.kernel)}) on {audit.dataset.name}, "
+            f"{audit.dataset.records:,} records, streamed; your model was not examined."
         )
         words = (
             f"Read the ranks: how exposed records are rests on the noise, "
@@ -142,7 +147,7 @@ class Stream(Subject):
         words += "."
         if told.untrusted:
             words += f" float64 does not resolve {told.untrusted} records: raise noise_variance."
-        return (words,)
+        return (examined, words)
 
     @classmethod
     def attacker(cls, audit: Audit) -> str:
@@ -179,7 +184,10 @@ class Stream(Subject):
         return [
             Section(
                 "Over all records",
-                [f"The mean advantage is {told.mean_advantage or 0.0:.3g}."],
+                [
+                    f"The mean advantage is {told.mean_advantage or 0.0:.3g}. The numbers of every "
+                    f"record are in the Parquet files of {told.answers}/, in the run directory."
+                ],
                 tables=[(("records", "advantage at most"), rows)],
             )
         ]
