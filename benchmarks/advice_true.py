@@ -191,7 +191,7 @@ def main() -> None:
         model = problem(name)
         advice = advise(model, TARGET, repeats=given.repeats, random_state=SEARCH_SEED)
         # Ten outputs are ten functions a model: fewer models take as long.
-        draws = given.draws if model.targets.shape[1] == 1 else given.draws // 4
+        draws = given.draws if model.outputs.shape[1] == 1 else given.draws // 4
         fresh = Folds.of(model.labels, count=5, repeats=given.repeats, random_state=FRESH_SEED)
         own = Defence(model.noise_variance).held_out(model, fresh).released()
         rng = np.random.default_rng([FRESH_SEED, len(model.features)])
