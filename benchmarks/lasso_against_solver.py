@@ -22,7 +22,7 @@ from leakscope import lasso
 from leakscope.lasso import LassoSetting
 from leakscope.lasso.amp import message_passing
 from leakscope.lasso.solver import solve_lasso
-from leakscope.lasso.stability_programme import stability_programme
+from leakscope.lasso.stability import stability_programme
 
 P = 2000
 WANTED = 0.05

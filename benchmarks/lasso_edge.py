@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from leakscope.lasso import stability_edge
-from leakscope.lasso.stability_programme import stability_programme
+from leakscope.lasso.stability import stability_programme
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from celer import Lasso
 
 from leakscope.lasso.amp import message_passing
 from leakscope.lasso.estimators import ObjectivePerturbedLasso, OutputPerturbedLasso
-from leakscope.lasso.kkt import kkt_violation
+from leakscope.lasso.objective import kkt_violation
 from leakscope.lasso.solver import solve_lasso_many
 
 

@@ -19,8 +19,7 @@ import numpy as np
 from linear_histogram import World, models
 
 from leakscope._numerics.keys import Key
-from leakscope.measures import population_measures
-from leakscope.planning import scored_advantage
+from leakscope.measures import population_measures, scored_advantage
 from papers.linear_histogram import histogram_advantage
 
 PANELS = {

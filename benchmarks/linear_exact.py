@@ -16,7 +16,7 @@ from scipy import special
 
 from leakscope import linear
 from leakscope.linear import GaussianDesign, RecordNorms
-from leakscope.planning import scored_advantage
+from leakscope.measures import scored_advantage
 
 WANTED = 1e-4
 FIG_2B = [110, 120, 130, 150, 160, 170, 180, 190, 200, 210, 230, 275, 300, 350, 500, 800, 1500]

@@ -19,8 +19,8 @@ import numpy as np
 from leakscope import linear
 from leakscope._numerics.keys import Key
 from leakscope.laws import LawPair
-from leakscope.linear.data_model import design_law, design_moments
-from leakscope.planning import scored_advantage
+from leakscope.linear.data_models import design_law, design_moments
+from leakscope.measures import scored_advantage
 from papers.linear_histogram import histogram_advantage
 
 SHORT, DRAWS = 2_000, 100_000

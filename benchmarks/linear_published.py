@@ -18,7 +18,7 @@ import numpy as np
 from leakscope import linear
 from leakscope._numerics.keys import Key
 from leakscope.laws import LawPair
-from leakscope.planning import scored_advantage
+from leakscope.measures import scored_advantage
 from papers.linear_5 import fourier, latent, random_relu, record_pairs
 from papers.linear_records import each_record, histogram_of_law
 

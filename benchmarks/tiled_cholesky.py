@@ -18,24 +18,24 @@ import numpy as np
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
-from leakscope._numerics import probes, tiled_cholesky
+from leakscope._numerics import cholesky, probes
 from leakscope._numerics.products import row_products
 
 ROUTINES: tuple[tuple[str, Callable[[Any], Any], Callable[[Any], Any]], ...] = (
     (
         "Cholesky",
         lambda a: lapack.dpotrf(a, lower=1, clean=0, overwrite_a=1),
-        tiled_cholesky.cholesky_in_place,
+        cholesky.cholesky_in_place,
     ),
     (
         "inverse of the factor",
         lambda a: lapack.dtrtri(a, lower=1, overwrite_c=1),
-        tiled_cholesky.triangular_inverse_in_place,
+        cholesky.triangular_inverse_in_place,
     ),
     (
         "inverse",
         lambda a: lapack.dlauum(a, lower=1, overwrite_c=1),
-        tiled_cholesky.gram_in_place,
+        cholesky.gram_in_place,
     ),
 )
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from leakscope import lasso
-from leakscope.lasso import Divergence, Mechanism
 from leakscope.planning import lasso_trade_off
+from leakscope.settings import LassoDivergence, LassoMechanism
 from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
@@ -17,7 +17,7 @@ from papers.lasso_divergences import DATA, DIVERGENCES, judge_both
 from papers.lasso_optimal_noise import Optima, optima
 
 LAMBDAS = (0.5, 1.0, 1.5)
-MECHANISMS: tuple[Mechanism, ...] = ("output", "objective")
+MECHANISMS: tuple[LassoMechanism, ...] = ("output", "objective")
 AXES = ("generalization_error", "kl")
 FIELDS = {
     "printed": "cw_onavg_kl_paper",
@@ -83,17 +83,17 @@ def _noiseless(lam: float) -> float:
     return float(lasso.state_evolution(DATA.change(lam=lam)).error)
 
 
-def _curve(lam: float, mechanism: Mechanism, noises: FloatArray) -> Curve:
+def _curve(lam: float, mechanism: LassoMechanism, noises: FloatArray) -> Curve:
     found = lasso_trade_off(DATA.change(lam=lam, mechanism=mechanism), noises)
     kl = {name: getattr(found, field) for name, field in FIELDS.items()}
     return Curve(noises, found.generalization_error, kl)
 
 
 def _table(
-    curves: dict[float, Curve], best: dict[str, Optima], solid: Divergence, *, printed: bool
+    curves: dict[float, Curve], best: dict[str, Optima], solid: LassoDivergence, *, printed: bool
 ) -> pd.DataFrame:
     """One panel: a divergence solid with its optima, the printed one dashed where it belongs."""
-    names: tuple[Divergence, ...] = (solid, "printed") if printed else (solid,)
+    names: tuple[LassoDivergence, ...] = (solid, "printed") if printed else (solid,)
     shown = np.concatenate([curve.kl[name] for curve in curves.values() for name in names])
     ends = np.array([shown.min(), shown.max()])
     frames = []

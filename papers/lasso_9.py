@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from leakscope.lasso import Divergence
+from leakscope.settings import LassoDivergence
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lasso_divergences import DIVERGENCES, WORDS, judge_both
@@ -48,7 +48,7 @@ def make(order: Order) -> Made:
     )  # fmt: skip
 
 
-def _panel(title: str, found: Found, names: tuple[Divergence, ...]) -> Panel:
+def _panel(title: str, found: Found, names: tuple[LassoDivergence, ...]) -> Panel:
     frames = [
         pd.DataFrame(
             {

@@ -16,13 +16,14 @@ import pandas as pd
 from scipy import stats
 
 from leakscope import lasso
-from leakscope.lasso import Divergence, LassoSetting, Mechanism
+from leakscope.lasso import LassoSetting
 from leakscope.laws import Key
+from leakscope.settings import LassoDivergence, LassoMechanism
 from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 
 DATA = LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0)
-DIVERGENCES: tuple[Divergence, ...] = ("printed", "component_wise", "joint")
+DIVERGENCES: tuple[LassoDivergence, ...] = ("printed", "component_wise", "joint")
 WORDS = {"printed": "printed", "component_wise": "corrected", "joint": "joint"}
 
 AXES = ("sigma_eta", "kl")
@@ -38,7 +39,7 @@ class Sweep:
     values: tuple[float, ...]
 
     def setting(
-        self, value: float, sigma_eta: FloatArray | float, mechanism: Mechanism
+        self, value: float, sigma_eta: FloatArray | float, mechanism: LassoMechanism
     ) -> LassoSetting:
         """One curve's settings."""
         given = {self.parameter: value, "sigma_eta": sigma_eta, "mechanism": mechanism}
@@ -127,7 +128,7 @@ def simulated_parts(setting: LassoSetting, sizes: Sizes, key: Key) -> Measured:
 
 
 def ordered(
-    sweep: Sweep, mechanism: Mechanism, noises: FloatArray, rising: bool
+    sweep: Sweep, mechanism: LassoMechanism, noises: FloatArray, rising: bool
 ) -> dict[str, float]:
     """Share of neighbouring curves and noises at which the divergence rises with the value.
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope import lasso
-from leakscope.lasso import Divergence, Mechanism
 from leakscope.planning import least_kl, optimal_noise
+from leakscope.settings import LassoDivergence, LassoMechanism
 from papers.arrays import FloatArray
 from papers.lasso_divergences import DATA
 
@@ -52,7 +52,7 @@ def penalties(count: int) -> FloatArray:
 
 
 def optima(
-    lam: FloatArray, mechanism: Mechanism, divergence: Divergence, rho: float = 0.1
+    lam: FloatArray, mechanism: LassoMechanism, divergence: LassoDivergence, rho: float = 0.1
 ) -> Optima:
     """The optimal noise of the paper at each λ."""
     base = DATA.change(rho=rho, mechanism=mechanism)
@@ -64,7 +64,7 @@ def optima(
     return Optima(lam, *columns)
 
 
-def equal_error(lam: FloatArray, divergence: Divergence) -> EqualError:
+def equal_error(lam: FloatArray, divergence: LassoDivergence) -> EqualError:
     """Both mechanisms at `ALLOWED` times the noiseless error, with the least divergence there."""
     rows = []
     for one in lam:

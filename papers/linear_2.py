@@ -10,7 +10,8 @@ import pandas as pd
 from leakscope import linear
 from leakscope.laws import Key
 from leakscope.linear import GaussianDesign, RecordNorms
-from leakscope.planning import ScoredAdvantage, linear_advantage, scored_advantage
+from leakscope.measures import ScoredAdvantage, scored_advantage
+from leakscope.planning import linear_advantage
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.linear_records import (

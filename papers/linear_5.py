@@ -17,7 +17,7 @@ import pandas as pd
 from leakscope import linear
 from leakscope.laws import Key, LawPair
 from leakscope.linear import Convention, DataModel
-from leakscope.planning import scored_advantage
+from leakscope.measures import scored_advantage
 from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel

@@ -10,7 +10,7 @@ import pandas as pd
 from leakscope import linear
 from leakscope.laws import Key
 from leakscope.linear import GaussianDesign, RecordNorms
-from leakscope.planning import ScoredAdvantage, scored_advantage
+from leakscope.measures import ScoredAdvantage, scored_advantage
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.linear_3 import ERRATUM, RIDGES, Cell, increases, meets_formula

@@ -13,7 +13,7 @@ import numpy as np
 from leakscope import linear
 from leakscope.laws import Key, LawPair, Normal, NormalMixture
 from leakscope.linear import Convention, GaussianDesign, RecordNorms
-from leakscope.planning import ScoredAdvantage, scored_advantage
+from leakscope.measures import ScoredAdvantage, scored_advantage
 from papers.linear_histogram import histogram_advantage
 
 # Predictions of each kind in a histogram of Figs. 2(b) and 5 (App. D).

@@ -13,10 +13,8 @@ from truth_files import laws
 
 from leakscope._numerics.keys import Key
 from leakscope.fitted import model_effects
-from leakscope.fitted.exposure_table import tabulated
-from leakscope.fitted.few_models import posterior_draws
-from leakscope.fitted.record_posterior import blocks, fit_population, nodes
-from leakscope.fitted.record_sums import record_sums
+from leakscope.fitted.few_models import posterior_draws, tabulated
+from leakscope.fitted.record_population import blocks, fit_population, nodes, record_sums
 
 FPRS = (1e-2, 1e-3)
 

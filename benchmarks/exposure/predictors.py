@@ -20,7 +20,7 @@ from scipy.stats import norm
 from truth_files import Truth, distance
 
 from leakscope.fitted import ensemble_loss, lira, rmia
-from leakscope.fitted.exposure_table import tabulated
+from leakscope.fitted.few_models import tabulated
 
 # QMIA's false-positive rate, and how many principal components of the records it sees.
 QUANTILE, COMPONENTS = 0.99, 32

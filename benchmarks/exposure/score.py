@@ -66,15 +66,7 @@ CHOSEN = (
 OLDER = {"adult": "adult", "digits": "digits", "location": "location", "fashion": "fashion"}
 OLDER_RESNETS = ("cifar_resnet_short", "cifar_resnet_long")
 
-OUR_FILES = (
-    "few_models",
-    "record_population",
-    "record_posterior",
-    "record_sums",
-    "model_effects",
-    "exposure_table",
-    "broken_lines",
-)
+OUR_FILES = ("few_models", "record_population")
 
 
 def group(name: str) -> str:
@@ -90,7 +82,7 @@ def digests() -> dict[str, str]:
     here, fitted = Path(__file__).parent, Path(leakscope.__file__).parent / "fitted"
     ours = [fitted / f"{name}.py" for name in OUR_FILES]
     files = {
-        "peers": [here / "predictors.py", here / "truth_files.py", fitted / "peers.py"],
+        "peers": [here / "predictors.py", here / "truth_files.py", fitted / "shadow.py"],
         "records": [here / "predictors.py", here / "truth_files.py"],
         "ours": [here / "levels.py", here / "truth_files.py", *ours],
         "null": ours,

@@ -25,10 +25,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from leakscope import fitted, measures
-from leakscope.fitted.feature_space import spd_inverse, weighted_gram
-from leakscope.fitted.losses import LOSSES
-from leakscope.fitted.softmax_dense import DenseSoftmax
-from leakscope.fitted.softmax_loss import softmax
+from leakscope.fitted.losses import LOSSES, softmax
+from leakscope.fitted.optimum import spd_inverse, weighted_gram
+from leakscope.fitted.responses import DenseSoftmax
 from leakscope.laws import LawPair, Normal
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "peers.md"

@@ -9,7 +9,7 @@ from environments import ask
 from rows import Row, least
 
 from leakscope.lasso.estimators import OutputPerturbedLasso
-from leakscope.lasso.kkt import kkt_violation
+from leakscope.lasso.objective import kkt_violation
 from leakscope.lasso.solver import solve_lasso
 
 RECORDS, FEATURES, LAM, REPEATS = 1000, 2000, 0.5, 3

@@ -9,7 +9,7 @@ from scipy.linalg import lapack
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from leakscope import kernels
-from leakscope._numerics import cholesky, eigenvectors, probes, products, tiled_cholesky
+from leakscope._numerics import cholesky, eigenvectors, probes, products
 from leakscope._numerics.cores import side_by_side
 
 
@@ -24,7 +24,7 @@ def small_tiles(monkeypatch):
     monkeypatch.setattr(cholesky, "ONE_PIECE", 0)
     monkeypatch.setattr(products, "ONE_PIECE", 0)
     monkeypatch.setattr(products, "TILE", 32)
-    monkeypatch.setattr(tiled_cholesky, "TILE", 32)
+    monkeypatch.setattr(cholesky, "TILE", 32)
     monkeypatch.setattr(probes, "PROBED_FROM", 1)
 
 
@@ -90,22 +90,22 @@ class TestWrongAnswersAreRefused:
         return wrong
 
     def test_factor(self, small_tiles, monkeypatch):
-        routine = self.damaged(tiled_cholesky.cholesky_in_place)
-        monkeypatch.setattr(tiled_cholesky, "cholesky_in_place", routine)
+        routine = self.damaged(cholesky.cholesky_in_place)
+        monkeypatch.setattr(cholesky, "cholesky_in_place", routine)
         with pytest.raises(probes.WrongProductError, match=r"Cholesky factor .*OPENBLAS_NUM_TH"):
             cholesky.factorise(positive_definite(80))
 
     def test_inverse_factor(self, small_tiles, monkeypatch):
         factor = cholesky.factorise(positive_definite(80))
-        routine = self.damaged(tiled_cholesky.triangular_inverse_in_place)
-        monkeypatch.setattr(tiled_cholesky, "triangular_inverse_in_place", routine)
+        routine = self.damaged(cholesky.triangular_inverse_in_place)
+        monkeypatch.setattr(cholesky, "triangular_inverse_in_place", routine)
         with pytest.raises(probes.WrongProductError, match="inverse of the Cholesky factor"):
             cholesky.inverse_factor(factor)
 
     def test_inverse(self, small_tiles, monkeypatch):
         half = cholesky.inverse_factor(cholesky.factorise(positive_definite(80)))
-        routine = self.damaged(tiled_cholesky.gram_in_place)
-        monkeypatch.setattr(tiled_cholesky, "gram_in_place", routine)
+        routine = self.damaged(cholesky.gram_in_place)
+        monkeypatch.setattr(cholesky, "gram_in_place", routine)
         with pytest.raises(probes.WrongProductError, match="inverse of the kernel matrix"):
             cholesky.inverse(half)
 

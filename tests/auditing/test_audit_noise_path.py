@@ -12,16 +12,37 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from leakscope import InputError, data
-from leakscope.auditing import audit_dataset, audit_noise_path, noise_path_unavailable
-from leakscope.auditing.noise_path import FACTORS, wrong_class
 from leakscope.settings import AuditSettings
+from leakscope.subjects.process.noise_path import (
+    FACTORS,
+    noise_path,
+    path_unavailable,
+    wrong_class,
+)
+from tests.audits import process_audit
 
 QUICK = {"sensitivity": False, "explain": 0}
 
 
+def audit_noise_path(result, dataset, **more):
+    subject = result.examined
+    assert dataset.record_ids == result.record_ids
+    return noise_path(
+        subject.process,
+        subject.computed.laws,
+        subject.ids,
+        target_scale=subject.target_scale,
+        **more,
+    )
+
+
+def noise_path_unavailable(result):
+    return path_unavailable(result.examined.process, result.examined.computed.laws)
+
+
 def audited(name, **given):
     dataset, chosen = data.read_example(name), AuditSettings(**QUICK, **given)
-    return audit_dataset(dataset, chosen), dataset, chosen
+    return process_audit(dataset, chosen), dataset, chosen
 
 
 @pytest.mark.parametrize("name", ["diabetes", "breast_cancer", "wine"])
@@ -31,7 +52,7 @@ def test_every_level_is_an_audit(name):
     path = audit_noise_path(result, dataset, factors=factors)
     assert path.audited == 1
     for factor, level in zip(factors, path.levels, strict=True):
-        alone = audit_dataset(
+        alone = process_audit(
             dataset, settings.model_copy(update={"noise_variance": 0.01 * factor})
         )
         assert level.noise_variance == pytest.approx(0.01 * factor)
@@ -56,12 +77,12 @@ def test_the_error_is_that_of_refits_without_each_record():
         record_ids=tuple(range(50)),
         task="regression",
     )
-    result = audit_dataset(few, settings)
+    result = process_audit(few, settings)
     path = audit_noise_path(result, few, factors=(1.0, 20.0))
     prepared = data.prepare(few)
     X, y = prepared.features, prepared.target
     for level in path.levels:
-        kernel = RBF(result.kernel["length_scale"], "fixed")
+        kernel = RBF(result.details.kernel["length_scale"], "fixed")
         squares, spreads = [], []
         for i in range(len(y)):
             others = np.arange(len(y)) != i
@@ -127,7 +148,7 @@ def test_a_fitted_scale_and_another_kernel_are_followed():
         fit_kernel_scale=True,
     )
     path = audit_noise_path(result, dataset, factors=(1.0,))
-    assert path.levels[0].noise_variance == result.laws.noise_variance
+    assert path.levels[0].noise_variance == result.laws.separation.noise_variance
     assert path.levels[0].largest_advantage == pytest.approx(result.advantage.max(), rel=1e-6)
 
 
@@ -143,7 +164,7 @@ def test_the_levels_and_the_calls(monkeypatch):
     assert noises[-1] == pytest.approx(10.0)
     plain = path.to_dict()
     assert plain["levels"][0]["top"][0][0] == path.levels[0].top[0][0]
-    monkeypatch.setattr("leakscope.auditing.noise_path.MOST_RECORDS", 100)
+    monkeypatch.setattr("leakscope.subjects.process.noise_path.MOST_RECORDS", 100)
     assert "at most 100 records" in noise_path_unavailable(result)
     with pytest.raises(InputError, match="at most 100"):
         audit_noise_path(result, dataset)
@@ -152,10 +173,10 @@ def test_the_levels_and_the_calls(monkeypatch):
 def test_groups_and_approximations_have_no_slider():
     dataset = data.read_example("wine")
     chosen = AuditSettings(**QUICK)
-    grouped = audit_dataset(replace(dataset, group=tuple(i // 2 for i in range(178))), chosen)
+    grouped = process_audit(replace(dataset, group=tuple(i // 2 for i in range(178))), chosen)
     assert "groups" in noise_path_unavailable(grouped)
     approximate = chosen.model_copy(update={"route": "nystrom", "inducing": 50})
-    assert "approximate" in noise_path_unavailable(audit_dataset(dataset, approximate))
+    assert "approximate" in noise_path_unavailable(process_audit(dataset, approximate))
 
 
 def test_other_data_are_refused():

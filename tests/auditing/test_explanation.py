@@ -9,9 +9,9 @@ import pytest
 
 import leakscope
 from leakscope import kernels, lood
-from leakscope.auditing.explanation import explain
-from leakscope.auditing.subgroups import exposure_by, of_groups
 from leakscope.errors import InputError
+from leakscope.subjects.process.explanation import explain
+from leakscope.subjects.subgroups import exposure_by, of_groups
 
 
 def problem(outputs=1):
@@ -55,7 +55,7 @@ def test_each_number_is_what_plain_computation_says(outputs):
         assert entry.moved[0] == np.argmax(moved[row])
         shift = np.sqrt(2.0 * moved[row][list(entry.moved)])
         np.testing.assert_allclose(np.abs(entry.shifts), shift, rtol=1e-7)
-        share = result.laws.kl_label[row] / result.kl[row]
+        share = result.laws.separation.kl_label[row] / result.kl[row]
         assert entry.share_from_label == pytest.approx(share)
 
 
@@ -103,8 +103,8 @@ def test_groups_are_audited_as_one():
     frame = result.to_frame()
     assert frame["size"].tolist() == [3] * 20
     assert frame["mean_with"].isna().all()
-    record = result.to_document().records[0]
-    assert (record.size, record.mean_with, result.to_document().unit) == (3, None, "group")
+    record = result.records[0]
+    assert (record.size, record.mean_with, result.unit) == (3, None, "group")
     assert "Group p2 ranks first of 20" in result.verdict or "Group p6" in result.verdict
     with pytest.raises(InputError, match="60 records and 2 groups"):
         leakscope.audit(X, y, groups=[1, 2])

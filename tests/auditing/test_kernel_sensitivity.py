@@ -8,11 +8,11 @@ from scipy.stats import spearmanr
 
 import leakscope
 from leakscope import kernels, lood, measures
-from leakscope.auditing import audit_dataset
-from leakscope.auditing import kernel_sensitivity as sensitivity
-from leakscope.auditing.surprising_labels import calibrated
 from leakscope.data import read_example
 from leakscope.settings import AuditSettings
+from leakscope.subjects.process import choices as sensitivity
+from leakscope.subjects.process.explanation import calibrated
+from tests.audits import process_audit
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ OTHERS = (
 
 def test_each_kernel_is_an_audit_of_its_own(data, result):
     X, y = data
-    compared = result.kernel_sensitivity
+    compared = result.details.kernels
     assert compared.refused == ()
     assert [entry.kernel for entry in compared.others] == [k.describe() for k in OTHERS]
     ranks = [lood.ranks_of(result.kl)]
@@ -114,28 +114,28 @@ def test_the_kernel_in_use_is_not_among_the_others(data, kernel, names):
 def test_groups_are_compared_as_groups(data):
     X, y = data
     result = leakscope.audit(X, y, noise_variance=0.05, groups=np.arange(150) // 3)
-    compared = result.kernel_sensitivity
+    compared = result.details.kernels
     assert len(compared.rank_low) == 50
-    matern = kernels.matern(1.5, result.kernel["length_scale"])
+    matern = kernels.matern(1.5, result.details.kernel["length_scale"])
     alone = leakscope.audit(
         X, y, kernel=matern, noise_variance=0.05, groups=np.arange(150) // 3, sensitivity=False
     )
     entry = next(entry for entry in compared.others if entry.kernel["name"] == "matern")
     assert entry.median_advantage == pytest.approx(np.median(alone.advantage), rel=1e-6)
-    assert result.choices.noise_of_data.criterion == "marginal_likelihood"
+    assert result.details.choices.noise_of_data.criterion == "marginal_likelihood"
 
 
 def test_the_noise_of_the_data_is_that_of_the_criterion(data, result):
     X, y = data
-    own = result.choices.noise_of_data
+    own = result.details.choices.noise_of_data
     chosen = leakscope.audit(X, y, kernel=kernels.rbf(2.0), noise_variance="leave_one_out")
-    assert own.noise_variance == chosen.laws.noise_variance
+    assert own.noise_variance == chosen.laws.separation.noise_variance
     assert own.largest_advantage == pytest.approx(chosen.advantage.max(), rel=1e-9)
     assert own.top_ten_kept == len(set(result.ranking()[:10]) & set(chosen.ranking()[:10]))
     assert own.records == 150
     # One that the data chose is not asked for again.
-    assert chosen.choices.noise_of_data is None
-    assert "maximises the leave-one-out predictive score" in chosen.choices.noise_reason
+    assert chosen.details.choices.noise_of_data is None
+    assert "maximises the leave-one-out predictive score" in chosen.details.choices.noise_reason
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ def test_the_noise_of_the_data_is_that_of_the_criterion(data, result):
     ],
 )
 def test_the_noise_is_explained(data, result, factor, words):
-    level = factor * result.choices.noise_of_data.noise_variance
-    told = leakscope.audit(*data, kernel=kernels.rbf(2.0), noise_variance=level).choices
+    level = factor * result.details.choices.noise_of_data.noise_variance
+    told = leakscope.audit(*data, kernel=kernels.rbf(2.0), noise_variance=level).details.choices
     assert words in told.noise_reason
     assert "of the target's variance" in told.noise_reason
 
@@ -157,44 +157,44 @@ def test_the_kernel_is_explained(data):
     X, y = data
     assert (
         "the median distance between records; the usual"
-        in leakscope.audit(X, y, kernel="rbf").choices.kernel_reason
+        in leakscope.audit(X, y, kernel="rbf").details.choices.kernel_reason
     )
-    given = leakscope.audit(X, y, kernel=kernels.rbf(2.0), sensitivity=False).choices
+    given = leakscope.audit(X, y, kernel=kernels.rbf(2.0), sensitivity=False).details.choices
     assert "as given" in given.kernel_reason
     assert f"{kernels.median_length_scale(X):.4g}" in given.kernel_reason
-    digits = audit_dataset(read_example("digits"), AuditSettings(sensitivity=False)).choices
+    digits = process_audit(read_example("digits"), AuditSettings(sensitivity=False)).details.choices
     assert "pictures of 8 x 8 pixels" in digits.kernel_reason
     assert "kernels.conv" in digits.kernel_reason
     for kernel, words in ((kernels.linear(), "linear regression"), (kernels.nngp(), "very wide")):
-        told = leakscope.audit(X, y, kernel=kernel, sensitivity=False).choices
+        told = leakscope.audit(X, y, kernel=kernel, sensitivity=False).details.choices
         assert words in told.kernel_reason
 
 
 def test_what_is_not_compared_says_why(data, monkeypatch):
     skipped = leakscope.audit(*data, sensitivity=False)
-    assert "as asked" in skipped.choices.not_compared
+    assert "as asked" in skipped.details.choices.not_compared
     assert skipped.to_frame()["kernel_rank_low"].isna().all()
-    monkeypatch.setattr("leakscope.auditing.choice_reasons.COMPARED_UP_TO", 100)
+    monkeypatch.setattr("leakscope.subjects.process.choices.COMPARED_UP_TO", 100)
     large = leakscope.audit(*data, kernel="rbf")
-    assert "more than 100 records" in large.choices.not_compared
-    assert large.kernel_sensitivity is None
-    assert large.sweep is not None
+    assert "more than 100 records" in large.details.choices.not_compared
+    assert large.details.kernels is None
+    assert large.examined.computed.sweep is not None
     monkeypatch.undo()
     with pytest.warns(UserWarning, match="approximate"):
         rough = leakscope.audit(*data, route="nystrom", inducing=40)
-    assert "this audit is approximate" in rough.choices.not_compared
+    assert "this audit is approximate" in rough.details.choices.not_compared
 
 
 def test_the_noise_of_the_data_for_any_number_of_records_in_few_features(data, monkeypatch):
-    monkeypatch.setattr("leakscope.auditing.choice_reasons.COMPARED_UP_TO", 100)
+    monkeypatch.setattr("leakscope.subjects.process.choices.COMPARED_UP_TO", 100)
     asked = {"kernel": kernels.linear(bias_variance=1.0), "noise_variance": 0.01}
     found = leakscope.audit(*data, **asked)
-    assert "Other kernels were not tried" in found.choices.not_compared
-    own = found.choices.noise_of_data
+    assert "Other kernels were not tried" in found.details.choices.not_compared
+    own = found.details.choices.noise_of_data
     known = leakscope.audit(*data, **{**asked, "noise_variance": "marginal_likelihood"})
     assert own.criterion == "marginal_likelihood"
     assert own.records == len(data[0])
-    assert own.noise_variance == pytest.approx(known.laws.noise_variance, rel=1e-4)
+    assert own.noise_variance == pytest.approx(known.laws.separation.noise_variance, rel=1e-4)
     assert own.largest_advantage == pytest.approx(known.advantage.max(), rel=1e-3)
     assert own.median_advantage == pytest.approx(np.median(known.advantage), rel=1e-3)
     assert "which the data would choose" in " ".join(found.answer())
@@ -208,20 +208,20 @@ def test_a_kernel_that_fails_is_told_and_left_out(data, monkeypatch):
     monkeypatch.setattr(
         sensitivity, "alternatives", lambda kernel, X: (Constant(1.0), kernels.rbf(1.0))
     )
-    compared = leakscope.audit(*data, kernel=kernels.rbf(2.0)).kernel_sensitivity
+    compared = leakscope.audit(*data, kernel=kernels.rbf(2.0)).details.kernels
     assert len(compared.others) == 1
     assert "the kernel is constant" in compared.refused[0]
 
 
 def test_the_verdict_says_where_the_first_is_not_first():
-    diabetes = audit_dataset(read_example("diabetes"), AuditSettings())
-    linear = next(e for e in diabetes.kernel_sensitivity.others if e.kernel["name"] == "linear")
+    diabetes = process_audit(read_example("diabetes"), AuditSettings())
+    linear = next(e for e in diabetes.details.kernels.others if e.kernel["name"] == "linear")
     assert linear.rank_of_first > 10
     sentence = f"the first is outside the top 10 ({linear.rank_of_first} under {linear.name})"
-    document = diabetes.to_document()
+    document = diabetes
     assert sentence in document.verdict
-    assert sentence in document.verdict_without_ids
-    assert document.choices.kernels.in_use.name == "rbf, length scale 4.146"
+    assert sentence in document.sentences_without_ids
+    assert document.details.choices.kernels.in_use.name == "rbf, length scale 4.146"
     # Where all agree on the first, nothing is added.
     X = np.random.default_rng(0).normal(size=(80, 3))
     y = X[:, 0].copy()
@@ -233,17 +233,17 @@ def test_flipped_labels_are_named_whatever_their_rank():
     from dataclasses import replace
 
     data = read_example("breast_cancer")
-    leverage = audit_dataset(data, AuditSettings(sensitivity=False)).laws.leverage
+    leverage = process_audit(data, AuditSettings(sensitivity=False)).laws.separation.leverage
     row = int(np.argsort(leverage)[len(leverage) // 2])
     target = data.target.copy()
     target[row] = 1 - target[row]
     settings = AuditSettings(sensitivity=False, noise_variance="marginal_likelihood")
-    result = audit_dataset(replace(data, target=target, source=None), settings)
-    named = {entry.record_id: entry for entry in result.disagreements()}
+    result = process_audit(replace(data, target=target, source=None), settings)
+    named = {entry.record_id: entry for entry in result.details.disagreeing}
     assert row in named
     assert named[row].rank == result.ranking().index(row) + 1 > 6
-    own = calibrated(result.laws.disagreement, 1)
+    own = calibrated(result.laws.separation.disagreement, 1)
     assert named[row].disagreement == pytest.approx(own[row])
-    assert result.to_document().disagreeing == list(result.disagreements())
+    assert result.details.disagreeing == list(result.details.disagreeing)
     quiet = leakscope.audit(np.eye(4), np.arange(4.0), sensitivity=False, noise_variance=99.0)
-    assert quiet.disagreements() == ()
+    assert quiet.details.disagreeing == ()

@@ -15,10 +15,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import leakscope
-from leakscope import auditing, data, fitted, measures
+from leakscope import data, fitted, measures
 from leakscope.errors import InputError
-from leakscope.results import ModelAuditDocument, read_run
+from leakscope.results import Audit, read_run
 from leakscope.settings import AuditSettings, ModelSettings
+from leakscope.subjects.laws import noise_for
+from tests.audits import estimator_audit, model_audit
 
 X10, Y10 = load_diabetes(return_X_y=True)
 XB, YB = load_breast_cancer(return_X_y=True)
@@ -64,9 +66,11 @@ def test_the_level_agrees_with_refits_of_the_same_estimator(diabetes, audited):
         seen = scores[inside[:, row], row], scores[~inside[:, row], row]
         shift = seen[0].mean() - seen[1].mean()
         error = np.sqrt(sum(values.var(ddof=1) / len(values) for values in seen))
-        assert abs(shift - audited.laws.shift[row]) < 4.5 * error
+        assert abs(shift - audited.examined.fitted_laws.shift[row]) < 4.5 * error
         spread = seen[1].std(ddof=1)
-        assert abs(spread / audited.laws.nonmember_sd[row] - 1.0) < 4.5 / np.sqrt(2 * 290)
+        assert abs(spread / audited.examined.fitted_laws.nonmember_sd[row] - 1.0) < 4.5 / np.sqrt(
+            2 * 290
+        )
 
 
 def test_frame_ranking_and_answer(audited):
@@ -89,31 +93,34 @@ def test_frame_ranking_and_answer(audited):
 
 
 def test_noise_on_the_answers_keeps_every_record_at_the_threshold(audited):
-    noised = measures.advantage(audited.laws.law_pair(answer_noise=audited.answer_noise))
+    noised = measures.advantage(audited.laws.law_pair(answer_noise=audited.details.answer_noise))
     assert 0.09 < float(noised.max()) < 0.1
-    assert auditing.noise_for(audited.laws, measures.advantage, 0.999) == 0.0
+    assert noise_for(audited.laws, measures.advantage, 0.999) == 0.0
 
 
 def test_run_directory_is_read_back_whole(audited, tmp_path):
     run = read_run(audited.write(tmp_path / "run"))
-    assert isinstance(run.document, ModelAuditDocument)
-    assert run.document == audited.to_document()
+    assert isinstance(run.document, Audit)
+    assert run.document == audited
     assert run.document.records[0].record_id == "p169"
     assert run.document.model.parameters["alpha"] == 1.0
     with (tmp_path / "run" / "records.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     assert float(rows[0]["tpr_at_fpr_0_01"]) == audited.tpr_at_fpr[0.01][169]
     arrays = run.arrays(["member_mean", "nonmember_sd"])
-    np.testing.assert_array_equal(arrays["member_mean"], audited.laws.member_mean)
+    np.testing.assert_array_equal(arrays["member_mean"], audited.examined.fitted_laws.member_mean)
 
 
 def test_population_and_what_is_observed(diabetes):
     X, y, model = diabetes
     fresh = leakscope.audit(X, y, model=model, question="population")
-    assert (fresh.laws.question, fresh.laws.fraction) == ("population", 1.0)
+    assert (fresh.examined.fitted_laws.question, fresh.examined.fitted_laws.fraction) == (
+        "population",
+        1.0,
+    )
     assert "fresh draws" in fresh.question
     few = leakscope.audit(X, y, model=model, fraction=0.2, observes="residual")
-    assert few.to_document().provenance["observes"] == "residual"
+    assert few.provenance["observes"] == "residual"
     assert np.median(few.advantage) > np.median(fresh.advantage)
 
 
@@ -125,7 +132,7 @@ def test_lumpy_records_are_said_and_warned_of():
     count = int((~result.trusted).sum())
     assert count > 0
     assert f"({count} not trusted)" in result.answer()[2]
-    assert str(count) in result.to_document().doubt
+    assert str(count) in result.doubt
 
 
 def _frame():
@@ -165,7 +172,7 @@ def test_frames_searches_sparse_tables_and_lists(given, name, tmp_path):
     X, y, model = given()
     result = leakscope.audit(X, y, model=model.fit(X, y))
     assert result.model.name == name
-    assert read_run(result.write(tmp_path / "run")).document == result.to_document()
+    assert read_run(result.write(tmp_path / "run")).document == result
 
 
 def test_all_probabilities_of_several_classes_say_at_least_as_much_as_the_own_log_odds():
@@ -174,47 +181,44 @@ def test_all_probabilities_of_several_classes_say_at_least_as_much_as_the_own_lo
     model = LogisticRegression(C=0.1, tol=1e-7, max_iter=2000).fit(X, y)
     # The warning about lumpy records has its own test.
     found = {
-        seen: auditing.audit_model(model, X, y, observes=seen)
-        for seen in ("log_odds", "probabilities")
+        seen: estimator_audit(model, X, y, observes=seen) for seen in ("log_odds", "probabilities")
     }
     more, less = found["probabilities"], found["log_odds"]
     assert np.median(more.advantage / less.advantage) > 1.0
     assert "the probabilities of all classes" in more.question
-    assert more.answer_noise is not None
+    assert more.details.answer_noise is not None
 
 
 def test_named_model_is_the_estimator_of_the_prepared_data():
     wine = data.read_example("wine")
-    result = auditing.audit_named_model(wine, ModelSettings(model="logistic", C=0.1))
+    result = model_audit(wine, ModelSettings(model="logistic", C=0.1))
     X, y = load_wine(return_X_y=True)
     own = LogisticRegression(C=0.1, tol=1e-7, max_iter=10_000)
     own.fit(StandardScaler().fit_transform(X), y)
     np.testing.assert_allclose(result.examined.estimator.coef_, own.coef_, atol=1e-6)
     assert result.model.origin == "C as given"
     assert "target taken as 3 classes: 0, 1, 2" in result.dataset.steps
-    option = result.option
+    option = result.details.option
     assert option is not None
     assert option.value == pytest.approx(0.01)
-    again = auditing.audit_named_model(wine, ModelSettings(model="logistic", C=0.01))
+    again = model_audit(wine, ModelSettings(model="logistic", C=0.01))
     assert option.largest_advantage == pytest.approx(float(again.advantage.max()), rel=1e-9)
     assert option.exposed == int((again.advantage >= 0.1).sum())
 
 
 @pytest.mark.parametrize("name", ["ridge", "linear", "poisson", "kernel_ridge"])
 def test_named_models_of_a_quantity(name):
-    result = auditing.audit_named_model(
-        data.read_example("diabetes", by="sex"), ModelSettings(model=name)
-    )
+    result = model_audit(data.read_example("diabetes", by="sex"), ModelSettings(model=name))
     chosen = "no penalty" if name == "linear" else "alpha by 5-fold cross-validation"
     assert result.model.origin == chosen
     assert 0.2 < result.advantage.max() < 0.95
-    np.testing.assert_array_equal(result.trusted, result.laws.largest_share <= 0.4)
+    np.testing.assert_array_equal(result.trusted, result.examined.fitted_laws.largest_share <= 0.4)
     assert result.trusted.mean() > 0.99
     assert {entry.count for entry in result.subgroups} == {207, 235}
 
 
 def test_penalty_by_cross_validation_is_the_best_of_its_neighbours():
-    result = auditing.audit_named_model(data.read_example("diabetes"), ModelSettings(model="ridge"))
+    result = model_audit(data.read_example("diabetes"), ModelSettings(model="ridge"))
     from sklearn.model_selection import KFold, cross_val_score
 
     given = result.examined
@@ -235,9 +239,9 @@ def test_penalty_by_cross_validation_is_the_best_of_its_neighbours():
 
 def test_same_seed_same_answer():
     found = [
-        auditing.audit_named_model(
+        model_audit(
             data.read_example("iris"), ModelSettings(model="logistic"), AuditSettings(seed=3)
-        ).to_document()
+        )
         for _ in range(2)
     ]
     assert found[0].records == found[1].records
@@ -301,7 +305,7 @@ def test_options_of_a_model_without_one_are_refused():
 
 
 def test_advice_needs_the_estimator_that_was_in_memory(audited, tmp_path):
-    for given in (audited.to_document(), audited.write(tmp_path / "run")):
+    for given in (audited, audited.write(tmp_path / "run")):
         with pytest.raises(InputError, match="was in memory, and no file holds it"):
             leakscope.advise(given, leakscope.AuditTarget("advantage", 0.2))
 

@@ -9,8 +9,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import leakscope
-from leakscope import auditing, data, fitted, measures
+from leakscope import data, fitted, measures
 from leakscope.settings import AuditSettings, ModelSettings
+from tests.audits import model_audit
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(80, 3))
@@ -62,17 +63,17 @@ def test_the_neighbours_are_those_whose_membership_moves_the_score():
 
 def test_every_penalty_is_the_audit_with_that_penalty():
     diabetes = data.read_example("diabetes")
-    result = auditing.audit_named_model(diabetes, ModelSettings(model="ridge", alpha=10.0))
-    entries = result.to_document().penalties
+    result = model_audit(diabetes, ModelSettings(model="ridge", alpha=10.0))
+    entries = result.details.penalties
     assert [entry.value for entry in entries] == pytest.approx([0.1, 1.0, 10.0, 100.0, 1000.0])
     for entry in entries:
-        own = auditing.audit_named_model(diabetes, ModelSettings(model="ridge", alpha=entry.value))
+        own = model_audit(diabetes, ModelSettings(model="ridge", alpha=entry.value))
         assert entry.largest_advantage == pytest.approx(own.advantage.max())
         assert entry.median_advantage == pytest.approx(np.median(own.advantage))
         assert entry.largest_tpr_at_fpr_0_01 == pytest.approx(own.tpr_at_fpr[0.01].max())
         assert entry.exposed == np.count_nonzero(own.advantage >= 0.1)
-    assert result.option is not None
-    assert result.option.value == 100.0
+    assert result.details.option is not None
+    assert result.details.option.value == 100.0
 
 
 def test_a_penalty_without_an_optimum_is_left_out():
@@ -80,7 +81,7 @@ def test_a_penalty_without_an_optimum_is_left_out():
     y = (Z[:, 0] > 0.0).astype(int)
     with pytest.warns(UserWarning, match="separable|not trusted"):
         result = leakscope.audit(Z, y)
-    assert all(entry.largest_advantage is not None for entry in result.penalties)
+    assert all(entry.largest_advantage is not None for entry in result.details.penalties)
 
 
 def test_the_tprs_of_a_process_are_those_of_its_laws():
@@ -90,16 +91,16 @@ def test_the_tprs_of_a_process_are_those_of_its_laws():
         np.testing.assert_allclose(result.tpr_at_fpr[fpr], measures.tpr_at_fpr(pair, fpr))
     frame = result.to_frame()
     assert {"tpr_at_fpr_0_01", "tpr_at_fpr_0_001"} <= set(frame.columns)
-    record = result.to_document().records[0]
+    record = result.records[0]
     assert record.tpr_at_fpr_0_01 == pytest.approx(frame["tpr_at_fpr_0_01"].iloc[0])
 
 
 def test_reasons_are_found_unasked_only_where_it_is_quick(monkeypatch):
     wine = data.read_example("breast_cancer")
     chosen = ModelSettings(model="logistic", C=0.1)
-    assert len(auditing.audit_named_model(wine, chosen).explanations) == 10
+    assert len(model_audit(wine, chosen).explanations) == 10
     monkeypatch.setattr("leakscope.auditing.model_audit.EXPLAINED_UP_TO", 100)
-    assert auditing.audit_named_model(wine, chosen).explanations == ()
-    asked = auditing.audit_named_model(wine, chosen, AuditSettings(explain=2))
+    assert model_audit(wine, chosen).explanations == ()
+    asked = model_audit(wine, chosen, AuditSettings(explain=2))
     assert len(asked.explanations) == 2
     assert isinstance(asked.examined.estimator, LogisticRegression)

@@ -18,10 +18,11 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from leakscope import auditing, data
+from leakscope import data
 from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.settings import ModelSettings
+from tests.audits import estimator_audit, model_audit
 
 TIGHT = {"tol": 1e-8, "max_iter": 10_000}
 
@@ -67,7 +68,7 @@ def test_a_pipeline_on_a_tables_own_columns_is_audited_as_in_memory(capsys):
     assert found["model"]["file"] == name
     with open(name, "rb") as stream:
         assert found["model"]["file_sha256"] == hashlib.file_digest(stream, "sha256").hexdigest()
-    own = auditing.audit_model(model, X, y.to_numpy())
+    own = estimator_audit(model, X, y.to_numpy())
     told = {record["record_id"]: record["advantage"] for record in found["records"]}
     np.testing.assert_allclose([told[i] for i in range(300)], own.advantage, rtol=1e-12)
 
@@ -94,7 +95,7 @@ def test_other_data_are_said_with_the_gradient():
     scaled = StandardScaler().fit_transform(X)
     half = saved(LogisticRegression(**TIGHT).fit(scaled[:280], y[:280]))
     with pytest.raises(InputError, match=r"mine.skops: The coefficients .* gradient there is"):
-        auditing.audit_named_model(data.read_example("breast_cancer"), ModelSettings(model=half))
+        model_audit(data.read_example("breast_cancer"), ModelSettings(model=half))
 
 
 class Own(Ridge):
@@ -122,7 +123,7 @@ def test_what_a_skops_file_may_not_hold(make, sentence):
     model = make()
     name = saved(model.fit(X, y) if hasattr(model, "fit") else model)
     with pytest.raises(InputError, match=sentence):
-        auditing.audit_named_model(data.read_example("wine"), ModelSettings(model=name))
+        model_audit(data.read_example("wine"), ModelSettings(model=name))
 
 
 def test_bad_files_end_with_one_sentence(here, capsys):
@@ -152,9 +153,7 @@ def test_a_file_has_its_own_penalty():
     X, y = load_diabetes(return_X_y=True)
     name = saved(Ridge().fit(X, y))
     with pytest.raises(InputError, match="has its own penalty"):
-        auditing.audit_named_model(
-            data.read_example("diabetes"), ModelSettings(model=name, alpha=1.0)
-        )
+        model_audit(data.read_example("diabetes"), ModelSettings(model=name, alpha=1.0))
 
 
 def graph(nodes, features, constants=()):
@@ -219,10 +218,10 @@ def test_onnx_classifiers_reveal_their_penalty(example, loader, write):
     X, y = loader(return_X_y=True)
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.2, **TIGHT)).fit(X, y)
     name = write(model, X.shape[1])
-    found = auditing.audit_named_model(data.read_example(example), ModelSettings(model=name))
+    found = model_audit(data.read_example(example), ModelSettings(model=name))
     assert found.model.name == "LogisticRegression(C=0.2)"
     assert found.model.origin == "as fitted by you (mine.onnx; penalty found from its coefficients)"
-    own = auditing.audit_model(model, X, y)
+    own = estimator_audit(model, X, y)
     # the scaler's and classifier's numbers are float32 in the file
     np.testing.assert_allclose(found.advantage, own.advantage, atol=2e-4)
 
@@ -236,10 +235,10 @@ def test_onnx_regressions():
         "LinearRegressor", ["X"], ["y"], domain="ai.onnx.ml",
         coefficients=inner.coef_.tolist(), intercepts=[float(inner.intercept_)],
     )  # fmt: skip
-    found = auditing.audit_named_model(example, ModelSettings(model=graph([node], 10)))
+    found = model_audit(example, ModelSettings(model=graph([node], 10)))
     assert found.model.name == "Ridge(alpha=30)"
     np.testing.assert_allclose(
-        found.advantage, auditing.audit_model(inner, wide, y).advantage, atol=1e-4
+        found.advantage, estimator_audit(inner, wide, y).advantage, atol=1e-4
     )
     counts = PoissonRegressor(alpha=0.1, **TIGHT).fit(wide, y)
     nodes = [
@@ -247,15 +246,13 @@ def test_onnx_regressions():
         helper.make_node("Exp", ["score"], ["mean"]),
     ]
     held = [constant("matrix", counts.coef_[None, :]), constant("bias", [counts.intercept_])]
-    found = auditing.audit_named_model(example, ModelSettings(model=graph(nodes, 10, held)))
+    found = model_audit(example, ModelSettings(model=graph(nodes, 10, held)))
     assert found.model.name == "PoissonRegressor(alpha=0.1)"
     with pytest.raises(InputError, match="not the optimum on these records"):
-        auditing.audit_named_model(
-            example, ModelSettings(model=graph(nodes, 10, held), alpha=100.0)
-        )
+        model_audit(example, ModelSettings(model=graph(nodes, 10, held), alpha=100.0))
     least = Ridge(alpha=1e-9).fit(wide, y)
     held = [constant("matrix", least.coef_[None, :]), constant("bias", [least.intercept_])]
-    found = auditing.audit_named_model(example, ModelSettings(model=graph(nodes[:1], 10, held)))
+    found = model_audit(example, ModelSettings(model=graph(nodes[:1], 10, held)))
     assert found.model.name == "LinearRegression()"
 
 
@@ -267,9 +264,7 @@ def test_an_onnx_network_is_refused():
     ]
     held = [constant("a", np.ones((13, 4))), constant("b", np.ones((4, 1)))]
     with pytest.raises(InputError, match="the node Relu cannot be read"):
-        auditing.audit_named_model(
-            data.read_example("wine"), ModelSettings(model=graph(nodes, 13, held))
-        )
+        model_audit(data.read_example("wine"), ModelSettings(model=graph(nodes, 13, held)))
 
 
 @pytest.mark.parametrize(

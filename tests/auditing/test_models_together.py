@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import leakscope
-from leakscope import InputError, auditing
-from leakscope.auditing import half_models
+from leakscope import InputError
+from leakscope.subjects.training import half_models
+from tests.audits import trained_audit
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(90, 5))
@@ -38,9 +39,11 @@ class Together:
 
 def test_the_models_are_those_that_are_trained_alone() -> None:
     many = Together()
-    one = auditing.audit_trained(X, Y, alone, models=6, seed=4)
-    all_at_once = auditing.audit_trained(X, Y, many.train, models=6, seed=4)
-    np.testing.assert_array_equal(one.half_models.scores, all_at_once.half_models.scores)
+    one = trained_audit(X, Y, alone, models=6, seed=4)
+    all_at_once = trained_audit(X, Y, many.train, models=6, seed=4)
+    np.testing.assert_array_equal(
+        one.examined.half_models.scores, all_at_once.examined.half_models.scores
+    )
     np.testing.assert_array_equal(one.advantage, all_at_once.advantage)
     # Three small ones see whether it looks at its rows and its seed.
     assert many.calls == [1, 1, 1, 6]
@@ -51,15 +54,15 @@ def test_four_then_eight_train_four_more_in_calls_of_a_limited_size(
 ) -> None:
     monkeypatch.setattr(half_models, "MOST_TOGETHER", 3)
     many = Together()
-    auditing.audit_trained(X, Y, many.train, models=4, keep=tmp_path / "models")
-    auditing.audit_trained(X, Y, many.train, models=8, keep=tmp_path / "models")
+    trained_audit(X, Y, many.train, models=4, keep=tmp_path / "models")
+    trained_audit(X, Y, many.train, models=8, keep=tmp_path / "models")
     assert [count for count in many.calls if count > 1] == [3, 3]
     assert many.calls == [1, 1, 1, 3, 1, 1, 1, 1, 3, 1]
 
 
 def test_its_options_are_advised_on() -> None:
     many = Together()
-    result = auditing.audit_trained(X, Y, many.train, models=4)
+    result = trained_audit(X, Y, many.train, models=4)
     target = leakscope.AuditTarget("advantage", 0.5)
     found = leakscope.advise(result, target, tries={"shrink": [50.0]})
     assert found.options[0].name in ("shrink", "output noise") or found.own.meets
@@ -72,4 +75,4 @@ def test_what_is_wrong_is_one_sentence_and_what_was_trained_is_kept(tmp_path: Pa
         return found[:-1] if len(found) > 1 else found
 
     with pytest.raises(InputError, match=r"asked for 4 models at once and gave 3.*0 of 4 models"):
-        auditing.audit_trained(X, Y, two_short, models=4, keep=tmp_path / "models")
+        trained_audit(X, Y, two_short, models=4, keep=tmp_path / "models")

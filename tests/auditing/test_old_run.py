@@ -17,6 +17,7 @@ from leakscope import auditing, data
 from leakscope.cli import main
 from leakscope.results import read_run
 from leakscope.settings import AuditSettings
+from tests.audits import process_audit
 
 OLD = Path(__file__).parent / "old_run"
 
@@ -35,12 +36,14 @@ def test_an_audit_gives_the_same_numbers():
     run = read_run(OLD)
     told = run.document.settings
     known = {name: told[name] for name in AuditSettings.model_fields if name in told}
-    result = auditing.audit_dataset(data.read_example("iris"), AuditSettings(**known))
+    result = process_audit(data.read_example("iris"), AuditSettings(**known))
     stored = arrays()
     found = {name: getattr(result, name) for name in ("kl", "kl_reverse", "advantage", "auc")}
     for name, values in (found | result.law_arrays()).items():
         np.testing.assert_allclose(values, stored[name], rtol=1e-10, atol=1e-11, err_msg=name)
-    assert result.laws.noise_variance == pytest.approx(run.document.noise_variance, rel=1e-10)
+    assert result.laws.separation.noise_variance == pytest.approx(
+        run.document.noise_variance, rel=1e-10
+    )
 
 
 def test_the_process_is_that_of_the_run():
@@ -49,8 +52,8 @@ def test_the_process_is_that_of_the_run():
     stored = arrays()
     laws = process.separation()
     np.testing.assert_allclose(laws.kl, stored["kl"], rtol=1e-10)
-    assert process.kernel.length_scale == document.kernel["length_scale"]
-    assert process.kernel_scale == document.kernel["fitted_scale"]
+    assert process.kernel.length_scale == document.details.kernel["length_scale"]
+    assert process.kernel_scale == document.details.kernel["fitted_scale"]
     assert (process.task, process.units, ids[:2]) == ("classification", 150, (0, 1))
     # What the settings left open is chosen again where the features are others.
     fewer = process.with_features(process.features[:, :1])

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import leakscope
-from leakscope import InputError, auditing, data, kernels
-from leakscope.auditing import route_costs
+from leakscope import InputError, data, kernels
 from leakscope.cli import main
-from leakscope.settings import MODEL_DEFAULTS, AuditSettings
+from leakscope.settings import AuditSettings
+from leakscope.subjects.process import routes as route_costs
+from leakscope.subjects.subject import Asked, kind_for
 
 
 def problem(records=60):
@@ -33,8 +34,8 @@ def test_equals_the_dense_route(route, tmp_path, monkeypatch) -> None:
         other.to_frame()[["record_id", "rank_low", "rank_high"]],
         dense.to_frame()[["record_id", "rank_low", "rank_high"]],
     )
-    assert other.laws.route == route
-    assert other.route_reason.startswith("exact, ")
+    assert other.laws.separation.route == route
+    assert other.details.route_reason.startswith("exact, ")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -68,7 +69,9 @@ class TestCost:
         X, y = np.broadcast_to(0.0, (records, 3)), np.broadcast_to(0.0, records)
         dataset = replace(data.read_example("diabetes"), features=X, target=y)
         settings = AuditSettings(kernel="rbf", **chosen)
-        return auditing.audit_cost(dataset, settings, MODEL_DEFAULTS)
+        return kind_for(Asked(dataset=dataset, settings=settings)).cost(
+            Asked(dataset=dataset, settings=settings)
+        )
 
     def test_quick_audits_say_nothing(self, monkeypatch):
         assert self.told(5_000, monkeypatch) is None

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from leakscope.auditing import audit_dataset
 from leakscope.data import read_example
 from leakscope.settings import AuditSettings
+from tests.audits import process_audit
 
 # The noise that the data choose: 0.01 is far below what diabetes' labels scatter by, and then
 # every odd label stands out more than an odd place.
@@ -36,7 +36,7 @@ def planted(data, *, row, features=None, target=None, copies=0, groups=False):
         source=None,
         group=people if groups else None,
     )
-    return audit_dataset(changed, SETTINGS[data.name])
+    return process_audit(changed, SETTINGS[data.name])
 
 
 def outlier(data, row):
@@ -68,7 +68,7 @@ def test_a_planted_outlier_is_in_the_top_hundredth_and_its_copy_hides_it(name):
 
 def at_leverage(data, quantile, count=5):
     """The rows whose leverage is nearest to this quantile of all."""
-    leverage = planted(data, row=0).laws.leverage
+    leverage = planted(data, row=0).laws.separation.leverage
     return np.argsort(np.abs(leverage - np.quantile(leverage, quantile)))[:count].tolist()
 
 
@@ -117,6 +117,9 @@ def test_a_flipped_label_among_like_records_stands_out_by_its_disagreement():
         result = planted(data, row=row, target=1 - data.target[row])
         by_disagreement = result.to_frame().sort_values("disagreement", ascending=False)
         assert row in by_disagreement["record_id"].head(6).tolist()
-        y = result.laws.mean_without + result.laws.mean_shift / result.laws.leverage
+        y = (
+            result.laws.separation.mean_without
+            + result.laws.separation.mean_shift / result.laws.separation.leverage
+        )
         label = 0.5 if data.target[row] == 0 else -0.5
         assert y[row] == pytest.approx(label)

@@ -7,16 +7,16 @@ import pytest
 from scipy.integrate import trapezoid
 
 import leakscope
-from leakscope.auditing import audit_dataset
-from leakscope.auditing.report_material import report_arrays, report_pictures
+from leakscope.auditing.writing import report_arrays
 from leakscope.data import read_example
 from leakscope.settings import AuditSettings
+from tests.audits import process_audit
 
 
 @pytest.fixture(scope="module")
 def digits():
     dataset, settings = read_example("digits"), AuditSettings(sensitivity=False)
-    return dataset, settings, audit_dataset(dataset, settings)
+    return dataset, settings, process_audit(dataset, settings)
 
 
 def test_rocs_are_those_of_the_ranked_records(digits):
@@ -53,7 +53,7 @@ def test_three_records_are_enough():
 
 def test_pictures_and_their_neighbours(digits):
     dataset, _settings, result = digits
-    files = report_pictures(result, dataset)
+    files = result.examined.pictures(result, dataset)
     gallery = json.loads(files["gallery.json"])["pictures"]
     assert [shown["record_id"] for shown in gallery] == list(result.ranking()[:12])
     scaled = (dataset.features - dataset.features.mean(axis=0)) / np.where(
@@ -64,7 +64,7 @@ def test_pictures_and_their_neighbours(digits):
     distances = np.linalg.norm(scaled - scaled[first["record_id"]], axis=1)
     nearest = np.argsort(distances)[1:6].tolist()
     assert [shown["record_id"] for shown in first["neighbours"]] == nearest
-    scale = result.kernel["length_scale"]
+    scale = result.details.kernel["length_scale"]
     assert first["neighbours"][0]["similarity"] == pytest.approx(
         np.exp(-0.5 * (distances[nearest[0]] / scale) ** 2), rel=1e-6
     )
@@ -77,15 +77,15 @@ def test_a_table_of_64_columns_is_no_picture(digits):
 
     dataset, _settings, result = digits
     mixed = dataset.features[:, np.random.default_rng(3).permutation(64)]
-    assert report_pictures(result, replace(dataset, features=mixed)) == {}
-    assert report_pictures(result, read_example("iris")) == {}
+    assert result.examined.pictures(result, replace(dataset, features=mixed)) == {}
+    assert result.examined.pictures(result, read_example("iris")) == {}
 
 
-def test_the_verdict_without_ids_names_nobody():
+def test_the_sentences_without_ids_names_nobody():
     X, y = np.array([[0.0], [0.1], [0.2], [3.0]]), np.array([1.0, 1.1, 0.9, -1.0])
     result = leakscope.audit(X, y, noise_variance=0.1, record_ids=["a1", "b2", "c3", "outlier"])
-    document = result.to_document()
+    document = result
     assert "outlier" in document.verdict
-    assert document.verdict_without_ids is not None
-    assert "outlier" not in document.verdict_without_ids
-    assert "4 records were ranked" in document.verdict_without_ids
+    assert document.sentences_without_ids is not None
+    assert "outlier" not in document.sentences_without_ids
+    assert "4 records were ranked" in document.sentences_without_ids

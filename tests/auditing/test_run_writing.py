@@ -9,17 +9,18 @@ import pytest
 
 import leakscope
 from leakscope import InputError
-from leakscope.auditing import audit_dataset, write_run
+from leakscope.auditing import write_run
 from leakscope.cli import main
 from leakscope.data import read_example
 from leakscope.reporting import report_html
 from leakscope.results import read_run
 from leakscope.settings import AuditSettings
+from tests.audits import process_audit
 
 
 def test_the_same_files_with_the_same_contents(tmp_path):
     dataset = read_example("iris")
-    result = audit_dataset(dataset, AuditSettings())
+    result = process_audit(dataset, AuditSettings())
     ours = result.write(tmp_path / "ours", dataset=dataset)
     theirs = tmp_path / "theirs"
     assert (
@@ -65,9 +66,9 @@ def test_arrays_have_a_whole_report(tmp_path):
 
 def test_pictures_are_kept_with_those_whose_label_is_odd(tmp_path):
     dataset = read_example("digits")
-    result = audit_dataset(dataset, AuditSettings(sensitivity=False))
+    result = process_audit(dataset, AuditSettings(sensitivity=False))
     run = read_run(result.write(tmp_path / "run", dataset=dataset))
     assert [p.record_id for p in run.gallery.pictures] == list(result.ranking()[:12])
-    odd = [entry.record_id for entry in result.disagreements()]
+    odd = [entry.record_id for entry in result.details.disagreeing]
     assert [p.record_id for p in run.gallery.disagreeing] == odd
-    assert [p.rank for p in run.gallery.disagreeing] == [e.rank for e in result.disagreements()]
+    assert [p.rank for p in run.gallery.disagreeing] == [e.rank for e in result.details.disagreeing]

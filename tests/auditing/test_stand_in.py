@@ -13,11 +13,12 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 import leakscope
-from leakscope import auditing, data
-from leakscope.auditing import AuditResult, ModelAuditResult
+from leakscope import data
 from leakscope.cli import main
 from leakscope.errors import InputError
+from leakscope.results import Audit
 from leakscope.settings import FOLDS, PENALTIES, AuditSettings, ModelSettings
+from tests.audits import settings_audit
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(120, 4)) * [1.0, 10.0, 0.1, 3.0] + 2.0
@@ -37,7 +38,7 @@ def csv(path, target, **columns):
 
 def test_numbers_get_ridge_and_its_penalty_is_scikit_learns():
     result = leakscope.audit(X, Y)
-    assert isinstance(result, ModelAuditResult)
+    assert isinstance(result, Audit)
     Z, z = StandardScaler().fit_transform(X), (Y - Y.mean()) / Y.std()
     folds = KFold(FOLDS, shuffle=True, random_state=0)
     chosen = RidgeCV(PENALTIES["ridge"], cv=folds, scoring="neg_mean_squared_error").fit(Z, z)
@@ -45,7 +46,7 @@ def test_numbers_get_ridge_and_its_penalty_is_scikit_learns():
     np.testing.assert_allclose(result.advantage, own.advantage, rtol=1e-8)
     held_out = cross_val_score(Ridge(alpha=chosen.alpha_), Z, z, cv=folds, scoring="r2").mean()
     assert f"held-out R² {held_out:.3f}" in result.verdict
-    assert result.laws.question == "pool"
+    assert result.examined.fitted_laws.question == "pool"
 
 
 @LUMPY
@@ -54,15 +55,15 @@ def test_numbers_get_ridge_and_its_penalty_is_scikit_learns():
 )
 def test_classes_get_logistic_regression(labels):
     result = leakscope.audit(X, labels)
-    assert isinstance(result, ModelAuditResult)
+    assert isinstance(result, Audit)
     assert isinstance(result.examined.estimator, LogisticRegression)
-    assert result.laws.observes == "log_odds"
+    assert result.examined.fitted_laws.observes == "log_odds"
 
 
 def test_the_first_line_says_that_it_is_a_stand_in():
     result = leakscope.audit(X, Y)
     assert result.model.stand_in
-    for text in (result.verdict, *result.to_document().answer_without_ids):
+    for text in (result.verdict, *result.sentences_without_ids):
         assert "your model" not in text
     assert "a stand-in that leakscope fitted because no model was given" in result.answer()[0]
     own = leakscope.audit(X, Y, model=Ridge().fit(X, Y))
@@ -80,7 +81,7 @@ def test_any_setting_of_the_process_asks_for_it():
         {"inducing": 1000},
         {"fit_kernel_scale": False},
     ):
-        assert isinstance(leakscope.audit(X, Y, **given), AuditResult), given
+        assert isinstance(leakscope.audit(X, Y, **given), Audit), given
     with pytest.raises(InputError, match="there is no kernel 'none'"):
         leakscope.audit(X, Y, kernel="none")
 
@@ -96,7 +97,7 @@ def test_any_setting_of_the_process_asks_for_it():
 def test_a_process_stands_in_where_no_model_can_be_fitted(given, why):
     with pytest.warns(UserWarning, match=f"no model was given, and none was fitted.*{why}"):
         result = leakscope.audit(**given)
-    assert isinstance(result, AuditResult)
+    assert isinstance(result, Audit)
 
 
 def test_reasons_not_to_fit_of_a_dataset(tmp_path):
@@ -104,17 +105,15 @@ def test_reasons_not_to_fit_of_a_dataset(tmp_path):
         csv(tmp_path / "many.csv", np.arange(120) // 2), target="y", task="classification"
     )
     wide = np.column_stack([many.features] * 30)
-    assert auditing.audit_by_settings(many).unit == "record"
-    result = auditing.audit_by_settings(
-        replace(many, features=wide), AuditSettings(), ModelSettings()
-    )
+    assert settings_audit(many).unit == "record"
+    result = settings_audit(replace(many, features=wide), AuditSettings(), ModelSettings())
     assert "make 7200 coefficients" in result.warnings[0]
     lone = replace(many, target=np.array(["a"] * 119 + ["b"]))
-    assert "a class has one record only" in auditing.audit_by_settings(lone).warnings[0]
+    assert "a class has one record only" in settings_audit(lone).warnings[0]
     same = replace(many, target=np.ones(120), task="regression")
-    assert "the same for every record" in auditing.audit_by_settings(same).warnings[0]
+    assert "the same for every record" in settings_audit(same).warnings[0]
     with pytest.raises(InputError, match="--question needs a fitted model, and none was fitted"):
-        auditing.audit_by_settings(same, chosen=ModelSettings(question="population"))
+        settings_audit(same, chosen=ModelSettings(question="population"))
 
 
 @LUMPY

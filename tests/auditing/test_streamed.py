@@ -18,12 +18,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from leakscope import auditing
-from leakscope.auditing import file_parts
 from leakscope.data import read_dataset
 from leakscope.errors import InputError
 from leakscope.results import read_run
 from leakscope.running import cluster_client
 from leakscope.settings import AuditSettings
+from leakscope.subjects.ranks import top_kept
+from leakscope.subjects.stream import parts as file_parts
+from tests.audits import process_audit
 
 RECORDS = 1200
 LINEAR = AuditSettings(kernel="linear", sensitivity=False, explain=0)
@@ -54,7 +56,7 @@ def folder(tmp_path_factory):
 def in_memory(tmp_path, frame=None, **data):
     path = tmp_path / "whole.parquet"
     (table() if frame is None else frame).to_parquet(path, index=False)
-    return auditing.audit_dataset(read_dataset(path, **data), LINEAR)
+    return process_audit(read_dataset(path, **data), LINEAR)
 
 
 def answers_of(run):
@@ -142,9 +144,9 @@ class TestNoiseOfData:
             folder, directory=tmp_path / "run", settings=settings, **self.ASKED
         )
         data = read_dataset(self.whole(tmp_path), target="cost", ignore=("paid", "name"))
-        known = auditing.audit_dataset(data, settings)
-        assert found.noise_variance == pytest.approx(known.laws.noise_variance, rel=1e-4)
-        assert found.noise_of_data is None
+        known = process_audit(data, settings)
+        assert found.noise_variance == pytest.approx(known.laws.separation.noise_variance, rel=1e-4)
+        assert found.details.noise_of_data is None
         assert "which the data chose by the marginal likelihood" in found.verdict
         assert [record.record_id for record in found.records[:10]] == list(known.ranking()[:10])
 
@@ -153,14 +155,16 @@ class TestNoiseOfData:
         found = auditing.audit_streamed(
             folder, directory=tmp_path / "run", settings=settings, **self.ASKED
         )
-        there = found.noise_of_data
+        there = found.details.noise_of_data
         data = read_dataset(self.whole(tmp_path), target="cost", ignore=("paid", "name"))
         level = LINEAR.model_copy(update={"noise_variance": there.noise_variance})
-        known, own = auditing.audit_dataset(data, level), auditing.audit_dataset(data, LINEAR)
+        known, own = process_audit(data, level), process_audit(data, LINEAR)
         assert there.largest_advantage == pytest.approx(known.advantage.max(), rel=1e-8)
         assert there.median_advantage == pytest.approx(np.median(known.advantage), rel=0.0234)
-        assert there.prediction_error == pytest.approx(known.laws.prediction_error, rel=1e-9)
-        assert there.top_ten_kept == auditing.top_kept(own.kl, known.kl, 10)
+        assert there.prediction_error == pytest.approx(
+            known.laws.separation.prediction_error, rel=1e-9
+        )
+        assert there.top_ten_kept == top_kept(own.kl, known.kl, 10)
         assert there.records == RECORDS
         assert "pessimistic" in found.verdict
 

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 import leakscope
-from leakscope.auditing.surprising_labels import FALSE_ALARM, calibrated, surprising_from
+from leakscope.subjects.process.explanation import FALSE_ALARM, calibrated, surprising_from
 
 
-def null_audit(
-    seed: int, noise_variance: float, classes: int | None = None
-) -> leakscope.AuditResult:
+def null_audit(seed: int, noise_variance: float, classes: int | None = None) -> leakscope.Audit:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(120, 4))
     y = rng.normal(size=120)
@@ -23,21 +21,21 @@ def null_audit(
 @pytest.mark.parametrize("noise_variance", [0.01, 1.0])
 def test_labels_of_noise_are_hardly_ever_named(noise_variance: float) -> None:
     """A binomial bound: of 60 datasets at most 8 have one (at 5% such a count has p < 0.01)."""
-    named = [len(null_audit(seed, noise_variance).disagreements()) > 0 for seed in range(60)]
+    named = [len(null_audit(seed, noise_variance).details.disagreeing) > 0 for seed in range(60)]
     assert sum(named) <= 8
 
 
 @pytest.mark.parametrize("classes", [2, 5])
 def test_classes_of_noise_are_not_named(classes: int) -> None:
-    named = [len(null_audit(seed, 0.01, classes).disagreements()) > 0 for seed in range(20)]
+    named = [len(null_audit(seed, 0.01, classes).details.disagreeing) > 0 for seed in range(20)]
     assert sum(named) <= 3
 
 
 def test_the_noise_that_was_assumed_makes_no_claim() -> None:
     """At the default noise the raw disagreement of a null label is tens of deviations."""
     audits = [null_audit(seed, 0.01) for seed in range(10)]
-    assert np.median([a.laws.disagreement.max() for a in audits]) > 10.0
-    assert all(calibrated(a.laws.disagreement, 1).max() < 5.0 for a in audits)
+    assert np.median([a.laws.separation.disagreement.max() for a in audits]) > 10.0
+    assert all(calibrated(a.laws.separation.disagreement, 1).max() < 5.0 for a in audits)
 
 
 def test_a_wrong_label_is_named_at_any_noise() -> None:
@@ -48,7 +46,7 @@ def test_a_wrong_label_is_named_at_any_noise() -> None:
     y[row] += 3.0
     for noise_variance in (1e-3, 0.01, 0.1):
         result = leakscope.audit(X, y, noise_variance=noise_variance, sensitivity=False)
-        first = result.disagreements()[0]
+        first = result.details.disagreeing[0]
         assert first.record_id == row
         assert first.disagreement > surprising_from(120, 1)
 

@@ -23,8 +23,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from small_training import RNG, Q, X, Y
 
 import leakscope
-from leakscope import InputError, auditing, measures, measuring, results
-from leakscope.auditing.half_models import half
+from leakscope import InputError, measures, measuring, results
+from leakscope.subjects.training.half_models import half
+from tests.audits import trained_audit
 
 
 @pytest.mark.parametrize("labels", [None, Y, RNG.integers(0, 7, 120)])
@@ -68,21 +69,21 @@ def test_any_estimator(estimator: Any, target: np.ndarray) -> None:
     assert provenance.question == "pool"
     assert provenance.method == "empirical"
     assert result.model.name.split("(")[0] == type(estimator).__name__
-    assert result.to_document().models == 4
+    assert result.details.models == 4
 
 
 def test_the_same_seed_gives_the_same_numbers_and_another_does_not() -> None:
     forest = RandomForestClassifier(5)
-    one, two = (auditing.audit_trained(X, Y, forest, seed=1) for _ in range(2))
+    one, two = (trained_audit(X, Y, forest, seed=1) for _ in range(2))
     assert np.array_equal(one.advantage, two.advantage)
-    assert not np.array_equal(one.advantage, auditing.audit_trained(X, Y, forest, seed=2).advantage)
+    assert not np.array_equal(one.advantage, trained_audit(X, Y, forest, seed=2).advantage)
 
 
 def test_a_forest_against_many_models() -> None:
     """Ranks and mean advantage of eight models against 200 models of the same kind."""
     forest = RandomForestRegressor(15, min_samples_leaf=2)
-    few = auditing.audit_trained(X, Q, forest, models=8)
-    many = auditing.audit_trained(X, Q, forest, models=200, seed=9)
+    few = trained_audit(X, Q, forest, models=8)
+    many = trained_audit(X, Q, forest, models=200, seed=9)
     assert spearmanr(few.advantage, many.advantage).statistic > 0.7
     assert few.advantage.mean() == pytest.approx(many.advantage.mean(), rel=0.2)
     # The laws are about the residual as it is, and training on a record draws it to zero.
@@ -118,8 +119,8 @@ def test_bad_input(given: dict[str, Any], sentence: str) -> None:
 
 def test_workers_give_the_same_numbers(tmp_path: Path) -> None:
     forest = RandomForestClassifier(5)
-    here = auditing.audit_trained(X, Y, forest, models=2)
-    there = auditing.audit_trained(X, Y, forest, models=2, workers=1)
+    here = trained_audit(X, Y, forest, models=2)
+    there = trained_audit(X, Y, forest, models=2, workers=1)
     assert np.array_equal(here.advantage, there.advantage)
 
 
@@ -128,7 +129,7 @@ def test_the_run_is_written_and_read_again(tmp_path: Path) -> None:
     place = result.write(tmp_path / "run")
     document = results.result_of(place)
     assert document.kind == "audit_model"
-    assert document.models == 4
+    assert document.details.models == 4
     assert document.records[0].advantage_low is not None
     heading = (place / "records.csv").read_text().splitlines()[0]
     assert "tpr_at_fpr_0_001_high" in heading

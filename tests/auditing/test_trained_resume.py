@@ -43,8 +43,8 @@ DRIVER = """
 import os, signal, sys, time
 from pathlib import Path
 import numpy as np
-from leakscope.auditing.half_models import train_halves
-from leakscope.auditing.own_training import training_of
+from leakscope.subjects.training.half_models import train_halves
+from leakscope.subjects.training.own_training import training_of
 from leakscope.running import open_cells, read_cells
 
 folder = Path(sys.argv[1])

@@ -14,10 +14,14 @@ import pytest
 from small_training import Linear, X, Y, train
 
 import leakscope
-from leakscope import InputError, auditing
-from leakscope.auditing.own_label import own_label_log_odds
-from leakscope.auditing.own_training import require_own_rows, training_of
+from leakscope import InputError
 from leakscope.running import TimeLimitError, staying
+from leakscope.subjects.training.own_training import (
+    own_label_log_odds,
+    require_own_rows,
+    training_of,
+)
+from tests.audits import trained_audit
 
 
 def test_functions_frames_and_forms_of_answers_agree() -> None:
@@ -105,7 +109,7 @@ def test_a_function_that_never_ends_is_ended() -> None:
 
     start = time.monotonic()
     with pytest.raises(TimeLimitError, match=r"endless did not end within its time limit, 0\.2 s"):
-        auditing.audit_trained(X, Y, endless, time_limit=0.2)
+        trained_audit(X, Y, endless, time_limit=0.2)
     assert time.monotonic() - start < 10.0
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import leakscope
 from leakscope import InputError, data, kernels, settings
-from leakscope.auditing import audit_dataset
+from tests.audits import process_audit
 
 
 def wide() -> tuple[np.ndarray, np.ndarray]:
@@ -21,7 +21,7 @@ def wide() -> tuple[np.ndarray, np.ndarray]:
 def settled(X, y, **options):
     frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])]).assign(y=y)
     dataset = data.from_frame(frame, target="y")
-    return audit_dataset(
+    return process_audit(
         dataset, settings.AuditSettings(kernel="linear", sensitivity=False, **options)
     )
 

@@ -11,7 +11,7 @@ import pytest
 from leakscope.auditing import stream_cost
 from leakscope.cli import main
 from leakscope.errors import InputError
-from leakscope.running import cluster
+from leakscope.running import cells
 from leakscope.subjects.stream import costs
 
 ASKED = ["--target", "y", "--kernel", "linear", "--run-dir", "run"]
@@ -138,8 +138,8 @@ class Workers:
 )
 def test_workers_of_another_version(found, sentence):
     with pytest.raises(InputError, match=sentence):
-        cluster._require_same_versions(Workers(found))
+        cells._require_same_versions(Workers(found))
 
 
 def test_workers_of_the_same_version():
-    cluster._require_same_versions(Workers([{}, {}]))
+    cells._require_same_versions(Workers([{}, {}]))

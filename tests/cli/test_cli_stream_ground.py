@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from leakscope.cli import main
-from leakscope.running import cluster
+from leakscope.running import cells
 
 ASKED = ["--target", "y", "--kernel", "linear", "--run-dir"]
 
@@ -75,7 +75,7 @@ class TestCluster:
     @pytest.fixture(autouse=True)
     def dask(self, monkeypatch):
         pytest.importorskip("distributed")
-        monkeypatch.setattr(cluster, "CONNECT_SECONDS", 2)
+        monkeypatch.setattr(cells, "CONNECT_SECONDS", 2)
 
     def test_a_scheduler_that_is_not_there(self, here, capsys):
         asked = ["audit", "many", *ASKED, "run", "--cluster", "tcp://127.0.0.1:1"]

@@ -8,11 +8,12 @@ from scipy.stats import spearmanr
 
 import leakscope
 from leakscope import InputError, kernels
-from leakscope.auditing import audit_dataset, write_run
+from leakscope.auditing import write_run
 from leakscope.comparing import compare
 from leakscope.data import read_dataset, read_example
 from leakscope.results import read_result, write_result
 from leakscope.settings import AuditSettings
+from tests.audits import process_audit
 
 NO_SWEEP = {"sensitivity": False}
 
@@ -96,7 +97,7 @@ def test_records_are_matched_by_their_own_ids_where_the_data_differ(tmp_path):
     every = people(tmp_path / "every.csv", range(40))
     fewer = people(tmp_path / "fewer.csv", range(3, 40))
     results = [
-        audit_dataset(read_dataset(path, target="y", id_column="who"), settings)
+        process_audit(read_dataset(path, target="y", id_column="who"), settings)
         for path in (every, fewer)
     ]
     found = compare(*results)
@@ -105,7 +106,7 @@ def test_records_are_matched_by_their_own_ids_where_the_data_differ(tmp_path):
     assert "data digest" in {d.what for d in found.differences}
     # Row numbers of different data are not ids.
     numbered = [
-        audit_dataset(read_dataset(path, target="y", ignore=("who",)), settings)
+        process_audit(read_dataset(path, target="y", ignore=("who",)), settings)
         for path in (every, fewer)
     ]
     apart = compare(*numbered)
@@ -119,7 +120,7 @@ def test_records_are_matched_by_their_own_ids_where_the_data_differ(tmp_path):
 
 def test_other_datasets_are_compared_by_distribution_only():
     settings = AuditSettings(sensitivity=False)
-    found = compare(*(audit_dataset(read_example(name), settings) for name in ("diabetes", "wine")))
+    found = compare(*(process_audit(read_example(name), settings) for name in ("diabetes", "wine")))
     assert (found.same_data, found.shared) == (False, 0)
     assert found.first.units == 442
     assert found.second.units == 178
@@ -146,7 +147,7 @@ def test_different_questions_are_refused(two, data):
     grouped = leakscope.audit(*data, groups=np.arange(130) // 2, **NO_SWEEP)
     with pytest.raises(InputError, match="what leaves: a record against a group"):
         compare(first, grouped)
-    document = first.to_document()
+    document = first
     other = document.model_copy(
         update={"provenance": {**document.provenance, "question": "population"}}
     )
@@ -160,7 +161,7 @@ def test_different_questions_are_refused(two, data):
 def test_runs_files_and_results_alike(two, tmp_path):
     first, second = two
     run = write_run(first, tmp_path / "run")
-    file = write_result(second.to_document(), tmp_path / "second.json")
+    file = write_result(second, tmp_path / "second.json")
     by_path = compare(run, file)
     assert by_path.records == compare(first, second).records
     assert by_path.first.run == str(run)
@@ -179,7 +180,7 @@ def test_aggregates_only(two):
 
 def test_what_is_not_resolved_is_worse(two):
     first, _ = two
-    document = first.to_document()
+    document = first
     records = [document.records[0].model_copy(update={"trusted": False}), *document.records[1:]]
     found = compare(document, document.model_copy(update={"records": records}))
     assert found.worse == ["float64 does not resolve 1 records, where it was 0"]

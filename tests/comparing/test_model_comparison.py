@@ -7,15 +7,16 @@ import pytest
 from sklearn.datasets import load_diabetes
 
 import leakscope
-from leakscope import auditing, data
+from leakscope import data
 from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.settings import AuditSettings, ModelSettings
+from tests.audits import model_audit, process_audit
 
 
 def audited(alpha, dataset=None, **options):
     dataset = data.read_example("diabetes") if dataset is None else dataset
-    return auditing.audit_named_model(dataset, ModelSettings(model="ridge", alpha=alpha, **options))
+    return model_audit(dataset, ModelSettings(model="ridge", alpha=alpha, **options))
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def test_other_data_are_said(weak, tmp_path):
 
 
 def test_a_process_and_a_fitted_model_are_not_compared(weak):
-    process = auditing.audit_dataset(
+    process = process_audit(
         data.read_example("diabetes"), AuditSettings(kernel="rbf", sensitivity=False)
     )
     with pytest.raises(InputError, match="one run is of a fitted model"):
@@ -83,7 +84,7 @@ def test_a_process_and_a_fitted_model_are_not_compared(weak):
 
 
 def test_stand_ins_are_not_the_model_that_is_released(weak):
-    stand_in = auditing.audit_named_model(data.read_example("diabetes"), ModelSettings())
+    stand_in = model_audit(data.read_example("diabetes"), ModelSettings())
     found = leakscope.compare(weak, stand_in)
     assert "One is a stand-in that leakscope fitted" in found.verdict
 

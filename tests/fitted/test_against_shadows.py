@@ -19,7 +19,7 @@ from small_data import counts, regression, several_classes, two_classes
 
 from leakscope import fitted, measures
 from leakscope.errors import InputError
-from leakscope.fitted import softmax_laws, softmax_many, softmax_structured
+from leakscope.fitted import responses, softmax_cavity
 
 NEWTON = {"solver": "newton-cholesky", "tol": 1e-8}
 SMOOTH = KernelRidge(alpha=0.5, kernel="rbf", gamma=0.02)
@@ -106,11 +106,11 @@ def test_structured_route_equals_the_dense_one(monkeypatch: pytest.MonkeyPatch) 
     X, y = several_classes()
     model = LogisticRegression(tol=1e-8).fit(X, y)
     dense = fitted.laws_of(model, X, y)
-    monkeypatch.setattr(softmax_laws, "DENSE", 0)
-    monkeypatch.setattr(softmax_many, "TOLERANCE", 1e-3)
-    monkeypatch.setattr(softmax_many, "LAST_DRAWS", 8000)
-    monkeypatch.setattr(softmax_many, "ROUND_DRAWS", 1000)
-    monkeypatch.setattr(softmax_structured, "LEVERAGE_DRAWS", 2000)
+    monkeypatch.setattr(softmax_cavity, "DENSE", 0)
+    monkeypatch.setattr(softmax_cavity, "MANY_TOLERANCE", 1e-3)
+    monkeypatch.setattr(softmax_cavity, "LAST_DRAWS", 8000)
+    monkeypatch.setattr(softmax_cavity, "ROUND_DRAWS", 1000)
+    monkeypatch.setattr(responses, "LEVERAGE_DRAWS", 2000)
     structured = fitted.laws_of(model, X, y)
     ratio = structured.nonmember_sd / dense.nonmember_sd
     assert abs(np.median(ratio) - 1.0) < 0.02

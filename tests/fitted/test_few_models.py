@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 from leakscope import measures
 from leakscope.errors import InputError
 from leakscope.fitted import FewModels, ensemble_loss, few_models, lira, model_effects, rmia
-from leakscope.fitted.broken_lines import falling, hats, line
-from leakscope.fitted.exposure_table import tabulated
-from leakscope.fitted.record_population import log_s_spread
-from leakscope.fitted.record_sums import (
+from leakscope.fitted.few_models import tabulated
+from leakscope.fitted.record_population import (
     COMPOSITION_SHARE,
     composition_share,
+    falling,
+    hats,
+    line,
+    log_s_spread,
     noise_directions,
     record_sums,
 )

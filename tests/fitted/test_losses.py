@@ -6,16 +6,19 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from leakscope.fitted import LogisticLoss, Loss, PoissonLoss, SquareLoss
-from leakscope.fitted.losses import moments
-from leakscope.fitted.softmax_loss import (
+from leakscope.fitted.losses import (
+    LogisticLoss,
+    Loss,
+    PoissonLoss,
+    SquareLoss,
     diagonal_yield,
-    prox,
+    moments,
     sigma_points,
     softmax,
+    softmax_prox,
     square_root,
 )
-from leakscope.fitted.softmax_structured import coupled_diagonal
+from leakscope.fitted.responses import coupled_diagonal
 
 LOSSES: list[Loss] = [SquareLoss(), LogisticLoss(), PoissonLoss()]
 
@@ -45,7 +48,7 @@ def test_softmax_prox_solves_its_equation() -> None:
     for scale in (0.0, 0.1, 10.0, 1e4):
         m, k = generator.normal(0, 3, (200, 6)), scale * generator.random((200, 6))
         target = np.eye(6)[generator.integers(0, 6, 200)]
-        z = prox(m, k, target, m)
+        z = softmax_prox(m, k, target, m)
         np.testing.assert_allclose(z + k * (softmax(z) - target), m, atol=1e-5 * (1.0 + scale))
 
 

@@ -28,8 +28,7 @@ NOTHING = (None, False, (), "")
 # Literals that only look like a setting's default, with the reason.
 NOT_A_CHOICE = {
     ("results/document.py", "missing"): "what a file means that was written before it was stored",
-    ("linear/latent_space.py", "sigma"): "of another data model, which no verb plans",
-    ("linear/random_relu.py", "sigma"): "of another data model, which no verb plans",
+    ("linear/data_models.py", "sigma"): "of another data model, which no verb plans",
     ("lood/assumptions.py", "method"): "how a law was got, not how a plan is computed",
 }
 

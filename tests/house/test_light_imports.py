@@ -9,7 +9,7 @@ import sys
 import pytest
 
 # Not pydantic: typer itself uses it to read a verb's options.
-HEAVY = ("numpy", "scipy", "pandas", "sklearn", "jax", "pyarrow", "dp_accounting", "altair")
+HEAVY = ("numpy", "scipy", "pandas", "sklearn", "jax", "pyarrow", "altair")
 
 PROGRAM = """
 import json, sys

@@ -91,7 +91,7 @@ def test_the_checks_see_what_is_wrong() -> None:
     source = (
         "from leakscope import lood, nothing\n"
         "from leakscope.laws import Key, normal\n"
-        "from leakscope.laws.normal import Normal\n"
+        "from leakscope.laws.distributions import Normal\n"
         "import leakscope._numerics.keys\n"
         "def f():\n"
         "    from papers import figures\n"

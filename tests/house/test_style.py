@@ -6,6 +6,7 @@ import re
 
 from project import PACKAGE, ROOT, project_files
 
+
 def test_no_path_of_one_machine() -> None:
     # Written in pieces, so that this file does not find itself.
     patterns = ["/wo" + r"rk/", "/ro" + r"ot/", "/ho" + r"me/\w+/", "/Us" + r"ers/\w+/"]

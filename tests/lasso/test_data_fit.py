@@ -8,8 +8,7 @@ from scipy import integrate
 from sklearn.datasets import load_diabetes
 
 from leakscope.errors import InputError
-from leakscope.lasso.data_fit import fit_data_model
-from leakscope.lasso.design_check import check_design, marchenko_pastur_distance
+from leakscope.lasso.data_fit import check_design, fit_data_model, marchenko_pastur_distance
 
 
 def drawn(n, p, rho, sigma_xi, signal_variance, scale, seed):
@@ -63,7 +62,7 @@ def test_a_real_design_is_not_i_i_d_and_this_is_said() -> None:
     assert not found.trusted
     failed = [a.statement for a in found.assumptions if a.holds is False]
     assert any("coherence" in statement for statement in failed)
-    assert found.to_dict()["assumptions"][0]["evidence"]
+    assert found.assumptions[0].evidence
     # the residuals do not need the design to be Gaussian where n is 44 times p
     assert found.error == pytest.approx(found.cross_validated_error, rel=0.1)
 
@@ -88,7 +87,7 @@ def test_what_breaks_a_design_is_named() -> None:
 
 
 def test_the_large_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leakscope.lasso.design_check.LARGEST_SIDE", 100)
+    monkeypatch.setattr("leakscope.lasso.data_fit.LARGEST_SIDE", 100)
     found = check_design(np.random.default_rng(0).standard_normal((300, 250)))
     assert (found.records, found.features) == (100, 100)
     assert all(a.holds for a in found.assumptions())

@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 from leakscope.errors import InputError
-from leakscope.lasso.stability_programme import stability_programme
+from leakscope.lasso.stability import stability_programme
 
 
 def draw(n: int, p: int, seed: int):

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from leakscope.errors import InputError
 from leakscope.lasso.estimators import ObjectivePerturbedLasso, OutputPerturbedLasso
-from leakscope.lasso.kkt import kkt_violation
+from leakscope.lasso.objective import kkt_violation
 from leakscope.lasso.row_clipping import clip_records, replacement_sensitivity
 from leakscope.lasso.solver import solve_lasso
 

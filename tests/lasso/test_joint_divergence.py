@@ -18,7 +18,7 @@ from leakscope.lasso import (
     simulate_lasso,
     state_evolution,
 )
-from leakscope.lasso.joint_density import log_ratios
+from leakscope.lasso.estimate_laws import log_ratios
 
 X = np.array([[1.0, 0.4], [-0.3, 0.8], [0.2, 0.5]])
 Y = np.array([0.9, -0.4, 0.3])

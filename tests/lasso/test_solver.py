@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 from sklearn.linear_model import ElasticNet, Lasso
 
 from leakscope.errors import InputError
-from leakscope.lasso.gram_pool import GramPool
-from leakscope.lasso.kkt import kkt_violation
-from leakscope.lasso.sign_path import Problem
-from leakscope.lasso.sign_search import search
-from leakscope.lasso.solver import solve_lasso, solve_lasso_many
-from leakscope.lasso.stability_programme import stability_programme
+from leakscope.lasso.objective import kkt_violation
+from leakscope.lasso.solver import GramPool, Problem, search, solve_lasso, solve_lasso_many
+from leakscope.lasso.stability import stability_programme
 
 
 def paper_data(n: int, p: int, seed: int, rho: float = 0.1, sigma_xi: float = 0.1):
@@ -165,7 +162,7 @@ def test_a_large_lambda_gives_zero() -> None:
     X, y, _ = paper_data(30, 50, 8)
     found = solve_lasso(X, y, 100.0)
     assert found.support.size == 0
-    assert found.to_dict()["status"] == "optimal"
+    assert found.status == "optimal"
 
 
 @pytest.mark.parametrize(

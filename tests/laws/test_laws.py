@@ -16,10 +16,10 @@ from leakscope.laws import (
     Normal,
     NormalMixture,
     Provenance,
-    ScalarLaw,
     SpikeAndSlab,
     concatenate,
 )
+from leakscope.laws.distributions import ScalarLaw
 
 KEY = Key(7)
 SCALAR: dict[str, ScalarLaw] = {

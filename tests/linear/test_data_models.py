@@ -12,8 +12,7 @@ from leakscope import linear
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.laws import NormalMixture
-from leakscope.linear.data_model import design_moments
-from leakscope.linear.fourier_series import _first_ranks
+from leakscope.linear.data_models import _first_ranks, design_moments
 
 MODELS = [
     linear.LatentSpace(12, 7, 3),

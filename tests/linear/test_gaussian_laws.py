@@ -17,8 +17,7 @@ from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.laws import MultivariateNormal, Normal
 from leakscope.linear import GaussianDesign, OutputNoise, RecordNorms
-from leakscope.linear.law_pair import moments
-from leakscope.linear.random_designs import draw_designs
+from leakscope.linear.moments import draw_designs, moments
 from leakscope.measures import advantage
 
 REFERENCE = json.loads(

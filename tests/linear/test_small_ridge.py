@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from leakscope._numerics.keys import Key
-from leakscope.linear.random_designs import draw_designs
+from leakscope.linear.moments import draw_designs
 
 
 def by_resolvent(s: np.ndarray, t: np.ndarray, z: float) -> tuple[mpmath.mpf, ...]:

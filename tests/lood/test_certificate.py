@@ -192,7 +192,7 @@ def test_what_cannot_be_resolved_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
             X, y, kernel=kernels.rbf(3.0), route="nystrom", inducing=60, sensitivity=False
         )
     assert "Cannot tell: the approximation knows 900 of 900 records" in result.verdict
-    document = result.to_document()
+    document = result
     assert [column.heading for column in table_columns(document)][2:6] == [
         *("KL", "from", "to", "trusted")
     ]

@@ -610,39 +610,3 @@ def test_llr_scale_and_bounds_by_simulation():
     top = pair.llr_bounds()[1][0]
     assert max(under0.max(), under1.max()) <= top
     assert under1.max() > top - 0.01
-
-
-@pytest.mark.parametrize(("mu", "excess"), [(0.0, -0.5), (0.8, -0.9), (3.0, -1e-3), (0.5, 2.0)])
-def test_gaps_below_the_rounding_of_the_threshold(mu, excess):
-    pair = ratio([mu, 0.0], [excess, 0.0])
-    gaps = np.array([1.0, 1e-3, 1e-12, 1e-20, 1e-60])
-    tails = pair.tails_inside(gaps[None, :])
-    with mp.workdps(150):
-        m, x = mpf(mu), mpf(excess)
-        lam = 1 + x
-        centre = -m / x
-        for k, gap in enumerate(gaps):
-            half = mp.sqrt(mpf(float(gap)) * 2 * lam / abs(x))
-            low, high = centre - half, centre + half
-            for (upper, lower), mean, sigma in (
-                ((tails.log_fpr, tails.log_tnr), mpf(0), mpf(1)),
-                ((tails.log_tpr, tails.log_fnr), m, mp.sqrt(lam)),
-            ):
-                p, q = (low - mean) / sigma, (high - mean) / sigma
-                inside = _upper(p) - _upper(q) if p > 0 else _upper(-q) - _upper(-p)
-                outside = _upper(-p) + _upper(q)
-                for got, reference in zip(
-                    (upper, lower),
-                    (inside, outside) if excess < 0 else (outside, inside),
-                    strict=True,
-                ):
-                    assert_log(got[0, k], reference)
-
-
-def test_gaps_agree_with_thresholds_and_need_a_bound():
-    pair = ratio([0.3, -0.4, 0.0], [-0.6, -0.2, -0.1])
-    top = pair.llr_bounds()[1][0]
-    gaps = np.array([[0.01, 0.5, 3.0, 40.0]])
-    for inside, plain in zip(pair.tails_inside(gaps), pair.tails(top - gaps), strict=True):
-        np.testing.assert_allclose(inside, plain, rtol=1e-10)
-    assert all(np.isnan(p).all() for p in ratio([1.0, 0.0], [0.0, 0.5]).tails_inside(gaps))

@@ -17,8 +17,7 @@ from leakscope.laws import (
     NormalMixture,
     SpikeAndSlab,
 )
-from leakscope.measures.gathered_mixture import gathered
-from leakscope.measures.population import population_ratio
+from leakscope.measures.population import gathered, population_ratio
 
 FPR = (0.1, 0.01, 0.001, 1e-5)
 SINGLE = {

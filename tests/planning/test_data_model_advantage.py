@@ -10,7 +10,8 @@ from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.laws import LawPair, Normal, NormalMixture
 from leakscope.linear import OutputNoise
-from leakscope.planning import data_model_advantage, scored_advantage
+from leakscope.measures import scored_advantage
+from leakscope.planning import data_model_advantage
 
 
 def test_a_known_component_is_counted_once_and_whole() -> None:

@@ -12,17 +12,17 @@ from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.laws import LawPair, Normal, NormalMixture
 from leakscope.linear import GaussianDesign, OutputNoise, RecordNorms
-from leakscope.linear.law_pair import Attacker, moments
-from leakscope.linear.moments import FloatArray, Moments
+from leakscope.linear.moments import FloatArray, Moments, moments
+from leakscope.measures import scored_advantage
 from leakscope.planning import (
     equivalence_gap,
     largest_p,
     least_noise,
     linear_advantage,
     plan_linear,
-    scored_advantage,
     trade_off_curve,
 )
+from leakscope.settings import LinearAttacker
 
 DESIGN = GaussianDesign(100, 400, 3000, 1.0)
 
@@ -144,7 +144,7 @@ def test_near_p_equal_n_moments_are_infinite_and_said_so() -> None:
 
 
 @pytest.mark.parametrize("attacker", ["label_known", "label_hidden"])
-def test_largest_p_is_the_largest(attacker: Attacker) -> None:
+def test_largest_p_is_the_largest(attacker: LinearAttacker) -> None:
     design = GaussianDesign(40, 100, 400, 1.0)
     found = largest_p(design, 0.3, attacker=attacker, method="asymptotic")
     assert found.setting is not None
@@ -208,7 +208,7 @@ def test_answers_wear_noise_down_and_memoisation_does_not() -> None:
 
 @pytest.mark.parametrize("attacker", ["label_hidden", "label_known"])
 @pytest.mark.parametrize("draws", [None, 300])
-def test_one_design_and_seed_have_one_number(attacker: Attacker, draws: int | None) -> None:
+def test_one_design_and_seed_have_one_number(attacker: LinearAttacker, draws: int | None) -> None:
     """The plan, the targets and the curve draw the same designs."""
     design = GaussianDesign(20, 40, 100, 1.0, ridge=0.5)
     plan = plan_linear(design, draws=draws, random_state=3)

@@ -17,6 +17,7 @@ import leakscope
 from leakscope import auditing, data, results
 from leakscope.results.reader import KINDS
 from leakscope.settings import AuditSettings
+from tests.audits import process_audit
 
 OLD = Path(__file__).parent / "old"
 FILES = sorted(OLD.glob("*.json"))
@@ -73,9 +74,9 @@ def test_there_is_an_old_result_of_every_kind() -> None:
 
 def test_the_audit_of_today_has_the_numbers_of_then(run: Path) -> None:
     then = results.read_result(run / "result.json")
-    assert isinstance(then, results.AuditDocument)
+    assert isinstance(then, results.Audit)
     dataset = data.read_dataset("small.csv", target="y", id_column="id", ignore=("household",))
-    now = auditing.audit_dataset(dataset, AuditSettings()).to_document()
+    now = process_audit(dataset, AuditSettings())
     assert [r.record_id for r in now.records] == [r.record_id for r in then.records]
     for name in ("kl", "kl_reverse", "advantage", "auc", "mean_with", "variance_without"):
         one, two = (
@@ -114,7 +115,7 @@ def test_an_old_option_can_be_applied(run: Path) -> None:
     then = results.read_result(OLD / "advice.json")
     document = results.result_of(run)
     assert isinstance(then, results.Advice)
-    assert isinstance(document, results.AuditDocument)
+    assert isinstance(document, results.Audit)
     prepared = auditing.data_of(document)
     model, names = auditing.process_of_run(document, prepared)
     for option in then.options:

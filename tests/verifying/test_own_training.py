@@ -8,12 +8,12 @@ import pytest
 import leakscope
 from leakscope import data, kernels
 from leakscope._numerics.keys import Key
-from leakscope.auditing import audit_dataset, audit_named_model
 from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.settings import AuditSettings, ModelSettings
 from leakscope.verifying import FunctionTrainer, Retraining, rows_to_check, verify
 from leakscope.verifying.checks import Check, leaning
+from tests.audits import model_audit, process_audit
 
 rng = np.random.default_rng(5)
 X = rng.normal(size=(24, 2))
@@ -78,7 +78,7 @@ CLASSES = "x,z,y\n" + "".join(
 def test_labels_as_written_reach_the_function(tmp_path):
     (tmp_path / "people.csv").write_text(CLASSES)
     people = data.read_dataset(tmp_path / "people.csv", target="y", task="classification")
-    result = audit_dataset(people, AuditSettings(noise_variance=0.1, sensitivity=False))
+    result = process_audit(people, AuditSettings(noise_variance=0.1, sensitivity=False))
     seen = set()
 
     def train(features, targets, seed):
@@ -153,7 +153,7 @@ def test_a_record_can_be_named(audited, tmp_path, monkeypatch, capsys):
 
 
 def test_a_record_of_a_model_s_audit_can_be_named():
-    result = audit_named_model(
+    result = model_audit(
         data.read_example("iris", sample=90), ModelSettings(model="logistic", C=1.0)
     )
     name = result.ranking()[0]

@@ -14,11 +14,12 @@ from sklearn.preprocessing import StandardScaler
 import leakscope
 from leakscope import auditing, fitted
 from leakscope._numerics.arrays import FloatArray
-from leakscope.auditing import Examined, audit_named_model, examined_again
+from leakscope.auditing import Examined, examined_again
 from leakscope.data import read_example
 from leakscope.errors import InputError
 from leakscope.results import read_run
 from leakscope.settings import ModelSettings, TrainingSettings
+from tests.audits import model_audit
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def test_weights_and_classes_are_those_of_the_fit():
 
 
 def test_a_named_model_is_fitted_again_from_its_run(tmp_path):
-    named = audit_named_model(read_example("wine"), ModelSettings(model="logistic"))
+    named = model_audit(read_example("wine"), ModelSettings(model="logistic"))
     run = read_run(named.write(tmp_path / "run"))
     again, ids = examined_again(run.document)
     assert ids == named.record_ids

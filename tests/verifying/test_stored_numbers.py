@@ -25,7 +25,7 @@ from leakscope.results.run_digests import DIGESTS_FILE
 
 
 @functools.cache
-def documents() -> dict[str, results.AuditDocument]:
+def documents() -> dict[str, results.Audit]:
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
     several = np.eye(3)[rng.integers(0, 3, 60)] - 1 / 3
@@ -42,15 +42,15 @@ def documents() -> dict[str, results.AuditDocument]:
             **settings,
         )
     return {
-        "rbf": leakscope.audit(X, y, **settings).to_document(),
-        "little noise": leakscope.audit(X, y, noise_variance=1e-6, **settings).to_document(),
-        "much noise": leakscope.audit(X, y, noise_variance=1e4, **settings).to_document(),
-        "far from zero": leakscope.audit(X, far, **settings).to_document(),
-        "several outputs": leakscope.audit(X, several, **settings).to_document(),
+        "rbf": leakscope.audit(X, y, **settings),
+        "little noise": leakscope.audit(X, y, noise_variance=1e-6, **settings),
+        "much noise": leakscope.audit(X, y, noise_variance=1e4, **settings),
+        "far from zero": leakscope.audit(X, far, **settings),
+        "several outputs": leakscope.audit(X, several, **settings),
         "features": leakscope.audit(
             X, y, kernel=kernels.linear(bias_variance=1.0), route="features", **settings
-        ).to_document(),
-        "nystrom": approximate.to_document(),
+        ),
+        "nystrom": approximate,
     }
 
 
@@ -64,9 +64,9 @@ def test_an_audit_s_own_numbers_pass(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def examined() -> results.ModelAuditDocument:
+def examined() -> results.Audit:
     X, y = load_diabetes(return_X_y=True)
-    return leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y)).to_document()
+    return leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def examined() -> results.ModelAuditDocument:
 )
 @pytest.mark.parametrize("factor", [0.0, 0.999])
 def test_one_changed_number_of_a_fitted_model_is_found(
-    quantity: str, factor: float, examined: results.ModelAuditDocument
+    quantity: str, factor: float, examined: results.Audit
 ) -> None:
     verifying.require_stored_numbers(examined)
     record = examined.records[-1]
@@ -86,7 +86,7 @@ def test_one_changed_number_of_a_fitted_model_is_found(
 
 
 def test_the_order_the_median_and_the_count_of_a_fitted_model_are_checked(
-    examined: results.ModelAuditDocument,
+    examined: results.Audit,
 ) -> None:
     turned = examined.model_copy(update={"records": examined.records[::-1]})
     with pytest.raises(InputError, match="stands after one of a smaller advantage"):

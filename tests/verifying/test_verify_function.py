@@ -23,7 +23,7 @@ def test_a_result_of_arrays_is_verified_in_memory() -> None:
     assert found.differs == 0
     assert found.checks[0].law.startswith("record r")
     with pytest.raises(InputError, match="no data to read"):
-        leakscope.verify(result.to_document(), records=3)
+        leakscope.verify(result, records=3)
 
 
 def test_groups_of_arrays_too() -> None:
@@ -38,7 +38,7 @@ def test_groups_of_arrays_too() -> None:
 def test_wrong_laws_differ() -> None:
     """The check has teeth: laws of another noise than the result says are found out."""
     result = leakscope.audit(X, Y, noise_variance=0.3)
-    forged = result.to_document().model_copy(update={"noise_variance": 0.1})
+    forged = result.model_copy(update={"noise_variance": 0.1})
     dataset = auditing.data_in_memory(result)
     assert leakscope.verify(forged, data=dataset, records=3).differs > 0
 

@@ -25,6 +25,7 @@ from scipy.linalg import blas, lapack
 
 from leakscope._numerics import probes
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.cholesky import spans
 from leakscope._numerics.cores import ForEach, side_by_side
 
 # Untyped on purpose: the stubs of these wrappers change from one release to the next.
@@ -60,7 +61,7 @@ class DiskInverse:
 
 def file_bytes(size: int, width: int) -> int:
     """What the factor's file takes: its lower triangle, with whole tiles on the diagonal."""
-    return sum(8 * (size - start) * (stop - start) for start, stop in _blocks(size, width))
+    return sum(8 * (size - start) * (stop - start) for start, stop in spans(0, size, width))
 
 
 def inverse_on_disk(
@@ -94,7 +95,7 @@ def inverse_on_disk(
         Where the library's arithmetic is not what it should be.
     """
     state = _State.begun(right, width, folder)
-    blocks = _blocks(len(right), state.width)
+    blocks = spans(0, len(right), state.width)
     work = _work(blocks)
     with _FactorFile(folder / FACTOR, blocks) as file, side_by_side() as for_each:
         for place in range(state.factorised, len(blocks)):
@@ -140,7 +141,7 @@ class _State:
             return cls(**found | {name: int(found[name]) for name in counts})
         pairs = [np.zeros((size, probes.VECTORS)) for _ in range(3)]
         lines = [np.zeros(size) for _ in range(4)]
-        count = len(_blocks(size, width))
+        count = len(spans(0, size, width))
         return cls(width, 0, count, right.copy(), np.zeros_like(right), *lines, *pairs)
 
     def write(self, folder: Path) -> None:
@@ -178,7 +179,7 @@ class _FactorFile:
 
     def write(self, place: int, column: FloatArray) -> None:
         """A whole block column, safe on the disk before its state is."""
-        for first, last in _pieces(0, len(column)):
+        for first, last in spans(0, len(column), PIECE):
             offset = self._offsets[place] + 8 * first * column.shape[1]
             self._whole(os.pwritev, column[first:last], offset)
         os.fsync(self._file)
@@ -209,14 +210,14 @@ def _factor_column(
     for other in range(place):
         top = file.read(other, start, stop)
         work = partial(_less_products, file, other, column, start, top)
-        for_each(work, _pieces(start, len(signs)))
+        for_each(work, spans(start, len(signs), PIECE))
     corner, info = _lapack.dpotrf(column[: stop - start].T, lower=1, clean=1)
     if info > 0:
         raise np.linalg.LinAlgError(
             f"the leading minor of order {start + int(info)} is not positive definite"
         )
     column[: stop - start] = corner
-    for_each(partial(_solve_rows, column, corner), _pieces(stop - start, len(column)))
+    for_each(partial(_solve_rows, column, corner), spans(stop - start, len(column), PIECE))
     file.write(place, column)
     state.image[own] = column.T @ signs[start:]
     state.got[start:] += column @ state.image[own]
@@ -252,12 +253,12 @@ def _inverse_column(file: _FactorFile, place: int, state: _State, for_each: ForE
         corner = np.asfortranarray(file.read(other, first, last))
         solved = _blas.dtrsm(1.0, corner, X[first - start : last - start], lower=1)
         X[first - start : last - start] = solved
-        for_each(partial(_less_image, file, other, X, start, solved), _pieces(last, size))
+        for_each(partial(_less_image, file, other, X, start, solved), spans(last, size, PIECE))
     state.diagonal[start:stop] = np.einsum("ij,ij->j", X, X)
     signs, scale = probes.signs(size)[start:stop], np.abs(X).T @ state.lengths[start:]
     probes.require_close(X.T @ state.image[start:], signs, scale, "inverse of the factor on disk")
     left = state.half[start:stop].copy()
-    for piece in _pieces(stop, size):
+    for piece in spans(stop, size, PIECE):
         left -= file.read(place, *piece).T @ state.solution[slice(*piece)]
     corner = np.asfortranarray(file.read(place, start, stop))
     state.solution[start:stop] = _blas.dtrsm(1.0, corner, left, lower=1, trans_a=1)
@@ -288,11 +289,3 @@ def _work(blocks: list[tuple[int, int]]) -> list[float]:
         for place, (start, stop) in reversed([*enumerate(blocks)])
     ]
     return [*itertools.accumulate([*first, *second])]
-
-
-def _blocks(size: int, width: int) -> list[tuple[int, int]]:
-    return [(start, min(start + width, size)) for start in range(0, size, width)]
-
-
-def _pieces(first: int, last: int) -> list[tuple[int, int]]:
-    return [(start, min(start + PIECE, last)) for start in range(first, last, PIECE)]

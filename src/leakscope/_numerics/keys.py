@@ -8,8 +8,6 @@ import numpy as np
 
 from leakscope.errors import InputError
 
-__all__ = ["DEFAULT_ENTROPY", "Key", "as_key"]
-
 DEFAULT_ENTROPY = 0
 
 
@@ -74,16 +72,6 @@ def as_key(random_state: int | np.random.Generator | Key | None) -> Key:
     An integer is the seed itself; ``None`` is the fixed seed 0, so that results repeat unless the
     user asks otherwise; a NumPy generator gives up one 64-bit integer (and so moves on by one
     draw); a key is returned as it is.
-
-    Examples
-    --------
-    >>> as_key(3)
-    Key(entropy=3, path=())
-    >>> as_key(None) == as_key(0)
-    True
-    >>> generator = np.random.default_rng(0)
-    >>> as_key(generator) == as_key(generator)
-    False
     """
     if random_state is None:
         return Key(DEFAULT_ENTROPY)

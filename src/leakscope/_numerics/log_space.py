@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from leakscope._numerics.arrays import FloatArray
 
 
 def log1mexp(x: npt.ArrayLike) -> FloatArray:

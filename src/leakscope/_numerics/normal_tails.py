@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-FloatArray = npt.NDArray[np.float64]
+from leakscope._numerics.arrays import FloatArray
 
 LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from leakscope import __version__, auditing, fitted, measures
+from leakscope import __version__, fitted, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data import (
     Dataset,
@@ -32,6 +32,8 @@ from leakscope.data import (
 from leakscope.errors import InputError
 from leakscope.results import ExaminedModel, MembershipTest, ModelMembershipAttack
 from leakscope.settings import ModelSettings, PoolAttackSettings, validated
+from leakscope.subjects.fit.file_models import classifies, labels_for, plain_parameters, rebuilt
+from leakscope.subjects.fit.named_models import named_fit
 
 FPRS = (0.01, 0.001)
 
@@ -141,7 +143,7 @@ def _from_files(
         alpha=settings.alpha,
         fraction=settings.fraction,
     )
-    task: Any = "classification" if auditing.classifies(chosen) else "regression"
+    task: Any = "classification" if classifies(chosen) else "regression"
     ignored = () if settings.answers is None else (settings.answers,)
     first = read_dataset(pool, target=settings.target, id_column=settings.id_column, task=task)
     second = read_dataset(
@@ -192,7 +194,7 @@ def _from_arrays(
         type=type(model).__name__,
         name=type(inner).__name__,
         origin="as fitted by you",
-        parameters=auditing.plain_parameters(inner),
+        parameters=plain_parameters(inner),
     )
     return Attacked(
         inner,
@@ -263,14 +265,14 @@ def _stacked(pool: Dataset, queries: Dataset) -> Dataset:
 def _for_file(
     file: ModelFile, chosen: ModelSettings, both: Dataset, pool: Dataset, queries: Dataset
 ) -> tuple[Any, FloatArray, NDArray[Any], ExaminedModel]:
-    labels = auditing.labels_for(file, both)
+    labels = labels_for(file, both)
     if file.linear is not None:
         if chosen.C is None and chosen.alpha is None:
             raise InputError(
                 f"{file.path.name} holds no penalty, and its records are not known; give --C or "
                 "--alpha."
             )
-        estimator = auditing.rebuilt(file.linear, both.features, labels, chosen, file.path.name)
+        estimator = rebuilt(file.linear, both.features, labels, chosen, file.path.name)
         X: Any = both.features
     else:
         estimator = file.estimator
@@ -283,7 +285,7 @@ def _for_file(
         type=type(estimator).__name__,
         name=type(inner).__name__,
         origin=f"from {file.path.name}",
-        parameters=auditing.plain_parameters(inner),
+        parameters=plain_parameters(inner),
         file=file.path.name,
         file_sha256=file.sha256,
     )
@@ -297,7 +299,7 @@ def _for_name(
         raise InputError(
             f"{chosen.model} needs the penalty of the attacked model; give --C or --alpha."
         )
-    fit = auditing.named_fit(both, replace(prepare(both), target=both.target), chosen, seed=0)
+    fit = named_fit(both, replace(prepare(both), target=both.target), chosen, seed=0)
     return fit.estimator, fit.X, fit.y, fit.examined
 
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from leakscope import __version__, lood, measures
 from leakscope._numerics.arrays import FloatArray
-from leakscope.auditing import kernel_from_settings
 from leakscope.data import Dataset, RecordId, picture_shape, png, prepare
 from leakscope.errors import InputError
 from leakscope.lood import QuerySearch
 from leakscope.results import DatasetEntry, FoundQuery, QueryAttack, QueryStart, write_run_directory
 from leakscope.settings import AuditSettings, QuerySettings
+from leakscope.subjects.process.choices import kernel_from_settings
 
 
 def attack_query(

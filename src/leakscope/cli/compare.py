@@ -136,7 +136,7 @@ def _levels(found: Comparison) -> str:
                 ["largest TPR at 1%", *(fraction(s.largest_tpr_at_fpr_0_01) for s in sides)],
                 ["largest TPR at 0.1%", *(fraction(s.largest_tpr_at_fpr_0_001) for s in sides)],
             ]
-            if first.model is not None
+            if None not in (first.largest_tpr_at_fpr_0_001, second.largest_tpr_at_fpr_0_001)
             else []
         ),
         ["with 0.1 or more", *(f"{s.exposed} of {s.units}" for s in (first, second))],

@@ -1,8 +1,7 @@
 """Two audits side by side: two models, two datasets, two kernels, before and after a defence.
 
-Records are compared one by one only where their ids name the same records: the data are the same
-(by their digest), or both have an id column of their own.  Row numbers of different data are not
-ids.  Runs that answer different questions are not compared at all.
+Their numbers are set beside each other only where both answer the same question.  Records are
+matched by their ids: where the data are the same, or where both name an id column.
 """
 
 from __future__ import annotations
@@ -15,33 +14,17 @@ from typing import Any
 import numpy as np
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.auditing import (
-    EXPOSED_ABOVE,
-    TOP,
-    AuditResult,
-    ModelAuditResult,
-    kernel_in_words,
-    rank_correlation,
-    top_kept,
-)
-from leakscope.comparing.run_differences import run_differences
-from leakscope.comparing.verdict import Document, number, verdict, worse_in
+from leakscope.comparing.verdict import number, run_differences, verdict, worse_in
 from leakscope.data import RecordId, is_folder, same_data
 from leakscope.errors import InputError
-from leakscope.results import (
-    AuditDocument,
-    AuditRecord,
-    ComparedRecord,
-    Comparison,
-    ModelAuditDocument,
-    ModelAuditRecord,
-    ResultDocument,
-    Run,
-    SideEntry,
-    read_result,
-    read_run,
-)
+from leakscope.results.audit import EXPOSED_ABOVE, Audit
+from leakscope.results.columns import Record
+from leakscope.results.comparison import ComparedRecord, Comparison, SideEntry
+from leakscope.results.document import ResultDocument
+from leakscope.results.reader import read_result
+from leakscope.results.run_reader import Run, read_run
 from leakscope.settings import COMPARE_DEFAULTS
+from leakscope.subjects.ranks import TOP, hundredth, rank_correlation, top_kept
 
 # A rise of less than this in an advantage, or in the share of exposed records, is none.
 TOLERANCE = COMPARE_DEFAULTS.tolerance
@@ -54,8 +37,7 @@ NAMED = 10
 # What of a provenance makes a question; its method and source do not.
 QUESTION = ("question", "adjacency", "observes", "random", "attacker_knows_label")
 
-Record = AuditRecord | ModelAuditRecord
-Comparable = AuditResult | ModelAuditResult | ResultDocument | Run | str | Path
+Comparable = ResultDocument | Run | str | Path
 
 
 def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERANCE) -> Comparison:
@@ -64,10 +46,10 @@ def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERAN
     Parameters
     ----------
     first, second
-        Results, documents, runs, or paths of run directories or result files.
+        Audits in memory, runs, run directories or ``result.json`` files.
     tolerance
-        A rise of the second's largest or median advantage, or of its share of exposed records,
-        by more than this makes it worse (``Comparison.worse``).
+        How much an advantage, or the share of exposed records, may rise before the second is
+        called worse.
 
     Raises
     ------
@@ -78,15 +60,14 @@ def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERAN
     --------
     >>> import numpy as np
     >>> import leakscope
-    >>> from leakscope import comparing
-    >>> X, y = np.array([[0.0], [0.1], [0.2], [3.0]]), np.array([1.0, 1.1, 0.9, -1.0])
-    >>> before = leakscope.audit(X, y, noise_variance=0.1)
-    >>> after = leakscope.audit(X, y, noise_variance=1.0)
-    >>> found = comparing.compare(before, after)
-    >>> found.shared, found.worse, found.fallen[0].record_id
-    (4, [], 3)
-    >>> round(found.first.largest_advantage, 3), round(found.second.largest_advantage, 3)
-    (0.685, 0.287)
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    >>> rbf = leakscope.kernels.rbf(1.0)
+    >>> before = leakscope.audit(X, y, kernel=rbf, noise_variance=0.01)
+    >>> after = leakscope.audit(X, y, kernel=rbf, noise_variance=1.0)
+    >>> found = leakscope.compare(before, after)
+    >>> found.worse, found.shared
+    ([], 40)
     """
     start = time.perf_counter()
     if not (np.isfinite(tolerance) and tolerance >= 0.0):
@@ -95,9 +76,8 @@ def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERAN
         _read(side, place) for side, place in ((first, "first"), (second, "second"))
     )
     _require_one_question(one, two)
-    names = (one_name, two_name)
-    sides, advantage_edges, kl_edges = _sides(one, two, names)
-    same_data, aligned, not_aligned = _alignment(one, two)
+    sides, advantage_edges, kl_edges = _sides(one, two, (one_name, two_name))
+    same, aligned, not_aligned = _alignment(one, two)
     pairs = _pairs(one, two) if aligned else []
     if aligned and not pairs:
         aligned, not_aligned = False, "No id is in both runs: only the distributions are compared."
@@ -111,14 +91,14 @@ def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERAN
         provenance={name: one.provenance.get(name) for name in (*QUESTION, "method", "source")},
         assumptions=[*two.assumptions, *(a for a in one.assumptions if a not in two.assumptions)],
         timing={"compare": time.perf_counter() - start},
-        warnings=_warnings(one, two, same_data, aligned),
+        warnings=_warnings(one, two, same, aligned),
         unit=one.unit,
         first=sides[0],
         second=sides[1],
         advantage_edges=advantage_edges,
         log10_kl_edges=kl_edges,
         differences=differences,
-        same_data=same_data,
+        same_data=same,
         not_aligned=not_aligned,
         shared=len(pairs),
         appeared=len(appeared),
@@ -131,7 +111,7 @@ def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERAN
         vanished_ids=vanished[:NAMED],
         tolerance=tolerance,
         worse=worse,
-        verdict=verdict((one, two), sides, worse, differences, same_data),
+        verdict=verdict((one, two), sides, worse, differences, same),
     )
 
 
@@ -141,41 +121,45 @@ def _version() -> str:
     return __version__
 
 
-def _read(side: Comparable, place: str) -> tuple[Document, str, dict[str, str]]:
-    """The document, a name for it, and the versions it was made with, where those are known."""
-    if isinstance(side, (AuditResult, ModelAuditResult)):
-        return side.to_document(), place, {}
+def _read(side: Comparable, place: str) -> tuple[Audit, str, dict[str, str]]:
+    """The audit, a name for it, and the versions it was made with, where those are known."""
     document: ResultDocument
-    if isinstance(side, Run):
+    versions: dict[str, str] = {}
+    if isinstance(side, ResultDocument):
+        document, name = side, place
+    elif isinstance(side, Run):
         document, name, versions = side.document, str(side.directory), side.versions
-    elif isinstance(side, (str, Path)):
-        if is_folder(Path(side)):
-            run = read_run(side)
-            document, name, versions = run.document, str(side), run.versions
-        else:
-            document, name, versions = read_result(side), str(side), {}
+    elif is_folder(Path(side)):
+        run = read_run(side)
+        document, name, versions = run.document, str(side), run.versions
     else:
-        document, name, versions = side, place, {}
-    if not isinstance(document, (AuditDocument, ModelAuditDocument)):
+        document, name = read_result(side), str(side)
+    if not isinstance(document, Audit):
         raise InputError(
             f"{name} holds a result of kind {document.kind}; compare takes two runs of leakscope "
             "audit."
         )
+    if not document.complete:
+        raise InputError(
+            f"{name} holds the most exposed records only, since its records were streamed; compare "
+            "takes audits of all records: audit a sample."
+        )
     return document, name, versions
 
 
-def _require_one_question(one: Document, two: Document) -> None:
-    kinds = {type(one), type(two)}
-    if len(kinds) > 1:
+def _require_one_question(one: Audit, two: Audit) -> None:
+    known = [audit.question == "leave_one_out" for audit in (one, two)]
+    if known[0] != known[1]:
+        which = [audit.about.words for audit in (one, two)]
         raise InputError(
-            "one run is of a fitted model and the other of a Gaussian process: they answer "
-            "different questions, and their numbers are not ranked together."
+            f"one run is of {which[0]} and the other of {which[1]}: the attacker knows all other "
+            "records in one of them only, so that they answer different questions, and their "
+            "numbers are not ranked together."
         )
-    # What a fitted model's attacker sees and knows is an assumption that the verdict speaks of.
-    asked = () if isinstance(one, ModelAuditDocument) else QUESTION
+    # What an attacker who does not know the others sees and knows is assumed; the verdict says so.
     differing = [
         f"{name.replace('_', ' ')}: {one.provenance.get(name)} against {two.provenance.get(name)}"
-        for name in asked
+        for name in (QUESTION if known[0] else ())
         if one.provenance.get(name) != two.provenance.get(name)
     ]
     if one.unit != two.unit:
@@ -188,55 +172,38 @@ def _require_one_question(one: Document, two: Document) -> None:
 
 
 def _sides(
-    one: Document, two: Document, names: tuple[str, str]
+    one: Audit, two: Audit, names: tuple[str, str]
 ) -> tuple[tuple[SideEntry, SideEntry], list[float], list[float]]:
-    levels = [_logarithms(document) for document in (one, two)]
+    levels = [_logarithms(audit.kl) for audit in (one, two)]
     both = np.concatenate(levels)
     low, high = (float(np.min(both)), float(np.max(both))) if both.size else (0.0, 1.0)
     kl_edges = np.linspace(low, high if high > low else low + 1.0, BINS + 1)
     advantage_edges = np.linspace(0.0, 1.0, BINS + 1)
     made = []
-    for document, name, level in zip((one, two), names, levels, strict=True):
-        advantage, kl = _values(document, "advantage"), _values(document, "kl")
+    for audit, name, level in zip((one, two), names, levels, strict=True):
+        largest = audit.totals.largest
         made.append(
             SideEntry(
                 run=name,
-                dataset=document.dataset.name,
-                units=len(document.records),
-                **_model_of(document),
-                largest_advantage=float(np.max(advantage)),
-                median_advantage=float(np.median(advantage)),
-                exposed=int(np.count_nonzero(advantage >= EXPOSED_ABOVE)),
-                largest_kl=float(np.max(kl)),
-                median_kl=float(np.median(kl)),
-                untrusted=sum(not record.trusted for record in document.records),
-                advantage_counts=np.histogram(advantage, bins=advantage_edges)[0].tolist(),
+                dataset=audit.dataset.name,
+                units=audit.units,
+                model=f"{audit.model.name}, {audit.model.origin}",
+                largest_advantage=float(np.max(audit.advantage)),
+                median_advantage=float(np.median(audit.advantage)),
+                largest_tpr_at_fpr_0_01=largest.get("tpr_at_fpr_0_01"),
+                largest_tpr_at_fpr_0_001=largest.get("tpr_at_fpr_0_001"),
+                exposed=int(np.count_nonzero(audit.advantage >= EXPOSED_ABOVE)),
+                largest_kl=float(np.max(audit.kl)),
+                median_kl=float(np.median(audit.kl)),
+                untrusted=audit.untrusted,
+                advantage_counts=np.histogram(audit.advantage, bins=advantage_edges)[0].tolist(),
                 log10_kl_counts=np.histogram(level, bins=kl_edges)[0].tolist(),
             )
         )
     return (made[0], made[1]), advantage_edges.tolist(), kl_edges.tolist()
 
 
-def _model_of(document: Document) -> dict[str, Any]:
-    """What was audited, and the levels that only a fitted model's records carry."""
-    if isinstance(document, AuditDocument):
-        return {
-            "kernel": kernel_in_words(document.kernel),
-            "noise_variance": document.noise_variance,
-        }
-    rates = ("tpr_at_fpr_0_01", "tpr_at_fpr_0_001")
-    largest = {f"largest_{name}": float(np.max(_values(document, name))) for name in rates}
-    return {"model": f"{document.model.name}, {document.model.origin}", **largest}
-
-
-def _values(document: Document, name: str) -> FloatArray:
-    """A column of the records; what is null in the file was infinite."""
-    found = [getattr(record, name) for record in document.records]
-    return np.array([np.inf if value is None else value for value in found], dtype=np.float64)
-
-
-def _logarithms(document: Document) -> FloatArray:
-    kl = _values(document, "kl")
+def _logarithms(kl: FloatArray) -> FloatArray:
     return np.log10(kl[np.isfinite(kl) & (kl > 0.0)])
 
 
@@ -246,7 +213,7 @@ def _read_alike(one: Any, two: Any) -> bool:
     return all(getattr(one, name) == getattr(two, name) for name in kept)
 
 
-def _alignment(one: Document, two: Document) -> tuple[bool | None, bool, str | None]:
+def _alignment(one: Audit, two: Audit) -> tuple[bool | None, bool, str | None]:
     """Whether the data are the same (None: cannot be told), whether ids may be matched, why not."""
     first, second = one.dataset.source, two.dataset.source
     if first is not None and second is not None:
@@ -262,8 +229,8 @@ def _alignment(one: Document, two: Document) -> tuple[bool | None, bool, str | N
             f"The data differ and their {one.unit}s have no id column in common, so that only the "
             "distributions are compared.",
         )
-    own = all(not _row_numbers(document) for document in (one, two))
-    if own or (first is None and second is None and len(one.records) == len(two.records)):
+    own = all(not _row_numbers(audit) for audit in (one, two))
+    if own or (first is None and second is None and len(one.table) == len(two.table)):
         return None, True, None
     return (
         None,
@@ -273,22 +240,19 @@ def _alignment(one: Document, two: Document) -> tuple[bool | None, bool, str | N
     )
 
 
-def _row_numbers(document: Document) -> bool:
-    ids = {record.record_id for record in document.records}
-    return ids == set(range(len(ids)))
+def _row_numbers(audit: Audit) -> bool:
+    return set(audit.record_ids) == set(range(len(audit.table)))
 
 
-def _pairs(one: Document, two: Document) -> list[ComparedRecord]:
+def _pairs(one: Audit, two: Audit) -> list[ComparedRecord]:
     """Records in both, in the order of the first run's ranks; ranks are those in each whole run."""
-    others: Sequence[Record] = two.records
-    records: Sequence[Record] = one.records
+    others = two.records
     place = {record.record_id: rank for rank, record in enumerate(others, start=1)}
-    found = []
-    for rank, record in enumerate(records, start=1):
-        if record.record_id in place:
-            there = place[record.record_id]
-            found.append(_pair(record, rank, others[there - 1], there))
-    return found
+    return [
+        _pair(record, rank, others[place[record.record_id] - 1], place[record.record_id])
+        for rank, record in enumerate(one.records, start=1)
+        if record.record_id in place
+    ]
 
 
 def _pair(record: Record, rank: int, other: Record, there: int) -> ComparedRecord:
@@ -303,10 +267,10 @@ def _pair(record: Record, rank: int, other: Record, there: int) -> ComparedRecor
     )
 
 
-def _only_in(one: Document, other: Document) -> list[RecordId]:
+def _only_in(one: Audit, other: Audit) -> list[RecordId]:
     """Ids that only the first of the two has, most exposed first."""
-    there = {record.record_id for record in other.records}
-    return [record.record_id for record in one.records if record.record_id not in there]
+    there = set(other.record_ids)
+    return [name for name in one.ranking() if name not in there]
 
 
 def _ranks(pairs: Sequence[ComparedRecord]) -> dict[str, Any]:
@@ -317,13 +281,13 @@ def _ranks(pairs: Sequence[ComparedRecord]) -> dict[str, Any]:
         -np.array([getattr(pair, name) for pair in pairs], dtype=np.float64)
         for name in ("first_rank", "second_rank")
     )
-    hundredth = -(-len(pairs) // 100)
+    top = hundredth(len(pairs))
     return {
         "rank_correlation": rank_correlation(first, second),
         "top_ten": min(TOP, len(pairs)),
         "top_ten_kept": top_kept(first, second, TOP),
-        "top_hundredth": hundredth,
-        "top_hundredth_kept": top_kept(first, second, hundredth),
+        "top_hundredth": top,
+        "top_hundredth_kept": top_kept(first, second, top),
     }
 
 
@@ -340,16 +304,16 @@ def _most_changed(pairs: Sequence[ComparedRecord], *, upwards: bool) -> list[Com
     return sorted(moved, key=change, reverse=True)[:NAMED]
 
 
-def _warnings(one: Document, two: Document, same_data: bool | None, aligned: bool) -> list[str]:
+def _warnings(one: Audit, two: Audit, same: bool | None, aligned: bool) -> list[str]:
     found = []
     if one.dataset.outputs != two.dataset.outputs:
         found.append(
             f"one run has {one.dataset.outputs} outputs and the other {two.dataset.outputs}: KL "
             "sums over outputs and is not compared across them; advantages are."
         )
-    for side, document in (("first", one), ("second", two)):
-        if document.doubt is not None:
-            found.append(f"in the {side} run, {document.doubt}")
-    if aligned and same_data is None and any(_row_numbers(side) for side in (one, two)):
+    for side, audit in (("first", one), ("second", two)):
+        if audit.doubt is not None:
+            found.append(f"in the {side} run, {audit.doubt}")
+    if aligned and same is None and any(_row_numbers(side) for side in (one, two)):
         found.append("both runs are of arrays in memory; equal rows are taken for the same record.")
     return found

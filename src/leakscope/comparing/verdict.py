@@ -1,28 +1,63 @@
-"""What a comparison comes to: where the second run is worse, and what may be claimed."""
+"""What a comparison comes to: what differs, where the second run is worse, what may be claimed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from leakscope.auditing import EXPOSED_ABOVE
-from leakscope.results import (
-    AuditDocument,
-    DifferenceEntry,
-    ModelAuditDocument,
-    SideEntry,
-)
+from leakscope.results.audit import EXPOSED_ABOVE, Audit
+from leakscope.results.comparison import STEPS, DifferenceEntry, SideEntry
 
-Document = AuditDocument | ModelAuditDocument
-
-# What of a fitted model's audit is assumed of the attacker, and is no property of the model.
+# What is assumed of the attacker, and is no property of the model.
 ASSUMED = ("question", "fraction", "observes")
 
 
 def number(value: float | None) -> float:
     """What is null in a file was infinite."""
     return np.inf if value is None else value
+
+
+def run_differences(
+    one: Audit, two: Audit, one_versions: dict[str, str], two_versions: dict[str, str]
+) -> list[DifferenceEntry]:
+    """Settings, the model as used, data and versions, where they are not the same."""
+    told: list[dict[str, Any]] = []
+    for audit, versions in ((one, one_versions), (two, two_versions)):
+        source = audit.dataset.source
+        told.append(
+            {
+                **{f"setting {name}": value for name, value in audit.settings.items()},
+                **audit.about.facts(audit),
+                "dataset": audit.dataset.name,
+                "records": audit.dataset.records,
+                "features": audit.dataset.features,
+                "outputs": audit.dataset.outputs,
+                "target": audit.dataset.target_name,
+                STEPS: "; ".join(audit.dataset.steps),
+                "data digest": None if source is None else source.digest[:12],
+                "version of leakscope": audit.leakscope_version,
+                **{f"version of {name}": text for name, text in versions.items()},
+            }
+        )
+    # One that has no run directory says nothing of its versions; that is no difference.
+    names = [name for name in dict.fromkeys([*told[0], *told[1]]) if _known(name, told)]
+    return [
+        DifferenceEntry(what=name, first=_text(told[0].get(name)), second=_text(told[1].get(name)))
+        for name in names
+        if told[0].get(name) != told[1].get(name)
+    ]
+
+
+def _known(name: str, told: list[dict[str, Any]]) -> bool:
+    return not name.startswith("version of") or all(name in side for side in told)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def worse_in(first: SideEntry, second: SideEntry, tolerance: float, unit: str) -> list[str]:
@@ -32,8 +67,8 @@ def worse_in(first: SideEntry, second: SideEntry, tolerance: float, unit: str) -
         ("the largest advantage", first.largest_advantage, second.largest_advantage),
         ("the median advantage", first.median_advantage, second.median_advantage),
     ]
-    if first.model is not None and second.model is not None:
-        tprs = (first.largest_tpr_at_fpr_0_001, second.largest_tpr_at_fpr_0_001)
+    tprs = (first.largest_tpr_at_fpr_0_001, second.largest_tpr_at_fpr_0_001)
+    if None not in tprs:
         levels.append(("the largest TPR at 0.1% FPR", *tprs))
     for words, before, after in levels:
         if number(after) - number(before) > tolerance:
@@ -45,12 +80,7 @@ def worse_in(first: SideEntry, second: SideEntry, tolerance: float, unit: str) -
             f"{shares[0]:.1%} to {shares[1]:.1%}"
         )
     if second.untrusted > first.untrusted:
-        found.append(
-            f"float64 does not resolve {second.untrusted} {unit}s, where it was {first.untrusted}"
-            if second.model is None
-            else f"the laws of {second.untrusted} {unit}s are not trusted, where it was "
-            f"{first.untrusted}"
-        )
+        found.append(f"{second.untrusted} {unit}s are not trusted, where it was {first.untrusted}")
     return found
 
 
@@ -60,7 +90,7 @@ def _shown(value: float | None) -> str:
 
 
 def verdict(
-    documents: tuple[Document, Document],
+    audits: tuple[Audit, Audit],
     sides: tuple[SideEntry, SideEntry],
     worse: Sequence[str],
     differences: Sequence[DifferenceEntry],
@@ -68,8 +98,8 @@ def verdict(
 ) -> str:
     """Whether the second run is worse, what moved, and whether an improvement may be claimed."""
     first, second = sides
-    unit = documents[0].unit
-    confounded, closing = _terms(documents, differences, same_data)
+    unit = audits[0].unit
+    confounded = _confounded(audits, differences, same_data)
     if worse:
         respects = f"{len(worse)} respect{'s' if len(worse) > 1 else ''}"
         opening = f"The second run is worse in {respects}: {'; '.join(worse)}."
@@ -86,60 +116,56 @@ def verdict(
             f"{unit}s with {EXPOSED_ABOVE:g} or more from {first.exposed} of {first.units} to "
             f"{second.exposed} of {second.units}."
         )
-    return f"{opening} {closing}"
+    return f"{opening} {_who(*audits)}"
 
 
-def _terms(
-    documents: tuple[Document, Document],
-    differences: Sequence[DifferenceEntry],
-    same_data: bool | None,
-) -> tuple[str | None, str]:
-    """What else than the model moved the level, and what the two runs examined."""
-    one, two = documents
-    if not (isinstance(one, ModelAuditDocument) and isinstance(two, ModelAuditDocument)):
-        assumed = any(d.what.startswith(("kernel ", "noise_variance")) for d in differences)
-        why = "the two assume different models, which alone moves the level" if assumed else None
-        return why, "Each is under its own Gaussian process; no trained model was examined."
+def _confounded(
+    audits: tuple[Audit, Audit], differences: Sequence[DifferenceEntry], same_data: bool | None
+) -> str | None:
+    """What else than the model moved the level; None where nothing did."""
+    one, two = audits
+    if "assumed" in (one.basis, two.basis):
+        of_model = {*one.about.facts(one), *two.about.facts(two)} - {"route"}
+        assumed = any(entry.what in of_model for entry in differences)
+        return "the two assume different models, which alone moves the level" if assumed else None
     asked = [name for name in ASSUMED if getattr(one, name) != getattr(two, name)]
     if asked:
         told = ", ".join(f"{n} {getattr(one, n)} and {getattr(two, n)}" for n in asked)
-        return f"the two assume different attackers ({told}), which alone moves the level", _who(
-            one, two
-        )
+        return f"the two assume different attackers ({told}), which alone moves the level"
     if same_data is False:
-        return "the data differ, and the level is over each run's own records", _who(one, two)
-    return None, _who(one, two)
+        return "the data differ, and the level is over each run's own records"
+    return None
 
 
-def _who(one: ModelAuditDocument, two: ModelAuditDocument) -> str:
-    if one.model.stand_in or two.model.stand_in:
-        both = (
-            "Both are stand-ins"
-            if one.model.stand_in and two.model.stand_in
-            else "One is a stand-in"
-        )
+def _who(one: Audit, two: Audit) -> str:
+    """What the two runs examined."""
+    if "assumed" in (one.basis, two.basis):
+        return f"Each is under its own stand-in, {one.about.words}; no trained model was examined."
+    stand_ins = [audit.model.stand_in for audit in (one, two)]
+    if any(stand_ins):
+        both = "Both are stand-ins" if all(stand_ins) else "One is a stand-in"
         return f"{both} that leakscope fitted, and not the model that you release."
-    if one.models is not None and two.models is not None:
+    if one.basis == two.basis == "measured":
         return _measured(one, two)
     if one.model.name == two.model.name:
-        return f"Both examined a fitted model, {one.model.name}."
+        return f"Both examined {one.about.words}, {one.model.name}."
     return (
-        f"Each examined its own fitted model, {one.model.name} and {two.model.name}: a change of "
-        "level between them is a change of what is released."
+        f"Each examined its own model, {one.model.name} and {two.model.name}: a change of level "
+        "between them is a change of what is released."
     )
 
 
-def _measured(one: ModelAuditDocument, two: ModelAuditDocument) -> str:
-    """By how many models of each training, and how sure the largest advantages are."""
+def _measured(one: Audit, two: Audit) -> str:
+    """How sure the largest advantages are, where both were measured with a few models."""
     ends = []
-    for document in (one, two):
-        worst = max(document.records, key=lambda record: number(record.advantage))
+    for audit in (one, two):
+        worst = max(audit.records, key=lambda record: number(record.advantage))
         ends.append((worst.advantage_low or 0.0, number(worst.advantage_high)))
     (low, high), (then_low, then_high) = ends
     told = (
-        f"Measured with {one.models} models of {one.model.name} and {two.models} of "
-        f"{two.model.name}: the interval of the largest advantage is {low:.2f} to {high:.2f}, then "
-        f"{then_low:.2f} to {then_high:.2f}"
+        f"Measured with {one.model.origin} ({one.model.name}) and {two.model.origin} "
+        f"({two.model.name}): the interval of the largest advantage is {low:.2f} to {high:.2f}, "
+        f"then {then_low:.2f} to {then_high:.2f}"
     )
     overlap = low <= then_high and then_low <= high
     return f"{told}; they overlap, and more models would tell." if overlap else f"{told}."

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from leakscope.deciding.evidence import Evidence
 from leakscope.results import (
+    Audit,
     CoverageRow,
     Measurement,
     MembershipAttack,
-    ModelAuditDocument,
     ModelMembershipAttack,
     ModelsMeasurement,
     QueryAttack,
@@ -29,8 +29,9 @@ def coverage(evidence: Evidence) -> list[CoverageRow]:
     An attack that takes another kind of model than the one examined does not apply; where no run
     says which kind it is, every attack does.
     """
-    kind = _kind(evidence.one_of(ModelAuditDocument))
-    rows = [_row(evidence, kind, *entry) for entry in ATTACKS]
+    audit = evidence.audit
+    refused = {} if audit is None else audit.about.refused_attacks(audit)
+    rows = [_row(evidence, refused, *entry) for entry in ATTACKS]
     rows += [
         CoverageRow(attack=attack, ran=False, found=words, why_not="not available")
         for attack, words in NOT_AVAILABLE
@@ -47,41 +48,29 @@ def coverage_sentence(rows: Sequence[CoverageRow]) -> str:
     return f"{words}; leakscope has none of {none} others. The table names them."
 
 
-def _kind(audit: ModelAuditDocument | None) -> str | None:
-    """What the attacks need to know of the model: a fit, a training, or a training of a network."""
-    if audit is None:
-        return None
-    if audit.models is None:
-        return "fit"
-    # Of a function of one's own nobody knows what it trains.
-    name = audit.model.type
-    return "network" if name == "function" or name.startswith("MLP") else "training"
-
-
 def _row(
     evidence: Evidence,
-    kind: str | None,
+    refused: Mapping[str, str],
+    key: str,
     attack: str,
     found: Found,
     command: str,
-    refused: Mapping[str, str],
 ) -> CoverageRow:
     for given in evidence.given:
         words = found(given.document)
         if words is not None:
             return CoverageRow(attack=attack, ran=True, found=words, run=given.name)
-    if kind is not None and kind in refused:
-        return CoverageRow(attack=attack, ran=False, found=refused[kind], why_not="not applicable")
+    if key in refused:
+        return CoverageRow(attack=attack, ran=False, found=refused[key], why_not="not applicable")
     return CoverageRow(attack=attack, ran=False, found=command, why_not="possible")
 
 
 def _audited(document: ResultDocument) -> str | None:
-    if not isinstance(document, ModelAuditDocument) or document.models is not None:
+    if not isinstance(document, Audit) or document.basis != "computed":
         return None
-    first = document.records[0]
     return (
-        f"largest advantage {_digits(first.advantage)}, {document.exposed} of "
-        f"{len(document.records)} records at {document.exposed_above:g} or more"
+        f"largest advantage {_digits(document.totals.largest['advantage'])}, {document.exposed} of "
+        f"{document.units} records at {document.exposed_above:g} or more"
     )
 
 
@@ -99,15 +88,17 @@ def _retrained(document: ResultDocument) -> str | None:
 
 
 def _few(document: ResultDocument) -> str | None:
-    if isinstance(document, ModelAuditDocument) and document.models is not None:
+    if isinstance(document, Audit) and document.basis == "measured":
         exposed = sum(bool(record.surely_exposed) for record in document.records)
+        by = document.model.origin
     elif isinstance(document, ModelsMeasurement):
         exposed = sum(record.exposed for record in document.records)
+        by = f"{document.models} models"
     else:
         return None
     return (
         f"{exposed} of {len(document.records)} records can be named as exposed, with at most a 5% "
-        f"chance that any one of them is not; by {document.models} models"
+        f"chance that any one of them is not; by {by}"
     )
 
 
@@ -143,67 +134,61 @@ def _digits(value: float | None) -> str:
 
 ORDER = ("run", "not run", "not applicable", "not available")
 
-# Which kinds of model an attack does not take, and why.
-ONLY_FITS = dict.fromkeys(
-    ("training", "network"), "needs a linear, logistic, Poisson or kernel ridge model"
-)
-ONLY_NETWORKS = dict.fromkeys(("fit", "training"), "needs a two-layer network")
-ONLY_PROCESSES = dict.fromkeys(("fit", "training", "network"), "needs a Gaussian process")
-
-ATTACKS: tuple[tuple[str, Found, str, Mapping[str, str]], ...] = (
+# By a key, under which a kind of model says that an attack does not apply to it.
+ATTACKS: tuple[tuple[str, str, Found, str], ...] = (
     (
+        "answers",
         "membership, from answers about the record",
         _audited,
         "leakscope audit --model, or audit(X, y, model=...)",
-        ONLY_FITS,
     ),
     (
+        "shadows",
         "membership, against shadow models of the same estimator",
         _shadows,
         "leakscope verify RUN --models 200",
-        {},
     ),
     (
+        "retrained",
         "membership, against your model retrained with and without the record",
         _retrained,
         "leakscope verify RUN --train module:function",
-        ONLY_PROCESSES,
     ),
     (
+        "few",
         "membership, from a few models of the same training",
         _few,
         "leakscope audit --train module:name, or measure --logits FILE",
-        {},
     ),
     (
+        "scores",
         "membership, one threshold on scores for everybody",
         _scores,
         "leakscope measure --member-scores FILE --nonmember-scores FILE",
-        {},
     ),
     (
+        "weights",
         "membership, from the weights of a two-layer network",
         _network,
         "leakscope attack membership MODEL",
-        ONLY_NETWORKS,
     ),
     (
+        "pool",
         "membership, the likelihood ratio carried out against the model's answers",
         _pool,
         "leakscope attack membership MODEL --pool FILE",
-        ONLY_FITS,
     ),
     (
+        "query",
         "membership, at a query that was searched for",
         _query,
         "leakscope attack query FILE",
-        ONLY_PROCESSES,
     ),
     (
+        "reconstruct",
         "reconstruction of records from weights",
         _reconstructed,
         "leakscope attack reconstruct MODEL, for two-layer networks",
-        ONLY_NETWORKS,
     ),
 )
 

@@ -26,9 +26,7 @@ from leakscope.deciding.mitigations import mitigation_rows
 from leakscope.deciding.wording import obstacles_of, summary_of
 from leakscope.errors import InputError
 from leakscope.results import (
-    AuditDocument,
     Decision,
-    ModelAuditDocument,
     ModelsMeasurement,
     ResultDocument,
     SignOff,
@@ -85,7 +83,7 @@ def decide(
     found = exposure_of(evidence)
     main = _main(evidence)
     rows = reconciled(
-        evidence.one_of(ModelAuditDocument) or evidence.one_of(AuditDocument) or main,
+        evidence.audit or evidence.stand_in,
         [given.document for given in evidence.given],
     )
     obstacles = obstacles_of(evidence, found, rows)
@@ -162,8 +160,5 @@ def _sign_off(settings: DecideSettings, obstacles: list[str], met: list[bool | N
 
 def _main(evidence: Evidence) -> ResultDocument:
     """The result whose attacker and assumptions are those of the decision."""
-    for kind in (ModelAuditDocument, ModelsMeasurement, AuditDocument):
-        found: ResultDocument | None = evidence.one_of(kind)
-        if found is not None:
-            return found
-    return evidence.given[0].document
+    measured = evidence.one_of(ModelsMeasurement)
+    return evidence.audit or measured or evidence.stand_in or evidence.given[0].document

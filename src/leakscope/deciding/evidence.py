@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from leakscope.auditing import AuditResult, ModelAuditResult
 from leakscope.data import is_folder, is_there, require_file, same_data
 from leakscope.errors import InputError
 from leakscope.results import (
     Advice,
-    AuditDocument,
+    Audit,
     Comparison,
     Measurement,
     MembershipAttack,
-    ModelAuditDocument,
     ModelMembershipAttack,
     ModelsMeasurement,
     QueryAttack,
@@ -31,16 +29,15 @@ from leakscope.results import (
     result_of,
 )
 
-Evident = AuditResult | ModelAuditResult | ResultDocument | Run | str | Path
+Evident = ResultDocument | Run | str | Path
 
 # Kinds that say something about a model that is to be released.
 KINDS = (
     Advice,
-    AuditDocument,
+    Audit,
     Comparison,
     MembershipAttack,
     Measurement,
-    ModelAuditDocument,
     ModelMembershipAttack,
     ModelsMeasurement,
     QueryAttack,
@@ -76,6 +73,22 @@ class Evidence:
 
     given: tuple[Given, ...]
     versions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def audits(self) -> list[tuple[str, Audit]]:
+        """Audits of the model itself, worked out from it or measured with models of its training."""
+        return [(name, audit) for name, audit in self.all_of(Audit) if audit.basis != "assumed"]
+
+    @property
+    def audit(self) -> Audit | None:
+        """The audit of the model itself."""
+        return self.audits[0][1] if self.audits else None
+
+    @property
+    def stand_in(self) -> Audit | None:
+        """An audit whose level is assumed: of a Gaussian process that stands for the model."""
+        found = [audit for _, audit in self.all_of(Audit) if audit.basis == "assumed"]
+        return found[0] if found else None
 
     def all_of(self, kind: type[Kind]) -> list[tuple[str, Kind]]:
         """Names and results of one kind."""
@@ -121,7 +134,7 @@ def require_model_file(
     evidence: Evidence, file: str | Path | None
 ) -> tuple[str | None, str | None]:
     """Name and SHA-256 of the model's file; refused where it is not the one that was examined."""
-    audit = evidence.one_of(ModelAuditDocument)
+    audit = evidence.audit
     told = None if audit is None else audit.model.file_sha256
     named = None if audit is None else audit.model.file
     if file is None:
@@ -141,8 +154,6 @@ def require_model_file(
 
 
 def _read(run: Evident, place: int, versions: dict[str, str]) -> list[Given]:
-    if isinstance(run, (AuditResult, ModelAuditResult)):
-        run = run.to_document()
     if isinstance(run, ResultDocument):
         return [Given(f"result {place + 1}", run, digest_of_result(run))]
     if not isinstance(run, Run):
@@ -160,7 +171,7 @@ def _read(run: Evident, place: int, versions: dict[str, str]) -> list[Given]:
 
 
 def _require_one_model(evidence: Evidence) -> None:
-    audits = evidence.all_of(ModelAuditDocument)
+    audits = evidence.audits
     for name, other in audits[1:]:
         first_name, first = audits[0]
         if other.model != first.model:
@@ -178,8 +189,8 @@ def _require_one_model(evidence: Evidence) -> None:
                 f"{audits[0][0]} examines {audits[0][1].model.name} and {name} attacks "
                 f"{attack.model.name}: a decision is about one model."
             )
-    for kind in (AuditDocument, ModelsMeasurement):
-        named = [name for name, _ in evidence.all_of(kind)]
+    assumed = [name for name, audit in evidence.all_of(Audit) if audit.basis == "assumed"]
+    for named in (assumed, [name for name, _ in evidence.all_of(ModelsMeasurement)]):
         if len(named) > 1:
             raise InputError(f"{named[0]} and {named[1]} are of the same kind; give one of them.")
 
@@ -193,8 +204,9 @@ def _require_one_dataset(evidence: Evidence) -> None:
             if known is not None and not same_data(known[1], digest):
                 raise InputError(_different(known[0], one.name))
             known = known or (one.name, digest)
-        if isinstance(one.document, (ModelAuditDocument, ModelsMeasurement)):
-            sizes[len(one.document.records)] = one.name
+    told = [(name, audit.units) for name, audit in evidence.audits]
+    told += [(name, len(found.records)) for name, found in evidence.all_of(ModelsMeasurement)]
+    sizes |= {count: name for name, count in told}
     if len(sizes) > 1:
         (few, first), (many, second) = sorted(sizes.items())
         raise InputError(
@@ -203,11 +215,7 @@ def _require_one_dataset(evidence: Evidence) -> None:
 
 
 def _require_own_verifications(evidence: Evidence) -> None:
-    audited = {
-        g.sha256
-        for g in evidence.given
-        if isinstance(g.document, (AuditDocument, ModelAuditDocument))
-    }
+    audited = {g.sha256 for g in evidence.given if isinstance(g.document, Audit)}
     for name, verification in evidence.all_of(Verification):
         if not audited:
             raise InputError(f"{name} verifies an audit; give the run of that audit too.")

@@ -15,17 +15,16 @@ from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.deciding.evidence import Evidence
 from leakscope.results import (
-    AuditDocument,
+    Audit,
     ExposedEntry,
     LevelEntry,
-    ModelAuditDocument,
-    ModelAuditRecord,
     ModelsMeasurement,
-    SubgroupEntry,
+    Subgroup,
     ThresholdEntry,
     Verification,
     VerifiedNumber,
 )
+from leakscope.results.audit import FPRS
 from leakscope.settings import DecideSettings
 
 # The false-positive rates of the record: those at which few are accused wrongly.
@@ -68,13 +67,13 @@ class Exposure:
 
 def exposure_of(evidence: Evidence) -> Exposure | None:
     """The exposure that the decision is about; None where no run says it of single records."""
-    audit = evidence.one_of(ModelAuditDocument)
+    audit = evidence.audit
     if audit is not None:
         return _of_model(audit, [v for _, v in evidence.all_of(Verification)])
     models = evidence.one_of(ModelsMeasurement)
     if models is not None:
         return _of_few_models(models)
-    audited = evidence.one_of(AuditDocument)
+    audited = evidence.stand_in
     for _, verification in evidence.all_of(Verification):
         if "trainer" in verification.settings and audited is not None:
             return _of_retraining(audited, verification)
@@ -121,9 +120,9 @@ def level_entries(found: Exposure, settings: DecideSettings) -> list[LevelEntry]
     return entries
 
 
-def subgroups_of(evidence: Evidence, *, redact: bool) -> list[SubgroupEntry]:
+def subgroups_of(evidence: Evidence, *, redact: bool) -> list[Subgroup]:
     """Exposure by the columns that the audit of the model was asked to show it by."""
-    audit = evidence.one_of(ModelAuditDocument)
+    audit = evidence.audit
     # One subgroup of few is nearly a record.
     return [] if audit is None else [s for s in audit.subgroups if not (redact and s.small)]
 
@@ -161,40 +160,36 @@ def _judged(found: Exposure | None, words: str, name: str, limit: float) -> Thre
     return ThresholdEntry(measure=words, limit=limit, largest=value, above=above, met=met)
 
 
-def _of_model(audit: ModelAuditDocument, verified: Sequence[Verification]) -> Exposure:
-    records = audit.records
-    ends = ("advantage", "tpr_at_fpr_0_001", "tpr_at_fpr_0_01")
-    trained = audit.models is not None
-    doubtful = {record.record_id for record in records if not record.trusted}
+def _of_model(audit: Audit, verified: Sequence[Verification]) -> Exposure:
+    table, order = audit.table, audit.order
+    columns = {"advantage": "advantage", "tpr_low": FPRS[LOW], "tpr_high": FPRS[HIGH]}
+    ids = audit.ranking()
+    trusted = audit.trusted[order]
+    doubtful = {name for name, good in zip(ids, trusted, strict=True) if not good}
     # Laws that shadow models have borne out need no trust in the theory.
     for verification in verified:
         if "tpr_observed" in (verification.agreement or {}):
             doubtful -= {name for name in doubtful if _agree(verification.checks, name)}
+    ends = {
+        end: {
+            key: table.of(f"{name}_{end}")[order]
+            for key, name in columns.items()
+            if f"{name}_{end}" in table
+        }
+        for end in ("low", "high")
+    }
+    measured = audit.basis == "measured"
     return Exposure(
-        basis="measured" if trained else "computed",
-        how=f"measured with {audit.models} models" if trained else "computed from the fit",
-        ids=tuple(record.record_id for record in records),
-        values={
-            "advantage": _array([record.advantage for record in records]),
-            "tpr_low": _array([record.tpr_at_fpr_0_001 for record in records]),
-            "tpr_high": _array([record.tpr_at_fpr_0_01 for record in records]),
-        },
-        low=_ends(records, ends[:1], "low") if trained else {},
-        high=_ends(records, ends, "high") if trained else {},
-        trusted=np.array([record.record_id not in doubtful for record in records]),
-        records=len(records),
+        basis="measured" if measured else "computed",
+        how=f"measured with {audit.model.origin}" if measured else "computed from the fit",
+        ids=ids,
+        values={key: table.of(name)[order] for key, name in columns.items()},
+        low={key: values for key, values in ends["low"].items() if key == "advantage"},
+        high=ends["high"],
+        trusted=np.array([name not in doubtful for name in ids]),
+        records=audit.units,
         untrusted=len(doubtful),
     )
-
-
-def _ends(
-    records: Sequence[ModelAuditRecord], names: Sequence[str], end: str
-) -> dict[str, FloatArray]:
-    short = {"tpr_at_fpr_0_001": "tpr_low", "tpr_at_fpr_0_01": "tpr_high"}
-    return {
-        short.get(name, name): _array([getattr(record, f"{name}_{end}") for record in records])
-        for name in names
-    }
 
 
 def _agree(checks: Sequence[VerifiedNumber], record_id: int | str) -> bool:
@@ -223,7 +218,7 @@ def _of_few_models(found: ModelsMeasurement) -> Exposure:
     )
 
 
-def _of_retraining(audited: AuditDocument, found: Verification) -> Exposure:
+def _of_retraining(audited: Audit, found: Verification) -> Exposure:
     """What AUCs allow at most: an advantage of 2 AUC - 1, and that plus the FPR for a TPR."""
     told = sorted(found.checks, key=lambda check: -(check.measured or 0.0))
     auc = _array([check.measured for check in told])
@@ -242,7 +237,7 @@ def _of_retraining(audited: AuditDocument, found: Verification) -> Exposure:
             "tpr_high": np.minimum(highest + HIGH, 1.0),
         },
         trusted=np.ones(len(told), dtype=bool),
-        records=len(audited.records),
+        records=audited.units,
         complete=False,
     )
 

@@ -8,9 +8,8 @@ from leakscope.deciding.evidence import Evidence
 from leakscope.results import (
     NOT_KNOWN,
     NOT_STATED,
-    AuditDocument,
+    Audit,
     Basis,
-    ModelAuditDocument,
     ModelsMeasurement,
     ResultDocument,
     StatedField,
@@ -53,7 +52,7 @@ def stated(
 
 def identity_fields(evidence: Evidence, file: tuple[str | None, str | None]) -> list[StatedField]:
     """Which model, on which data, and how large it is beside them."""
-    audit = evidence.one_of(ModelAuditDocument)
+    audit = evidence.audit
     trained = _trainer(evidence)
     kind = name = origin = None
     if audit is not None:
@@ -95,7 +94,7 @@ def attacker_fields(main: ResultDocument, settings: DecideSettings) -> list[Stat
     question = told.get("question")
     others = OTHERS.get(str(question))
     if others is not None:
-        fraction = main.fraction if isinstance(main, ModelAuditDocument) else 0.5
+        fraction = (main.fraction if isinstance(main, Audit) else None) or 0.5
         others = others.format(fraction=fraction)
     elif isinstance(main, ModelsMeasurement):
         others = OTHERS["pool"].format(fraction=0.5)
@@ -137,15 +136,15 @@ def _data_fields(evidence: Evidence) -> list[StatedField]:
     ]
 
 
-def _size_fields(audit: ModelAuditDocument | None) -> list[StatedField]:
-    fit = None if audit is None else audit.fit
+def _size_fields(audit: Audit | None) -> list[StatedField]:
+    fit = None if audit is None else audit.details.size()
     count = None if fit is None else fit.parameters
-    records = 0 if audit is None else len(audit.records)
+    records = 0 if audit is None else audit.units
     left = None if count is None else records - count
     more = f"{left} (more parameters than records)" if left is not None and left < 0 else None
     score = "score" if fit is None else fit.score
-    of_half = "" if audit is None else f", fits to {audit.fraction:g} of the records"
-    basis: Basis = "computed" if audit is None or audit.models is None else "measured"
+    of_half = "" if audit is None else f", fits to {audit.fraction or 1.0:g} of the records"
+    basis: Basis = "measured" if audit is not None and audit.basis == "measured" else "computed"
     return [
         stated("parameters", "parameters fitted", count),
         stated(
@@ -171,7 +170,7 @@ def _size_fields(audit: ModelAuditDocument | None) -> list[StatedField]:
 
 
 def _trainer(evidence: Evidence) -> dict[str, Any] | None:
-    if evidence.one_of(AuditDocument) is None:
+    if evidence.stand_in is None:
         return None
     for _, found in evidence.all_of(Verification):
         if "trainer" in found.settings:

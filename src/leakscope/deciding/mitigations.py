@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from leakscope.deciding.evidence import Evidence
-from leakscope.results import Advice, Comparison, MitigationRow, ModelAuditDocument
+from leakscope.results import Advice, Comparison, MitigationRow
 
 
 def mitigation_rows(evidence: Evidence) -> list[MitigationRow]:
@@ -37,29 +37,8 @@ def mitigation_rows(evidence: Evidence) -> list[MitigationRow]:
                 run=name,
             )
         )
-    for name, audit in evidence.all_of(ModelAuditDocument):
-        penalty = audit.option
-        if penalty is not None:
-            rows.append(
-                MitigationRow(
-                    change=f"{penalty.setting}={penalty.value:.3g}",
-                    effect=f"largest advantage {_digits(penalty.largest_advantage)}, "
-                    f"{penalty.exposed} records at {audit.exposed_above:g} or more",
-                    price=f"{penalty.score} {_digits(penalty.score_then)}, now "
-                    f"{_digits(penalty.score_now)} (cross-validated)",
-                    run=name,
-                )
-            )
-        if audit.answer_noise is not None:
-            rows.append(
-                MitigationRow(
-                    change=f"normal noise of sd {audit.answer_noise:.2g} on each answer, each "
-                    "record answered once",
-                    effect=f"every advantage below {audit.exposed_above:g}",
-                    price="the noise itself",
-                    run=name,
-                )
-            )
+    for name, audit in evidence.audits:
+        rows += [MitigationRow(**told, run=name) for told in audit.about.remedies(audit)]
     return rows
 
 

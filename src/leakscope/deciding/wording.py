@@ -8,12 +8,10 @@ from leakscope.deciding.coverage import coverage_sentence
 from leakscope.deciding.evidence import Evidence
 from leakscope.deciding.exposure import Exposure, subgroups_of
 from leakscope.results import (
-    AuditDocument,
     CoverageRow,
     LevelEntry,
-    ModelAuditDocument,
     ReconciledRow,
-    SubgroupEntry,
+    Subgroup,
     ThresholdEntry,
     Verification,
     was_retrained,
@@ -26,22 +24,22 @@ def obstacles_of(
 ) -> list[str]:
     """Why nobody can approve on these runs; none where somebody can."""
     sentences = []
-    audit = evidence.one_of(ModelAuditDocument)
-    if found is None and evidence.one_of(AuditDocument) is not None:
+    audit = evidence.audit
+    if found is None and evidence.stand_in is not None:
         sentences.append(
             "a stand-in was examined (a Gaussian process with an assumed noise), and no run "
             "measures the model that is to be released."
         )
     elif found is None:
         sentences.append("no run says how exposed single records are; audit the model.")
-    if audit is not None and getattr(audit.model, "stand_in", False):
+    if audit is not None and audit.model.stand_in:
         sentences.append(
             f"a stand-in was examined, {audit.model.name} as leakscope fitted it; audit the model "
             "that is to be released."
         )
     if audit is not None and audit.dataset.sampled_from is not None:
         sentences.append(
-            f"the audit is of a sample of {len(audit.records)} records of "
+            f"the audit is of a sample of {audit.units} records of "
             f"{audit.dataset.sampled_from}, and so of another model than all records give; audit "
             "without --sample."
         )
@@ -127,7 +125,7 @@ def _questions(queries: int, records: int | None) -> str:
     )
 
 
-def _groups(subgroups: Sequence[SubgroupEntry]) -> list[str]:
+def _groups(subgroups: Sequence[Subgroup]) -> list[str]:
     """Of each column the kinds of records that are most and least exposed, of ten or more."""
     sentences = []
     for column in dict.fromkeys(entry.column for entry in subgroups):
@@ -148,14 +146,14 @@ def _people(count: float) -> str:
 
 
 def _examined(evidence: Evidence) -> str:
-    audit = evidence.one_of(ModelAuditDocument)
+    audit = evidence.audit
     if audit is not None:
-        return audit.answer_without_ids[0]
+        return audit.answer(ids=False)[0]
     trained = [v for _, v in evidence.all_of(Verification) if "trainer" in v.settings]
     if trained and was_retrained(trained[0]):
         name = trained[0].settings["trainer"].get("name", "a training function")
         return f"Examined: your own model, {name}, which verify trained again and again."
-    if evidence.one_of(AuditDocument) is not None:
+    if evidence.stand_in is not None:
         return "Examined: a stand-in (a Gaussian process), not the model itself."
     return f"Examined: {', '.join(given.name for given in evidence.given)}."
 

@@ -11,9 +11,10 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from leakscope.auditing import audit_model
+from leakscope.auditing.audit import examined
 from leakscope.estimators.model_family import own_ids
-from leakscope.settings import MODEL_DEFAULTS
+from leakscope.settings import MODEL_DEFAULTS, ModelSettings, validated
+from leakscope.subjects.subject import Asked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,16 +99,20 @@ class AuditedEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Fit a copy of the estimator, and audit it."""
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         self.estimator_ = clone(self.estimator).fit(X, y, **weights)
-        self.result_ = audit_model(
-            self.estimator_,
-            X,
-            y,
-            question=self.question,
-            fraction=self.fraction,
-            observes=self.observes,
+        asked = Asked(
+            X=X,
+            y=y,
+            model=self.estimator_,
             sample_weight=sample_weight,
             record_ids=own_ids(X) if record_ids is None else record_ids,
+            chosen=validated(
+                ModelSettings,
+                question=self.question,
+                fraction=self.fraction,
+                observes=self.observes,
+            ),
         )
+        self.result_ = examined(asked, explain=0)
         self.leakage_ = self.result_.advantage
         self.kl_ = self.result_.kl
         self.auc_ = self.result_.auc

@@ -21,12 +21,12 @@ from leakscope import lood
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.eigenvectors import symmetric_eigen
 from leakscope._numerics.keys import Key, as_key
-from leakscope.auditing import measured
 from leakscope.estimators.model_family import audited
 from leakscope.kernels import Kernel
 from leakscope.laws import LawPair
 from leakscope.lood import Release
 from leakscope.settings import AuditSettings
+from leakscope.subjects.process.subject import laws_of_separation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,8 +86,9 @@ class AuditedModel(BaseEstimator):  # type: ignore[misc]
         release = self._release()
         kernel = kernel.resolved(features)
         result = audited(self, features, targets, kernel=kernel, record_ids=record_ids)
-        laws = result.laws
-        process = result.process
+        computed = result.examined.computed
+        laws, process = computed.laws, computed.process
+        approximation = computed.approximation
         self.posterior_ = lood.posterior(
             features,
             targets,
@@ -95,13 +96,13 @@ class AuditedModel(BaseEstimator):  # type: ignore[misc]
             noise_variance=process.noise_variance,
             kernel_scale=process.kernel_scale,
             route=laws.route,
-            inducing=None if result.approximation is None else result.approximation.rows,
+            inducing=None if approximation is None else approximation.rows,
         )
         self.result_ = result
         if release.plain:
             self.leakage_, self.kl_, self.auc_ = result.advantage, result.kl, result.auc
         else:
-            seen = measured(laws.released(release))
+            seen = laws_of_separation(laws.released(release)).measures()
             self.leakage_, self.kl_, self.auc_ = seen["advantage"], seen["kl"], seen["auc"]
         self.trusted_ = laws.trusted
         self.record_ids_ = result.record_ids
@@ -111,7 +112,7 @@ class AuditedModel(BaseEstimator):  # type: ignore[misc]
     def law_pair(self) -> LawPair:
         """The pairs of laws of one answer at each record, for any other measure."""
         check_is_fitted(self)
-        laws: lood.Separation = self.result_.laws
+        laws: lood.Separation = self.result_.examined.computed.laws
         return laws.released(self._release()).law_pair()
 
     def to_frame(self) -> pd.DataFrame:

@@ -157,7 +157,7 @@ class LeakageAuditor(BaseEstimator):  # type: ignore[misc]
         self.leakage_ = self.result_.advantage
         self.kl_ = self.result_.kl
         self.auc_ = self.result_.auc
-        self.trusted_ = self.result_.laws.trusted
+        self.trusted_ = self.result_.trusted
         self.record_ids_ = self.result_.record_ids
         self.ranking_ = self.result_.ranking()
         return self

@@ -15,17 +15,15 @@ import pandas as pd
 
 from leakscope import kernels, lood
 from leakscope._numerics.arrays import FloatArray
-from leakscope.auditing import (
-    AuditResult,
-    RoutePlan,
-    audit_process,
-    checked_ids,
-    kernel_from_settings,
-    leaving_units,
-)
+from leakscope.auditing.audit import audit_subject
 from leakscope.errors import InputError
-from leakscope.results import DatasetEntry
+from leakscope.results.audit import Audit
+from leakscope.results.document import DatasetEntry
 from leakscope.settings import AuditSettings, kernel_options, validated
+from leakscope.subjects.arrays import checked_ids, leaving_units
+from leakscope.subjects.process.choices import kernel_from_settings
+from leakscope.subjects.process.routes import RoutePlan
+from leakscope.subjects.process.subject import GaussianProcess
 
 # The options of the named kernels, each a parameter of the estimators.
 KERNEL_OPTIONS = kernel_options()
@@ -64,21 +62,16 @@ def audited(
     groups: Sequence[Any] | None = None,
     sensitivity: bool = False,
     target_name: str = "y",
-) -> AuditResult:
+) -> Audit:
     """The audit of the estimator's model family on these records; it shows no warnings."""
     settings = validated(
-        AuditSettings, **{name: _plain(getattr(estimator, name)) for name in MODEL_OPTIONS}
-    )
-    ids, labels = leaving_units(checked_ids(record_ids, len(features)), groups)
-    level, plan = RoutePlan.of(
-        settings.noise_variance,
-        fit_kernel_scale=settings.fit_kernel_scale,
-        route=settings.route,
-        inducing=settings.inducing,
-        error=settings.error,
+        AuditSettings,
+        **{name: _plain(getattr(estimator, name)) for name in MODEL_OPTIONS},
         sensitivity=sensitivity,
     )
-    return audit_process(
+    ids, labels = leaving_units(checked_ids(record_ids, len(features)), groups)
+    level, plan = RoutePlan.of(settings)
+    subject = GaussianProcess(
         lood.Process(features, targets, kernel, level, groups=labels),
         plan,
         ids=ids,
@@ -95,8 +88,8 @@ def audited(
             "sensitivity": sensitivity,
             "scaling": "none",
         },
-        on_stage=None,
     )
+    return audit_subject(subject)
 
 
 def own_ids(X: Any) -> list[int | str] | None:

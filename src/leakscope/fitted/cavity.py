@@ -1,4 +1,4 @@
-"""The mean model over training sets drawn from the pool, and the law of each prediction without i.
+"""Both laws of every record's prediction from one fit, for models with one output: the cavity.
 
 Each record is in the training set with probability f.  Take record j away: the model without it
 predicts m + eps at x_j, eps ~ N(0, v_j), and yields kappa_j per unit of force.  If j then joins,
@@ -14,19 +14,29 @@ One round makes a Newton step towards that balance and renews kappa and v:
 - v_i = (1 - c_i g_i)^{-2} sum_{j != i} G_ij^2 t_j / (1 - c_j g_j)^2.
 
 For the square loss every expectation is in closed form; else nine Gauss-Hermite nodes.
+
+The law *in* is the law *out* pushed through prox_kappa.  What makes a record's law is its own
+weight kappa_i, a matter of its features; its own surprise, the force F_i; and the shares that the
+other records have in v_i (`neighbours_of`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.fitted.feature_space import FeatureResponse, FeatureSpace
-from leakscope.fitted.function_space import FunctionResponse, FunctionSpace
-from leakscope.fitted.losses import LOSSES, NODES, Moments, moments
-from leakscope.fitted.problem import ConvexProblem
+from leakscope._numerics.memory import require_memory
+from leakscope.fitted.losses import LOSSES, NODES, Moments, hermite, moments
+from leakscope.fitted.problem import ConvexProblem, FittedModel
+from leakscope.fitted.responses import FeatureResponse, FunctionResponse, Response
+
+Question = Literal["pool", "population", "known_others"]
 
 TOLERANCE = 3e-4
 # Without an average over a curved loss the rounds are short, and tighter ones cost little.
@@ -36,58 +46,49 @@ MAX_ROUNDS = 200
 # The most that a Newton step may move a prediction, where the loss is not quadratic.
 _LONGEST_STEP = {"logistic": 4.0, "poisson": 1.0}
 
+# Entries of G looked at for the largest neighbours; beyond it a sample of the records is taken.
+NEIGHBOUR_BUDGET = 6e7
+
+# Below this spread of the predictions the loss is quadratic over it, and smoothing changes nothing.
+_NARROW = 0.1
+
 
 @dataclass(frozen=True, eq=False)
 class Cavity:
     """Where the rounds ended.
 
-    Attributes
-    ----------
-    mean, variance
-        m_i and v_i: the law of the prediction at record i from training sets without it.
-    kappa
-        How far one unit of force moves the prediction when the record joins.
-    moments
-        E[F], E[F'] and E[F^2] of the record's force when it is in.
-    response
-        The response matrix at the end, for neighbours and for other variances.
-    rounds, change
-        How many rounds it took, and the largest relative change of the last one.
-    converged
-        Whether ``change`` fell below the tolerance.
+    ``mean`` and ``variance`` are m_i and v_i, the law of the prediction without the record; kappa
+    is how far one unit of force moves it when the record joins; ``moments`` are those of the
+    record's force when it is in; ``change`` is the last round's largest relative change.
     """
 
-    fraction: float
     mean: FloatArray
     variance: FloatArray
     kappa: FloatArray
     moments: Moments
-    response: FeatureResponse | FunctionResponse
+    response: Response
     rounds: int
     change: float
     converged: bool
 
-    def spread(self, t: FloatArray) -> FloatArray:
-        """v_i where the records' forces have variance t_j beyond what Hbar carries."""
-        slack = self.response.slack
-        source = t / slack**2
-        total = self.response.carried(source) - self.response.leverage**2 * source
-        return np.asarray(np.maximum(total, 0.0) / slack**2)
 
-    def contributions(self, t: FloatArray, part: slice) -> FloatArray:
-        """The share of each record j (columns) in v_i (rows) of a block of records."""
-        block = self.response.rows(part) ** 2
-        block *= (t / self.response.slack**2).astype(block.dtype)
-        index = np.arange(len(t))[part]
-        block[np.arange(len(index)), index] = 0.0
-        return np.asarray(block / np.maximum(block.sum(axis=1, keepdims=True), 1e-300))
+def _start_and_response(
+    problem: ConvexProblem, fraction: float
+) -> tuple[FloatArray, Callable[[FloatArray, FloatArray, FloatArray], Response]]:
+    """First predictions, and how the model responds to curvatures, forces and predictions.
 
-
-def space_of(problem: ConvexProblem, fraction: float) -> FeatureSpace | FunctionSpace:
-    """Features where there are fewer of them than records, functions otherwise."""
-    if problem.X is not None and problem.X.shape[1] <= problem.records:
-        return FeatureSpace.of(problem, fraction)
-    return FunctionSpace.of(problem, fraction)
+    In feature space where there are fewer features than records, in function space otherwise,
+    which starts from nothing: the first steps cost little beside the rest.
+    """
+    size, name = problem.records, problem.name
+    if problem.X is not None and problem.X.shape[1] <= size:
+        theta = problem.coefficients
+        first = np.zeros(size) if theta is None else np.asarray(problem.X @ theta)
+        return first, partial(FeatureResponse.at, problem.X, problem.penalty_at(fraction), name)
+    require_memory(
+        3 * 8 * size * size, f"The laws of {size} records under a kernel", "use fewer records"
+    )
+    return np.zeros(size), partial(FunctionResponse.at, problem.kernel_at(fraction), name)
 
 
 def force_variance(found: Moments, v: FloatArray, fraction: float) -> FloatArray:
@@ -105,19 +106,16 @@ def solve_cavity(
     nodes: int = NODES,
     start: Cavity | None = None,
     tolerance: float | None = None,
-    max_rounds: int = MAX_ROUNDS,
 ) -> Cavity:
     """Iterate the rounds until predictions, kappa and v stand still."""
     loss = LOSSES[problem.loss]
     if tolerance is None:
         tolerance = QUADRATIC_TOLERANCE if loss.quadratic else TOLERANCE
-    space = space_of(problem, fraction)
+    m, respond = _start_and_response(problem, fraction)
     y, weight = problem.y, problem.sample_weights
     limit = _LONGEST_STEP.get(problem.loss, np.inf)
-    if start is None:
-        m = space.start(problem.coefficients)
-        kappa, v = np.zeros(len(y)), np.zeros(len(y))
-    else:
+    kappa, v = np.zeros(len(y)), np.zeros(len(y))
+    if start is not None:
         m, kappa, v = start.mean, start.kappa, start.variance
     found = moments(loss, m, v, kappa, y, weight, nodes=nodes)
     z = m - fraction * kappa * found.force
@@ -125,15 +123,14 @@ def solve_cavity(
     stride = _Stride()
     while True:
         c = fraction * found.slope / (1.0 - fraction * kappa * found.slope)
-        response = space.respond(c, fraction * found.force, z)
+        response = respond(c, fraction * found.force, z)
         rounds += 1
         step = response.prediction - z
         longest = float(np.max(np.abs(step)))
         reach = limit * max(1.0, 0.25 * float(np.max(np.abs(z))))
         step *= min(1.0, reach / longest) if longest > 0.0 else 1.0
         new_kappa = response.leverage / response.slack
-        cavity = Cavity(fraction, m, v, kappa, found, response, rounds, change, converged)
-        new_v = cavity.spread(force_variance(found, v, fraction))
+        new_v = response.spread(force_variance(found, v, fraction))
         change = max(
             float(np.max(np.abs(step) / np.sqrt(np.maximum(new_v, 1e-300))))
             if fraction < 1.0
@@ -143,14 +140,14 @@ def solve_cavity(
         )
         converged = change <= tolerance
         before = z
-        if converged or rounds >= max_rounds:
+        if converged or rounds >= MAX_ROUNDS:
             z, kappa, v = z + step, new_kappa, new_v
         else:
             z, (kappa, v) = z + step, stride.taken(kappa, v, new_kappa, new_v)
         m, found = _without(problem, z, m + z - before, kappa, v, fraction, nodes)
-        if converged or rounds >= max_rounds:
+        if converged or rounds >= MAX_ROUNDS:
             break
-    return Cavity(fraction, m, v, kappa, found, response, rounds, change, converged)
+    return Cavity(m, v, kappa, found, response, rounds, change, converged)
 
 
 def _without(
@@ -216,3 +213,156 @@ class _Stride:
 def _largest_change(new: FloatArray, old: FloatArray) -> float:
     scale = np.maximum(np.abs(new), 1e-12 * float(np.max(np.abs(new))) + 1e-300)
     return float(np.max(np.abs(new - old) / scale))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PredictionLaws:
+    """The moments of each record's score in and out, and how well they are known.
+
+    Attributes
+    ----------
+    mean_in, sd_in, mean_out, sd_out
+        Of the prediction z (one output) or of the own label's log-odds (several).
+    rounds, change, converged
+        Of the cavity.
+    smoothing_gap
+        Median over the records of smoothed sd over plain sd, less one; 0 where nothing is smoothed.
+    largest_share
+        The largest share of one other record in the variance; NaN where it was not looked at.
+    yields
+        x' H^{-1} x of models with and without the record: what a posterior draw of unit variance
+        adds to the variance of the prediction; None for several classes.
+    moved
+        How far the record moves the coefficients, as a Euclidean norm; known others only.
+    """
+
+    mean_in: FloatArray
+    sd_in: FloatArray
+    mean_out: FloatArray
+    sd_out: FloatArray
+    rounds: int
+    change: float
+    converged: bool
+    smoothing_gap: float
+    largest_share: FloatArray
+    yields: tuple[FloatArray, FloatArray] | None = None
+    moved: FloatArray | None = None
+
+
+def scalar_laws(problem: ConvexProblem, question: Question, fraction: float) -> PredictionLaws:
+    """The laws of the predictions under the pool or the population question."""
+    cavity = solve_cavity(problem, fraction)
+    pooled = force_variance(cavity.moments, cavity.variance, fraction)
+    if question == "population":
+        # Fresh others: the finite pool's correction goes.  The force is taken at the pool's
+        # spread, because the pool's mean is itself one draw of the population's law.
+        source = fraction * cavity.moments.square
+        variance = cavity.response.spread(source)
+    else:
+        source, variance = pooled, cavity.variance
+    # a floor for records whose prediction does not vary at all (rows of zeros)
+    variance = np.maximum(variance, max(1e-14 * float(np.median(variance)), 1e-300))
+    mean_in, sd_in = _pushed(problem, cavity.mean, variance, cavity.kappa)
+    h = problem.sample_weights * LOSSES[problem.loss].curvature(mean_in, problem.y)
+    return PredictionLaws(
+        mean_in=mean_in,
+        sd_in=sd_in,
+        mean_out=cavity.mean,
+        sd_out=np.sqrt(variance),
+        rounds=cavity.rounds,
+        change=cavity.change,
+        converged=cavity.converged,
+        smoothing_gap=_smoothing_gap(problem, cavity, fraction),
+        largest_share=_largest_share(cavity.response, source),
+        # the record's own curvature stiffens the model at itself
+        yields=(cavity.kappa / (1.0 + cavity.kappa * h), cavity.kappa),
+    )
+
+
+def _pushed(
+    problem: ConvexProblem, mean: FloatArray, variance: FloatArray, kappa: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of N(mean, variance) pushed through prox_kappa."""
+    loss, weight, y = LOSSES[problem.loss], problem.sample_weights, problem.y
+    if loss.quadratic:
+        return loss.prox(mean, kappa * weight, y), np.sqrt(variance) / (1.0 + kappa * weight)
+    spread = np.sqrt(variance)
+    nodes, shares = hermite(9)
+    first, second = np.zeros(len(y)), np.zeros(len(y))
+    centre = loss.prox(mean, kappa * weight, y)
+    for node, share in zip(nodes, shares, strict=True):
+        moved = loss.prox(mean + node * spread, kappa * weight, y) - centre
+        first += share * moved
+        second += share * moved**2
+    return centre + first, np.sqrt(np.maximum(second - first**2, 0.0))
+
+
+def _smoothing_gap(problem: ConvexProblem, cavity: Cavity, fraction: float) -> float:
+    if LOSSES[problem.loss].quadratic or float(np.max(cavity.variance)) < _NARROW**2:
+        return 0.0
+    plain = solve_cavity(problem, fraction, nodes=1, start=cavity, tolerance=1e-2)
+    ratio = np.sqrt(cavity.variance / np.maximum(plain.variance, 1e-300))
+    return float(np.median(ratio) - 1.0)
+
+
+def _largest_share(response: Response, source: FloatArray) -> FloatArray:
+    size = len(source)
+    result = np.full(size, np.nan)
+    rows = max(1, min(512, int(4e6 / size)))
+    starts = np.arange(0, size, rows)
+    looked = max(1, int(NEIGHBOUR_BUDGET / size / rows))
+    if looked < len(starts):
+        starts = starts[np.linspace(0, len(starts) - 1, looked).astype(int)]
+    for start in starts:
+        part = slice(int(start), min(int(start) + rows, size))
+        result[part] = response.contributions(source, part).max(axis=1)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """What makes the laws of a few records.
+
+    Attributes
+    ----------
+    weight, surprise
+        (k,) kappa and the size of the force, each over the median of all records.
+    others, shares
+        (k, m) the rows of the records with the largest shares in its variance, and these shares.
+    """
+
+    weight: FloatArray
+    surprise: FloatArray
+    others: npt.NDArray[np.intp]
+    shares: FloatArray
+
+
+def neighbours_of(
+    model: FittedModel, rows: Sequence[int], *, fraction: float, most: int = 3
+) -> Neighbours | None:
+    """What makes the laws of these records; None of a model with a shared loss of all classes.
+
+    ``fraction`` is that of the laws, ``most`` how many others of each record are named.
+    """
+    if model.problems[0].loss == "softmax":
+        return None
+    chosen = np.asarray(rows, dtype=np.intp)
+    kept = min(most, model.records - 1)
+    weight, surprise = np.empty(len(chosen)), np.empty(len(chosen))
+    others = np.empty((len(chosen), kept), dtype=np.intp)
+    shares = np.empty((len(chosen), kept))
+    for number in np.unique(model.own[chosen]).tolist():
+        cavity = solve_cavity(model.problems[number], fraction)
+        force = np.abs(cavity.moments.force)
+        source = force_variance(cavity.moments, cavity.variance, fraction)
+        if fraction == 1.0:
+            # Fresh others: the finite pool's correction goes, as in the laws of the population.
+            source = cavity.moments.square
+        for place in np.flatnonzero(model.own[chosen] == number).tolist():
+            row = int(chosen[place])
+            weight[place] = cavity.kappa[row] / np.median(cavity.kappa)
+            surprise[place] = force[row] / max(float(np.median(force)), 1e-300)
+            share = cavity.response.contributions(source, slice(row, row + 1))[0]
+            others[place] = np.argsort(-share, kind="stable")[:kept]
+            shares[place] = share[others[place]]
+    return Neighbours(weight, surprise, others, shares)

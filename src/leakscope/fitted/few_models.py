@@ -1,30 +1,42 @@
 """Every record's two laws from a few models: 2 to 16 where attacks train 64 to 256.
 
-The steps, each in a file of its own: the models' effects are taken off (`model_effects.py`), what
-the models say of each record is summed up (`record_sums.py`), the population of records is fitted
-(`record_population.py`), and each record's own numbers are weighed against what records like it
-show (`record_posterior.py`).  The result is a posterior: draws of both laws of every record, from
-which `leakscope.measures` (through `exposure_table.py`) gives advantages and TPRs with intervals.
+A model that is more confident everywhere moves all records alike.  Every model answers for the same
+records, and was trained on a share of them that was drawn at random.  So the log-odds of all
+records have, up to chance, one distribution for every model.  Where one model's is shifted or
+stretched, this is the model's own doing and says nothing of any single record; an attacker, who
+sees the model's answers for other records, takes it off too (`model_effects`).
+
+Then what the models say of each record is summed up, the population of records is fitted, and each
+record's own numbers are weighed against what records like it show (`record_population.py`).  The
+result is a posterior: draws of both laws of every record, from which `leakscope.measures` gives
+advantages and TPRs with intervals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import RectBivariateSpline
 from scipy.special import ndtri, stdtr
 
+from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.fitted.exposure_table import tabulated
-from leakscope.fitted.model_effects import ModelEffects, model_effects
-from leakscope.fitted.record_posterior import Nodes, blocks, fit_population, nodes
-from leakscope.fitted.record_population import Population
-from leakscope.fitted.record_sums import RecordSums, record_sums
+from leakscope.fitted.record_population import (
+    Nodes,
+    Population,
+    RecordSums,
+    blocks,
+    fit_population,
+    nodes,
+    record_sums,
+)
 from leakscope.laws import Assumption, LawPair, Normal, Provenance
 from leakscope.settings import MEASURE_DEFAULTS
 
@@ -38,19 +50,76 @@ NEGLIGIBLE = 0.05
 FALSE_CLAIMS = 0.05
 # Of the largest log-odds: less than this is rounding.
 NO_SPREAD = 1e-9
+# Quantiles over the records that are matched; the tails are left out, where a few records decide.
+LEVELS = np.linspace(0.02, 0.98, 49)
+# A model whose answers hardly vary cannot be stretched to the others' spread.
+LEAST_SCALE = 0.05
+ROUNDING = 1e-12
+# The grid of `tabulated`.
+DISTANCES, RATIOS = 321, 161
+MOST_DISTANCE, MOST_LOG_RATIO = 40.0, 4.0
 
 
 @dataclass(frozen=True)
-class CredibleInterval:
-    """A posterior mean of every record, with the ends of its interval.
+class ModelEffects:
+    """Each model's shift and scale: its log-odds are ``shift + scale * levelled``.
+
+    Parameters
+    ----------
+    shift, scale : arrays of float, one number per model
+    typical : array of float
+        The quantiles over the records to which every model's were matched.
+    """
+
+    shift: FloatArray
+    scale: FloatArray
+    typical: FloatArray
+
+    def level(self, log_odds: FloatArray) -> FloatArray:
+        """The log-odds (models x records) without the models' effects."""
+        return np.asarray((log_odds - self.shift[:, None]) / self.scale[:, None])
+
+
+def model_effects(log_odds: FloatArray, typical: FloatArray | None = None) -> ModelEffects:
+    """Shift and scale of every model, by matching its quantiles over the records to the mean ones.
+
+    Parameters
+    ----------
+    log_odds : array of float, models x records
+    typical : array of float, optional
+        The quantiles to match, those of `ModelEffects.typical`: so that another model, such as the
+        one under attack, is put on the level of the models that were measured.
+
+    Returns
+    -------
+    ModelEffects
 
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.fitted import CredibleInterval
-    >>> CredibleInterval(np.array([0.2]), np.array([0.1]), np.array([0.3])).value.tolist()
-    [0.2]
+    >>> from leakscope.fitted import model_effects
+    >>> one = np.linspace(-3.0, 9.0, 50)
+    >>> found = model_effects(np.stack([one - 1.0, one + 1.0]))
+    >>> found.shift.round(3).tolist(), found.scale.round(3).tolist()
+    ([-1.0, 1.0], [1.0, 1.0])
     """
+    quantiles = np.quantile(np.asarray(log_odds, dtype=np.float64), LEVELS, axis=1).T
+    if typical is None:
+        typical = np.asarray(quantiles.mean(axis=0))
+    centred = typical - typical.mean()
+    spread = float(centred @ centred)
+    # Where nearly all records have one value, what is left of it is rounding.
+    if spread > len(LEVELS) * (ROUNDING * float(np.abs(typical).max())) ** 2:
+        scale = np.maximum(quantiles @ centred / spread, LEAST_SCALE)
+    else:
+        scale = np.ones(len(quantiles))
+    shift = quantiles.mean(axis=1) - scale * typical.mean()
+    return ModelEffects(shift=np.asarray(shift), scale=np.asarray(scale), typical=typical)
+
+
+@dataclass(frozen=True)
+class CredibleInterval:
+    """A posterior mean of every record, with the ends of its interval."""
 
     value: FloatArray
     low: FloatArray
@@ -102,18 +171,6 @@ class FewModels:
     models : int
     confidence : float
         Of the intervals.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.fitted import few_models
-    >>> rng = np.random.default_rng(0)
-    >>> trained_on = np.tile(rng.random(400) < 0.5, (4, 1))
-    >>> trained_on[1::2] = ~trained_on[1::2]
-    >>> level = rng.normal(3.0, 2.0, 400)
-    >>> found = few_models(level + 2.0 * trained_on + rng.normal(size=(4, 400)), trained_on)
-    >>> found.advantage.value.shape
-    (400,)
     """
 
     pair: LawPair
@@ -183,11 +240,13 @@ def few_models(
     --------
     >>> import numpy as np
     >>> from leakscope.fitted import few_models
-    >>> few_models(np.zeros((1, 30)), np.ones((1, 30), bool))
-    Traceback (most recent call last):
-    ...
-    leakscope.errors.InputError: One model cannot show what a record changes: two or more are \
-needed, each record in the training set of one and not in that of another.
+    >>> rng = np.random.default_rng(0)
+    >>> trained_on = np.tile(rng.random(400) < 0.5, (4, 1))
+    >>> trained_on[1::2] = ~trained_on[1::2]
+    >>> level = rng.normal(3.0, 2.0, 400)
+    >>> found = few_models(level + 2.0 * trained_on + rng.normal(size=(4, 400)), trained_on)
+    >>> found.advantage.value.shape
+    (400,)
     """
     scores, mask = _checked(log_odds, trained_on)
     levels = _levels(fpr)
@@ -376,3 +435,30 @@ def _provenance(mask: NDArray[np.bool_], level_models: bool) -> Provenance:
         source=f"{len(mask)} models, pooled over {mask.shape[1]:,} records (docs/few_models.md)",
         assumptions=tuple(assumptions),
     )
+
+
+@lru_cache(maxsize=8)
+def _table(fpr: float | None) -> RectBivariateSpline:
+    place = np.linspace(0.0, np.arcsinh(MOST_DISTANCE), DISTANCES)
+    log_ratio = np.linspace(-MOST_LOG_RATIO, MOST_LOG_RATIO, RATIOS)
+    distance, ratio = np.meshgrid(np.sinh(place), np.exp(log_ratio), indexing="ij")
+    pair = LawPair(Normal(distance, ratio), Normal(0.0, 1.0))
+    if fpr is None:
+        values = measures.advantage(pair)
+    else:
+        values = measures.tpr_at_fpr(pair, fpr)
+    return RectBivariateSpline(place, log_ratio, np.asarray(values), kx=1, ky=1)
+
+
+def tabulated(
+    shift: FloatArray, sigma_out: FloatArray, sigma_in: FloatArray, fpr: float | None = None
+) -> FloatArray:
+    """The advantage, or with ``fpr`` the TPR there, of normals with these shifts and spreads.
+
+    Posterior draws are millions of pairs, told apart by two numbers: the distance of the means in
+    units of the nonmember's standard deviation, and the ratio of the standard deviations.
+    `leakscope.measures` fills a grid of both, which is interpolated.
+    """
+    place = np.arcsinh(np.minimum(np.abs(shift) / sigma_out, MOST_DISTANCE))
+    log_ratio = np.clip(np.log(sigma_in / sigma_out), -MOST_LOG_RATIO, MOST_LOG_RATIO)
+    return np.asarray(_table(fpr)(place, log_ratio, grid=False))

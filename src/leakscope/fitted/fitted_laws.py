@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.fitted.known_others import known_others
-from leakscope.fitted.model import FittedModel, require_fraction
-from leakscope.fitted.other_pairs import (
-    coefficient_pair,
-    label_pair,
-    posterior_pair,
-    vector_pair,
-)
-from leakscope.fitted.scalar_laws import PredictionLaws, Question, scalar_laws
-from leakscope.fitted.softmax_laws import SoftmaxLaws, softmax_laws
-from leakscope.fitted.wording import assumptions_of, warnings_of
-from leakscope.laws import (
-    LawPair,
-    Normal,
-    Provenance,
-)
+from leakscope.fitted.cavity import PredictionLaws, Question, scalar_laws
+from leakscope.fitted.from_sklearn import from_sklearn
+from leakscope.fitted.leave_one_out import known_others
+from leakscope.fitted.problem import ConvexProblem, FittedModel, require_fraction
+from leakscope.fitted.softmax_cavity import SoftmaxLaws, softmax_laws
+from leakscope.laws import Assumption, Bernoulli, LawPair, MultivariateNormal, Normal, Provenance
 from leakscope.settings import MODEL_DEFAULTS
 
 Observed = Literal["log_odds", "scores", "prediction", "residual", "label", "probabilities"]
@@ -35,6 +27,12 @@ Observed = Literal["log_odds", "scores", "prediction", "residual", "label", "pro
 # 40% of the variance, its advantage and its TPR at 1% FPR are, whatever the shift (docs/fitted.md).
 LUMPY_SHARE = 0.2
 TRUSTED_SHARE = 0.4
+
+# Beyond this gap between smoothed and plain sd the laws were up to a fifth off.
+GAP_WARNED = 0.1
+
+# Beyond this share of records that one other record leads, the data as a whole is warned of.
+LED_WARNED = 0.01
 
 
 @dataclass(frozen=True)
@@ -52,12 +50,6 @@ class Diagnostics:
     lumpy, led
         The shares of the records looked at whose variance comes to more than 20%, and to more than
         40%, from one other record.  The latter are not trusted.
-
-    Examples
-    --------
-    >>> from leakscope.fitted import Diagnostics
-    >>> Diagnostics(7, 1e-7, converged=True, smoothing_gap=0.0, lumpy=0.1, led=0.0).converged
-    True
     """
 
     rounds: int
@@ -92,18 +84,6 @@ class FittedLaws:
         x' H^{-1} x of models with and without each record; None for several classes.
     moved
         How far each record moves the coefficients, as a Euclidean norm; known others only.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.linear_model import Ridge
-    >>> from leakscope import fitted, measures
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> laws = fitted.laws_of(Ridge(alpha=0.1).fit(X, y), X, y)
-    >>> laws.law_pair().batch_shape, bool(laws.trusted.all())
-    ((442,), True)
-    >>> float(measures.advantage(laws.law_pair()).max()) > 0.2
-    True
     """
 
     member_mean: FloatArray
@@ -162,26 +142,67 @@ class FittedLaws:
             if not value >= 0.0:
                 raise InputError(f"{name} must be zero or above, but it is {value!r}.")
         if coefficient_noise > 0.0:
-            return coefficient_pair(self, coefficient_noise, answer_noise + posterior_variance)
+            return _coefficient_pair(self, coefficient_noise, answer_noise + posterior_variance)
         if self.question == "known_others" and answer_noise + posterior_variance == 0.0:
             raise InputError(
                 "Who knows all other records tells a deterministic fit with and without the record "
                 "apart with certainty, so there is no pair of laws; pass answer_noise, "
                 "posterior_variance or coefficient_noise, or ask the pool or population question."
             )
+        drawn: tuple[FloatArray | float, FloatArray | float] = 0.0, 0.0
         if posterior_variance > 0.0:
-            return posterior_pair(self, posterior_variance, answer_noise)
-        if self.observes == "label":
+            if self.yields is None or self.observes in ("label", "probabilities"):
+                raise InputError(
+                    "The law of a posterior draw is known for models with one output whose answer "
+                    "is a number; observe log_odds, scores, prediction or residual."
+                )
+            drawn = posterior_variance * self.yields[0], posterior_variance * self.yields[1]
+        elif self.observes == "label":
             if answer_noise > 0.0:
                 raise InputError("A label takes no normal noise; leave answer_noise at 0.")
-            return label_pair(self)
-        if self.observes == "probabilities" and self.several is not None:
-            return vector_pair(self, answer_noise)
+            return _label_pair(self)
+        elif self.observes == "probabilities" and self.several is not None:
+            return _vector_pair(self, answer_noise)
         return LawPair(
-            Normal(self.member_mean, np.hypot(self.member_sd, answer_noise)),
-            Normal(self.nonmember_mean, np.hypot(self.nonmember_sd, answer_noise)),
+            Normal(self.member_mean, np.sqrt(self.member_sd**2 + drawn[0] + answer_noise**2)),
+            Normal(self.nonmember_mean, np.sqrt(self.nonmember_sd**2 + drawn[1] + answer_noise**2)),
             self.provenance,
         )
+
+
+def _coefficient_pair(laws: FittedLaws, noise: float, other: float) -> LawPair:
+    """Equal normals around two points: only the distance along the line between them tells."""
+    if other > 0.0:
+        raise InputError("Noise is on the coefficients or on the answers; pass one of them.")
+    if laws.moved is None:
+        raise InputError(
+            "The law of coefficients with noise is known for models with coefficients under the "
+            "question of known others; ask for known_others."
+        )
+    seen = replace(laws.provenance, observes="coefficients")
+    return LawPair(Normal(laws.moved, noise), Normal(0.0 * laws.moved, noise), seen)
+
+
+def _label_pair(laws: FittedLaws) -> LawPair:
+    """Whether the own label comes out on top."""
+    if laws.several is not None:
+        right = laws.several.right_in, laws.several.right_out
+    else:
+        right = (
+            special.ndtr(laws.member_mean / laws.member_sd),
+            special.ndtr(laws.nonmember_mean / laws.nonmember_sd),
+        )
+    return LawPair(Bernoulli(right[0]), Bernoulli(right[1]), laws.provenance)
+
+
+def _vector_pair(laws: FittedLaws, answer_noise: float) -> LawPair:
+    """All probabilities, as the other classes' logits less the own one."""
+    assert laws.several is not None
+    found = [
+        MultivariateNormal(mean, covariance + answer_noise**2 * np.eye(mean.shape[-1]))
+        for mean, covariance in laws.several.logit_laws()
+    ]
+    return LawPair(found[0], found[1], laws.provenance)
 
 
 def laws_of(
@@ -231,7 +252,7 @@ def laws_of(
     >>> bool(0.01 < measures.advantage(laws.law_pair()).mean() < 0.1)
     True
     """
-    described = as_model(model, X, y, sample_weight)
+    described = _as_model(model, X, y, sample_weight)
     if question not in get_args(Question):
         raise InputError(
             f"question must be one of {', '.join(get_args(Question))}, but it is {question!r}."
@@ -241,19 +262,14 @@ def laws_of(
     fraction = require_fraction(fraction, whole=question != "pool")
     chosen = _observed(described, observes)
     _require_enough(described, question, fraction)
-    parts = [
-        _laws(described, index, question, fraction) for index in range(len(described.problems))
-    ]
+    parts = [_laws(problem, question, fraction) for problem in described.problems]
     found = _own(described, parts)
     several = parts[0] if isinstance(parts[0], SoftmaxLaws) else None
     return _finished(described, found, several, question, fraction, chosen)
 
 
-def as_model(model: Any, X: Any, y: Any, sample_weight: npt.ArrayLike | None) -> FittedModel:
+def _as_model(model: Any, X: Any, y: Any, sample_weight: npt.ArrayLike | None) -> FittedModel:
     """What the caller passed as a model, as a `FittedModel`."""
-    from leakscope.fitted.from_sklearn import from_sklearn
-    from leakscope.fitted.problem import ConvexProblem
-
     if isinstance(model, (FittedModel, ConvexProblem)):
         if X is not None or y is not None or sample_weight is not None:
             raise InputError("A described model has its records already; leave out X and y.")
@@ -286,8 +302,7 @@ def _require_enough(model: FittedModel, question: Question, fraction: float) -> 
     problem = model.problems[0]
     if problem.X is None or question == "known_others":
         return
-    penalty = problem.penalty_at(1.0)
-    free = int(np.count_nonzero(penalty == 0.0))
+    free = int(np.count_nonzero(problem.penalty_at(1.0) == 0.0))
     if free >= fraction * problem.records - 1.0:
         raise InputError(
             f"{model.name} has {free} coefficients without a penalty, and a training set of "
@@ -296,8 +311,7 @@ def _require_enough(model: FittedModel, question: Question, fraction: float) -> 
         )
 
 
-def _laws(model: FittedModel, index: int, question: Question, fraction: float) -> PredictionLaws:
-    problem = model.problems[index]
+def _laws(problem: ConvexProblem, question: Question, fraction: float) -> PredictionLaws:
     if question == "known_others":
         return known_others(problem)
     if problem.loss == "softmax":
@@ -311,25 +325,23 @@ def _own(model: FittedModel, parts: list[PredictionLaws]) -> PredictionLaws:
         return parts[0]
     rows = np.arange(model.records)
 
-    def pick(name: str) -> FloatArray:
-        stacked = np.stack([cast(FloatArray, getattr(part, name)) for part in parts])
-        return np.asarray(stacked[model.own, rows])
+    def pick(arrays: Iterable[FloatArray]) -> FloatArray:
+        return np.asarray(np.stack(list(arrays))[model.own, rows])
 
+    moves = [part.moved for part in parts if part.moved is not None]
+    yields = [part.yields for part in parts if part.yields is not None]
     return PredictionLaws(
-        mean_in=pick("mean_in"),
-        sd_in=pick("sd_in"),
-        mean_out=pick("mean_out"),
-        sd_out=pick("sd_out"),
+        mean_in=pick(part.mean_in for part in parts),
+        sd_in=pick(part.sd_in for part in parts),
+        mean_out=pick(part.mean_out for part in parts),
+        sd_out=pick(part.sd_out for part in parts),
         rounds=max(part.rounds for part in parts),
         change=max(part.change for part in parts),
         converged=all(part.converged for part in parts),
         smoothing_gap=max(part.smoothing_gap for part in parts),
-        largest_share=pick("largest_share"),
-        yield_in=None if parts[0].yield_in is None else pick("yield_in"),
-        yield_out=None if parts[0].yield_out is None else pick("yield_out"),
-        moved=None
-        if parts[0].moved is None
-        else np.sqrt(sum(np.square(cast(FloatArray, part.moved)) for part in parts)),
+        largest_share=pick(part.largest_share for part in parts),
+        yields=(pick(inside for inside, _ in yields), pick(outside for _, outside in yields)),
+        moved=np.linalg.norm(moves, axis=0) if moves else None,
     )
 
 
@@ -358,7 +370,6 @@ def _finished(
     diagnostics = Diagnostics(
         found.rounds, found.change, found.converged, found.smoothing_gap, lumpy, led
     )
-    warnings = warnings_of(model, diagnostics, question)
     provenance = Provenance(
         question="leave_one_out" if question == "known_others" else question,
         adjacency="removed",
@@ -367,7 +378,7 @@ def _finished(
         attacker_knows_label=True,
         method="exact" if question == "known_others" else "asymptotic",
         source="docs/fitted.md",
-        assumptions=assumptions_of(model, diagnostics, question, fraction),
+        assumptions=_assumptions_of(model, diagnostics, question, fraction),
     )
     return FittedLaws(
         member_mean=sign * found.mean_in + offset,
@@ -379,12 +390,83 @@ def _finished(
         observes=observes,
         trusted=np.asarray(trusted),
         largest_share=share,
-        warnings=warnings,
+        warnings=_warnings_of(diagnostics, question),
         diagnostics=diagnostics,
         provenance=provenance,
         several=several,
-        yields=None
-        if found.yield_in is None or found.yield_out is None
-        else (found.yield_in, found.yield_out),
+        yields=found.yields,
         moved=found.moved,
     )
+
+
+def _warnings_of(diagnostics: Diagnostics, question: Question) -> tuple[str, ...]:
+    """Sentences for people; empty where there is nothing to say."""
+    said: list[str] = []
+    if question == "known_others":
+        return (
+            "Whoever knows all the other records tells a deterministic fit with and without the "
+            "record apart with certainty.",
+        )
+    if not diagnostics.converged:
+        said.append(
+            f"The mean model did not settle in {diagnostics.rounds} rounds (last change "
+            f"{diagnostics.change:.1g}), so no record's numbers are trusted; use a larger penalty."
+        )
+    if diagnostics.smoothing_gap > GAP_WARNED:
+        said.append(
+            f"The predictions vary over the curved part of the loss (smoothed sd "
+            f"{100 * diagnostics.smoothing_gap:.0f}% above plain sd), as with separable data and a "
+            "small penalty: the spread may be up to a fifth too low."
+        )
+    if diagnostics.led > LED_WARNED:
+        said.append(
+            f"For {100 * diagnostics.led:.0f}% of the records one other record carries more than "
+            "40% of what varies, as with rare categories: the normal approximation is poor there, "
+            "and their numbers are not trusted."
+        )
+    return tuple(said)
+
+
+def _assumptions_of(
+    model: FittedModel, diagnostics: Diagnostics, question: Question, fraction: float
+) -> tuple[Assumption, ...]:
+    """What the laws assume, with what was looked at."""
+    own = model.problems[0].assumptions
+    if question == "known_others":
+        return own
+    drawn = {
+        "pool": f"each other record is in the training set with probability {fraction:g}",
+        "population": f"the other records are {fraction:g} times as many fresh draws from where "
+        "these came from",
+    }[question]
+    found = [
+        Assumption(drawn, holds=None, evidence="the question that is asked"),
+        Assumption(
+            "penalty and other settings are the same for every training set",
+            holds=None,
+            evidence=f"{model.name}, as fitted",
+        ),
+        Assumption(
+            "the mean model has settled",
+            holds=diagnostics.converged,
+            evidence=f"{diagnostics.rounds} rounds, last change {diagnostics.change:.1g}",
+        ),
+        Assumption(
+            "the score is normal over training sets without the record",
+            holds=diagnostics.led <= LED_WARNED and diagnostics.smoothing_gap <= GAP_WARNED,
+            evidence=f"one other record carries more than a fifth of the variance for "
+            f"{100 * diagnostics.lumpy:.1f}% of the records, more than 40% for "
+            f"{100 * diagnostics.led:.1f}%; "
+            f"smoothed sd {100 * diagnostics.smoothing_gap:.1f}% above plain sd",
+        ),
+    ]
+    if question == "population":
+        found.append(
+            Assumption(
+                "the mean score without the record is known",
+                holds=False,
+                evidence=f"one sample of the population gives it to within about "
+                f"{fraction**0.5:.2g} standard deviations of the score",
+            )
+        )
+    return (*own, *found)

@@ -3,6 +3,9 @@
 The cavity at f = 1 gives a first answer from one factorisation.  Each record's own coefficients are
 then improved by Newton-like steps that share one Hessian, many records to a block, so that the work
 is matrix products: N^2 d for each sweep.
+
+`known_others` makes laws of it: the fit with the record and the fit without it are two points.
+Noise on the answers or on the coefficients, or a posterior draw, makes laws of them again.
 """
 
 from __future__ import annotations
@@ -13,13 +16,15 @@ import numpy as np
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.fitted.cavity import solve_cavity
-from leakscope.fitted.feature_space import FeatureResponse, spd_inverse, weighted_gram
-from leakscope.fitted.losses import LOSSES
+from leakscope.fitted.cavity import PredictionLaws, solve_cavity
+from leakscope.fitted.losses import LOSSES, Codes, one_hot, own_log_odds, softmax
+from leakscope.fitted.optimum import inverse_hessian, quadratic_forms
 from leakscope.fitted.problem import ConvexProblem
+from leakscope.fitted.responses import DenseSoftmax, FeatureResponse
+from leakscope.fitted.softmax_cavity import DENSE, released
 
-# Records that are refined together.
-_COLUMNS = 256
+# Records that are refined together: of one output, and of several classes.
+COLUMNS, SOFTMAX_COLUMNS = 256, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,16 +43,6 @@ class LeaveOneOutValues:
         x' H^{-1} x of the fit on all records; None for several classes.
     moved
         How far leaving the record out moves the coefficients, a norm; None for kernels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.fitted import ConvexProblem, leave_one_out
-    >>> X = np.array([[1.0], [2.0], [3.0]])
-    >>> found = leave_one_out(ConvexProblem(y=np.array([1.0, 2.0, 2.0]), loss="square", X=X,
-    ...                                     penalty=np.array([1.0])))
-    >>> [round(float(z), 4) for z in found.without]  # the first: 10 / 14
-    [0.7143, 1.2727, 2.5]
     """
 
     prediction: FloatArray
@@ -76,9 +71,7 @@ def leave_one_out(
     True
     """
     if problem.loss == "softmax":
-        from leakscope.fitted.softmax_leave_one_out import softmax_leave_one_out
-
-        return softmax_leave_one_out(problem, tolerance=tolerance, max_sweeps=max_sweeps)
+        return _softmax_leave_one_out(problem, tolerance, max_sweeps)
     cavity = solve_cavity(problem, 1.0, tolerance=1e-10)
     loss = LOSSES[problem.loss]
     weight = problem.sample_weights
@@ -97,14 +90,13 @@ def leave_one_out(
         )
     X, y = problem.X, problem.y
     theta = np.asarray(np.linalg.lstsq(X, prediction, rcond=None)[0], dtype=np.float64)
-    hessian = weighted_gram(X, weight * loss.curvature(prediction, y))
-    hessian[np.diag_indices_from(hessian)] += problem.penalty_at(1.0)
-    inverse = spd_inverse(hessian, problem.name)
-    leverage = np.einsum("ij,ij->i", X @ inverse, X)
+    curvature = weight * loss.curvature(prediction, y)
+    inverse = inverse_hessian(X, curvature, problem.penalty_at(1.0), problem.name)
+    leverage = quadratic_forms(X, inverse)
     without, moved = np.empty(problem.records), np.empty(problem.records)
     worst = 0.0
-    for start in range(0, problem.records, _COLUMNS):
-        part = np.arange(start, min(start + _COLUMNS, problem.records))
+    for start in range(0, problem.records, COLUMNS):
+        part = np.arange(start, min(start + COLUMNS, problem.records))
         without[part], moved[part], step = _refined(
             problem, theta, inverse, leverage, prediction, part, tolerance, max_sweeps
         )
@@ -118,7 +110,7 @@ def _refined(
     inverse: FloatArray,
     leverage: FloatArray,
     prediction: FloatArray,
-    part: np.ndarray[tuple[int], np.dtype[np.intp]],
+    part: Codes,
     tolerance: float,
     max_sweeps: int,
 ) -> tuple[FloatArray, FloatArray, float]:
@@ -147,10 +139,7 @@ def _refined(
         step = inverse @ gradient
         step += solved * (gain * np.einsum("ij,ij->j", own, step))
         size = np.abs(X @ step).max(axis=0)
-        damp = np.where(
-            size > 0.9 * before, np.maximum(0.5 * damp, 1e-3), np.minimum(1.5 * damp, 1.0)
-        )
-        before = size
+        damp, before = _damped(damp, size, before), size
         estimate = estimate - damp * step
         last = X @ estimate
         step_size = float(size.max())
@@ -158,3 +147,110 @@ def _refined(
             break
     moved = np.linalg.norm(estimate - theta[:, None], axis=0)
     return np.asarray(last[part, columns]), np.asarray(moved), step_size
+
+
+def _damped(damp: FloatArray, size: FloatArray, before: FloatArray) -> FloatArray:
+    """The next steps' lengths: shorter where the last step did not shrink."""
+    shorter, longer = np.maximum(0.5 * damp, 1e-3), np.minimum(1.5 * damp, 1.0)
+    return np.where(size > 0.9 * before, shorter, longer)
+
+
+def _softmax_leave_one_out(
+    problem: ConvexProblem, tolerance: float, max_sweeps: int
+) -> LeaveOneOutValues:
+    """The same with several classes: the coefficients are d x C, and a record's Hessian a block."""
+    assert problem.X is not None
+    X, classes = problem.X, problem.classes
+    if classes * X.shape[1] > DENSE:
+        raise InputError(
+            f"Leave-one-out values of {classes * X.shape[1]} coefficients in {classes} classes are "
+            f"not refined (up to {DENSE} are); ask the pool question instead."
+        )
+    weight, penalty = problem.sample_weights, problem.penalty_at(1.0)
+    target = one_hot(problem.y.astype(np.intp), classes)
+    theta, response = _softmax_optimum(problem, target)
+    prediction = X @ theta
+    without, distance = np.empty_like(prediction), np.empty(problem.records)
+    worst = 0.0
+    for start in range(0, problem.records, SOFTMAX_COLUMNS):
+        part = np.arange(start, min(start + SOFTMAX_COLUMNS, problem.records))
+        columns = np.arange(len(part))
+        # d x C for every left-out record of the block; M first
+        estimate = np.repeat(theta[None], len(part), axis=0)
+        own_c = weight[part, None, None] * _curvature(prediction[part])
+        own_g = response.leverage[part]
+        gain = own_c @ np.linalg.inv(np.eye(classes) - own_g @ own_c)
+        size = np.full(len(part), np.inf)
+        damp = np.ones(len(part))
+        for _ in range(max_sweeps):
+            logits = X @ estimate
+            force = weight[:, None] * (softmax(logits) - target)
+            force[columns, part] = 0.0
+            gradient = X.T @ force + penalty[:, None] * estimate
+            step = response.step(gradient)
+            # Woodbury: the Hessian without the record
+            back = np.einsum("mcd,md->mc", gain, np.einsum("ma,mac->mc", X[part], step))
+            step = step + response.step(X[part][:, :, None] * back[:, None, :])
+            moved = X @ step
+            moved -= moved.mean(axis=2, keepdims=True)
+            new = np.abs(moved).max(axis=(1, 2))
+            damp, size = _damped(damp, new, size), new
+            estimate = estimate - damp[:, None, None] * step
+            if float(size.max()) <= tolerance:
+                break
+        worst = max(worst, float(size.max()))
+        distance[part] = np.sqrt(((estimate - theta) ** 2).sum(axis=(1, 2)))
+        without[part] = np.einsum("ma,mac->mc", X[part], estimate)
+    return LeaveOneOutValues(prediction, without, worst, None, distance)
+
+
+def _curvature(z: FloatArray) -> FloatArray:
+    p = softmax(z)
+    return np.asarray(p[:, :, None] * np.eye(p.shape[1]) - p[:, :, None] * p[:, None, :])
+
+
+def _response(problem: ConvexProblem, theta: FloatArray) -> DenseSoftmax:
+    assert problem.X is not None
+    c = problem.sample_weights[:, None, None] * _curvature(problem.X @ theta)
+    return DenseSoftmax.at(problem.X, problem.penalty_at(1.0), c, problem.name)
+
+
+def _softmax_optimum(problem: ConvexProblem, target: FloatArray) -> tuple[FloatArray, DenseSoftmax]:
+    """The fit on all records, to rounding, and the response there."""
+    assert problem.X is not None
+    X, weight, penalty = problem.X, problem.sample_weights, problem.penalty_at(1.0)
+    theta = released(problem)
+    for _ in range(100):
+        force = weight[:, None] * (softmax(X @ theta) - target)
+        step = _response(problem, theta).step(X.T @ force + penalty[:, None] * theta)
+        longest = float(np.max(np.abs(X @ step)))
+        theta = theta - step * min(1.0, 4.0 / max(longest, 1e-300))
+        if longest < 1e-11:
+            break
+    return theta, _response(problem, theta)
+
+
+def known_others(problem: ConvexProblem) -> PredictionLaws:
+    """Both scores of every record; nothing is random, so the standard deviations are zero."""
+    found = leave_one_out(problem)
+    inside, outside = found.prediction, found.without
+    yields = None
+    if found.leverage is not None:
+        h = problem.sample_weights * LOSSES[problem.loss].curvature(inside, problem.y)
+        yields = found.leverage, found.leverage / np.maximum(1.0 - h * found.leverage, 1e-12)
+    if problem.loss == "softmax":
+        inside, outside = (own_log_odds(z, problem.y) for z in (inside, outside))
+    zero = np.zeros(problem.records)
+    return PredictionLaws(
+        mean_in=inside,
+        sd_in=zero,
+        mean_out=outside,
+        sd_out=zero,
+        rounds=1,
+        change=found.last_step,
+        converged=found.last_step <= 1e-6,
+        smoothing_gap=0.0,
+        largest_share=np.full(problem.records, np.nan),
+        yields=yields,
+        moved=found.moved,
+    )

@@ -1,38 +1,45 @@
-"""Smooth convex losses of one output: derivatives, proximal maps, and their moments under noise.
+"""Smooth convex losses: derivatives, proximal maps, and moments of a record's force.
 
-A record adds ``w l(z; y)`` to the objective, z = x'theta.  In the notation of docs/fitted.md F is
-the derivative w l', h the curvature w l'', and prox_k(m) the z with z + k F(z) = m: where the
-prediction lands when the record joins a model that predicted m without it and that yields k per
-unit of force.
+One output.  A record adds ``w l(z; y)`` to the objective, z = x'theta.  In the notation of
+docs/fitted.md F is the derivative w l', h the curvature w l'', and prox_k(m) the z with
+z + k F(z) = m: where the prediction lands when the record joins a model that predicted m without
+it and that yields k per unit of force.
+
+Several classes.  All arrays have the records first.  z is N x C, a record's force is
+F = w (p - e_y) and its curvature h = w (diag p - p p').  What matters never depends on a constant
+added to all of a record's logits, so a yield kappa may be replaced by any other that differs from
+it by 1u' + u1'; the diagonal one that fits best (`diagonal_yield`) makes every proximal map a
+matter of C numbers.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.keys import Key
 
 # Nodes that stand for a normal law where a loss is not quadratic.
 NODES = 9
 
 # Records handled at once: the temporaries of a block stay in the cache.
 BLOCK = 16384
+# The same with several classes, where each record has all its sigma points.
+SOFTMAX_BLOCK = 256
+
+Codes = npt.NDArray[np.intp]
 
 
 class Loss(ABC):
-    """One loss of a prediction z and a label y, for arrays of both.
-
-    Examples
-    --------
-    >>> from leakscope.fitted import SquareLoss
-    >>> float(SquareLoss().prox(1.0, 1.0, 0.0))
-    0.5
-    """
+    """One loss of a prediction z and a label y, for arrays of both."""
 
     name: str
     quadratic: bool = False
@@ -54,19 +61,11 @@ class Loss(ABC):
         """The z with z + k l'(z) = m, for k of zero or above."""
 
 
-@dataclass(frozen=True)
 class SquareLoss(Loss):
-    """l = (z - y)^2 / 2: ridge, kernel ridge, the mean of a Gaussian process.
+    """l = (z - y)^2 / 2: ridge, kernel ridge, the mean of a Gaussian process."""
 
-    Examples
-    --------
-    >>> from leakscope.fitted import SquareLoss
-    >>> float(SquareLoss().force(3.0, 1.0))
-    2.0
-    """
-
-    name: str = "square"
-    quadratic: bool = True
+    name = "square"
+    quadratic = True
 
     def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
         """The loss l(z; y)."""
@@ -85,20 +84,10 @@ class SquareLoss(Loss):
         return np.asarray((np.asarray(m) + np.asarray(k) * y) / (1.0 + np.asarray(k)))
 
 
-@dataclass(frozen=True)
 class LogisticLoss(Loss):
-    """l = log(1 + e^z) - y z with labels 0 and 1: two-class logistic regression.
+    """l = log(1 + e^z) - y z with labels 0 and 1: two-class logistic regression."""
 
-    Examples
-    --------
-    >>> from leakscope.fitted import LogisticLoss
-    >>> loss = LogisticLoss()
-    >>> z = loss.prox(0.0, 4.0, 1.0)
-    >>> round(float(z + 4.0 * loss.force(z, 1.0)), 12) + 0.0
-    0.0
-    """
-
-    name: str = "logistic"
+    name = "logistic"
 
     def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
         """The loss l(z; y)."""
@@ -136,20 +125,10 @@ class LogisticLoss(Loss):
         return np.asarray(np.where(mirrored, -z, z))
 
 
-@dataclass(frozen=True)
 class PoissonLoss(Loss):
-    """l = e^z - y z with counts y: Poisson regression with a logarithmic link.
+    """l = e^z - y z with counts y: Poisson regression with a logarithmic link."""
 
-    Examples
-    --------
-    >>> from leakscope.fitted import PoissonLoss
-    >>> loss = PoissonLoss()
-    >>> z = loss.prox(1.0, 2.0, 3.0)
-    >>> round(float(z + 2.0 * loss.force(z, 3.0)), 12)
-    1.0
-    """
-
-    name: str = "poisson"
+    name = "poisson"
 
     def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
         """The loss l(z; y)."""
@@ -238,3 +217,207 @@ def moments(
         if delta:
             result.square[part] += result.slope[part] ** 2 * v[part]
     return result
+
+
+def softmax(z: FloatArray) -> FloatArray:
+    """Probabilities along the last axis."""
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    e /= np.einsum("...c->...", e)[..., None]
+    return np.asarray(e)
+
+
+def softmax_prox(m: FloatArray, k: FloatArray, target: FloatArray, start: FloatArray) -> FloatArray:
+    """The z with z + k (p - target) = m, along the last axis; k is a diagonal yield times w.
+
+    Newton steps of at most 3: the matrix is diagonal plus rank one, so a step costs O(C).
+    """
+    z = start
+    goal = m + k * target
+    # the steps shrink quadratically: the next one would be below the square of this
+    enough = 1e-4 if z.dtype == np.float64 else 2e-3
+    for _ in range(100):
+        p = softmax(z)
+        kp = k * p
+        step = _inverse_times(p, kp, z + kp - goal)
+        longest = np.sqrt(_inner(step, step))
+        z = z - step * np.minimum(1.0, 3.0 / np.maximum(longest, 1e-30))[..., None]
+        if float(longest.max()) < enough:
+            break
+    return z
+
+
+def _inner(x: FloatArray, y: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("...c,...c->...", x, y))
+
+
+def _inverse_times(p: FloatArray, kp: FloatArray, x: FloatArray) -> FloatArray:
+    """(I + k h)^{-1} x with h = diag p - p p', along the last axis."""
+    denominator = 1.0 + kp
+    u = x / denominator
+    q = kp / denominator
+    return np.asarray(u + q * (_inner(p, u) / (1.0 - _inner(p, q)))[..., None])
+
+
+def one_hot(codes: Codes, classes: int, kind: npt.DTypeLike = np.float64) -> FloatArray:
+    """e_y for every record, N x C."""
+    target = np.zeros((len(codes), classes), dtype=kind)
+    target[np.arange(len(codes)), codes] = 1.0
+    return target
+
+
+def own_log_odds(z: FloatArray, y: npt.NDArray[Any]) -> FloatArray:
+    """log p(own label) - log(1 - p), from the logits of all classes (the last axis)."""
+    rows = np.arange(z.shape[-2])
+    codes = y.astype(int)
+    others = np.array(z, dtype=np.float64)
+    others[..., rows, codes] = -np.inf
+    return np.asarray(z[..., rows, codes] - special.logsumexp(others, axis=-1))
+
+
+def sigma_points(classes: int, least: int, seed: int) -> FloatArray:
+    """Points (S x C) with mean 0 and covariance I, in turned frames, at the radius of a normal.
+
+    Both ends of every axis of a frame; from `least` classes on the corners of a simplex do.
+    """
+    generator = Key(seed, (17, classes)).generator()
+    if classes >= least:
+        corners = np.linalg.qr(np.column_stack([np.ones(classes + 1), np.eye(classes + 1)[:, 1:]]))
+        simplex = np.sqrt(classes + 1.0) * corners[0][:, 1:]
+        return np.asarray(simplex @ np.linalg.qr(generator.standard_normal((classes, classes)))[0])
+    frames = -(-least // (2 * classes))
+    points = []
+    for _ in range(frames):
+        frame = np.linalg.qr(generator.standard_normal((classes, classes)))[0]
+        points += [np.sqrt(classes) * frame, -np.sqrt(classes) * frame]
+    return np.concatenate(points)
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxMoments:
+    """E[F] (N x C), E[dF/dm] and E[F F'] (N x C x C), and what of the last is linear in eps.
+
+    ``linear`` is E[F'] V E[F'], by regression on the sigma points, so that what is left of the
+    covariance of F is positive semidefinite.
+    """
+
+    force: FloatArray
+    slope: FloatArray
+    square: FloatArray
+    linear: FloatArray
+
+
+def pushed_blocks(
+    m: FloatArray,
+    root: FloatArray | None,
+    k: FloatArray,
+    codes: Codes,
+    weight: FloatArray,
+    points: FloatArray,
+) -> Iterator[tuple[slice, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]]:
+    """The predictions m + root xi without a record and where they land with it, block by block.
+
+    Each block's records (a slice), weights, targets and yields times the weights, then the two
+    predictions, records x points x C; without ``root`` there is one point, m itself.
+    """
+    kind = m.dtype
+    for start in range(0, len(m), SOFTMAX_BLOCK):
+        part = slice(start, min(start + SOFTMAX_BLOCK, len(m)))
+        w = weight[part, None, None].astype(kind)
+        target = one_hot(codes[part], m.shape[1], kind)[:, None, :]
+        kw = k[part, None, :] * w
+        without = m[part, None, :]
+        joined = softmax_prox(without, kw, target, without - kw * (softmax(without) - target) * 0.5)
+        if root is not None:
+            eps = points @ np.swapaxes(root[part], 1, 2)
+            # (I + k h)^{-1} eps: how a small move of m moves the prox
+            p = softmax(joined)
+            without = without + eps
+            joined = softmax_prox(without, kw, target, joined + _inverse_times(p, kw * p, eps))
+        yield part, w, target, kw, without, joined
+
+
+def softmax_moments(
+    m: FloatArray,
+    root: FloatArray | None,
+    k: FloatArray,
+    codes: Codes,
+    weight: FloatArray,
+    points: FloatArray,
+) -> SoftmaxMoments:
+    """The moments of the force where m + root xi is the prediction without the record.
+
+    Without ``root`` there is no spread, and E[F F'] is FF'.
+    """
+    size, classes = m.shape
+    kind = m.dtype
+    points = points.astype(kind)
+    found = SoftmaxMoments(
+        np.empty((size, classes), dtype=kind),
+        np.empty((size, classes, classes), dtype=kind),
+        np.empty((size, classes, classes), dtype=kind),
+        np.zeros((size, classes, classes), dtype=kind),
+    )
+    for part, w, target, kw, _, z in pushed_blocks(m, root, k, codes, weight, points):
+        p = softmax(z)
+        force = w * (p - target)
+        share = w * p / (1.0 + kw * p)
+        shares = 1.0 / p.shape[1]
+        scaled = share / np.sqrt(np.maximum(share.sum(axis=-1, keepdims=True), 1e-300))
+        slope = -shares * (np.swapaxes(scaled, 1, 2) @ scaled)
+        slope[:, np.arange(classes), np.arange(classes)] += share.mean(axis=1)
+        found.force[part] = force.mean(axis=1)
+        found.slope[part] = slope
+        found.square[part] = shares * (np.swapaxes(force, 1, 2) @ force)
+        if root is not None:
+            along = shares * (np.swapaxes(force, 1, 2) @ points)
+            found.linear[part] = along @ np.swapaxes(along, 1, 2)
+    return found
+
+
+def diagonal_yield(kappa: FloatArray, p: FloatArray) -> FloatArray:
+    """The diagonal k whose sums k_a + k_b are nearest the variances kappa gives to z_a - z_b.
+
+    Weighted by the two classes' probabilities; exact for up to three classes.
+    """
+    diagonal = np.einsum("icc->ic", kappa)
+    classes = p.shape[1]
+    between = diagonal[:, :, None] + diagonal[:, None, :] - 2.0 * kappa
+    likely = p + 1e-3
+    weights = likely[:, :, None] * likely[:, None, :]
+    weights[:, np.arange(classes), np.arange(classes)] = 0.0
+    right = (weights * between).sum(axis=2)
+    matrix = weights
+    matrix[:, np.arange(classes), np.arange(classes)] = weights.sum(axis=2) * (1.0 + 1e-9)
+    solved = np.linalg.solve(matrix, right[:, :, None])[:, :, 0]
+    return np.asarray(np.maximum(solved, 0.0))
+
+
+def centred(matrices: FloatArray) -> FloatArray:
+    """P M P with P = I - 11'/C: the constant logit taken out on both sides."""
+    matrices = matrices - matrices.mean(axis=-1, keepdims=True)
+    return np.asarray(matrices - matrices.mean(axis=-2, keepdims=True))
+
+
+def square_root(covariances: FloatArray) -> FloatArray:
+    """A root R of each covariance, R R', which may be singular along the constant logit.
+
+    It is Cholesky's where rounding leaves the covariance positive; elsewhere what lies below zero
+    is taken as zero.
+    """
+    classes = covariances.shape[-1]
+    kind = covariances.dtype
+    trace = np.einsum("icc->i", covariances) / classes
+    jitter = (1e-6 if kind == np.float64 else 1e-5) * trace + np.finfo(kind).tiny
+    return _root(covariances + jitter[:, None, None] * np.eye(classes, dtype=kind))
+
+
+def _root(covariances: FloatArray) -> FloatArray:
+    try:
+        return np.asarray(np.linalg.cholesky(covariances))
+    except np.linalg.LinAlgError:
+        if len(covariances) > 1:  # few fail: find them by halves
+            middle = len(covariances) // 2
+            return np.concatenate([_root(covariances[:middle]), _root(covariances[middle:])])
+    values, vectors = np.linalg.eigh(covariances.astype(np.float64))
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    return np.asarray(roots, dtype=covariances.dtype)

@@ -1,19 +1,81 @@
-"""Is the released fit the optimum on these records?  A Newton step from it says how far it is."""
+"""The Hessian of a convex problem, and how far a released fit is from the optimum.
+
+A Newton step from the released coefficients says whether they are the optimum on these records.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
+from scipy import linalg
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.fitted.feature_space import quadratic_forms, spd_inverse, weighted_gram
-from leakscope.fitted.losses import LOSSES
+from leakscope.errors import InputError
+from leakscope.fitted.losses import LOSSES, softmax
 from leakscope.fitted.problem import ConvexProblem
 
+# Rows of the design handled at once.
+ROWS = 8192
 
-@dataclass(frozen=True)
-class Distance:
+
+def _row_blocks(records: int) -> Iterator[slice]:
+    for start in range(0, records, ROWS):
+        yield slice(start, min(start + ROWS, records))
+
+
+def weighted_gram(X: FloatArray, weight: FloatArray) -> FloatArray:
+    """sum_j weight_j x_j x_j', symmetric to the last digit."""
+    total = np.zeros((X.shape[1], X.shape[1]))
+    for part in _row_blocks(len(X)):
+        rows = X[part]
+        total += (rows * weight[part, None]).T @ rows
+    return np.asarray(0.5 * (total + total.T))
+
+
+def quadratic_forms(X: FloatArray, matrix: FloatArray) -> FloatArray:
+    """x_i' matrix x_i for every record."""
+    result = np.empty(len(X))
+    for part in _row_blocks(len(X)):
+        rows = X[part]
+        result[part] = np.einsum("ij,ij->i", rows @ matrix, rows)
+    return result
+
+
+def spd_inverse(matrix: FloatArray, what: str) -> FloatArray:
+    """The inverse of a positive definite matrix, scaled to a unit diagonal on the way."""
+    diagonal = np.diagonal(matrix)
+    if np.any(diagonal <= 0.0):
+        column = int(np.argmin(diagonal))
+        raise InputError(f"{what}: column {column} is zero and not penalised; drop it.")
+    scale = 1.0 / np.sqrt(diagonal)
+    scaled = matrix * scale[:, None] * scale
+    try:
+        factor = linalg.cholesky(scaled, lower=True, check_finite=False)
+        pivot = float(np.min(np.diagonal(factor)))
+    except linalg.LinAlgError:
+        pivot = 0.0
+    if pivot < 1e-7:
+        raise InputError(
+            f"{what}: some columns that are not penalised are combinations of the others (a "
+            "constant column beside an intercept, a repeated column), so the coefficients are not "
+            "determined; drop them or add a penalty."
+        )
+    inverse = linalg.cho_solve((factor, True), np.eye(len(matrix)), check_finite=False)
+    return np.asarray(0.5 * (inverse + inverse.T) * scale[:, None] * scale)
+
+
+def inverse_hessian(
+    X: FloatArray, curvature: FloatArray, penalty: FloatArray, what: str
+) -> FloatArray:
+    """The inverse of sum_j curvature_j x_j x_j' + Lambda."""
+    hessian = weighted_gram(X, curvature)
+    hessian[np.diag_indices_from(hessian)] += penalty
+    return spd_inverse(hessian, what)
+
+
+class Distance(NamedTuple):
     """How far a fit is from the optimum on the records given.
 
     Attributes
@@ -50,9 +112,9 @@ def distance_to_optimum(problem: ConvexProblem) -> Distance | None:
         return Distance(
             largest, float(np.sqrt(np.mean((gradient / np.maximum(noise, 1e-300)) ** 2)))
         )
-    hessian = weighted_gram(problem.X, weight * loss.curvature(z, problem.y))
-    hessian[np.diag_indices_from(hessian)] += penalty
-    inverse = spd_inverse(hessian, problem.name)
+    inverse = inverse_hessian(
+        problem.X, weight * loss.curvature(z, problem.y), penalty, problem.name
+    )
     total = float(force**2 @ quadratic_forms(problem.X, inverse))
     return Distance(largest, _relative(float(gradient @ inverse @ gradient), total, z, weight))
 
@@ -62,8 +124,7 @@ def _softmax_distance(problem: ConvexProblem, theta: FloatArray) -> Distance:
     assert problem.X is not None
     penalty = problem.penalty_at(1.0)
     z = problem.X @ theta
-    share = np.exp(z - z.max(axis=1, keepdims=True))
-    share /= share.sum(axis=1, keepdims=True)
+    share = softmax(z)
     force = share.copy()
     force[np.arange(len(z)), problem.y.astype(int)] -= 1.0
     force *= problem.sample_weights[:, None]

@@ -1,4 +1,4 @@
-"""The frozen description of a fitted convex model: data, loss, penalty and weights."""
+"""A fitted convex model: data, loss, penalty and weights, and whose score is whose."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
@@ -14,6 +15,7 @@ from leakscope.errors import InputError
 from leakscope.laws import Assumption
 
 LossName = Literal["square", "logistic", "softmax", "poisson"]
+Task = Literal["regression", "classification", "counts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,16 +48,6 @@ class ConvexProblem:
         The model in words, for the provenance.
     assumptions
         What was taken for granted on the way here.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.fitted import ConvexProblem
-    >>> X = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
-    >>> problem = ConvexProblem(y=np.array([0.0, 1.0, 1.5]), loss="square", X=X,
-    ...                         penalty=np.array([0.0, 1.0]))
-    >>> problem.records
-    3
     """
 
     y: FloatArray
@@ -78,11 +70,7 @@ class ConvexProblem:
         object.__setattr__(self, "y", y)
         if (self.X is None) == (self.kernel is None):
             raise InputError("A fitted model is given by a design X or by a kernel, not both.")
-        weights = np.ones(len(y)) if self.weights is None else np.asarray(self.weights, dtype=float)
-        if weights.shape != y.shape:
-            raise InputError(
-                f"There are {weights.size} sample weights for {len(y)} records; pass one for each."
-            )
+        weights = as_weights(self.weights, len(y))
         _finite(weights, "sample weights")
         if np.any(weights < 0.0) or not np.any(weights > 0.0):
             raise InputError("Sample weights must be zero or above, and not all zero.")
@@ -178,8 +166,76 @@ class ConvexProblem:
         return np.asarray(kernel)
 
 
+def as_weights(weights: npt.ArrayLike | None, records: int) -> FloatArray:
+    """Sample weights, one for each record; ones where none are given."""
+    if weights is None:
+        return np.ones(records)
+    given = np.asarray(weights, dtype=np.float64)
+    if given.shape != (records,):
+        raise InputError(
+            f"There are {given.size} sample weights for {records} records; pass one for each."
+        )
+    return given
+
+
 def _finite(array: FloatArray, what: str) -> None:
     good = np.isfinite(array)
     if not np.all(good):
         row = int(np.argwhere(~good)[0][0])
         raise InputError(f"The {what} must be finite numbers, but row {row} has one that is not.")
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """What is known of a fitted model: its convex problems and whose score is whose.
+
+    Parameters
+    ----------
+    problems
+        One problem, or one per class (a ridge classifier fits each class on its own).
+    own
+        For every record, the number of the problem that scores its own label.
+    sign
+        +1 or -1 for every record: what turns a prediction into a score of the own label.
+    task
+        What the model does.
+    """
+
+    problems: tuple[ConvexProblem, ...]
+    own: npt.NDArray[np.intp]
+    sign: FloatArray
+    task: Task
+
+    @classmethod
+    def of(cls, problem: ConvexProblem) -> FittedModel:
+        """The model of one problem."""
+        size = problem.records
+        own = np.zeros(size, dtype=np.intp)
+        if problem.loss == "logistic":
+            return cls((problem,), own, 2.0 * problem.y - 1.0, "classification")
+        if problem.loss == "softmax":
+            return cls((problem,), own, np.ones(size), "classification")
+        task: Task = "counts" if problem.loss == "poisson" else "regression"
+        return cls((problem,), own, np.ones(size), task)
+
+    @property
+    def name(self) -> str:
+        """The model in words."""
+        return self.problems[0].name
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return self.problems[0].records
+
+
+def require_fraction(fraction: float, *, whole: bool) -> float:
+    """A fraction of the records, checked; ``whole`` allows 1."""
+    if not (isinstance(fraction, (int, float, np.floating)) and 0.0 < float(fraction) <= 1.0):
+        raise InputError(f"fraction must be between 0 and 1, but it is {fraction!r}.")
+    if float(fraction) == 1.0 and not whole:
+        raise InputError(
+            "fraction must be below 1 for the pool question: with all records in every training "
+            "set nothing is random; ask for the population, or for known others."
+        )
+    return float(fraction)

@@ -1,8 +1,15 @@
-"""What the records of one data set have in common, from a few models of each.
+"""What a few models say of each record, and what the records of one data set have in common.
 
-Every record has four unknowns: the mean log-odds over models that were not trained on it, u; their
-standard deviation, s; the mean over models that were, m; and theirs, r.  The records are taken as
-draws from one population, in which everything that training on a record does goes to zero together:
+The models.  Two models trained on complementary halves err in opposite directions: what one
+training set has too much of, the other lacks.  So the mean over the models with a record and the
+mean over those without it are correlated, the more the less the training sets overlap, and their
+difference is noisier than two independent means would make it.  The share of the variance that
+follows the composition of the training set (the rest is the seed) is measured from the models.
+
+The population.  Every record has four unknowns: the mean log-odds over models that were not trained
+on it, u; their standard deviation, s; the mean over models that were, m; and theirs, r.  The
+records are taken as draws from one population, in which everything that training on a record does
+goes to zero together:
 
 * u has any smooth density, and log s is normal around a broken line of u;
 * the shift m - u has the mean d(u) s(u) (s / s(u))^t, where d is a broken line that only falls with
@@ -11,22 +18,40 @@ draws from one population, in which everything that training on a record does go
 * log r lies below log s by a broken line of u, with a spread that grows with d.
 
 The lines and the spread of the shift are fitted to all records by EM, in which the noise of few
-models is part of the likelihood (`record_posterior.py`): nothing is regressed on a noisy mean as if
-it were the truth.  Records share the models' noise, so that thousands of them say no more than
-`RecordSums.directions` independent ones would, and are given that weight against weak beliefs.
+models is part of the likelihood: nothing is regressed on a noisy mean as if it were the truth.
+Records share the models' noise, so that thousands of them say no more than `RecordSums.directions`
+independent ones would, and are given that weight against weak beliefs.
+
+The posterior.  Given u and s the log-odds without the record are independent of those with it, and
+given r too the mean m is normal and drops out in closed form.  What is left is a sum over nodes of
+(log s, u, log r), placed for every record where its likelihood and the population leave mass.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.fitted.broken_lines import bends, falling, fitted_line, hats, line
-from leakscope.fitted.record_sums import RecordSums
 
+Mask = NDArray[np.bool_]
+
+# Share of the variance that follows the training set, where the models are too few to show it, and
+# how many independent directions it counts for beside what they show.
+COMPOSITION_SHARE, SHARE_BELIEF = 0.5, 5.0
+# Hundreds of models of ten kinds showed no larger share; models that vary in few directions do
+# by chance, and the noise that is left over would be next to nothing.
+MOST_SHARE = 0.85
+# The number of independent directions, and how many pairs of models' differences it counts for.
+DIRECTIONS, DIRECTIONS_BELIEF = 60.0, 1.0
+# A line over all records is known at each place from this part of them.
+LINE_PARTS = 1.5
+# What a bend costs a fitted line, in shares of the weight of the records at a knot.
+BENDS = 0.02
 # One knot of the broken lines for this many records, from 2 to 11 of them; the outermost knots
 # leave this share of the records beyond them.
 RECORDS_PER_KNOT, FEWEST_KNOTS, MOST_KNOTS, BEYOND = 60, 2, 11, 0.003
@@ -51,6 +76,196 @@ RATIO_LOOSENS = 0.3
 LEAST_SHIFT = 0.1
 # Standard deviations of what the lines of log s and log r bend and rise by from knot to knot.
 BEND, SLOPE = 0.3, 0.3
+# How many nodes of s, u and r: for the posterior, and for the fit of the population.
+FINE, COARSE = (7, 9, 5), (5, 7, 5)
+REACH = 2.7
+# Nodes of log r around its mean, in standard deviations of the population, and their distance.
+R_REACH = 2.2
+BLOCK = 1000
+ROUNDS = 20
+# The population has some twenty numbers; more records than these do not make them better known.
+MOST_FITTED = 1500
+
+
+@dataclass(frozen=True)
+class RecordSums:
+    """Number of models, mean and sum of squares about it, for every record: out of and in training.
+
+    ``correlation`` is that of the two means; ``floor`` the smallest standard deviation that is
+    told from zero; ``directions`` the number of independent directions of the models' noise.
+    """
+
+    n_out: FloatArray
+    mean_out: FloatArray
+    squares_out: FloatArray
+    n_in: FloatArray
+    mean_in: FloatArray
+    squares_in: FloatArray
+    correlation: FloatArray
+    floor: float
+    directions: float
+
+    @property
+    def line_error(self) -> FloatArray:
+        """Standard error of the population's shift, in units of s: all records share the noise."""
+        own = 1.0 / self.n_out + 1.0 / self.n_in
+        own = own - 2.0 * self.correlation / np.sqrt(self.n_out * self.n_in)
+        return np.sqrt(own * LINE_PARTS / self.directions)
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return len(self.n_out)
+
+    def take(self, rows: NDArray[np.int64] | slice) -> RecordSums:
+        """Those of some records only."""
+        arrays = {name: value[rows] for name, value in vars(self).items() if np.ndim(value)}
+        return replace(self, **arrays)
+
+
+def means_and_squares(scores: FloatArray, mask: Mask) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """For every record, over the models of the mask: how many, their mean, and squares about it."""
+    count = mask.sum(axis=0).astype(np.float64)
+    mean = np.where(mask, scores, 0.0).sum(axis=0) / np.maximum(count, 1.0)
+    squares = np.where(mask, (scores - mean) ** 2, 0.0).sum(axis=0)
+    return count, mean, squares
+
+
+def record_sums(log_odds: FloatArray, trained_on: Mask) -> RecordSums:
+    """Sums over the models, for levelled log-odds of shape models x records."""
+    n_out, mean_out, squares_out = means_and_squares(log_odds, ~trained_on)
+    n_in, mean_in, squares_in = means_and_squares(log_odds, trained_on)
+    overlap = _overlap(trained_on)
+    directions = noise_directions(log_odds, overlap)
+    share = composition_share(log_odds, trained_on, overlap, directions)
+    # Sum of the overlaps between the models with the record and those without it.
+    together = (trained_on * (overlap @ ~trained_on)).sum(axis=0)
+    correlation = share * together / np.sqrt(n_out * n_in)
+    return RecordSums(
+        n_out=n_out,
+        mean_out=mean_out,
+        squares_out=squares_out,
+        n_in=n_in,
+        mean_in=mean_in,
+        squares_in=squares_in,
+        correlation=np.clip(correlation, -MOST_SHARE, MOST_SHARE),
+        floor=max(1e-3 * float(np.std(mean_out)), 1e-9),
+        directions=directions,
+    )
+
+
+def composition_share(
+    log_odds: FloatArray, trained_on: Mask, overlap: FloatArray, directions: float
+) -> float:
+    """Share of the variance between models that follows which records they were trained on.
+
+    Residuals of the models with and without a record are multiplied with each other, and over all
+    records these products are regressed on the overlap of the two training sets.
+    """
+    without = ~trained_on
+    order = np.argsort(np.where(without, log_odds, 0.0).sum(axis=0) / without.sum(axis=0))
+    standard: list[FloatArray] = []
+    for mask in (trained_on, without):
+        count, mean, _ = means_and_squares(log_odds, mask)
+        residual = np.where(mask, log_odds - mean, 0.0)
+        standard.append(residual / np.sqrt(_local_variance(residual, count, order)))
+    product = (standard[0] * (overlap @ standard[1])).sum(axis=0)
+    rows = trained_on * (overlap @ without)
+    columns = without * (overlap @ trained_on)
+    n_in, n_out = trained_on.sum(axis=0), without.sum(axis=0)
+    squares = (trained_on * (overlap**2 @ without)).sum(axis=0)
+    centred = (
+        squares
+        - (rows**2).sum(axis=0) / n_out
+        - (columns**2).sum(axis=0) / n_in
+        + rows.sum(axis=0) ** 2 / (n_in * n_out)
+    )
+    # One product for every pair of models beyond the first and every two directions.
+    known = directions * float(centred.mean()) / 2.0
+    top = known * float(product.sum()) / max(float(centred.sum()), 1e-300)
+    share = (top + SHARE_BELIEF * COMPOSITION_SHARE) / (known + SHARE_BELIEF)
+    return float(np.clip(share, -0.5, MOST_SHARE))
+
+
+def noise_directions(log_odds: FloatArray, overlap: FloatArray) -> float:
+    """In how many independent directions the models differ from each other.
+
+    Differences of two models, complementary ones where there are, are vectors over the records.
+    They would be orthogonal to each other if every record had noise of its own; their mean squared
+    cosine is one over the number of directions in which models vary, a few dozen for a network.
+    """
+    above = np.triu_indices(len(overlap), 1)
+    free, chosen = set(range(len(overlap))), []
+    for at in np.argsort(overlap[above], kind="stable"):
+        one, other = int(above[0][at]), int(above[1][at])
+        if {one, other} <= free:
+            free -= {one, other}
+            chosen.append((one, other))
+    apart = np.stack([log_odds[one] - log_odds[other] for one, other in chosen])
+    apart = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-300)
+    squares = np.square((apart @ apart.T)[np.triu_indices(len(chosen), 1)])
+    total = float(squares.sum()) + DIRECTIONS_BELIEF / DIRECTIONS
+    return min((len(squares) + DIRECTIONS_BELIEF) / total, float(log_odds.shape[1]))
+
+
+def _local_variance(
+    residual: FloatArray, count: FloatArray, order: NDArray[np.int64]
+) -> FloatArray:
+    """The mean variance of records with similar log-odds: never a record's own, which is noisy."""
+    found = np.empty(len(count))
+    for part in np.array_split(order, int(np.clip(len(order) // 50, 1, 20))):
+        df = max(float((count[part] - 1).sum()), 1.0)
+        found[part] = (residual[:, part] ** 2).sum() / df
+    return found + 1e-24
+
+
+def _overlap(trained_on: Mask) -> FloatArray:
+    """Correlation of the training sets of every two models: -1 for complementary halves."""
+    centred = trained_on - trained_on.mean(axis=1, keepdims=True)
+    length = np.sqrt((centred**2).sum(axis=1))
+    length = np.where(length > 0.0, length, 1.0)
+    return np.asarray(centred @ centred.T / np.outer(length, length))
+
+
+def line(u: FloatArray, knots: FloatArray, values: FloatArray) -> FloatArray:
+    """The broken line through ``values`` at ``knots``, constant slope beyond the last ones."""
+    inside = np.interp(u, knots, values)
+    left = (values[1] - values[0]) / (knots[1] - knots[0])
+    right = (values[-1] - values[-2]) / (knots[-1] - knots[-2])
+    return np.asarray(
+        inside + np.minimum(u - knots[0], 0.0) * left + np.maximum(u - knots[-1], 0.0) * right
+    )
+
+
+def hats(u: FloatArray, knots: FloatArray) -> FloatArray:
+    """The functions of which every broken line is a sum, one column for each knot."""
+    cell = np.clip(np.searchsorted(knots, u, side="right") - 1, 0, len(knots) - 2)
+    along = (u - knots[cell]) / (knots[cell + 1] - knots[cell])
+    found = np.zeros((len(u), len(knots)))
+    rows = np.arange(len(u))
+    found[rows, cell] = 1.0 - along
+    found[rows, cell + 1] += along
+    return found
+
+
+def falling(values: FloatArray, weight: FloatArray) -> FloatArray:
+    """The nearest values that never rise; their mean stays."""
+    return np.asarray(isotonic_regression(values, weights=weight + 1e-9, increasing=False).x)
+
+
+def bends(cost: FloatArray) -> FloatArray:
+    """The sum of squared second differences, each times its cost, as a matrix."""
+    knots = len(cost)
+    apart = np.diff(np.eye(knots), n=2, axis=0) if knots > 2 else np.zeros((0, knots))
+    return np.asarray(apart.T @ (apart * cost[1:-1, None]))
+
+
+def fitted_line(basis: FloatArray, y: FloatArray, weight: FloatArray) -> FloatArray:
+    """Weighted least squares; bends of the line cost a little, so that empty stretches are safe."""
+    gram = basis.T @ (basis * weight[:, None])
+    least = 1e-6 * float(np.trace(gram)) / len(gram)
+    gram = gram + bends(BENDS * np.diag(gram) + least) + least * np.eye(len(gram))
+    return np.asarray(np.linalg.solve(gram, basis.T @ (weight * y)))
 
 
 def falls(size: FloatArray) -> FloatArray:
@@ -82,15 +297,11 @@ class Population:
     log_ratio: FloatArray
     weight: float
 
-    @cached_property
-    def _slack(self) -> float:
-        return float(self.grid[1] - self.grid[0])
-
     def log_prior_u(self, u: FloatArray) -> FloatArray:
         """Log density of u; beyond the grid it falls like an exponential law's."""
         inside = np.interp(u, self.grid, self.log_density)
         beyond = np.maximum(self.grid[0] - u, 0.0) + np.maximum(u - self.grid[-1], 0.0)
-        return np.asarray(inside - 0.5 * beyond / self._slack)
+        return np.asarray(inside - 0.5 * beyond / (self.grid[1] - self.grid[0]))
 
     def expected_log_s(self, u: FloatArray) -> FloatArray:
         """Log s that records with this u have on average."""
@@ -358,3 +569,194 @@ def _stepped(spread: float, score: float, information: float) -> float:
     top = score + SHIFT_BELIEF * SHIFT_SPREAD**2 / square**2
     bottom = information + SHIFT_BELIEF / square
     return min(float(spread * np.sqrt(np.clip(top / bottom, 0.25, 4.0))), MOST_SPREAD)
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """A block of records' nodes and their probabilities; axes are (record, s, u, r, share).
+
+    The last axis is whether the record's shift is one of the few with a large variance.  Given a
+    node, m is normal with mean ``m`` and variance ``m_variance``; ``gap`` is how far the
+    record's own mean is from the population's, ``total`` the variance which that should have, and
+    ``shift`` the population's.  ``alone`` are the probabilities of (s, u) from the log-odds
+    without the record only, ``off`` how far log s is off its line, and ``follows`` the error
+    expected in the mean with the record.
+    """
+
+    u: FloatArray
+    log_s: FloatArray
+    log_r: FloatArray
+    probability: FloatArray
+    m: FloatArray
+    m_variance: FloatArray
+    gap: FloatArray
+    total: FloatArray
+    shift: FloatArray
+    alone: FloatArray
+    off: FloatArray
+    follows: FloatArray
+    s_step: FloatArray
+    r_step: FloatArray
+    u_step: FloatArray
+
+
+def nodes(sums: RecordSums, population: Population, counts: tuple[int, int, int] = FINE) -> Nodes:
+    """Nodes and probabilities of the records in ``sums``, one block."""
+    s_nodes, u_nodes, r_nodes = counts
+    df_out, df_in = sums.n_out - 1.0, sums.n_in - 1.0
+    line_s = population.expected_log_s(sums.mean_out)
+    line_r, _ = population.expected_log_r(sums.mean_out, np.zeros_like(line_s))
+    # Log r follows log s, so that both sums of squares say where s is.
+    log_s, s_step = _spread_nodes(
+        sums.squares_out + sums.squares_in * np.exp(2.0 * (line_s - line_r)),
+        df_out + df_in,
+        line_s,
+        population.log_s_spread,
+        s_nodes,
+    )
+    s = np.exp(log_s)
+    z = np.linspace(-3.2, 3.2, u_nodes)
+    noise = s / np.sqrt(sums.n_out)[:, None]
+    u = sums.mean_out[:, None, None] + noise[:, :, None] * z
+    off = log_s[:, :, None] - population.expected_log_s(u)
+    log_p = (
+        -0.5 * z * z
+        + population.log_prior_u(u)
+        - 0.5 * (off / population.log_s_spread) ** 2
+        + _log_squares(sums.squares_out, df_out, log_s)[:, :, None]
+    )
+    alone = np.exp(log_p - log_p.max(axis=(1, 2), keepdims=True))
+    alone /= alone.sum(axis=(1, 2), keepdims=True)
+    mean_r, spread_r = population.expected_log_r(u, off)
+    q = np.linspace(-R_REACH, R_REACH, r_nodes)
+    log_r = mean_r[..., None] + spread_r[..., None] * q
+    error_in = np.exp(log_r) / np.sqrt(sums.n_in)[:, None, None, None]
+    correlation = sums.correlation[:, None, None, None]
+    shift = population.expected_shift(u, off)
+    line_error = sums.line_error[:, None, None] * s[:, :, None]
+    around = population.shift_variance(shift, s[:, :, None], line_error)[:, :, :, None]
+    total = around + ((1.0 - correlation**2) * error_in**2)[..., None]
+    # The mean without the record errs by -z of its standard errors; the mean with it follows.
+    gap = (sums.mean_in[:, None, None] - u - shift)[..., None] + (
+        correlation * error_in * z[:, None]
+    )
+    gap = gap[..., None]
+    log_q = log_p[..., None] - 0.5 * q**2 + _log_squares(sums.squares_in, df_in, log_r)
+    log_q = log_q[..., None] + np.log(SHARES) - 0.5 * np.log(total) - 0.5 * gap**2 / total
+    log_q -= log_q.max(axis=(1, 2, 3, 4), keepdims=True)
+    probability = np.exp(log_q)
+    probability /= probability.sum(axis=(1, 2, 3, 4), keepdims=True)
+    gain = around / total
+    middle = error_in[:, s_nodes // 2, u_nodes // 2, r_nodes // 2]
+    return Nodes(
+        u=u,
+        log_s=log_s,
+        log_r=log_r,
+        probability=probability,
+        m=(u + shift)[..., None, None] + gain * gap,
+        m_variance=around * (1.0 - gain),
+        gap=gap,
+        total=total,
+        shift=shift,
+        alone=alone,
+        off=off,
+        follows=-np.einsum("nsu,u->n", alone, z) * sums.correlation * middle,
+        s_step=s_step,
+        r_step=spread_r * (q[1] - q[0]),
+        u_step=noise * (z[1] - z[0]),
+    )
+
+
+def fit_population(sums: RecordSums, rounds: int = ROUNDS) -> Population:
+    """EM over at most ``MOST_FITTED`` records, evenly chosen by rank of their means."""
+    if sums.records > MOST_FITTED:
+        order = np.argsort(sums.mean_out, kind="stable")
+        places = np.linspace(0, sums.records - 1, MOST_FITTED).round().astype(np.int64)
+        sums = sums.take(order[places])
+    population = first_guess(sums)
+    for _ in range(rounds):
+        parts = [
+            _moments(nodes(block, population, COARSE), block, population)
+            for block, _ in blocks(sums)
+        ]
+        joined = Moments(
+            *(
+                np.concatenate([getattr(part, field.name) for part in parts])
+                for field in fields(Moments)
+            )
+        )
+        population = refitted(population, joined, sums)
+    return population
+
+
+def blocks(sums: RecordSums) -> Iterator[tuple[RecordSums, slice]]:
+    """The records a block at a time, with where each block lies."""
+    for start in range(0, sums.records, BLOCK):
+        rows = slice(start, min(start + BLOCK, sums.records))
+        yield sums.take(rows), rows
+
+
+def _moments(found: Nodes, sums: RecordSums, population: Population) -> Moments:
+    """What one block says of the population.
+
+    What the shift's line is regressed on are expectations given the log-odds without the record,
+    and not those with it: a line that chose each record's u to suit m would prove itself.
+    """
+    p = found.probability
+    weight = p.sum(axis=(3, 4))
+    inverse = p / found.total
+    size = found.shift * np.exp(found.log_s)[:, :, None]
+    knots = population.knots
+    middle = found.u[:, found.u.shape[1] // 2]
+    basis = hats(found.u.ravel(), knots).reshape(*found.u.shape, -1)
+    left = falls(population.size(found.u))
+    tilted = found.alone * np.exp(
+        population.expected_log_s(found.u) + population.shift_power * left * found.off
+    )
+    expected = np.einsum("nsu,nsu->n", found.alone, found.u)
+    return Moments(
+        u=middle,
+        places=_places(middle, sums, population),
+        density=on_grid(population.grid, found.u, weight)[None],
+        score=np.einsum("nsu,c,nsurc->n", size, TIMES, inverse / found.total * found.gap**2),
+        information=np.einsum("nsu,c,nsurc->n", size, TIMES, inverse),
+        design=np.einsum("nsu,nsuk->nk", tilted, basis),
+        shift=sums.mean_in - found.follows - expected,
+        precision=1.0 / (found.total @ SHARES).reshape(len(p), -1).mean(axis=1),
+        by_power=np.einsum("nsu,nsu->n", found.alone * left * found.off, found.shift),
+    )
+
+
+def _places(u: FloatArray, sums: RecordSums, population: Population) -> FloatArray:
+    """Probabilities of each record's places ``u``, given its mean without it and nothing else.
+
+    Lines of variances are regressed on them.  If the sums of squares had a say in where u is,
+    records with large ones would be moved to where the line is high, and raise it further.  What is
+    far from its mean has a large s, and counts for more: a Student law is a mixture of normals.
+    """
+    df = 0.5 / population.log_s_spread**2
+    log_s = population.expected_log_s(u)
+    square = ((sums.mean_out[:, None] - u) / np.exp(log_s)) ** 2 * sums.n_out[:, None]
+    log_p = population.log_prior_u(u) - log_s - 0.5 * (df + 1.0) * np.log1p(square / df)
+    p = np.exp(log_p - log_p.max(axis=1, keepdims=True))
+    return np.asarray(p / p.sum(axis=1, keepdims=True) * (df + square) / (df + 1.0))
+
+
+def _spread_nodes(
+    squares: FloatArray, df: FloatArray, expected: FloatArray, spread: float, count: int
+) -> tuple[FloatArray, FloatArray]:
+    """Nodes of a log standard deviation around the shrunken one, and their distance."""
+    prior_df = 0.5 / spread**2
+    shrunken = (prior_df * np.exp(2.0 * expected) + squares) / (prior_df + df)
+    width = REACH / np.sqrt(2.0 * (prior_df + df))
+    step = 2.0 * width / (count - 1)
+    return 0.5 * np.log(shrunken)[:, None] + step[:, None] * np.arange(
+        -(count // 2), count // 2 + 1
+    ), step
+
+
+def _log_squares(squares: FloatArray, df: FloatArray, log_s: FloatArray) -> FloatArray:
+    """Log likelihood of each record's sum of squares, over nodes of its log standard deviation."""
+    shape = (-1, *[1] * (log_s.ndim - 1))
+    inverse = np.exp(np.minimum(-2.0 * log_s, 60.0))
+    return np.asarray(-df.reshape(shape) * log_s - 0.5 * squares.reshape(shape) * inverse)

@@ -1,24 +1,48 @@
-"""Shadow models of the user's own estimator, for checking the laws that need none.
+"""Shadow models of the user's own estimator, and what others do with them.
 
 Each model is fitted on its own random part of the records.  The scores are the ones that the laws
-are about, so that the two can be laid side by side (`shadow_check`).
+are about, so that the two can be laid side by side (`check_against_shadows`): z-scores,
+calibration, and ranks beside their ceiling.
+
+LiRA in its forms, RMIA and the loss of an ensemble are for comparison only; `few_models` uses none
+of them.  Each gives one number for every record that ranks it, and LiRA gives laws too.  BASE
+(Lassila et al. 2025) was shown to be RMIA in other words.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
-from leakscope.fitted.known_others import own_log_odds
-from leakscope.fitted.model import require_fraction
-from leakscope.fitted.refitting import fit_again, fresh_copy, inner_model
-from leakscope.fitted.sklearn_parts import class_names
+from leakscope.fitted.fitted_laws import FittedLaws
+from leakscope.fitted.from_sklearn import class_names, fit_again, fresh_copy, inner_model
+from leakscope.fitted.losses import own_log_odds
+from leakscope.fitted.problem import require_fraction
+from leakscope.fitted.record_population import means_and_squares
+from leakscope.laws import LawPair, Normal, Provenance
+from leakscope.measures import advantage, tpr_at_fpr
+
+Mask = npt.NDArray[np.bool_]
+Variance = Literal["own", "bayes", "shared"]
+
+FPR = 0.01
+
+# Parts of the models that are left out in turn, and points that stand for a beta law.
+BLOCKS = 10
+# Of shadow models with a record, and of those without it.
+LEAST_OF_EACH = 4
+NODES = 12
+
+# What the prior of BaVarIA counts for, in models.
+PRIOR_MODELS = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,19 +55,10 @@ class ShadowScores:
         Models x records: each model's score at each record.
     trained_on
         Models x records: whether the model was fitted on the record.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.fitted import ShadowScores
-    >>> inside = np.array([[True, False], [False, True], [True, False], [False, True]])
-    >>> found = ShadowScores(np.array([[2.0, 0.0], [0.0, 3.0], [4.0, 1.0], [1.0, 5.0]]), inside)
-    >>> found.moments()[0].tolist()  # mean in
-    [3.0, 4.0]
     """
 
     scores: FloatArray
-    trained_on: npt.NDArray[np.bool_]
+    trained_on: Mask
 
     @property
     def models(self) -> int:
@@ -52,13 +67,10 @@ class ShadowScores:
 
     def moments(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Mean in, sd in, mean out and sd out of every record."""
-        found: list[FloatArray] = []
-        for chosen in (self.trained_on, ~self.trained_on):
-            count = np.maximum(chosen.sum(axis=0), 1)
-            mean = np.where(chosen, self.scores, 0.0).sum(axis=0) / count
-            square = np.where(chosen, (self.scores - mean) ** 2, 0.0).sum(axis=0)
-            found += [mean, np.sqrt(square / np.maximum(count - 1, 1))]
-        return found[0], found[1], found[2], found[3]
+        n_in, mean_in, squares_in = means_and_squares(self.scores, self.trained_on)
+        n_out, mean_out, squares_out = means_and_squares(self.scores, ~self.trained_on)
+        sd_in = np.sqrt(squares_in / np.maximum(n_in - 1, 1))
+        return mean_in, sd_in, mean_out, np.sqrt(squares_out / np.maximum(n_out - 1, 1))
 
 
 def shadow_models(
@@ -74,15 +86,6 @@ def shadow_models(
     """Fit the estimator again on random parts of the records and score all records each time.
 
     A pipeline's transformers stay as fitted, as the laws assume; so does what a search chose.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.linear_model import Ridge
-    >>> from leakscope import fitted
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> fitted.shadow_models(Ridge().fit(X, y), X, y, models=4).scores.shape
-    (4, 442)
     """
     fraction = require_fraction(fraction, whole=False)
     if models < 2:
@@ -111,17 +114,7 @@ def shadow_models(
 
 
 def score_records(estimator: Any, X: Any, y: npt.NDArray[Any]) -> FloatArray:
-    """The score that the laws are about: own label's log-odds or margin, or the prediction.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import Ridge
-    >>> from leakscope import fitted
-    >>> X, y = np.arange(4.0)[:, None], np.arange(4.0)
-    >>> fitted.score_records(Ridge(alpha=1e-9).fit(X, y), X, y).round(3).tolist()
-    [0.0, 1.0, 2.0, 3.0]
-    """
+    """The score that the laws are about: own label's log-odds or margin, or the prediction."""
     if hasattr(estimator, "decision_function"):
         codes = np.searchsorted(estimator.classes_, y)
         score = np.asarray(estimator.decision_function(X), dtype=np.float64)
@@ -134,3 +127,237 @@ def score_records(estimator: Any, X: Any, y: npt.NDArray[Any]) -> FloatArray:
     if "PoissonRegressor" in class_names(estimator):
         return np.log(prediction)
     return prediction
+
+
+@dataclass(frozen=True)
+class ShadowCheck:
+    """How far fitted laws agree with shadow models.
+
+    Attributes
+    ----------
+    models
+        How many shadow models there were.
+    shift_ratio, sd_ratio
+        Fitted over observed: the shift by regression weighted with its noise, the sd without the
+        record in the median, the median's own bias at this number of models taken out.
+    shift_z, mean_z
+        Root mean square of the z-scores of the shift and of the mean without the record; 1 where
+        the laws are right.
+    rank_correlation, ceiling
+        Of the advantage with the observed one, and what exactly right laws would reach.
+    top_in_common, top_ceiling
+        The share of the observed top 1% among the predicted top 1%, and its ceiling.
+    advantage_predicted, advantage_observed
+        Mean advantage of normals: redrawn from the fitted laws, as so many models would show it,
+        and with the shadow models' moments.
+    tpr_predicted, tpr_observed, tpr_stderr
+        Mean TPR at FPR ``tpr_at``: what the fitted laws say that so many models would show, what
+        the likelihood ratio of the laws really reached on the shadow models, counted, and the
+        count's standard error.  No law is fitted to the shadow models: normals with their
+        moments gave means 6% too high and 10% too low, because the true laws are skewed.
+    tpr_at
+        1%, or the least FPR that so many models can show.
+    """
+
+    models: int
+    shift_ratio: float
+    sd_ratio: float
+    shift_z: float
+    mean_z: float
+    rank_correlation: float
+    ceiling: float
+    top_in_common: float
+    top_ceiling: float
+    advantage_predicted: float
+    advantage_observed: float
+    tpr_predicted: float
+    tpr_observed: float
+    tpr_stderr: float
+    tpr_at: float
+
+
+def check_against_shadows(
+    laws: FittedLaws,
+    shadows: ShadowScores,
+    *,
+    random_state: int | np.random.Generator | Key | None = None,
+) -> ShadowCheck:
+    """Compare the laws of every record with what shadow models showed."""
+    if shadows.scores.shape[1] != laws.records:
+        raise InputError(
+            f"The shadow models scored {shadows.scores.shape[1]} records, but the laws are of "
+            f"{laws.records}."
+        )
+    count_in = shadows.trained_on.sum(axis=0)
+    count_out = shadows.models - count_in
+    enough = np.minimum(count_in, count_out) >= LEAST_OF_EACH
+    # Among thousands of records a few are in nearly all of twenty models, by chance.
+    if np.count_nonzero(enough) < 0.9 * laws.records:
+        raise InputError("Most records must be in and out of at least four shadow models.")
+    count_in, count_out = np.maximum(count_in, 2), np.maximum(count_out, 2)
+    mean_in, sd_in, mean_out, sd_out = shadows.moments()
+    observed = mean_in - mean_out
+    variance = laws.member_sd**2 / count_in + laws.nonmember_sd**2 / count_out
+    usable = enough & (variance > 0.0) & (sd_out > 0.0) & (sd_in > 0.0)
+    weight = np.where(usable, laws.shift / np.where(usable, variance, 1.0), 0.0)
+    slope = float((weight * laws.shift).sum() / (weight * observed).sum())
+    bias = np.sqrt(stats.chi2.median(count_out - 1) / (count_out - 1))
+    said = laws.member_mean, laws.member_sd, laws.nonmember_mean, laws.nonmember_sd
+    redrawn = _redrawn(said, count_in, count_out, as_key(random_state))
+    ours, truth, again = (_pair(each, usable) for each in (said, shadows.moments(), redrawn))
+    exposure = [np.asarray(advantage(pair)) for pair in (ours, truth, again)]
+    level = max(FPR, 1.0 / (float(np.min(count_out[usable])) + 1.0))
+    counted, error = _counted_with_error(_ratios(laws, shadows, usable), shadows, usable, level)
+    return ShadowCheck(
+        models=shadows.models,
+        shift_ratio=slope,
+        sd_ratio=float(np.median((laws.nonmember_sd * bias / np.where(usable, sd_out, 1))[usable])),
+        shift_z=_rms((laws.shift - observed)[usable] / np.sqrt(variance[usable])),
+        mean_z=_rms(
+            ((laws.nonmember_mean - mean_out) * np.sqrt(count_out))[usable]
+            / laws.nonmember_sd[usable]
+        ),
+        rank_correlation=_rank(exposure[0], exposure[1]),
+        ceiling=_rank(exposure[0], exposure[2]),
+        top_in_common=_common(exposure[0], exposure[1]),
+        top_ceiling=_common(exposure[0], exposure[2]),
+        advantage_predicted=float(exposure[2].mean()),
+        advantage_observed=float(exposure[1].mean()),
+        tpr_predicted=_expected_count(ours, int(np.median(count_out)), level),
+        tpr_observed=counted,
+        tpr_stderr=error,
+        tpr_at=level,
+    )
+
+
+def _pair(moments: Sequence[FloatArray], usable: Mask) -> LawPair:
+    """Normals with these means and standard deviations, in and out."""
+    mean_in, sd_in, mean_out, sd_out = (values[usable] for values in moments)
+    return LawPair(Normal(mean_in, sd_in), Normal(mean_out, sd_out))
+
+
+def _redrawn(
+    moments: Sequence[FloatArray], count_in: FloatArray, count_out: FloatArray, key: Key
+) -> list[FloatArray]:
+    """The moments that this many shadow models would show if the laws were exactly right."""
+    generator = key.child(5).generator()
+    found: list[FloatArray] = []
+    for mean, sd, count in ((*moments[:2], count_in), (*moments[2:], count_out)):
+        found.append(mean + sd * generator.standard_normal(len(mean)) / np.sqrt(count))
+        found.append(sd * np.sqrt(generator.chisquare(count - 1) / (count - 1)))
+    return found
+
+
+def _ratios(laws: FittedLaws, shadows: ShadowScores, usable: Mask) -> FloatArray:
+    """The log-likelihood ratio of the laws at every shadow model's score, models x records."""
+    scores = shadows.scores[:, usable]
+    inside = (scores - laws.member_mean[usable]) / laws.member_sd[usable]
+    outside = (scores - laws.nonmember_mean[usable]) / laws.nonmember_sd[usable]
+    return np.asarray(
+        0.5 * (outside**2 - inside**2) - np.log(laws.member_sd / laws.nonmember_sd)[usable]
+    )
+
+
+def _counted(ratios: FloatArray, trained_on: Mask, level: float) -> float:
+    """The share of members above the nonmembers' quantile, record by record, in the mean.
+
+    Above the k-th largest of n nonmembers lies a share of k / (n + 1) in expectation, whatever the
+    law; between two k the counts are interpolated.
+    """
+    total = 0.0
+    for ratio, inside in zip(ratios.T, trained_on.T, strict=True):
+        members, others = ratio[inside], np.sort(ratio[~inside])[::-1]
+        place = max(level * (len(others) + 1.0), 1.0)
+        low = int(place)
+        high = min(low + 1, len(others))
+        first, second = (float(np.mean(members > others[k - 1])) for k in (low, high))
+        total += first + (place - low) * (second - first)
+    return float(total / ratios.shape[1])
+
+
+def _counted_with_error(
+    ratios: FloatArray, shadows: ShadowScores, usable: Mask, level: float
+) -> tuple[float, float]:
+    """The count, and its standard error by leaving out a tenth of the models at a time."""
+    trained_on = shadows.trained_on[:, usable]
+    blocks = np.arange(len(ratios)) % BLOCKS
+    parts = [_counted(ratios[blocks != b], trained_on[blocks != b], level) for b in range(BLOCKS)]
+    error = np.sqrt((BLOCKS - 1.0) / BLOCKS * np.sum((np.array(parts) - np.mean(parts)) ** 2))
+    return _counted(ratios, trained_on, level), float(error)
+
+
+def _expected_count(pair: LawPair, others: int, level: float) -> float:
+    """The mean TPR that `_counted` would show: its FPR has a beta law around the level."""
+    place = level * (others + 1.0)
+    steps = (np.arange(NODES) + 0.5) / NODES
+    levels = stats.beta.ppf(steps, place, others + 1.0 - place)
+    return float(np.mean([np.mean(np.asarray(tpr_at_fpr(pair, u))) for u in levels]))
+
+
+def _rms(values: FloatArray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def _rank(first: FloatArray, second: FloatArray) -> float:
+    return float(stats.spearmanr(first, second).statistic)
+
+
+def _common(first: FloatArray, second: FloatArray) -> float:
+    count = max(1, round(0.01 * len(first)))
+    top = [set(np.argsort(-values)[:count].tolist()) for values in (first, second)]
+    return len(top[0] & top[1]) / count
+
+
+def lira(log_odds: FloatArray, trained_on: Mask, *, variance: Variance = "own") -> LawPair:
+    """LiRA's two normals of every record (Carlini et al. 2022).
+
+    Parameters
+    ----------
+    log_odds, trained_on : arrays, models x records
+    variance : {"own", "bayes", "shared"}
+        Each record's own variances; those with a conjugate prior around the shared ones, which
+        counts for four models (as BaVarIA does, Brännvall 2026); or one for all records with it
+        and one for all without.
+    """
+    scores = np.asarray(log_odds, dtype=np.float64)
+    laws: list[Normal] = []
+    for mask in (trained_on, ~trained_on):
+        count, mean, squares = means_and_squares(scores, mask)
+        if (count < 1).any() or (variance != "shared" and (count < 2).any()):
+            raise InputError("LiRA needs two models with each record and two without it.")
+        df = np.maximum(count - 1, 1)
+        shared = squares.sum() / max(float((count - 1).sum()), 1.0)
+        each = {
+            "own": squares / df,
+            "bayes": (squares + PRIOR_MODELS * shared) / (count - 1 + PRIOR_MODELS),
+            "shared": np.full(len(count), shared),
+        }[variance]
+        laws.append(Normal(mean, np.sqrt(each + 1e-4 * shared + 1e-18)))
+    return LawPair(
+        laws[0],
+        laws[1],
+        Provenance(question="leave_one_out", observes="scores", method="empirical", source="LiRA"),
+    )
+
+
+def rmia(log_odds: FloatArray, trained_on: Mask) -> FloatArray:
+    """RMIA's ratio for every record, averaged over the models with it (Zarifzadeh et al. 2024).
+
+    The record's probability under a model with it, over its mean probability, ranked among the same
+    ratios of records that the model was not trained on.
+    """
+    scores = np.asarray(log_odds, dtype=np.float64)
+    log_p = -np.logaddexp(0.0, -scores)
+    p = np.exp(log_p)
+    means = [means_and_squares(p, mask)[1] for mask in (trained_on, ~trained_on)]
+    ratio = log_p - np.log(0.5 * (means[0] + means[1]))
+    total = np.zeros(scores.shape[1])
+    for row, mask in zip(ratio, trained_on, strict=True):
+        others = np.sort(row[~mask])
+        total += np.where(mask, np.searchsorted(others, row) / len(others), 0.0)
+    return np.asarray(total / trained_on.sum(axis=0))
+
+
+def ensemble_loss(log_odds: FloatArray, trained_on: Mask) -> FloatArray:
+    """Minus the mean log-odds of the models without the record: the harder, the more exposed."""
+    return -means_and_squares(log_odds, ~trained_on)[1]

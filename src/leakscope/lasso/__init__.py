@@ -13,73 +13,53 @@ setting off the user's own data.
 from typing import TYPE_CHECKING, Any
 
 from leakscope.lasso.amp import MessagePassing, Replacements, message_passing
-from leakscope.lasso.assumptions import NOT_A_GUARANTEE, provenance_of
 from leakscope.lasso.data_fit import DataFit, fit_data_model
-from leakscope.lasso.derivatives import FixedPointDerivative, fixed_point_derivative
-from leakscope.lasso.design_check import DesignCheck, check_design
-from leakscope.lasso.estimate_laws import law_over_data, law_over_noise, neighbouring_laws
-from leakscope.lasso.finite_records import cw_onavg_kl_at
-from leakscope.lasso.joint_density import log_density
-from leakscope.lasso.joint_law import joint_law_pair
-from leakscope.lasso.noise_overlap import Overlap, noise_average, noise_overlap
-from leakscope.lasso.onaverage_kl import Divergence, KLSlope, onavg_kl, onavg_kl_with_slope
-from leakscope.lasso.prediction_errors import PredictionErrors, prediction_errors
-from leakscope.lasso.row_clipping import Sensitivity, replacement_sensitivity
-from leakscope.lasso.setting import LassoSetting, Mechanism
+from leakscope.lasso.estimate_laws import (
+    cw_onavg_kl_at,
+    joint_law_pair,
+    law_over_data,
+    law_over_noise,
+    log_density,
+    neighbouring_laws,
+)
+from leakscope.lasso.noise_overlap import noise_overlap
+from leakscope.lasso.onaverage_kl import onavg_kl
+from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.simulated import SimulatedLasso, simulate_lasso
 from leakscope.lasso.solver import LassoSolution, solve_lasso, solve_lasso_many
-from leakscope.lasso.stability import stability_edge, stability_ratio
-from leakscope.lasso.stability_programme import StabilityEdge, stability_programme
-from leakscope.lasso.state_evolution import FixedPoint, state_evolution, unstable_sentence
+from leakscope.lasso.stability import stability_edge, stability_programme
+from leakscope.lasso.state_evolution import FixedPoint, prediction_errors, state_evolution
 
 if TYPE_CHECKING:
     from leakscope.lasso.estimators import ObjectivePerturbedLasso, OutputPerturbedLasso
 
 __all__ = [
-    "NOT_A_GUARANTEE",
     "DataFit",
-    "DesignCheck",
-    "Divergence",
     "FixedPoint",
-    "FixedPointDerivative",
-    "KLSlope",
     "LassoSetting",
     "LassoSolution",
-    "Mechanism",
     "MessagePassing",
     "ObjectivePerturbedLasso",
     "OutputPerturbedLasso",
-    "Overlap",
-    "PredictionErrors",
     "Replacements",
-    "Sensitivity",
     "SimulatedLasso",
-    "StabilityEdge",
-    "check_design",
     "cw_onavg_kl_at",
     "fit_data_model",
-    "fixed_point_derivative",
     "joint_law_pair",
     "law_over_data",
     "law_over_noise",
     "log_density",
     "message_passing",
     "neighbouring_laws",
-    "noise_average",
     "noise_overlap",
     "onavg_kl",
-    "onavg_kl_with_slope",
     "prediction_errors",
-    "provenance_of",
-    "replacement_sensitivity",
     "simulate_lasso",
     "solve_lasso",
     "solve_lasso_many",
     "stability_edge",
     "stability_programme",
-    "stability_ratio",
     "state_evolution",
-    "unstable_sentence",
 ]
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,10 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.lasso.checked_data import checked_data
-from leakscope.lasso.kkt import violation_of
-
-Status = Literal["converged", "diverged", "not_converged"]
+from leakscope.lasso.objective import checked_data, violation_of
 
 # From V = 0 the first iterate may be zero and stay for a step: look again before believing it.
 FEWEST_ITERATIONS = 5
@@ -48,13 +44,6 @@ class Replacements:
         (m, p) what replaces it.
     labels
         (m,) and its label.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.lasso.amp import Replacements
-    >>> Replacements(np.array([0, 3]), np.zeros((2, 5)), np.zeros(2)).count
-    2
     """
 
     records: NDArray[np.int64]
@@ -92,17 +81,6 @@ class MessagePassing:
         (m,) rho_hat; message passing is stable while rho_hat < n/p (Eq. 42).
     kkt_violation
         (m,) of the optimality conditions of Eq. (2).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.lasso.amp import message_passing
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((100, 200)) / 200**0.5
-    >>> y = X[:, :20] @ rng.standard_normal(20) + 0.1 * rng.standard_normal(100)
-    >>> found = message_passing(X, y, lam=0.5)
-    >>> found.status.tolist(), bool(found.kkt_violation[0] < 1e-9)
-    (['converged'], True)
     """
 
     coef: FloatArray
@@ -137,16 +115,6 @@ class MessagePassing:
         """(k, p) s_{i->mu} of Eq. (33): Sigma where the leave-one-out estimate is not zero."""
         active = self.leave_one_out(records, problem) != 0.0
         return np.asarray(np.where(active, self.spread[problem], 0.0))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The summary of each problem, in plain values."""
-        return {
-            "status": self.status.tolist(),
-            "iterations": self.iterations.tolist(),
-            "active_fraction": self.active_fraction.tolist(),
-            "susceptibility": self.susceptibility.tolist(),
-            "kkt_violation": self.kkt_violation.tolist(),
-        }
 
 
 def soft(value: FloatArray, threshold: float | FloatArray) -> FloatArray:
@@ -190,7 +158,7 @@ def message_passing(
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.lasso.amp import message_passing
+    >>> from leakscope.lasso import message_passing
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((100, 200)) / 200**0.5
     >>> y = X[:, :20] @ rng.standard_normal(20) + 0.1 * rng.standard_normal(100)
@@ -223,123 +191,111 @@ def message_passing(
     accepted = tol * lam + 2e-15 * (
         math.sqrt(n * scale / p) * float(np.linalg.norm(labels)) + float(np.abs(eta).max())
     )
-    batch = _Batch(design, targets, eta, swap, lam, weight, scale / p)
-    return batch.run(accepted, max_iterations)
+    return _iterate(design, targets, eta, swap, lam, weight, scale / p, accepted, max_iterations)
 
 
-class _Batch:
-    """The iteration itself; arrays are (m, .), problems that ended are taken out."""
+def _iterate(
+    design: FloatArray,
+    all_targets: FloatArray,
+    all_eta: FloatArray,
+    swap: Replacements | None,
+    lam: float,
+    weight: float,
+    entry: float,
+    accepted: float,
+    max_iterations: int,
+) -> MessagePassing:
+    """The iteration itself; arrays are (m, .), and problems that have ended are taken out.
 
-    def __init__(
-        self,
-        design: FloatArray,
-        targets: FloatArray,
-        eta: FloatArray,
-        swap: Replacements | None,
-        lam: float,
-        weight: float,
-        entry: float,
-    ) -> None:
-        self.design, self.targets, self.eta, self.swap = design, targets, eta, swap
-        self.lam, self.weight, self.entry = lam, weight, entry
+    ``weight`` is 1/alpha and ``entry`` the mean square of an entry, in the units of X.
+    """
+    count, p = all_eta.shape
+    n = design.shape[0]
+    out_coef, out_field = np.full((count, p), np.nan), np.full((count, p), np.nan)
+    out_z, out_v = np.full((count, n), np.nan), np.full(count, np.nan)
+    violation, active = np.full(count, np.inf), np.full(count, np.nan)
+    status = np.full(count, "not_converged", dtype="<U13")
+    steps = np.zeros(count, dtype=np.int64)
 
-    def run(self, accepted: float, max_iterations: int) -> MessagePassing:
-        count, p = self.eta.shape
-        n = self.design.shape[0]
-        out_coef, out_field = np.full((count, p), np.nan), np.full((count, p), np.nan)
-        out_z, out_v = np.full((count, n), np.nan), np.full(count, np.nan)
-        violation, active = np.full(count, np.inf), np.full(count, np.nan)
-        status = np.full(count, "not_converged", dtype="<U13")
-        steps = np.zeros(count, dtype=np.int64)
-
-        live = np.arange(count)
-        eta, targets, swap = self.eta, self.targets, self.swap
-        beta = np.zeros((count, p))
-        v = np.zeros(count)
-        z = targets.copy()
-        start = np.maximum(np.linalg.norm(targets, axis=1), self.lam / math.sqrt(n))
-        pull = self.pull(z, swap)
-        for step in range(1, max_iterations + 1):
-            sigma = self.weight * (1.0 + v)
-            field = beta + self.weight * pull
-            beta = soft(field - eta * sigma[:, None], self.lam * sigma[:, None])
-            share = np.count_nonzero(beta, axis=1) / p
-            v_new = sigma * share * p * self.entry
-            residual = targets - self.fitted(beta, swap)
-            z_new = residual + (v_new / (1.0 + v))[:, None] * z
-            pull_new = self.pull(z_new, swap)
-            # At a fixed point z = (1 + V) r, so X'z/(1 + V) is the descent X'r of the conditions;
-            # the two differ by at most how far z is from it, which is checked with them.
-            drift = np.abs(z_new / (1.0 + v_new)[:, None] - residual).max(axis=1)
-            worst = violation_of(pull_new / (1.0 + v_new)[:, None] - eta, beta, self.lam)
-            z, v, pull = z_new, v_new, pull_new
-            steps[live] = step
-            size = np.linalg.norm(z, axis=1)
-            blown = ~np.isfinite(size) | (size > BLOWN_UP * start[live])
-            good = (np.maximum(worst, drift) <= accepted) & (step >= FEWEST_ITERATIONS)
-            done = good | blown | (step == max_iterations)
-            if not done.any():
-                continue
-            for place in np.flatnonzero(done):
-                which = live[place]
-                active[which], out_v[which] = share[place], v[place]
-                if blown[place]:
-                    status[which] = "diverged"
-                    continue
-                status[which] = "converged" if good[place] else "not_converged"
-                out_coef[which], out_z[which] = beta[place], z[place]
-                out_field[which] = beta[place] + self.weight * pull[place]
-                violation[which] = self.certificate(which, beta[place])
-            rest = ~done
-            if not rest.any():
-                break
-            live, eta, targets = live[rest], eta[rest], targets[rest]
-            beta, z, v, pull = beta[rest], z[rest], v[rest], pull[rest]
-            swap = None if swap is None else _some(swap, rest)
-        return MessagePassing(
-            out_coef,
-            status,
-            steps,
-            out_field,
-            self.weight * (1.0 + out_v),
-            out_v,
-            out_z,
-            active,
-            violation,
-            self.lam,
-            self.eta,
-            self.design,
-        )
-
-    def fitted(self, beta: FloatArray, swap: Replacements | None) -> FloatArray:
-        """(m, n) X beta in each dataset."""
-        value = beta @ self.design.T
-        if swap is not None:
-            value[np.arange(swap.count), swap.records] = np.einsum("ij,ij->i", swap.rows, beta)
-        return np.asarray(value)
-
-    def pull(self, z: FloatArray, swap: Replacements | None) -> FloatArray:
-        """(m, p) X'z in each dataset."""
-        value = z @ self.design
-        if swap is not None:
-            own = z[np.arange(swap.count), swap.records]
-            value += own[:, None] * (swap.rows - self.design[swap.records])
-        return np.asarray(value)
-
-    def certificate(self, which: int, beta: FloatArray) -> float:
-        """The violation of the optimality conditions, from the residual itself."""
-        swap = None
-        if self.swap is not None:
-            chosen = np.zeros(self.swap.count, dtype=bool)
-            chosen[which] = True
-            swap = _some(self.swap, chosen)
-        point = beta[None]
-        residual = self.targets[which][None] - self.fitted(point, swap)
-        descent = self.pull(residual, swap) - self.eta[which]
-        return float(violation_of(descent, point, self.lam)[0])
+    live = np.arange(count)
+    eta, targets = all_eta, all_targets
+    beta = np.zeros((count, p))
+    v = np.zeros(count)
+    z = targets.copy()
+    start = np.maximum(np.linalg.norm(targets, axis=1), lam / math.sqrt(n))
+    pull = _pull(design, z, swap)
+    for step in range(1, max_iterations + 1):
+        sigma = weight * (1.0 + v)
+        field = beta + weight * pull
+        beta = soft(field - eta * sigma[:, None], lam * sigma[:, None])
+        share = np.count_nonzero(beta, axis=1) / p
+        v_new = sigma * share * p * entry
+        residual = targets - _fitted(design, beta, swap)
+        z = residual + (v_new / (1.0 + v))[:, None] * z
+        v = v_new
+        pull = _pull(design, z, swap)
+        # At a fixed point z = (1 + V) r, so X'z/(1 + V) is the descent X'r of the conditions;
+        # the two differ by at most how far z is from it, which is checked with them.
+        drift = np.abs(z / (1.0 + v)[:, None] - residual).max(axis=1)
+        worst = violation_of(pull / (1.0 + v)[:, None] - eta, beta, lam)
+        steps[live] = step
+        size = np.linalg.norm(z, axis=1)
+        blown = ~np.isfinite(size) | (size > BLOWN_UP * start[live])
+        good = (np.maximum(worst, drift) <= accepted) & (step >= FEWEST_ITERATIONS)
+        done = good | blown | (step == max_iterations)
+        if not done.any():
+            continue
+        active[live[done]], out_v[live[done]] = share[done], v[done]
+        status[live[blown]], status[live[good & ~blown]] = "diverged", "converged"
+        ended = done & ~blown
+        which = live[ended]
+        out_coef[which], out_z[which] = beta[ended], z[ended]
+        out_field[which] = beta[ended] + weight * pull[ended]
+        # the certificate is from the residual itself
+        descent = _pull(design, residual[ended], _some(swap, ended)) - eta[ended]
+        violation[which] = violation_of(descent, beta[ended], lam)
+        rest = ~done
+        if not rest.any():
+            break
+        live, eta, targets = live[rest], eta[rest], targets[rest]
+        beta, z, v, pull = beta[rest], z[rest], v[rest], pull[rest]
+        swap = _some(swap, rest)
+    return MessagePassing(
+        coef=out_coef,
+        status=status,
+        iterations=steps,
+        field=out_field,
+        spread=weight * (1.0 + out_v),
+        susceptibility=out_v,
+        loo_residuals=out_z,
+        active_fraction=active,
+        kkt_violation=violation,
+        lam=lam,
+        linear_terms=all_eta,
+        design=design,
+    )
 
 
-def _some(swap: Replacements, chosen: NDArray[np.bool_]) -> Replacements:
+def _fitted(design: FloatArray, beta: FloatArray, swap: Replacements | None) -> FloatArray:
+    """(m, n) X beta in each dataset."""
+    value = beta @ design.T
+    if swap is not None:
+        value[np.arange(swap.count), swap.records] = np.einsum("ij,ij->i", swap.rows, beta)
+    return np.asarray(value)
+
+
+def _pull(design: FloatArray, z: FloatArray, swap: Replacements | None) -> FloatArray:
+    """(m, p) X'z in each dataset."""
+    value = z @ design
+    if swap is not None:
+        own = z[np.arange(swap.count), swap.records]
+        value += own[:, None] * (swap.rows - design[swap.records])
+    return np.asarray(value)
+
+
+def _some(swap: Replacements | None, chosen: NDArray[np.bool_]) -> Replacements | None:
+    if swap is None:
+        return None
     return Replacements(swap.records[chosen], swap.rows[chosen], swap.labels[chosen])
 
 

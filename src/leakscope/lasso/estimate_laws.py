@@ -1,32 +1,34 @@
-"""The law of one estimated coefficient: over data, and over the privacy noise at fixed data."""
+"""The laws of what a private LASSO releases: of one coefficient, and of the whole estimate."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from leakscope import measures
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.normal_tails import log_interval
+from leakscope._numerics.quadrature import panels
 from leakscope.errors import InputError
-from leakscope.lasso.assumptions import provenance_of
 from leakscope.lasso.noise_overlap import Overlap, noise_overlap
+from leakscope.lasso.onaverage_kl import joint_parameters
+from leakscope.lasso.setting import provenance_of
 from leakscope.lasso.state_evolution import FixedPoint
-from leakscope.laws import LawPair, Normal, SpikeAndSlab
+from leakscope.laws import LawPair, MultivariateNormal, Normal, SpikeAndSlab
 
 Form = Literal["corrected", "printed"]
+
+_NEAR = np.array([-9.0, -6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0, 9.0])
+_FAR = np.array([0.0, 0.7, 1.5, 2.5, 4.0, 6.0, 9.5])
+_SHIFTS = np.array([0.0, 1.0, 2.0, 3.5, 5.5, 8.5])
 
 
 def law_over_data(point: FixedPoint, coefficient: ArrayLike, noise: ArrayLike) -> SpikeAndSlab:
     """The law of an estimate over datasets, its true coefficient and its own noise given: Eq. (46).
 
     soft(beta0 + sqrt(E/alpha) z - Sigma eta, lambda Sigma).
-
-    Examples
-    --------
-    >>> from leakscope.lasso import LassoSetting, law_over_data, state_evolution
-    >>> point = state_evolution(LassoSetting(0.5, 0.3, 0.1, lam=0.5, sigma_eta=0.1))
-    >>> law_over_data(point, [0.0, 2.1796], [0.3579, -0.0079]).atom.round(4).tolist()
-    [0.7218, 0.0846]
     """
     _require_objective(point)
     location = np.asarray(coefficient) - point.scale * np.asarray(noise)
@@ -42,14 +44,6 @@ def law_over_noise(
     location is N(beta0, E12/alpha).  ``"printed"``: Eq. (53), scale Sigma sigma_eta, location
     N(beta0, E/alpha), which leaves out that the location moves with the other coordinates' noise.
     Both have the same law once data and noise are averaged over.
-
-    Examples
-    --------
-    >>> from leakscope.lasso import LassoSetting, law_over_noise, state_evolution
-    >>> point = state_evolution(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.7))
-    >>> laws = [law_over_noise(point, 1.0, form) for form in ("corrected", "printed")]
-    >>> [float(law.sigma.round(3)) for law in laws]
-    [2.533, 2.322]
     """
     fixed = point.fixed_point if isinstance(point, Overlap) else point
     _require_objective(fixed)
@@ -73,21 +67,10 @@ def neighbouring_laws(
     ``location`` is the estimate's with the record, and replacing the record moves it by ``shift``,
     which over pairs is a normal of variance 2 E12/((alpha - chi) n) (Claim 6.1, corrected).  Under
     output perturbation the laws are normals of scale sigma_eta around the two fitted values.
-
-    Examples
-    --------
-    >>> from leakscope.lasso import LassoSetting, neighbouring_laws, state_evolution
-    >>> from leakscope.measures import advantage
-    >>> point = state_evolution(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.5))
-    >>> pair = neighbouring_laws(point, location=[0.0, 2.0], shift=0.05)
-    >>> advantage(pair).round(4).tolist()
-    [0.0026, 0.016]
-    >>> pair.provenance.adjacency
-    'replaced'
     """
     fixed = point.fixed_point if isinstance(point, Overlap) else point
     here, there = np.asarray(location), np.asarray(location) + np.asarray(shift)
-    provenance = provenance_of(fixed.setting, observes="coefficients", method="asymptotic")
+    provenance = provenance_of(fixed.setting)
     if fixed.setting.mechanism == "output":
         noise = fixed.setting.sigma_eta
         return LawPair(Normal(here, noise), Normal(there, noise), provenance)
@@ -101,3 +84,190 @@ def _require_objective(point: FixedPoint) -> None:
             "Under output perturbation an estimate is normal around the fitted value; these laws "
             "are for objective perturbation."
         )
+
+
+def cw_onavg_kl_at(found: Overlap, records: ArrayLike) -> FloatArray:
+    """cwOnAveKL of Eq. (62) with n records, with the corrected laws; one setting, many n.
+
+    Both datasets' locations have the variance E12/alpha, and they differ by a normal of variance
+    2 Delta, Delta = E12/((alpha - chi) n); Claim 6.1 has E/(alpha n).  As n grows it tends to
+    `onavg_kl` with ``"component_wise"``.
+    """
+    setting = found.fixed_point.setting
+    n = np.asarray(records, dtype=np.float64)
+    if setting.shape != ():
+        raise InputError("cw_onavg_kl_at takes one setting; ask for many numbers of records.")
+    if not np.all(n >= 2.0):
+        raise InputError("cw_onavg_kl_at: records must be 2 or more.")
+    if setting.mechanism == "output" or not found.sigma > 0.0:
+        raise InputError("Eq. (62) is for objective perturbation with noise above zero.")
+    alpha, rho = float(setting.alpha), float(setting.rho)
+    s, cut = float(found.sigma), float(found.fixed_point.threshold)
+    location = float(found.overlap_error) / alpha
+    total = np.zeros(n.shape)
+    parts = ((1.0 - rho, location), (rho, location + float(setting.signal_variance)))
+    for index in np.ndindex(n.shape):
+        delta = location * float(found.amplification) / float(n[index])
+        sd = np.sqrt(2.0 * delta)
+        shift, weight = panels(np.minimum(sd * _SHIFTS, sd * 8.5), 10)
+        weight = weight * 2.0 * np.exp(-0.25 * shift**2 / delta) / np.sqrt(4.0 * np.pi * delta)
+        mean = 0.0
+        for share, variance in parts:
+            # the middle of the two locations, and their difference, are independent
+            middle = np.sqrt(variance - 0.5 * delta)
+            far = 9.5 * middle
+            breaks = np.sort(np.append(middle * _FAR, np.clip(cut + s * _NEAR, 0.0, far)))
+            x, mass = panels(breaks, 12)
+            mass = mass * 2.0 * np.exp(-0.5 * (x / middle) ** 2) / np.sqrt(2.0 * np.pi) / middle
+            pair = neighbouring_laws(found, x[:, None] - 0.5 * shift, shift)
+            # the mean of the two KLs
+            mean += share * float(mass @ (0.5 * measures.jeffreys(pair)) @ weight)
+        total[index] = float(n[index]) / alpha * mean
+    return total
+
+
+def joint_law_pair(point: FixedPoint | Overlap) -> LawPair:
+    """What an attacker sees of a typical pair of datasets: one record, or another in its place.
+
+    One setting, stable, with privacy noise.  A measure of this pair is that of one test for all
+    pairs of records, which compares their likelihood ratio with one threshold: its advantage,
+    delta and KL are the means over pairs, its AUC and TPR are those of the single threshold.
+
+    Ours, not the paper's.  Adding a record (x', y') to a dataset multiplies the density of an
+    estimate beta (see `log_density`) by exp(Lambda); as p grows
+
+        Lambda = -r b/sigma_eta^2 - r^2 g/(2 sigma_eta^4) + log(1 + V),
+
+    where r = y' - x'beta, b = sum_i x'_i E[eta_i | beta], g = sum_i E[eta_i | beta]^2/p, and 1 + V
+    is the change of the determinant.  Over the privacy noise r and b are jointly normal: r has mean
+    c ~ N(0, E12) (over records) and variance E - E12; b has mean 0 and variance g; by Stein's lemma
+    their covariance is sigma_eta^2 V.  E exp(Lambda) is then exactly 1.  g = sigma_eta^2 E J is the
+    mean Fisher information at location variance E/alpha and scale Sigma sigma_eta, which is what
+    the printed Eq. (64) averages.
+
+    The attacker knows both records, hence c, and sees r and b.  Over typical records (r, b) has
+    mean zero, and Lambda is a quadratic form in it.  So a record that was not trained on shows
+    N(0, I) in suitable coordinates (u, w), r = sqrt(E) u, and one that was trained on shows
+    N(0, P^-1) with
+
+        P = [[1 + 2 V + a^2, sqrt(a^2 - V^2)], [sqrt(a^2 - V^2), 1]],   a^2 = E g/sigma_eta^4,
+
+    whose determinant is (1 + V)^2.  E12 has dropped out.  Replacing a record is removing one and
+    adding one: member and nonmember are two independent such pairs of coordinates, the first
+    trained on and the second not, or the other way round.  Every measure of a typical pair is a
+    measure of these two normals of four dimensions, and their KL is
+
+        KL = V^2/(1 + V) + (a^2/2) (1 + 1/(1 + V)^2).
+
+    Under output perturbation a pair's log ratio is N(K, 2 K) with K the mean KL times Exp(1), which
+    is the same law at V = 0 and a^2 the mean KL.
+
+    Examples
+    --------
+    >>> from leakscope import measures
+    >>> from leakscope.lasso import LassoSetting, joint_law_pair, state_evolution
+    >>> pair = joint_law_pair(state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.0, sigma_eta=0.5)))
+    >>> round(float(measures.kl(pair)), 6), round(float(measures.advantage(pair)), 6)
+    (0.156528, 0.185642)
+    >>> measures.epsilon_at_delta(pair, [1e-2, 1e-5, 1e-12]).round(4).tolist()
+    [1.5678, 5.8958, 16.4861]
+    """
+    fixed = point.fixed_point if isinstance(point, Overlap) else point
+    setting = fixed.setting
+    if setting.shape != ():
+        raise InputError("joint_law_pair takes one setting at a time.")
+    if not bool(fixed.stable) or not setting.sigma_eta > 0.0:
+        raise InputError("A likelihood ratio needs a stable setting with sigma_eta above zero.")
+    gain, square = (float(part) for part in joint_parameters(fixed))
+    trained = _variances(gain, square)
+    fresh = np.ones(2)
+    centre = np.zeros(4)
+    return LawPair(
+        MultivariateNormal(centre, np.diag(np.concatenate([trained, fresh]))),
+        MultivariateNormal(centre, np.diag(np.concatenate([fresh, trained]))),
+        provenance_of(setting),
+    )
+
+
+def _variances(gain: float, square: float) -> FloatArray:
+    """The eigenvalues of P^-1: their product is gain^-2 and their sum (2 gain + a^2)/gain^2."""
+    middle = (1.0 + 0.5 * square / gain) / gain
+    # middle^2 - gain^-2, factored so that nothing cancels
+    root = np.sqrt(0.5 * square * (middle + 1.0 / gain)) / gain
+    large = middle + root
+    return np.array([large, 1.0 / (gain * gain * large)])
+
+
+def log_density(
+    X: FloatArray, y: FloatArray, beta: FloatArray, lam: float, sigma_eta: float
+) -> float:
+    """log p(beta | D) of the whole estimate under objective perturbation with N(0, sigma_eta^2).
+
+    The map from the noise to the estimate is piecewise affine, so its density is explicit.  With
+    u = X'(y - X beta), A the support of beta and S its signs,
+
+        log p(beta | D) = sum_A log phi(u_i - lambda S_i; sigma_eta^2)
+                        + sum_notA log P(u_i - lambda <= eta_i <= u_i + lambda) + log det X_A'X_A,
+
+    with respect to Lebesgue measure on the coordinates of A.
+    """
+    _check(sigma_eta)
+    support = beta != 0.0
+    part = X[:, support]
+    u = X.T @ (y - part @ beta[support])
+    sign, size = np.linalg.slogdet(part.T @ part)
+    if support.any() and sign <= 0:
+        return -np.inf
+    return float(_terms(u, beta, lam, sigma_eta).sum() + (size if support.any() else 0.0))
+
+
+def log_ratios(
+    X: FloatArray,
+    y: FloatArray,
+    betas: FloatArray,
+    rows: NDArray[np.intp],
+    new_X: FloatArray,
+    new_y: FloatArray,
+    lam: float,
+    sigma_eta: float,
+) -> FloatArray:
+    """log p(beta | D) - log p(beta | D') for N estimates and M neighbours, shape (N, M).
+
+    ``betas`` is (p, N); neighbour j has the record ``rows[j]`` of (X, y) replaced by
+    (``new_X[j]``, ``new_y[j]``).  One factorisation an estimate serves all its neighbours: the
+    determinant changes by a factor (1 - h)(1 + h') + c^2 of leverages.
+    """
+    _check(sigma_eta)
+    result = np.empty((betas.shape[1], rows.size))
+    old_X = X[rows]
+    for index, beta in enumerate(betas.T):
+        support = np.flatnonzero(beta)
+        part = X[:, support]
+        residual = y - part @ beta[support]
+        u = X.T @ residual
+        fresh = new_y - new_X[:, support] @ beta[support]
+        moved = u - old_X * residual[rows][:, None] + new_X * fresh[:, None]
+        own = _terms(u, beta, lam, sigma_eta).sum()
+        others = _terms(moved, beta, lam, sigma_eta).sum(axis=-1)
+        old, new = old_X[:, support], new_X[:, support]
+        solved = np.linalg.solve(part.T @ part, np.concatenate([old, new]).T).T
+        m = rows.size
+        leverage = np.einsum("ij,ij->i", old, solved[:m])
+        entered = np.einsum("ij,ij->i", new, solved[m:])
+        crossed = np.einsum("ij,ij->i", old, solved[m:])
+        result[index] = own - others - np.log((1.0 - leverage) * (1.0 + entered) + crossed**2)
+    return result
+
+
+def _terms(u: FloatArray, beta: FloatArray, lam: float, sigma: float) -> FloatArray:
+    active = beta != 0.0
+    z = (u[..., active] - lam * np.sign(beta[active])) / sigma
+    result = np.empty(u.shape)
+    result[..., active] = -0.5 * z * z - np.log(sigma) - 0.5 * np.log(2.0 * np.pi)
+    result[..., ~active] = log_interval(u[..., ~active] / sigma, lam / sigma)
+    return result
+
+
+def _check(sigma_eta: float) -> None:
+    if not sigma_eta > 0.0:
+        raise InputError("The estimate has a density only with privacy noise: set sigma_eta > 0.")

@@ -153,7 +153,7 @@ class ObjectivePerturbedLasso(_PerturbedLasso):
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.lasso.estimators import ObjectivePerturbedLasso
+    >>> from leakscope.lasso import ObjectivePerturbedLasso
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((100, 200)) / 200**0.5
     >>> y = X[:, :5] @ np.full(5, 3.0) + 0.1 * rng.standard_normal(100)
@@ -193,14 +193,14 @@ class OutputPerturbedLasso(_PerturbedLasso):
         ``l2`` is above zero and there is no intercept.
     noise_multiplier_
         sigma_eta / sensitivity_, what a Gaussian-mechanism accountant asks for;
-        ``leakscope.planning.lasso_worst_case`` turns it into epsilon.
+        ``leakscope.planning.worst_case_epsilon`` turns it into epsilon.
     worst_case_note_
         Why ``sensitivity_`` is None; empty where it is not.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.lasso.estimators import OutputPerturbedLasso
+    >>> from leakscope.lasso import OutputPerturbedLasso
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.standard_normal((100, 20)), rng.standard_normal(100)
     >>> model = OutputPerturbedLasso(lam=1.0, sigma_eta=0.5, l2=50.0, clip_norm=1.0,

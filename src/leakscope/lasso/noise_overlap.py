@@ -20,17 +20,19 @@ Claim 6.1 has alpha alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.json_numbers import plain
 from leakscope._numerics.quadrature import panels
-from leakscope.lasso.derivatives import Parameter, fixed_point_derivative
-from leakscope.lasso.state_evolution import FixedPoint, in_blocks
+from leakscope.lasso.state_evolution import (
+    FixedPoint,
+    Parameter,
+    fixed_point_derivative,
+    on_settings,
+)
 
 _STEPS = np.array([0.0, 0.15, 0.3, 0.5, 0.8, 1.3, 2.0, 4.0, 8.0, 30.0, 200.0])
 _ORDER = 12
@@ -61,13 +63,6 @@ class Overlap:
     ``overlap_error`` is E12; ``sigma_location`` = sqrt(E12/alpha) is the sd over data of an
     estimate's location, ``sigma`` = s the sd over the privacy noise at fixed data;
     ``both_active`` is chi, the share of coordinates that are not zero under both of two noises.
-
-    Examples
-    --------
-    >>> from leakscope.lasso import LassoSetting, noise_overlap, state_evolution
-    >>> found = noise_overlap(state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.0, [0.2, 0.5, 0.7])))
-    >>> found.overlap_error.round(4).tolist()
-    [0.0961, 0.0844, 0.0757]
     """
 
     fixed_point: FixedPoint
@@ -86,68 +81,34 @@ class Overlap:
         """sqrt(E12/alpha)."""
         return np.asarray(np.sqrt(self.overlap_error / self.fixed_point.setting.alpha))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        names = ("overlap_error", "sigma", "both_active")
-        return {name: plain(getattr(self, name)) for name in names}
-
 
 def noise_overlap(found: FixedPoint) -> Overlap:
     """Solve for E12 at every stable setting.
 
     Under output perturbation the noise is added after the fit, and E12 is the error without it.
-
-    Examples
-    --------
-    >>> from leakscope.lasso import LassoSetting, noise_overlap, state_evolution
-    >>> found = state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.5, 1.0))
-    >>> round(float(noise_overlap(found).overlap_error), 4), round(float(found.error), 4)
-    (0.0812, 0.7104)
     """
     setting = found.setting
     noise = setting.objective_noise
     own = (found.scale * noise) ** 2
-    chosen = (found.stable & (noise > 0.0)).ravel()
-    excess = np.where(found.stable, 0.0, np.nan).ravel()
-    shared = found.active_fraction.ravel().copy()
-    if chosen.any():
-        inputs = [
-            np.ascontiguousarray(np.broadcast_to(a, setting.shape).ravel()[chosen])
-            for a in (
-                setting.alpha,
-                setting.rho,
-                setting.signal_variance,
-                found.threshold,
-                found.field_variance,
-                found.active_fraction,
-                own,
-            )
-        ]
-        excess[chosen], shared[chosen] = in_blocks(_excess, inputs, 2, block=256)
-    spread = excess.reshape(setting.shape)
+    noisy = found.stable & (noise > 0.0)
+    arrays = (
+        setting.alpha,
+        setting.rho,
+        setting.signal_variance,
+        found.threshold,
+        found.field_variance,
+        found.active_fraction,
+        own,
+    )
+    excess, shared = on_settings(_excess, noisy, arrays, 2, block=256)
+    silent = found.stable & ~noisy
+    excess = np.where(silent, 0.0, excess)
     return Overlap(
         fixed_point=found,
-        sigma=np.asarray(np.sqrt(own + spread)),
+        sigma=np.asarray(np.sqrt(own + excess)),
         # A mean square plus that of the labels' noise; beside a huge E the difference may be less.
-        overlap_error=np.maximum(found.error - setting.alpha * spread, setting.sigma_xi**2),
-        both_active=shared.reshape(setting.shape),
-    )
-
-
-def noise_average(location: ArrayLike, sigma: ArrayLike, threshold: ArrayLike) -> FloatArray:
-    """F(m) = E soft(N(m, s^2), T): an estimate's mean over the privacy noise at fixed data.
-
-    Examples
-    --------
-    >>> from leakscope.lasso import noise_average
-    >>> noise_average([0.0, 1.0, 3.0], 0.5, 1.0).round(4).tolist()
-    [0.0, 0.1995, 2.0]
-    """
-    m, s, t = np.broadcast_arrays(*(np.asarray(a, float) for a in (location, sigma, threshold)))
-    a, b = (t - m) / s, (t + m) / s
-    phi_a, phi_b = (np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi) for z in (a, b))
-    return np.asarray(
-        s * (phi_a - a * special.ndtr(-a)) - s * (phi_b - b * special.ndtr(-b)), dtype=np.float64
+        overlap_error=np.maximum(found.error - setting.alpha * excess, setting.sigma_xi**2),
+        both_active=np.where(silent, found.active_fraction, shared),
     )
 
 
@@ -158,18 +119,18 @@ def lost_moment(t: FloatArray, e: FloatArray) -> LostMoment:
     probability that both exceed the threshold.
     """
     last = 2.0 * np.arcsin(np.sqrt(0.5 * e))
-    breaks = np.minimum(np.maximum(t, 1e-8)[:, None] * _STEPS, last[:, None])
-    breaks = np.concatenate([breaks, last[:, None]], axis=-1)
+    breaks = np.minimum(np.maximum(t, 1e-8)[..., None] * _STEPS, last[..., None])
+    breaks = np.concatenate([breaks, last[..., None]], axis=-1)
     psi, weight = panels(breaks, _ORDER)
     fall = 2.0 * np.sin(0.5 * psi) ** 2  # 1 - cos(psi)
-    square = (t * t)[:, None]
+    square = (t * t)[..., None]
     with np.errstate(divide="ignore", over="ignore"):
         near = np.exp(-square / (2.0 - fall))
         far = np.exp(-square / fall)
     density = (near - far) * weight / np.pi
-    slope = 2.0 * t[:, None] * (far / np.maximum(fall, 1e-300) - near / (2.0 - fall))
+    slope = 2.0 * t[..., None] * (far / np.maximum(fall, 1e-300) - near / (2.0 - fall))
     slope = slope * weight / np.pi
-    room = e[:, None] - fall
+    room = e[..., None] - fall
     both = special.erfc(t * np.sqrt(0.5))
     both_t = -np.sqrt(2.0 / np.pi) * np.exp(-0.5 * t * t)
     last_density = np.exp(-t * t / (2.0 - e)) - np.exp(-t * t / np.maximum(e, 1e-300))
@@ -209,13 +170,13 @@ def _excess(
 
 
 def overlap_derivative(found: Overlap, parameter: Parameter) -> OverlapSlope:
-    """Derivatives with respect to ``lam`` or ``sigma_eta``; flat batches (B,)."""
+    """Derivatives with respect to ``lam`` or ``sigma_eta``."""
     point = found.fixed_point
     setting = point.setting
     moved = fixed_point_derivative(point, parameter)
     noise, alpha, rho = setting.objective_noise, setting.alpha, setting.rho
-    d_noise = 1.0 if parameter == "sigma_eta" and setting.mechanism == "objective" else 0.0
-    d_lam = 1.0 if parameter == "lam" else 0.0
+    d_noise = float(parameter == "sigma_eta" and setting.mechanism == "objective")
+    d_lam = float(parameter == "lam")
     own = 2.0 * point.scale * noise * (noise * moved.scale + point.scale * d_noise)
     cut = setting.lam * moved.scale + point.scale * d_lam
     q, dv = found.sigma**2, moved.field_variance

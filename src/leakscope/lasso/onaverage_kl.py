@@ -7,46 +7,57 @@ Three numbers that are never to be confused:
   by one.
 - *component-wise, printed*: Eqs. (63)-(64), which have E for E12, the coordinate's own noise alone
   in I, and alpha for alpha - chi: right only for weak noise and few active coordinates.
-- *joint*: the divergence of Eq. (9), of the whole estimate.  See `leakscope.lasso.joint_law`.
+- *joint*: the divergence of Eq. (9), of the whole estimate.  See `joint_law_pair`.
 
 Under output perturbation chi = rho_hat0, and the first and the last are
 (1 + V) E0 rho_hat0/(alpha sigma_eta)^2.  The printed Eq. (60) lacks 1 + V, the effect of a record
 on the estimate through the other records' residuals (and Eq. 59 the 1/2 of a Gaussian KL).
+
+I is the Fisher information about its location of an estimate's law over the privacy noise,
+soft(N(m, s^2), T), an atom and two branches (Eq. 53).  In units of s, with x = m/s and
+theta = T/s, a = theta - x and b = theta + x,
+
+    J(x, theta) = Q(a) + a phi(a) + Q(b) + b phi(b) + (phi(a) - phi(b))^2 / P(zero)
+
+and the information about m is J/s^2.  It is the integrand of Eq. (64):
+(dr/dm)^2/(1 - r) + d2r/dm2 + r/s^2.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
+from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.normal_tails import log_interval
+from leakscope._numerics.quadrature import panels
 from leakscope.errors import InputError
-from leakscope.lasso.derivatives import Parameter, fixed_point_derivative
-from leakscope.lasso.fisher_information import mean_information
-from leakscope.lasso.noise_overlap import Overlap, OverlapSlope, noise_overlap, overlap_derivative
-from leakscope.lasso.state_evolution import FixedPoint, in_blocks
+from leakscope.lasso.noise_overlap import Overlap, noise_overlap, overlap_derivative
+from leakscope.lasso.state_evolution import (
+    FixedPoint,
+    Parameter,
+    fixed_point_derivative,
+    on_settings,
+)
 from leakscope.settings import LASSO_PLAN_DEFAULTS, LassoDivergence
 
-Divergence = LassoDivergence
+_ORDER = 12
+_REACH = 10.0
+_SIGNAL = np.array([0.0, 0.7, 1.5, 2.5, 4.0, 6.0, _REACH])
+_NEAR = np.array([-10.0, -7.0, -5.0, -3.0, -1.5, 0.0, 1.5, 3.0, 5.0, 7.0, 10.0])
 
 
 class KLSlope(NamedTuple):
-    """A divergence and its derivative with respect to one parameter.
-
-    Examples
-    --------
-    >>> from leakscope.lasso import KLSlope
-    >>> KLSlope(0.1, -0.2).slope
-    -0.2
-    """
+    """A divergence and its derivative with respect to one parameter."""
 
     value: FloatArray
     slope: FloatArray
 
 
 def onavg_kl(
-    point: FixedPoint | Overlap, divergence: Divergence = LASSO_PLAN_DEFAULTS.divergence
+    point: FixedPoint | Overlap, divergence: LassoDivergence = LASSO_PLAN_DEFAULTS.divergence
 ) -> FloatArray:
     """The on-average KL at each setting, in nats; infinite without privacy noise.
 
@@ -55,7 +66,7 @@ def onavg_kl(
     point
         From `state_evolution`, or from `noise_overlap` where that is at hand.
     divergence
-        ``"joint"``: Eq. (9), in the limit (`joint_law`).  ``"component_wise"``: Eq. (56) with the
+        ``"joint"``: Eq. (9), in the limit.  ``"component_wise"``: Eq. (56) with the
         corrected laws.  ``"printed"``: Eqs. (63)-(64) as they stand, for the paper's figures.
 
     Examples
@@ -75,25 +86,17 @@ def onavg_kl(
 
 def onavg_kl_with_slope(
     point: FixedPoint | Overlap,
-    divergence: Divergence = LASSO_PLAN_DEFAULTS.divergence,
-    parameter: Literal["lam", "sigma_eta"] | None = "sigma_eta",
+    divergence: LassoDivergence = LASSO_PLAN_DEFAULTS.divergence,
+    parameter: Parameter | None = "sigma_eta",
 ) -> KLSlope:
     """The divergence and its derivative with respect to lambda or sigma_eta.
 
     Through the fixed point and the overlap by implicit differentiation, so that a root finder can
     use it.  With ``parameter`` ``None`` the slope is zero and costs nothing.
-
-    Examples
-    --------
-    >>> from leakscope.lasso import LassoSetting, onavg_kl_with_slope, state_evolution
-    >>> point = state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.0, 0.3))
-    >>> found = onavg_kl_with_slope(point, "joint")
-    >>> round(float(found.value), 4), round(float(found.slope), 3)
-    (0.0643, 0.314)
     """
-    if divergence not in get_args(Divergence):
+    if divergence not in get_args(LassoDivergence):
         raise InputError(
-            f"divergence must be one of {', '.join(get_args(Divergence))}, not {divergence!r}."
+            f"divergence must be one of {', '.join(get_args(LassoDivergence))}, not {divergence!r}."
         )
     both = point if isinstance(point, Overlap) else None
     fixed = point.fixed_point if isinstance(point, Overlap) else point
@@ -114,7 +117,7 @@ def onavg_kl_with_slope(
         error, q, alone = both.overlap_error, both.sigma**2, alpha - both.both_active
         d_q = d_shared = zero
         if parameter is not None:
-            d_error, d_q, d_shared = _flat_overlap_derivative(both, parameter)
+            d_error, d_q, d_shared = overlap_derivative(both, parameter)
     else:
         alone, d_shared = alpha, zero
         error, q = fixed.error, (fixed.scale * noise) ** 2
@@ -138,7 +141,7 @@ def onavg_kl_with_slope(
 
 
 def joint_parameters(fixed: FixedPoint) -> tuple[FloatArray, FloatArray]:
-    """1 + V and a^2 = E E[J]/sigma_eta^2, which the laws of `joint_law` are made of."""
+    """1 + V and a^2 = E E[J]/sigma_eta^2, which the laws of `joint_law_pair` are made of."""
     setting = fixed.setting
     if setting.mechanism == "output":
         return np.ones(setting.shape), onavg_kl(fixed)
@@ -151,7 +154,7 @@ def joint_parameters(fixed: FixedPoint) -> tuple[FloatArray, FloatArray]:
     return gain, np.asarray(square)
 
 
-def _output(fixed: FixedPoint, divergence: Divergence, parameter: Parameter | None) -> KLSlope:
+def _output(fixed: FixedPoint, divergence: LassoDivergence, parameter: Parameter | None) -> KLSlope:
     """Eq. (60), times 1 + V = alpha Sigma unless it is asked for as printed."""
     setting = fixed.setting
     gain = np.ones(setting.shape) if divergence == "printed" else setting.alpha * fixed.scale
@@ -181,28 +184,12 @@ def _information(
     d_error: FloatArray,
     d_q: FloatArray,
     d_cut: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
+) -> list[FloatArray]:
     """E J over data at location variance error/alpha and noise variance q, and its derivative."""
     setting = fixed.setting
-    chosen = (fixed.stable & (q > 0.0)).ravel()
-    value, slope = np.full(chosen.size, np.nan), np.full(chosen.size, np.nan)
-    if chosen.any():
-        arrays = (
-            setting.alpha,
-            setting.rho,
-            setting.signal_variance,
-            error,
-            q,
-            cut,
-            d_error,
-            d_q,
-            d_cut,
-        )
-        inputs = [
-            np.ascontiguousarray(np.broadcast_to(a, setting.shape).ravel()[chosen]) for a in arrays
-        ]
-        value[chosen], slope[chosen] = in_blocks(_information_block, inputs, 2, block=256)
-    return value.reshape(setting.shape), slope.reshape(setting.shape)
+    data = (setting.alpha, setting.rho, setting.signal_variance)
+    arrays = (*data, error, q, cut, d_error, d_q, d_cut)
+    return on_settings(_information_block, fixed.stable & (q > 0.0), arrays, 2, block=256)
 
 
 def _information_block(
@@ -223,19 +210,61 @@ def _information_block(
     return found.value, slope
 
 
-def _flat_overlap_derivative(both: Overlap, parameter: Parameter) -> OverlapSlope:
-    fixed = both.fixed_point
-    setting = fixed.setting
-    shape = setting.shape
-    if len(shape) == 1:
-        return overlap_derivative(both, parameter)
-    size = int(np.prod(shape, dtype=int))
-    names = ("alpha", "rho", "sigma_xi", "lam", "sigma_eta", "signal_variance")
-    flat = setting.change(**{name: getattr(setting, name).reshape(size) for name in names})
-    names = ("stable", "error", "scale", "active_fraction", "field_variance", "residual")
-    point = FixedPoint(flat, *(getattr(fixed, name).reshape(size) for name in names))
-    fields = ("sigma", "overlap_error", "both_active")
-    found = overlap_derivative(
-        Overlap(point, *(getattr(both, name).reshape(size) for name in fields)), parameter
+class MeanInformation(NamedTuple):
+    """E J(x, theta) over x ~ N(0, y) mixed over two y, and its derivatives."""
+
+    value: FloatArray
+    by_theta: FloatArray
+    by_y: FloatArray
+    """Shape (2, ...): one for each component."""
+
+
+def information(x: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """J(x, theta) and its derivatives with respect to x and theta."""
+    a, b = theta - x, theta + x
+    phi_a, phi_b = (np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi) for z in (a, b))
+    # phi(a) - phi(b) as a product, which keeps its digits near x = 0
+    gap = np.where(x >= 0.0, -phi_a, phi_b) * np.expm1(-2.0 * theta * np.abs(x))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.exp(np.log(np.abs(gap)) - log_interval(x, theta))
+    hazard = np.sign(gap) * np.where(np.isfinite(size), size, 0.0)
+    upper = special.ndtr(-a) + a * phi_a + special.ndtr(-b) + b * phi_b
+    value = upper + gap * hazard
+    slope_x = (
+        a * a * phi_a
+        - b * b * phi_b
+        + 2.0 * hazard * (a * phi_a + b * phi_b)
+        + gap * hazard * hazard
     )
-    return OverlapSlope(*(part.reshape(shape) for part in found))
+    slope_theta = (
+        -a * a * phi_a
+        - b * b * phi_b
+        + 2.0 * hazard * (b * phi_b - a * phi_a)
+        - hazard * hazard * (phi_a + phi_b)
+    )
+    return value, slope_x, slope_theta
+
+
+def mean_information(
+    weights: tuple[FloatArray, FloatArray], y: tuple[FloatArray, FloatArray], theta: FloatArray
+) -> MeanInformation:
+    """Average J over x ~ N(0, y_j) with weight w_j, j = 0 and 1; all arrays of one shape (B,).
+
+    Gauss-Legendre on panels that follow both the normal density and the step of J at theta, whose
+    width is 1: no rule for the normal density alone sees that step when y is large.
+    """
+    value, by_theta, by_y = np.zeros_like(theta), np.zeros_like(theta), []
+    for weight, variance in zip(weights, y, strict=True):
+        sd = np.sqrt(variance)
+        far = _REACH * sd
+        breaks = np.concatenate(
+            [sd[:, None] * _SIGNAL, np.clip(theta[:, None] + _NEAR, 0.0, far[:, None])], axis=-1
+        )
+        x, dx = panels(np.sort(breaks, axis=-1), _ORDER)
+        z = x / sd[:, None]
+        mass = dx * np.exp(-0.5 * z * z) * (2.0 / np.sqrt(2.0 * np.pi)) / sd[:, None]
+        at, slope_x, slope_theta = information(x, np.broadcast_to(theta[:, None], x.shape))
+        value += weight * (mass * at).sum(axis=-1)
+        by_theta += weight * (mass * slope_theta).sum(axis=-1)
+        by_y.append(weight * (mass * slope_x * x).sum(axis=-1) / (2.0 * variance))
+    return MeanInformation(value, by_theta, np.stack(by_y))

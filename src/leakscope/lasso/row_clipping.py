@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,33 +27,14 @@ def clip_records(
     return X, y
 
 
-@dataclass(frozen=True)
-class Sensitivity:
-    """How far the noiseless estimate moves, at most, when one record is replaced.
+class Sensitivity(NamedTuple):
+    """How far, at most, the noiseless estimate moves when one record is replaced.
 
-    Attributes
-    ----------
-    value
-        The bound on ||beta - beta'||_2, or None where there is none.
-    reason
-        Why there is none; empty where there is one.
-    residual
-        The bound on a record's residual in its own fit, on which ``value`` rests.
-
-    Examples
-    --------
-    >>> from leakscope.lasso import Sensitivity
-    >>> Sensitivity(None, reason="rows are not clipped").to_dict()["value"] is None
-    True
+    ``value`` bounds the l2 norm of the change; None without a bound, and ``reason`` says why.
     """
 
     value: float | None
     reason: str = ""
-    residual: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {"value": self.value, "reason": self.reason, "residual": self.residual}
 
 
 def replacement_sensitivity(
@@ -75,14 +55,6 @@ def replacement_sensitivity(
     l2 ||beta||^2 + lam ||beta||_1 <= ||y||^2 / 4 <= n B^2 / 4, which bounds ||beta|| in two ways,
     and |r| <= B + R ||beta||.  The least of the three is used.  It depends on the data through n
     alone, which replacement does not change.
-
-    Examples
-    --------
-    >>> from leakscope.lasso.row_clipping import replacement_sensitivity
-    >>> round(replacement_sensitivity(100, 1.0, 50.0, 1.0, 1.0).value, 6)
-    0.068284
-    >>> replacement_sensitivity(100, 1.0, 0.0, 1.0, 1.0).reason
-    'there is no l2 term, so the problem is not strongly convex (set l2 above zero)'
     """
     if clip_norm is None or clip_label is None:
         missing = "rows are" if clip_norm is None else "labels are"
@@ -95,4 +67,4 @@ def replacement_sensitivity(
     square = 0.25 * records * clip_label**2
     longest = min(math.sqrt(square / l2), (square / lam) if lam > 0.0 else math.inf)
     residual = min(math.sqrt(records) * clip_label, clip_label + clip_norm * longest)
-    return Sensitivity(2.0 * clip_norm * residual / l2, residual=residual)
+    return Sensitivity(2.0 * clip_norm * residual / l2)

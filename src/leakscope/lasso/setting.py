@@ -1,4 +1,4 @@
-"""The data model and the mechanism of the paper **lasso**, one setting or a batch of them."""
+"""The data model and the mechanism of the paper **lasso**, and what the limit assumes of them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
+from leakscope.laws import Assumption, Provenance
 from leakscope.settings import LassoDesignSettings, LassoMechanism, default_of
 
-Mechanism = LassoMechanism
+NOT_A_GUARANTEE = (
+    "The on-average KL is that of a typical pair of datasets of this data model; it is not a "
+    "differential-privacy guarantee, which holds for every dataset."
+)
 
-MECHANISM: Mechanism = default_of(LassoDesignSettings, "mechanism")
+MECHANISM: LassoMechanism = default_of(LassoDesignSettings, "mechanism")
 SIGNAL_VARIANCE: float = default_of(LassoDesignSettings, "signal_variance")
 
 _FIELDS = ("alpha", "rho", "sigma_xi", "lam", "sigma_eta", "signal_variance")
@@ -46,13 +50,6 @@ class LassoSetting:
         Where the privacy noise enters.
     signal_variance
         sigma_beta^2, the variance of a coefficient that is not zero.
-
-    Examples
-    --------
-    >>> from leakscope.lasso import LassoSetting
-    >>> setting = LassoSetting(0.5, 0.1, 0.1, lam=[1.0, 1.5], sigma_eta=0.2)
-    >>> setting.shape, setting.mechanism
-    ((2,), 'objective')
     """
 
     alpha: FloatArray
@@ -60,7 +57,7 @@ class LassoSetting:
     sigma_xi: FloatArray
     lam: FloatArray
     sigma_eta: FloatArray
-    mechanism: Mechanism
+    mechanism: LassoMechanism
     signal_variance: FloatArray
 
     def __init__(
@@ -70,10 +67,10 @@ class LassoSetting:
         sigma_xi: ArrayLike,
         lam: ArrayLike,
         sigma_eta: ArrayLike,
-        mechanism: Mechanism = MECHANISM,
+        mechanism: LassoMechanism = MECHANISM,
         signal_variance: ArrayLike = SIGNAL_VARIANCE,
     ) -> None:
-        if mechanism not in get_args(Mechanism):
+        if mechanism not in get_args(LassoMechanism):
             raise InputError(f"mechanism must be objective or output, but it is {mechanism!r}.")
         given = (alpha, rho, sigma_xi, lam, sigma_eta, signal_variance)
         arrays = [_numbers(value, name) for name, value in zip(_FIELDS, given, strict=True)]
@@ -117,14 +114,7 @@ class LassoSetting:
         return np.zeros_like(self.sigma_eta)
 
     def change(self, **values: Any) -> LassoSetting:
-        """The same setting with some parameters replaced.
-
-        Examples
-        --------
-        >>> from leakscope.lasso import LassoSetting
-        >>> float(LassoSetting(0.5, 0.1, 0.1, 1.0, 0.2).change(lam=2.0).lam)
-        2.0
-        """
+        """The same setting with some parameters replaced."""
         kept = {name: getattr(self, name) for name in (*_FIELDS, "mechanism")}
         return LassoSetting(**{**kept, **values})
 
@@ -151,3 +141,31 @@ def _require(good: NDArray[np.bool_], array: FloatArray, name: str, wanted: str)
     place = tuple(int(i) for i in np.argwhere(~np.asarray(good))[0])
     where = f" at position {place[0] if len(place) == 1 else place}" if place else ""
     raise InputError(f"{name} must be {wanted}, but it is {float(array[place])!r}{where}.")
+
+
+def provenance_of(setting: LassoSetting) -> Provenance:
+    """Where a pair at this setting comes from: a record replaced, over the privacy noise."""
+    stated = [
+        Assumption("the features are i.i.d. Gaussian with variance 1/p", None, "a data model"),
+        Assumption("coefficients are Bernoulli-Gaussian, label noise Gaussian", None, "the same"),
+        Assumption("n and p are large with n/p = alpha", None, "the limit is taken"),
+        Assumption("the privacy noise is i.i.d. Gaussian and independent of the data", None, ""),
+        Assumption("the replica-symmetric (state-evolution) solution", None, "Claims 4.2, 6.1"),
+        Assumption("the number is a differential-privacy guarantee", False, NOT_A_GUARANTEE),
+    ]
+    source = "lasso Eqs. (9) and (53), with the two-replica correction of Claims 5.1 and 6.1"
+    if setting.mechanism == "output":
+        source = "lasso Eq. (60) times 1 + V"
+        stated.append(
+            Assumption("replacing a record changes few coordinates' support", None, "Section 6.1")
+        )
+    return Provenance(
+        question="population",
+        adjacency="replaced",
+        observes="coefficients",
+        random=("privacy_noise",),
+        attacker_knows_label=True,
+        method="asymptotic",
+        source=source,
+        assumptions=tuple(stated),
+    )

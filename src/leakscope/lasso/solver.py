@@ -1,24 +1,33 @@
-"""The LASSO with a linear term, solved to its optimality conditions (lasso Eq. 2)."""
+"""The LASSO with a linear term, solved to its optimality conditions (lasso Eq. 2).
+
+At a support A with signs s the minimiser is beta_A = (X_A'X_A)^{-1}(X_A'y - eta_A - lam s).  A step
+corrects A and s all at once: coefficients whose sign came out wrong leave, columns whose optimality
+condition is violated enter (a primal-dual active set, that is a semismooth Newton step).  Near the
+solution this ends after a handful of factorisations, at the exact minimiser but for rounding.  Far
+from it the step may cycle, so lambda comes down in stages: the factor at one lambda predicts the
+support at the next, and a stage that does not settle is tried again at half its length.  As stages
+shrink, one column changes at a time and the prediction is exact, unless columns depend on each
+other; what stalls there is left to the search one column at a time.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import lapack
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.lasso.amp import message_passing
-from leakscope.lasso.checked_data import checked_data
-from leakscope.lasso.gram_pool import GramPool, solve_factored
-from leakscope.lasso.kkt import violation_of
-from leakscope.lasso.sign_path import Problem, SignState, correct, follow
-from leakscope.lasso.sign_search import search
-from leakscope.lasso.stability_programme import falls_for_ever, stability_programme
+from leakscope.lasso.objective import checked_data, violation_of
+from leakscope.lasso.stability import falls_for_ever, stability_programme
 
+IndexArray = NDArray[np.int64]
 Status = Literal["optimal", "unbounded", "not_converged"]
 
 # The linear programme is asked only up to this many entries of X: half a minute or so.
@@ -32,6 +41,12 @@ FEWEST_TOGETHER = 4
 MOST_TOGETHER = 256
 # Refinements of a solution at its final support; one is usual, near n active columns more help.
 REFINEMENTS = 4
+# A pivot this small, relative to its column, means that the column depends on earlier ones.
+DEPENDENT = 1e-11
+# A stage above this ratio no longer moves: the path has met dependent columns or the edge.
+STALLED = 0.9995
+# Intermediate stages end when at most this share of the support still changes.
+UNSETTLED = 0.04
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +69,6 @@ class LassoSolution:
         Factorisations spent.
     direction
         (p,) v with Xv = 0 and lam ||v||_1 + eta'v < 0 where unbounded, else None.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.lasso.solver import solve_lasso
-    >>> found = solve_lasso(np.eye(3), [3.0, -2.0, 0.5], lam=1.0)
-    >>> found.coef.tolist(), found.status, found.support.tolist()
-    ([2.0, -1.0, 0.0], 'optimal', [0, 1])
     """
 
     coef: FloatArray
@@ -75,18 +82,6 @@ class LassoSolution:
     def active_fraction(self) -> float:
         """rho_hat, the share of coefficients that are not zero."""
         return float(self.support.size / self.coef.size)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        bounded = self.status != "unbounded"
-        return {
-            "coef": self.coef.tolist() if bounded else None,
-            "kkt_violation": self.kkt_violation if bounded else None,
-            "status": self.status,
-            "support": self.support.tolist(),
-            "iterations": self.iterations,
-            "direction": None if self.direction is None else self.direction.tolist(),
-        }
 
 
 def solve_lasso(
@@ -105,7 +100,7 @@ def solve_lasso(
     The objective is the unnormalised one of lasso Eq. (2), where ``lam`` is lambda and
     ``linear_term`` is eta; scikit-learn's ``Lasso`` and celer divide the first term by n, so their
     ``alpha`` is lam / n.  Support and signs are followed by factorisations of X_A'X_A
-    (``sign_path``), and where columns depend on each other by ``sign_search``.  With p > n and a
+    and, where columns depend on each other, by a search one column at a time.  With p > n and a
     linear term there may be no minimiser; that is found out, not iterated on.
 
     Parameters
@@ -129,7 +124,7 @@ def solve_lasso(
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.lasso.solver import solve_lasso
+    >>> from leakscope.lasso import solve_lasso
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.standard_normal((50, 100)), rng.standard_normal(50)
     >>> found = solve_lasso(X, y, lam=10.0, linear_term=rng.standard_normal(100))
@@ -166,16 +161,6 @@ def solve_lasso_many(
         lambda, or (m,) one for each problem.
     linear_terms
         (m, p) eta of each problem, or (1, p) for all; none is zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.lasso.solver import solve_lasso_many
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.standard_normal((50, 100)), rng.standard_normal(50)
-    >>> draws = solve_lasso_many(X, y, 10.0, rng.standard_normal((5, 100)))
-    >>> [s.status for s in draws] == ["optimal"] * 5
-    True
     """
     design, labels = checked_data(X, y)
     p = design.shape[1]
@@ -359,3 +344,334 @@ def _checked_problems(
             "many of one as of the other, or a single one."
         )
     return np.broadcast_to(values, (count,)), np.broadcast_to(terms, (count, p))
+
+
+# Support and signs, followed down to the wanted lambda.
+
+
+@dataclass(frozen=True, eq=False)
+class SignState:
+    """A support, its signs and coefficients, and g = X'(y - X beta) - eta - l2 beta there."""
+
+    lam: float
+    support: IndexArray
+    signs: FloatArray
+    values: FloatArray
+    descent: FloatArray
+    lower: FloatArray
+    settled: bool
+
+
+@dataclass
+class Problem:
+    """One right-hand side for a shared pool; counts the factorisations spent on it."""
+
+    pool: GramPool
+    y: FloatArray
+    eta: FloatArray
+    correlation: FloatArray
+    slack: float
+    factorizations: int = 0
+
+    def descent(self, support: IndexArray, values: FloatArray) -> FloatArray:
+        """(p,) g at the coefficients ``values``, from the residual and not from the Gram matrix."""
+        residual = self.y - self.pool.fitted(support, values)
+        g = self.pool.design.T @ residual - self.eta
+        if self.pool.l2:
+            g[support] -= self.pool.l2 * values
+        return np.asarray(g)
+
+    def empty(self) -> SignState:
+        """The state of beta = 0."""
+        none, nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
+        top = float(np.abs(self.correlation).max(initial=0.0))
+        return SignState(
+            top, none, nothing, nothing, self.correlation, np.zeros((0, 0)), settled=True
+        )
+
+
+def correct(
+    problem: Problem, lam: float, support: IndexArray, signs: FloatArray, steps: int, exact: bool
+) -> SignState | None:
+    """Correct support and signs at one lambda; None where they do not settle in ``steps``."""
+    fewest, patience = np.inf, 3
+    limit = 0.995 * problem.pool.records if problem.pool.l2 == 0.0 else np.inf
+    for _ in range(steps):
+        if support.size > max(limit, 1):
+            return None
+        lower, kept = problem.pool.factor(support)
+        support, signs = support[kept], signs[kept]
+        problem.factorizations += 1
+        values = solve_factored(lower, problem.correlation[support] - lam * signs)
+        g = problem.descent(support, values)
+        right, enter = changes(lam, support, signs, values, g, problem.slack)
+        wrong = int((~right).sum()) + enter.size
+        settled = wrong == 0
+        if settled or (not exact and wrong <= UNSETTLED * support.size):
+            return SignState(lam, support, signs, values, g, lower, settled)
+        patience = patience if wrong < fewest else patience - 1
+        fewest = min(fewest, wrong)
+        if patience == 0:
+            return None
+        support = np.concatenate([support[right], enter])
+        signs = np.concatenate([signs[right], np.sign(g[enter])])
+    return None
+
+
+def changes(
+    lam: float,
+    support: IndexArray,
+    signs: FloatArray,
+    values: FloatArray,
+    descent: FloatArray,
+    slack: float,
+) -> tuple[NDArray[np.bool_], IndexArray]:
+    """Which members of the support kept their sign, and which columns outside want to enter."""
+    violated = np.abs(descent) > lam + slack
+    violated[support] = False
+    return values * signs > 0.0, np.flatnonzero(violated)
+
+
+def follow(problem: Problem, lam: float, start: SignState, stages: int) -> SignState:
+    """Bring ``start`` down to ``lam``; the state returned is at a larger lambda where it stalls."""
+    state = start
+    roomy = max(problem.pool.records // 5, 100)
+    ratio = 0.0
+    for _ in range(stages):
+        if state.lam <= lam and state.settled:
+            return state
+        goal = max(lam, ratio * state.lam)
+        if state.support.size == 0 and goal < state.lam:
+            # beta = 0: as many columns as is wise, in one stage
+            size = np.sort(np.abs(state.descent))[::-1]
+            goal = max(goal, float(size[min(roomy, size.size - 1)]))
+            goal = goal if goal < state.lam else max(lam, 0.5 * state.lam)
+        values = solve_factored(
+            state.lower, problem.correlation[state.support] - goal * state.signs
+        )
+        g = problem.descent(state.support, values)
+        right, enter = changes(goal, state.support, state.signs, values, g, problem.slack)
+        found = None
+        if enter.size <= max(roomy, 0.6 * state.support.size):
+            support = np.concatenate([state.support[right], enter])
+            signs = np.concatenate([state.signs[right], np.sign(g[enter])])
+            found = correct(problem, goal, support, signs, 12, exact=goal <= lam)
+        if found is None:
+            ratio = float(np.sqrt(max(ratio, lam / state.lam, 0.1)))
+            if ratio > STALLED:
+                return state
+            continue
+        state = found
+        ratio = ratio**1.25
+    return state
+
+
+# One column at a time.
+
+
+@dataclass(frozen=True, eq=False)
+class SearchEnd:
+    """Where the search ended: coefficients, or a direction along which the objective falls."""
+
+    coef: FloatArray
+    direction: FloatArray | None
+    finished: bool
+
+
+def search(problem: Problem, lam: float, coef: FloatArray, moves: int) -> SearchEnd:
+    """Descend from ``coef``, one column at a time, until the optimality conditions hold.
+
+    Feature-sign search (Lee, Battle, Raina, Ng 2006): slow, and at home with dependent columns by
+    one addition.  Where the columns of the support depend on each other there is a v with
+    X_A v = 0; along it the objective is piecewise linear, and either a coefficient reaches zero and
+    leaves, or the objective falls for ever.  In the second case v proves that no minimiser exists.
+    Every settled support with signs has a lower objective than the one before, and a coefficient
+    leaves with every move in between, so the search ends, here after ``moves`` moves at most.
+    """
+    beta = coef.copy()
+    support = np.flatnonzero(beta)
+    signs = np.sign(beta[support])
+    for _ in range(moves):
+        outcome = _settle(problem, lam, beta, support, signs)
+        if isinstance(outcome, np.ndarray):
+            return SearchEnd(beta, outcome, finished=True)
+        support, settled = outcome
+        signs = np.sign(beta[support])
+        if not settled:
+            continue
+        g = problem.descent(support, beta[support])
+        outside = np.abs(g)
+        outside[support] = 0.0
+        worst = int(outside.argmax())
+        if outside[worst] <= lam + problem.slack:
+            return SearchEnd(beta, None, finished=True)
+        support = np.append(support, worst)
+        signs = np.append(signs, np.sign(g[worst]))
+    return SearchEnd(beta, None, finished=False)
+
+
+def _settle(
+    problem: Problem, lam: float, beta: FloatArray, support: IndexArray, signs: FloatArray
+) -> FloatArray | tuple[IndexArray, bool]:
+    """One move on the support with the given signs.
+
+    Changes ``beta`` in place.  Returns the new support and whether the move was a whole one, or a
+    direction along which there is no end.
+    """
+    problem.factorizations += 1
+    gram = problem.pool.block(support)
+    lower, kept = problem.pool.factor(support)
+    target = problem.correlation[support] - lam * signs
+    if kept.size < support.size:
+        null = _null_vector(gram, kept)
+        # the smooth part is constant along v, so only the linear part decides the side to take
+        slope = float(null @ target)
+        null = null if slope > 0.0 else -null
+        blocked = signs * null < 0.0
+        if not blocked.any():
+            direction = np.zeros_like(beta)
+            direction[support] = null
+            return direction
+        limit = np.where(blocked, -beta[support] / np.where(blocked, null, 1.0), np.inf)
+        stop = int(limit.argmin())
+        beta[support] += limit[stop] * null
+        beta[support[stop]] = 0.0
+        return np.delete(support, stop), False
+    aim = solve_factored(lower, target)
+    now = beta[support]
+    step = aim - now
+    crossing = (now != 0.0) & (aim * signs <= 0.0)
+    wrong = (now == 0.0) & (step * signs <= 0.0)
+    if wrong.any():
+        # by rounding only: a single entering column moves in the direction of its sign
+        beta[support[wrong]] = 0.0
+        return support[~wrong], True
+    if not crossing.any():
+        beta[support] = aim
+        return support, True
+    times = np.where(crossing, now / np.where(crossing, now - aim, 1.0), np.inf)
+    order = np.append(np.sort(times[crossing]), 1.0)
+    points = now + order[:, None] * step
+    heights = (
+        0.5 * np.einsum("ij,ij->i", points @ gram, points)
+        - points @ problem.correlation[support]
+        + lam * np.abs(points).sum(axis=1)
+    )
+    best = float(order[int(heights.argmin())])
+    values = now + best * step
+    values[np.isclose(times, best, rtol=1e-14, atol=0.0)] = 0.0
+    beta[support] = values
+    return support[values != 0.0], False
+
+
+def _null_vector(gram: FloatArray, kept: IndexArray) -> FloatArray:
+    """(k,) v with gram v = 0: the first column left out, in terms of those kept."""
+    first = int(np.setdiff1d(np.arange(gram.shape[0]), kept)[0])
+    before = kept[kept < first]
+    null = np.zeros(gram.shape[0])
+    null[first] = 1.0
+    if before.size:
+        null[before] = -np.linalg.solve(gram[np.ix_(before, before)], gram[before, first])
+    null[np.abs(null) <= DEPENDENT * np.abs(null).max()] = 0.0
+    return null
+
+
+# Inner products of the columns met so far, kept while supports come and go.
+
+
+class GramPool:
+    """X_W'X_W for a growing set W of columns, so that no inner product is taken twice.
+
+    The whole p x p matrix is never formed: it costs more than most solves.  W is what has been
+    active at some moment; a pool may serve many problems with the same X.
+    """
+
+    def __init__(self, design: FloatArray, l2: float = 0.0) -> None:
+        self.design = design
+        self.l2 = l2
+        self.records, self.features = design.shape
+        self.longest = float(np.sqrt(np.einsum("ij,ij->j", design, design).max()))
+        # beyond this the pool starts afresh with the columns in use
+        self.limit = min(self.features, max(2 * self.records, 1000))
+        self.place = np.full(self.features, -1, dtype=np.int64)
+        self._clear(64)
+
+    def _clear(self, room: int) -> None:
+        self.place[:] = -1
+        self.size = 0
+        self.columns: FloatArray = np.empty((self.records, room), order="F")
+        self.gram: FloatArray = np.empty((room, room))
+
+    def places(self, index: IndexArray) -> IndexArray:
+        """(k,) where the columns ``index`` are in the pool, taking in those that are missing."""
+        new = index[self.place[index] < 0]
+        if new.size and self.size + new.size > max(self.limit, index.size):
+            self._clear(max(64, 2 * index.size))
+            new = index
+        if new.size:
+            self._append(new)
+        return np.asarray(self.place[index])
+
+    def _append(self, new: IndexArray) -> None:
+        start, stop = self.size, self.size + new.size
+        if stop > self.gram.shape[0]:
+            room = max(stop, min(2 * self.gram.shape[0], self.limit))
+            require_memory(
+                8 * room * (room + self.records),
+                f"The inner products of {room} columns",
+                "use a larger lam, which leaves fewer coefficients active",
+            )
+            gram, columns = np.empty((room, room)), np.empty((self.records, room), order="F")
+            gram[:start, :start] = self.gram[:start, :start]
+            columns[:, :start] = self.columns[:, :start]
+            self.gram, self.columns = gram, columns
+        self.columns[:, start:stop] = self.design[:, new]
+        block = self.columns[:, :stop].T @ self.columns[:, start:stop]
+        block[start:][np.diag_indices(new.size)] += self.l2
+        self.gram[:stop, start:stop] = block
+        self.gram[start:stop, :start] = block[:start].T
+        self.place[new] = np.arange(start, stop)
+        self.size = stop
+
+    def block(self, index: IndexArray) -> FloatArray:
+        """(k, k) inner products of the columns ``index``, l2 on the diagonal."""
+        where = self.places(index)
+        return np.asarray(self.gram[np.ix_(where, where)])
+
+    def factor(self, index: IndexArray) -> tuple[FloatArray, IndexArray]:
+        """Cholesky factor of an independent subset of ``index``, and which positions those are.
+
+        Where columns depend on each other the later ones are left out.
+        """
+        kept = np.arange(index.size)
+        while True:
+            gram = self.block(index[kept])
+            scale = gram.diagonal().copy()
+            lower, info = lapack.dpotrf(gram.T, lower=1, overwrite_a=1, clean=0)
+            # LAPACK stops at the first pivot that is not positive; rounding may let a tiny one pass
+            last = info - 1 if info > 0 else kept.size
+            weak = np.flatnonzero(lower.diagonal()[:last] ** 2 <= DEPENDENT * scale[:last])
+            first = int(weak[0]) if weak.size else last
+            if first == kept.size:
+                return lower, kept
+            kept = np.delete(kept, first)
+
+    def fitted(self, index: IndexArray, values: FloatArray) -> FloatArray:
+        """(n,) X beta for the coefficients ``values`` at ``index``."""
+        if index.size == 0:
+            return np.zeros(self.records)
+        where = self.places(index)
+        if self.size < 3 * index.size:
+            # a matrix-vector product with a few zeros is faster than a copy of the columns
+            full = np.zeros(self.size)
+            full[where] = values
+            return np.asarray(self.columns[:, : self.size] @ full)
+        return np.asarray(self.columns[:, where] @ values)
+
+
+def solve_factored(lower: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve with a factor of `GramPool.factor`."""
+    if right.size == 0:
+        return np.zeros_like(right)
+    solution, _ = lapack.dpotrs(lower, right, lower=1)
+    return np.asarray(solution)

@@ -1,12 +1,24 @@
-"""Where objective perturbation stops having a solution: the stability edge in closed form."""
+"""Where objective perturbation stops having a solution: in the limit, and for one dataset.
+
+The objective of lasso Eq. (2) has a minimiser if and only if lam >= lambda_c, where
+
+    lambda_c = min_theta ||eta - X'theta||_inf = max { eta'v : Xv = 0, ||v||_1 <= 1 }.
+
+A v of the second form with eta'v > lam proves the contrary: along -v the quadratic term stays as it
+is, and the rest falls by eta'v - lam for each unit.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
+from scipy import linalg, special
+from scipy.optimize import linprog
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.lasso.setting import LassoSetting
 
@@ -41,11 +53,111 @@ def stability_ratio(setting: LassoSetting) -> FloatArray:
     """How much of the noise that the problem can bear is there: below 1 it is stable.
 
     sigma_eta times the edge over lambda; zero without noise in the objective and for alpha >= 1.
-
-    Examples
-    --------
-    >>> from leakscope.lasso import LassoSetting, stability_ratio
-    >>> stability_ratio(LassoSetting(0.5, 0.1, 0.1, 1.0, [0.2, 1.0])).round(4).tolist()
-    [0.2127, 1.0633]
     """
     return np.asarray(stability_edge(setting.alpha) * setting.objective_noise / setting.lam)
+
+
+@dataclass(frozen=True, eq=False)
+class StabilityEdge:
+    """lambda_c of one (X, eta), and the two points that prove it.
+
+    Attributes
+    ----------
+    edge
+        lambda_c; below it the objective has no minimiser.
+    theta
+        (n,) with ||eta - X'theta||_inf = ``upper``.
+    direction
+        (p,) u with Xu = 0, ||u||_1 = 1 and eta'u = -``lower``: for lam below the edge the
+        objective falls for ever along u.
+    lower, upper
+        What the direction and theta prove: lower <= lambda_c <= upper, up to the rounding in
+        Xu = 0.
+    """
+
+    edge: float
+    theta: FloatArray
+    direction: FloatArray
+    lower: float
+    upper: float
+
+
+def stability_programme(X: ArrayLike, linear_term: ArrayLike) -> StabilityEdge:
+    """lambda_c of one dataset X (n, p) and one noise draw eta (p,), as a linear programme by HiGHS.
+
+    With p <= n and independent columns it is 0.  `stability_edge` is the limit n, p to infinity, in
+    units of sigma_eta.
+    """
+    design = np.asarray(X, dtype=np.float64)
+    eta = np.asarray(linear_term, dtype=np.float64)
+    if design.ndim != 2 or eta.shape != (design.shape[1],):
+        raise InputError(
+            f"The linear term must have one entry for each of the columns of X, but X has shape "
+            f"{design.shape} and the linear term {eta.shape}."
+        )
+    if not (np.all(np.isfinite(design)) and np.all(np.isfinite(eta))):
+        raise InputError("X and the linear term must be finite.")
+    n, p = design.shape
+    size = float(np.abs(eta).max(initial=0.0))
+    lengths = np.linalg.norm(design, axis=0)
+    lengths[lengths == 0.0] = 1.0
+    theta = np.linalg.lstsq((design / lengths).T, eta / lengths, rcond=None)[0]
+    rest = float(np.abs(eta - design.T @ theta).max(initial=0.0))
+    if rest <= 1e-10 * size:
+        # eta is in the row space, as it always is when the columns are independent
+        return StabilityEdge(0.0, theta, np.zeros(p), 0.0, rest)
+    require_memory(
+        64 * n * p, f"The linear programme for {n} records and {p} features", "take fewer features"
+    )
+    rows = float(np.sqrt(np.mean(design**2) * p)) or 1.0
+    scaled, target = design / rows, eta / size
+    found = linprog(
+        np.concatenate([-target, target]),
+        A_eq=np.vstack([np.hstack([scaled, -scaled]), np.ones((1, 2 * p))]),
+        b_eq=np.append(np.zeros(n), 1.0),
+        bounds=(0.0, None),
+        method="highs",
+    )
+    if found.x is None:
+        raise InputError(f"The linear programme was not solved: {found.message}")
+    v = project_out(design, found.x[:p] - found.x[p:])
+    if np.abs(v).sum() <= 1e-7:
+        # the programme's v was within its tolerance of Xv = 0, and nothing more
+        return StabilityEdge(0.0, theta, np.zeros(p), 0.0, rest)
+    v /= np.abs(v).sum()
+    theta = -size / rows * np.asarray(found.eqlin.marginals[:n])
+    lower = float(eta @ v)
+    upper = float(np.abs(eta - design.T @ theta).max())
+    return StabilityEdge(0.5 * (lower + upper), theta, -v, lower, upper)
+
+
+def project_out(design: FloatArray, vector: FloatArray) -> FloatArray:
+    """The part of ``vector`` that X does not see: v - X^+ X v."""
+    gram = design @ design.T
+    gram[np.diag_indices_from(gram)] += 1e-14 * np.trace(gram) / gram.shape[0]
+    factor = linalg.cho_factor(gram, lower=True, check_finite=False)
+    rest = vector
+    for _ in range(2):
+        rest = rest - design.T @ linalg.cho_solve(factor, design @ rest, check_finite=False)
+    return np.asarray(rest)
+
+
+def falls_for_ever(
+    design: FloatArray, eta: FloatArray, lam: float, guess: FloatArray
+) -> FloatArray | None:
+    """A v near ``guess`` with Xv = 0 and lam ||v||_1 + eta'v < 0, or None.
+
+    Such a v proves that the objective has no minimiser.  The margin must exceed what rounding can
+    have left in Xv.
+    """
+    if design.shape[1] <= design.shape[0]:
+        return None
+    v = project_out(design, guess)
+    size = float(np.abs(v).sum())
+    if size <= 1e-10 * float(np.abs(guess).sum()):
+        return None
+    v /= size
+    unseen = float(np.linalg.norm(design @ v)) / float(np.sqrt(np.mean(design**2)) or 1.0)
+    if unseen <= 1e-9 and lam + float(eta @ v) < -1e-9 * (lam + float(np.abs(eta).max())):
+        return v
+    return None

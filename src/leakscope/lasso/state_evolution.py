@@ -1,4 +1,4 @@
-"""The fixed point of state evolution, in closed form and for a whole batch of settings at once.
+"""The fixed point of state evolution, how it moves, and the errors, for a whole batch of settings.
 
 With a Bernoulli-Gaussian signal and Gaussian privacy noise the field beta0 + sigma_z z - Sigma eta
 is a mixture of two centred normals, of variance v for a zero coefficient and v + sigma_beta^2 for
@@ -14,9 +14,9 @@ that the error diverges there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.cores import in_threads
-from leakscope._numerics.json_numbers import plain
 from leakscope.errors import InputError
 from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.stability import stability_edge, stability_ratio
@@ -36,7 +35,7 @@ _STEPS = 120
 
 
 class Equations(NamedTuple):
-    """The two equations at (t, w), their derivatives, and the active fraction."""
+    """The two equations at (t, w) and the active fraction, with their derivatives."""
 
     first: FloatArray
     second: FloatArray
@@ -45,6 +44,8 @@ class Equations(NamedTuple):
     second_t: FloatArray
     second_w: FloatArray
     active: FloatArray
+    active_t: FloatArray
+    active_w: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +56,7 @@ class FixedPoint:
     ``scale`` is Sigma = (1 + V)/alpha; ``response`` is V; ``active_fraction`` is rho_hat;
     ``field_variance`` is v = E/alpha + Sigma^2 sigma_eta^2.  ``residual`` is the larger relative
     residual of Eqs. (38)-(39).  Where ``stable`` is false there is no fixed point, and the numbers
-    are NaN; ``to_dict`` makes them ``None``.
-
-    Examples
-    --------
-    >>> from leakscope.lasso import LassoSetting, state_evolution
-    >>> found = state_evolution(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=[0.2, 0.7]))
-    >>> found.error.round(4).tolist(), found.active_fraction.round(4).tolist()
-    ([0.0971, 0.5857], [0.0087, 0.1986])
-    >>> bool(found.residual.max() < 1e-12)
-    True
+    are NaN.
     """
 
     setting: LassoSetting
@@ -85,11 +77,6 @@ class FixedPoint:
         """lambda Sigma, below which the field is cut to zero."""
         return np.asarray(self.setting.lam * self.scale)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        names = ("error", "scale", "response", "active_fraction", "residual")
-        return {"stable": self.stable.tolist(), **{n: plain(getattr(self, n)) for n in names}}
-
 
 def state_evolution(
     setting: LassoSetting, *, unstable: Literal["raise", "mark"] = "raise"
@@ -107,57 +94,38 @@ def state_evolution(
     Examples
     --------
     >>> from leakscope.lasso import LassoSetting, state_evolution
-    >>> state_evolution(LassoSetting(0.5, 0.1, 0.1, lam=0.3, sigma_eta=0.3))
-    Traceback (most recent call last):
-    ...
-    leakscope.errors.InputError: Objective perturbation is unstable at alpha = 0.5, lam = 0.3, \
-sigma_eta = 0.3: lam must be above 0.319, or sigma_eta below 0.2822.
+    >>> found = state_evolution(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=[0.2, 0.7]))
+    >>> found.error.round(4).tolist(), found.active_fraction.round(4).tolist()
+    ([0.0971, 0.5857], [0.0087, 0.1986])
     """
     if unstable not in ("raise", "mark"):
         raise InputError(f"unstable must be raise or mark, but it is {unstable!r}.")
     stable = np.asarray(stability_ratio(setting) < 1.0)
     if unstable == "raise" and not stable.all():
         raise InputError(unstable_sentence(setting, stable))
-    names = ("alpha", "rho", "sigma_xi", "signal_variance", "lam")
-    chosen = stable.ravel()
-    whole = bool(chosen.all())
-    inputs = []
-    for array in (*(getattr(setting, name) for name in names), setting.objective_noise):
-        flat = np.ascontiguousarray(array.ravel())
-        inputs.append(flat if whole else flat[chosen])
-    t, w = in_blocks(_solve_block, inputs, 2)
-    error, active, residual = in_blocks(_describe_block, [*inputs, t, w], 3)
-    lam = inputs[4]
-
-    def laid_out(values: FloatArray) -> FloatArray:
-        if whole:
-            return values.reshape(setting.shape)
-        full = np.full(chosen.size, np.nan)
-        full[chosen] = values
-        return full.reshape(setting.shape)
-
+    parameters = [
+        setting.alpha,
+        setting.rho,
+        setting.sigma_xi,
+        setting.signal_variance,
+        setting.lam,
+        setting.objective_noise,
+    ]
+    t, w = on_settings(_solve_block, stable, parameters, 2)
+    error, active, residual = on_settings(_describe_block, stable, [*parameters, t, w], 3)
     return FixedPoint(
         setting=setting,
         stable=stable,
-        error=laid_out(error),
-        scale=laid_out(t / (lam * w)),
-        active_fraction=laid_out(active),
-        field_variance=laid_out(1.0 / (w * w)),
-        residual=laid_out(residual),
+        error=error,
+        scale=np.asarray(t / (setting.lam * w)),
+        active_fraction=active,
+        field_variance=np.asarray(1.0 / (w * w)),
+        residual=residual,
     )
 
 
 def unstable_sentence(setting: LassoSetting, stable: NDArray[np.bool_]) -> str:
-    """What is wrong with the first unstable setting, and what to change.
-
-    Examples
-    --------
-    >>> from leakscope import lasso
-    >>> setting = lasso.LassoSetting(0.5, 0.1, 0.1, lam=0.3, sigma_eta=0.3)
-    >>> point = lasso.state_evolution(setting, unstable="mark")
-    >>> lasso.unstable_sentence(setting, point.stable)[:34]
-    'Objective perturbation is unstable'
-    """
+    """What is wrong with the first unstable setting, and what to change."""
     place = np.flatnonzero(~np.asarray(stable).ravel())[0]
     alpha, lam, noise = (
         float(getattr(setting, name).ravel()[place]) for name in ("alpha", "lam", "sigma_eta")
@@ -199,36 +167,47 @@ def equations(
     u_w = -u * sw * shrink
     rest = 1.0 - rho
     active = rest * p0 + rho * p1
+    active_t, active_w = -(rest * h0 + rho * h1 * root), -rho * h1 * u_w
     moment_u = rho * (sw * w * (2.0 * h1 + d1) + d1)
     noise_w = sigma_xi * sigma_xi * w
     return Equations(
         first=t * (alpha - active) - lam * w,
         second=alpha * (1.0 - c * t * t) - rest * g0 - rho * (sw * w * bias + g1) - noise_w * w,
-        first_t=alpha - active + t * (rest * h0 + rho * h1 * root),
-        first_w=t * (rho * h1 * u_w) - lam,
+        first_t=alpha - active - t * active_t,
+        first_w=-t * active_w - lam,
         second_t=-2.0 * alpha * c * t - rest * d0 - moment_u * root,
         second_w=-moment_u * u_w - 2.0 * (rho * sw * bias + noise_w),
         active=active,
+        active_t=active_t,
+        active_w=active_w,
     )
 
 
-def in_blocks(
+def on_settings(
     work: Callable[..., tuple[FloatArray, ...]],
-    inputs: list[FloatArray],
+    chosen: NDArray[np.bool_],
+    arrays: Sequence[FloatArray],
     outputs: int,
     block: int = _BLOCK,
 ) -> list[FloatArray]:
-    """Apply ``work`` to flat arrays in blocks that fit the cache, on all cores."""
-    size = inputs[0].size
-    result = [np.empty(size) for _ in range(outputs)]
+    """Apply ``work`` to the chosen settings of a batch, in its shape; NaN for the others.
+
+    ``work`` gets flat arrays, in blocks that fit the cache, on all cores.
+    """
+    flat = chosen.ravel()
+    inputs = [np.broadcast_to(array, chosen.shape).ravel()[flat] for array in arrays]
+    size = int(np.count_nonzero(flat))
+    found = [np.empty(size) for _ in range(outputs)]
 
     def one(start: int) -> None:
         part = slice(start, min(start + block, size))
-        for target, values in zip(result, work(*(a[part] for a in inputs)), strict=True):
+        for target, values in zip(found, work(*(a[part] for a in inputs)), strict=True):
             target[part] = values
 
     in_threads(one, range(0, size, block))
-    return result
+    result = np.full((outputs, flat.size), np.nan)
+    result[:, flat] = found
+    return [row.reshape(chosen.shape) for row in result]
 
 
 def _solve_block(*parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -306,3 +285,81 @@ def _describe_block(*inputs: FloatArray) -> tuple[FloatArray, ...]:
     moved = (alpha * (1.0 - (t * noise / lam) ** 2) - again.second) / (w * w)
     residual = np.maximum(np.abs(moved / error - 1.0), np.abs(again.first) / (t * alpha))
     return error, found.active, residual
+
+
+Parameter = Literal["lam", "sigma_eta"]
+
+
+class FixedPointDerivative(NamedTuple):
+    """Derivatives of E, Sigma, rho_hat and v with respect to one parameter of the setting."""
+
+    error: FloatArray
+    scale: FloatArray
+    active_fraction: FloatArray
+    field_variance: FloatArray
+
+
+def fixed_point_derivative(found: FixedPoint, parameter: Parameter) -> FixedPointDerivative:
+    """How the fixed point moves with lambda or sigma_eta: its two equations, differentiated.
+
+    Under output perturbation the derivative with respect to ``sigma_eta`` is zero: that noise is
+    added after the fit.
+    """
+    if parameter not in get_args(Parameter):
+        raise InputError(
+            f"parameter must be one of {', '.join(get_args(Parameter))}, not {parameter!r}."
+        )
+    setting = found.setting
+    alpha, lam, noise = setting.alpha, setting.lam, setting.objective_noise
+    v = found.field_variance
+    w = 1.0 / np.sqrt(v)
+    t = lam * found.scale * w
+    at = equations(t, w, alpha, setting.rho, setting.sigma_xi, setting.signal_variance, lam, noise)
+    d_noise = float(parameter == "sigma_eta" and setting.mechanism == "objective")
+    if parameter == "lam":
+        first, second = -w, 2.0 * alpha * t * t * noise * noise / lam**3
+    else:
+        first, second = np.zeros_like(w), -2.0 * alpha * t * t * noise / (lam * lam) * d_noise
+    det = at.first_t * at.second_w - at.first_w * at.second_t
+    dt = (at.first_w * second - at.second_w * first) / det
+    dw = (at.second_t * first - at.first_t * second) / det
+    d_active = at.active_t * dt + at.active_w * dw
+    # Sigma = 1/(alpha - rho_hat)
+    d_scale = found.scale**2 * d_active
+    dv = -2.0 * v * dw / w
+    # E = alpha (v - Sigma^2 sigma_eta^2)
+    spread = found.scale * noise
+    d_error = alpha * (dv - 2.0 * spread * (noise * d_scale + found.scale * d_noise))
+    return FixedPointDerivative(d_error, d_scale, d_active, dv)
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionErrors:
+    """Errors and sparsity of what is released, at each setting.
+
+    ``ratio`` is generalisation over training error: (1 + V)^2 for objective perturbation
+    (Claim 4.2); output noise adds sigma_eta^2 to both errors (Eqs. 6-7) and pulls it to 1.
+    ``active_fraction`` is that of the fit; output noise then makes every coefficient non-zero.
+    """
+
+    generalization_error: FloatArray
+    training_error: FloatArray
+    active_fraction: FloatArray
+
+    @property
+    def ratio(self) -> FloatArray:
+        """Generalisation error over training error."""
+        return np.asarray(self.generalization_error / self.training_error)
+
+
+def prediction_errors(point: FixedPoint) -> PredictionErrors:
+    """The errors of Eqs. (4)-(7) at each setting; NaN where the point is marked unstable."""
+    setting = point.setting
+    added = np.zeros(setting.shape)
+    if setting.mechanism == "output":
+        added = setting.sigma_eta**2
+    return PredictionErrors(
+        generalization_error=np.asarray(point.error + added),
+        training_error=np.asarray(point.error / (1.0 + point.response) ** 2 + added),
+        active_fraction=point.active_fraction,
+    )

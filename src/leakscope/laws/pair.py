@@ -1,22 +1,134 @@
-"""Two laws of what an attacker sees: with the record and without it."""
+"""Two laws of what an attacker sees, with the record and without it, and what they answer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from leakscope.errors import InputError
-from leakscope.laws.bernoulli import Bernoulli
-from leakscope.laws.empirical import Empirical
-from leakscope.laws.law import Law
-from leakscope.laws.multivariate_normal import MultivariateNormal
-from leakscope.laws.normal import Normal
-from leakscope.laws.normal_mixture import NormalMixture
-from leakscope.laws.provenance import Provenance
-from leakscope.laws.spike_and_slab import SpikeAndSlab
+from leakscope.laws.distributions import Empirical, Law, Normal, NormalMixture
+
+Question = Literal["leave_one_out", "pool", "population", "unspecified"]
+Adjacency = Literal["removed", "replaced", "unspecified"]
+Observes = Literal[
+    "latent",
+    "prediction",
+    "residual",
+    "log_odds",
+    "probabilities",
+    "label",
+    "coefficients",
+    "scores",
+    "label_and_prediction",
+    "unspecified",
+]
+Randomness = Literal["training", "privacy_noise", "labels", "data", "output_noise"]
+Method = Literal["exact", "approximate", "asymptotic", "simulated", "empirical", "unspecified"]
+
+_CHOICES: dict[str, Any] = {
+    "question": Question,
+    "adjacency": Adjacency,
+    "observes": Observes,
+    "method": Method,
+}
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """One assumption of a law, and whether it holds for the data at hand.
+
+    ``holds`` is ``None`` where this cannot be told; ``evidence`` says what was looked at.
+    """
+
+    statement: str
+    holds: bool | None = None
+    evidence: str = ""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What a pair of laws is about; it travels with every number made from the pair.
+
+    Parameters
+    ----------
+    question
+        ``"leave_one_out"``: this record, this dataset; ``"pool"``: the other records are drawn
+        from those at hand; ``"population"``: they are fresh, or the record is a typical one of
+        this data model.
+    adjacency
+        Whether the record is ``"removed"`` or ``"replaced"`` in the nonmember law.
+    observes
+        What the attacker sees.
+    random
+        What is random in the laws, in any order.
+    attacker_knows_label
+        Whether the attacker knows the record's label; ``None`` if the question does not arise.
+    method
+        How the laws were got.
+    source
+        Equation and paper, for example ``"lood Def. C.3"``.
+    assumptions
+        What the laws assume, and whether it holds here.
+
+    Examples
+    --------
+    >>> from leakscope.laws import Provenance
+    >>> p = Provenance(question="leave_one_out", adjacency="removed", observes="latent",
+    ...                random=("training",), method="exact", source="lood Def. C.3")
+    >>> p.differences(Provenance(question="population"))[0]
+    'question: leave_one_out against population'
+    """
+
+    question: Question = "unspecified"
+    adjacency: Adjacency = "unspecified"
+    observes: Observes = "unspecified"
+    random: tuple[Randomness, ...] = ()
+    attacker_knows_label: bool | None = None
+    method: Method = "unspecified"
+    source: str = ""
+    assumptions: tuple[Assumption, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if value not in get_args(choices):
+                raise InputError(
+                    f"Provenance: {name} must be one of {', '.join(get_args(choices))}, "
+                    f"but it is {value!r}."
+                )
+        unknown = [r for r in self.random if r not in get_args(Randomness)]
+        if unknown:
+            raise InputError(
+                f"Provenance: random must be drawn from {', '.join(get_args(Randomness))}, "
+                f"but it holds {unknown[0]!r}."
+            )
+
+    def differences(self, other: Provenance) -> list[str]:
+        """In which respects the two answer different questions; empty if they are comparable.
+
+        ``method``, ``source`` and ``assumptions`` do not count: an exact and a simulated answer
+        to one question may be compared.
+        """
+        mine, theirs = self._compared(), other._compared()
+        return [f"{k}: {mine[k]} against {theirs[k]}" for k in mine if mine[k] != theirs[k]]
+
+    def _compared(self) -> dict[str, Any]:
+        return {
+            "question": self.question,
+            "adjacency": self.adjacency,
+            "observes": self.observes,
+            "random": ", ".join(sorted(self.random)) or "nothing",
+            "attacker knows the label": self.attacker_knows_label,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The provenance as a dictionary of plain values, for JSON."""
+        told = asdict(self)
+        return told | {"random": list(self.random), "assumptions": list(told["assumptions"])}
+
 
 _MIXABLE = (Normal, NormalMixture)
 
@@ -130,12 +242,8 @@ together (question: unspecified against population).
         seen = dict.fromkeys(a for pair in pairs for a in pair.provenance.assumptions)
         methods = dict.fromkeys(pair.provenance.method for pair in pairs)
         sources = dict.fromkeys(pair.provenance.source for pair in pairs)
-        provenance = Provenance(
-            question=provenance.question,
-            adjacency=provenance.adjacency,
-            observes=provenance.observes,
-            random=provenance.random,
-            attacker_knows_label=provenance.attacker_knows_label,
+        provenance = replace(
+            provenance,
             method=provenance.method if len(methods) == 1 else "unspecified",
             source="; ".join(s for s in sources if s),
             assumptions=tuple(seen),
@@ -146,34 +254,21 @@ together (question: unspecified against population).
 
 
 def _concatenate_laws(laws: Sequence[Law]) -> Law:
-    first = laws[0]
-    if all(isinstance(law, Normal) for law in laws):
-        return Normal(*(_join(laws, name) for name in ("mean", "sigma")))
-    mixtures = [_as_mixture(law) for law in laws if isinstance(law, _MIXABLE)]
-    if len(mixtures) == len(laws):
-        most = max(law.components for law in mixtures)
-        padded = [law.padded(most) for law in mixtures]
-        return NormalMixture(*(_join(padded, name) for name in ("raw_weights", "means", "sigmas")))
-    if any(type(law) is not type(first) for law in laws):
+    if any(isinstance(law, NormalMixture) for law in laws):
+        mixtures = [_as_mixture(law) for law in laws if isinstance(law, _MIXABLE)]
+        if len(mixtures) == len(laws):
+            most = max(law.components for law in mixtures)
+            laws = [law.padded(most) for law in mixtures]
+    kind, shape = type(laws[0]), laws[0].event_shape
+    if any(type(law) is not kind for law in laws):
         raise InputError("concatenate: the pairs' laws must be of one kind.")
-    if any(law.event_shape != first.event_shape for law in laws):
+    if any(law.event_shape != shape for law in laws):
         raise InputError("concatenate: the pairs' laws must be of vectors of one length.")
-    if isinstance(first, MultivariateNormal):
-        return MultivariateNormal(*(_join(laws, name) for name in ("mean", "covariance")))
-    if isinstance(first, SpikeAndSlab):
-        return SpikeAndSlab(*(_join(laws, name) for name in ("location", "sigma", "threshold")))
-    if isinstance(first, Bernoulli):
-        return Bernoulli(_join(laws, "probability"))
-    if isinstance(first, Empirical):
-        if any(law.size != first.size for law in laws if isinstance(law, Empirical)):
-            raise InputError("concatenate: the empirical laws must have as many samples each.")
-        return Empirical(_join(laws, "samples"))
-    raise InputError(f"concatenate: laws of kind {type(first).__name__} cannot be put together.")
+    if len({law.size for law in laws if isinstance(law, Empirical)}) > 1:
+        raise InputError("concatenate: the empirical laws must have as many samples each.")
+    columns = ([getattr(law, name) for law in laws] for name in kind.parameters)
+    return kind(*(np.concatenate(arrays, axis=0) for arrays in columns))
 
 
 def _as_mixture(law: Normal | NormalMixture) -> NormalMixture:
     return NormalMixture.of(law) if isinstance(law, Normal) else law
-
-
-def _join(laws: Sequence[Law], name: str) -> Any:
-    return np.concatenate([getattr(law, name) for law in laws], axis=0)

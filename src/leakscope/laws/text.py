@@ -6,11 +6,13 @@ from collections.abc import Callable
 from math import isfinite
 
 from leakscope.errors import InputError
-from leakscope.laws.law import Law
-from leakscope.laws.multivariate_normal import MultivariateNormal
-from leakscope.laws.normal import Normal
-from leakscope.laws.normal_mixture import NormalMixture
-from leakscope.laws.spike_and_slab import SpikeAndSlab
+from leakscope.laws.distributions import (
+    Law,
+    MultivariateNormal,
+    Normal,
+    NormalMixture,
+    SpikeAndSlab,
+)
 
 # Squares of standardised shifts, times ratios of variances, must stay within float64.
 LEAST, LARGEST = 1e-30, 1e30
@@ -55,17 +57,12 @@ normal:MEAN,SIGMA.
     if not colon or not rest.strip():
         raise InputError(f"{option}: {text!r} has no parameters; write {SYNTAX[kind]}.")
     try:
-        return _PARSERS[kind](rest, option)
+        return _PARSERS[kind](rest)
     except InputError as error:
-        raise InputError(_prefixed(str(error), option)) from None
+        raise InputError(f"{option}: {error}") from None
 
 
-def _normal(rest: str, option: str) -> Law:
-    mean, sigma = _numbers(rest, 2, "normal", option)
-    return Normal(mean, sigma)
-
-
-def _mixture(rest: str, option: str) -> Law:
+def _mixture(rest: str) -> Law:
     weights: list[float] = []
     means: list[float] = []
     sigmas: list[float] = []
@@ -73,7 +70,7 @@ def _mixture(rest: str, option: str) -> Law:
         weight, star, law = part.partition("*")
         if not star:
             raise InputError(f"component {part!r} has no weight; write {SYNTAX['mixture']}.")
-        mean, sigma = _numbers(law, 2, "mixture", option)
+        mean, sigma = _numbers(law, 2, "mixture")
         weights.append(_number(weight, "mixture"))
         means.append(mean)
         sigmas.append(sigma)
@@ -91,12 +88,7 @@ def _components(rest: str) -> list[str]:
     return parts
 
 
-def _spike(rest: str, option: str) -> Law:
-    location, sigma, threshold = _numbers(rest, 3, "spike", option)
-    return SpikeAndSlab(location, sigma, threshold)
-
-
-def _multivariate(rest: str, option: str) -> Law:
+def _multivariate(rest: str) -> Law:
     mean_text, slash, covariance_text = rest.partition("/")
     if not slash:
         raise InputError(f"the covariance is missing; write {SYNTAX['mvn']}.")
@@ -112,15 +104,15 @@ def _multivariate(rest: str, option: str) -> Law:
     return MultivariateNormal(mean, rows)
 
 
-_PARSERS: dict[str, Callable[[str, str], Law]] = {
-    "normal": _normal,
+_PARSERS: dict[str, Callable[[str], Law]] = {
+    "normal": lambda rest: Normal(*_numbers(rest, 2, "normal")),
     "mixture": _mixture,
-    "spike": _spike,
+    "spike": lambda rest: SpikeAndSlab(*_numbers(rest, 3, "spike")),
     "mvn": _multivariate,
 }
 
 
-def _numbers(text: str, count: int, kind: str, option: str) -> list[float]:
+def _numbers(text: str, count: int, kind: str) -> list[float]:
     entries = text.split(",")
     if len(entries) != count or not all(entry.strip() for entry in entries):
         given = sum(bool(entry.strip()) for entry in entries)
@@ -141,7 +133,3 @@ def _number(text: str, kind: str) -> float:
             f"{LEAST:g} to {LARGEST:g} in size; give the numbers in other units."
         )
     return found
-
-
-def _prefixed(message: str, option: str) -> str:
-    return message if message.startswith(option) else f"{option}: {message}"

@@ -1,10 +1,10 @@
-"""The data model of the paper **linear**: Gaussian records, of which the model sees p features."""
+"""What is planned: a model that sees p features of Gaussian records, and noise on its answers."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from scipy import special
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
+from leakscope.settings import LinearDesignSettings, default_of
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,6 @@ class GaussianDesign:
         Standard deviation of the label noise.
     ridge
         lambda; 0 is least squares (minimum norm where p > n).
-
-    Examples
-    --------
-    >>> from leakscope.linear import GaussianDesign
-    >>> design = GaussianDesign(n=100, p=400, dim=3000, sigma=1.0)
-    >>> design.ratio, design.interpolates
-    (4.0, True)
     """
 
     n: int
@@ -94,13 +88,6 @@ class RecordNorms:
 
     By rotation nothing else of x0 enters the laws.  ``used`` is ||x_{0,p}||^2, ``unused`` is
     ||x_{0,pbar}||^2; weights sum to one.
-
-    Examples
-    --------
-    >>> from leakscope.linear import GaussianDesign, RecordNorms
-    >>> norms = RecordNorms.typical(GaussianDesign(100, 400, 3000, 1.0))
-    >>> norms.used.tolist(), norms.unused.tolist()
-    ([400.0], [2600.0])
     """
 
     used: FloatArray
@@ -160,3 +147,60 @@ def _chi_square_nodes(freedom: int, count: int) -> tuple[FloatArray, FloatArray]
     nodes, weights = np.polynomial.hermite_e.hermegauss(count)
     quantile = 2.0 * special.gammaincinv(0.5 * freedom, special.ndtr(nodes))
     return np.asarray(quantile), np.asarray(weights / weights.sum())
+
+
+@dataclass(frozen=True)
+class OutputNoise:
+    """Independent Gaussian noise of standard deviation ``sigma`` on the model's answers.
+
+    Parameters
+    ----------
+    sigma
+        The paper's sigma-bar.
+    to
+        ``"everyone"``: every answer, which can be deployed.  ``"nonmembers"``: only answers about
+        records outside the training set (Lemma 4.4), which nobody can deploy, for whoever knows
+        when to add noise gives membership away.
+    answers
+        How often the attacker asks the same question and gets fresh noise.
+    memoised
+        Whether a repeated question gets the same answer, so that asking again is of no use.
+
+    Examples
+    --------
+    >>> from leakscope.linear import OutputNoise
+    >>> OutputNoise(1.0, answers=4).variances()
+    (0.25, 0.25)
+    >>> OutputNoise(1.0, answers=4, memoised=True).variances()
+    (1.0, 1.0)
+    >>> OutputNoise(1.0, to="nonmembers").variances()
+    (0.0, 1.0)
+    """
+
+    sigma: float
+    to: Literal["everyone", "nonmembers"] = "everyone"
+    answers: int = default_of(LinearDesignSettings, "answers")
+    memoised: bool = False
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.sigma) or self.sigma < 0.0:
+            raise InputError(
+                f"The output noise must be a standard deviation, zero or above, "
+                f"but it is {self.sigma!r}."
+            )
+        if self.answers < 1:
+            raise InputError(f"answers must be 1 or more, but it is {self.answers}.")
+        if self.to == "nonmembers" and self.answers > 1 and not self.memoised:
+            raise InputError(
+                "Fresh noise for non-members only gives membership away at the second answer: "
+                "members' answers repeat and others' do not."
+            )
+
+    def variances(self) -> tuple[float, float]:
+        """Noise variance of what counts for the attacker, the mean answer: member, non-member.
+
+        The mean of k answers with fresh Gaussian noise is sufficient, so k answers are one answer
+        with variance sigma^2/k.
+        """
+        variance = self.sigma**2 / (1 if self.memoised else self.answers)
+        return (variance if self.to == "everyone" else 0.0), variance

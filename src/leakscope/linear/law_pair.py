@@ -1,7 +1,9 @@
-"""From a design to the pair of laws of what the attacker sees, by three routes."""
+"""From a design to the pair of laws of what the attacker sees, and what the model is worth."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
@@ -19,14 +21,9 @@ from leakscope.laws import (
     NormalMixture,
     Provenance,
 )
-from leakscope.linear.asymptotic import asymptotic_moments
-from leakscope.linear.design import GaussianDesign, RecordNorms
-from leakscope.linear.moments import Moments, exact_moments
-from leakscope.linear.output_noise import OutputNoise
-from leakscope.linear.simulated import simulated_moments
+from leakscope.linear.design import GaussianDesign, OutputNoise, RecordNorms
+from leakscope.linear.moments import Moments, moments
 from leakscope.settings import LINEAR_PLAN_DEFAULTS, LinearAttacker, LinearMethod
-
-Attacker = LinearAttacker
 
 
 def law_pair(
@@ -34,7 +31,7 @@ def law_pair(
     norms: RecordNorms | None = None,
     *,
     method: LinearMethod = LINEAR_PLAN_DEFAULTS.method,
-    attacker: Attacker = "label_hidden",
+    attacker: LinearAttacker = "label_hidden",
     noise: OutputNoise | None = None,
     labels: ArrayLike | None = None,
     draws: int = 2000,
@@ -88,9 +85,9 @@ def law_pair(
         raise InputError(
             f"method must be one of {', '.join(get_args(LinearMethod))}, not {method!r}."
         )
-    if attacker not in get_args(Attacker):
+    if attacker not in get_args(LinearAttacker):
         raise InputError(
-            f"attacker must be one of {', '.join(get_args(Attacker))}, not {attacker!r}."
+            f"attacker must be one of {', '.join(get_args(LinearAttacker))}, not {attacker!r}."
         )
     if draws < 1:
         raise InputError(f"draws must be 1 or more, but it is {draws}.")
@@ -106,52 +103,16 @@ def law_pair(
     )
 
 
-def moments(
-    design: GaussianDesign, norms: RecordNorms, method: LinearMethod, draws: int, key: Key
-) -> tuple[Moments, Moments]:
-    """Second moments of (y0, yhat0), with the record and without it, by the route ``method``.
-
-    Examples
-    --------
-    >>> from leakscope import linear
-    >>> from leakscope._numerics.keys import Key
-    >>> design = linear.GaussianDesign(100, 400, 3000, 1.0)
-    >>> norms = linear.RecordNorms.nodes(design)
-    >>> member, nonmember = linear.moments(design, norms, "asymptotic", 1, Key(0))
-    >>> bool((member.prediction > nonmember.prediction).all())
-    True
-    """
-    if method == "asymptotic":
-        return asymptotic_moments(design, norms)
-    if method == "exact":
-        return exact_moments(design, norms, key, draws)
-    return simulated_moments(design, norms, key, draws)
-
-
 def pair_of_moments(
     member: Moments,
     nonmember: Moments,
     *,
-    attacker: Attacker,
+    attacker: LinearAttacker,
     noise: OutputNoise | None = None,
     labels: ArrayLike | None = None,
     provenance: Provenance,
 ) -> LawPair:
-    """The pair of laws that second moments over designs stand for.
-
-    Examples
-    --------
-    >>> from leakscope import linear, measures
-    >>> from leakscope._numerics.keys import Key
-    >>> from leakscope.laws import Provenance
-    >>> design = linear.GaussianDesign(100, 400, 3000, 1.0)
-    >>> norms = linear.RecordNorms.typical(design)
-    >>> sides = linear.moments(design, norms, "asymptotic", 1, Key(0))
-    >>> pair = linear.pair_of_moments(*sides, attacker="label_hidden",
-    ...                               provenance=Provenance(method="asymptotic"))
-    >>> measures.advantage(pair).round(4)
-    array([0.2624])
-    """
+    """The pair of laws that second moments over designs stand for."""
     extra = (0.0, 0.0) if noise is None else noise.variances()
     sides = [
         side._replace(prediction=side.prediction + more)
@@ -161,7 +122,12 @@ def pair_of_moments(
     if attacker == "label_hidden":
         laws = [_scale_law(side.prediction) for side in sides]
     elif provenance.method == "asymptotic":
-        laws = [_bivariate(side) for side in sides]
+        label = member.label[:, 0]
+        laws = []
+        for side in sides:
+            prediction, covariance = side.prediction[:, 0], side.covariance[:, 0]
+            _require_spread(prediction - covariance**2 / label, label)
+            laws.append(bivariate(label, covariance, prediction))
     else:
         scores = label_nodes()[0] if labels is None else np.asarray(labels, dtype=np.float64)
         laws = [_given_label(side, np.atleast_1d(scores)) for side in sides]
@@ -169,15 +135,7 @@ def pair_of_moments(
 
 
 def label_nodes(count: int = 6) -> tuple[FloatArray, FloatArray]:
-    """Labels, in standard deviations, and weights that average an even function of them.
-
-    Examples
-    --------
-    >>> from leakscope.linear import label_nodes
-    >>> nodes, weights = label_nodes()
-    >>> float((weights * nodes**2).sum()).__round__(12)
-    1.0
-    """
+    """Labels, in standard deviations, and weights that average an even function of them."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(2 * count)
     half = nodes > 0.0
     return np.asarray(nodes[half]), np.asarray(weights[half] / weights[half].sum())
@@ -189,11 +147,12 @@ def _scale_law(variance: FloatArray) -> Normal | NormalMixture:
     return NormalMixture.scale(np.sqrt(variance))
 
 
-def _bivariate(side: Moments) -> MultivariateNormal:
-    label, prediction, covariance = (a[:, 0] for a in side)
-    _require_spread(prediction - covariance**2 / label, label)
+def bivariate(
+    label: FloatArray, covariance: FloatArray, prediction: FloatArray
+) -> MultivariateNormal:
+    """The zero-mean normal of (y0, yhat0) at each of J records."""
     matrix = np.stack([label, covariance, covariance, prediction], axis=-1).reshape(-1, 2, 2)
-    return MultivariateNormal(np.zeros((len(label), 2)), matrix)
+    return MultivariateNormal(np.zeros((label.size, 2)), matrix)
 
 
 def _given_label(side: Moments, scores: FloatArray) -> NormalMixture:
@@ -215,7 +174,7 @@ def _require_spread(variance: FloatArray, label: FloatArray) -> None:
 def _provenance(
     design: GaussianDesign,
     method: LinearMethod,
-    attacker: Attacker,
+    attacker: LinearAttacker,
     noise: OutputNoise | None,
     draws: int,
 ) -> Provenance:
@@ -232,21 +191,11 @@ def _provenance(
         Assumption("the attacker knows x0, n, p, dim, sigma, the ridge and the data model"),
     ]
     if method == "asymptotic":
-        assumptions.append(
-            Assumption(
-                "n, p and dim are large",
-                holds=None,
-                evidence=f"n = {design.n}, p = {design.p}, dim = {design.dim}",
-            )
-        )
+        size = f"n = {design.n}, p = {design.p}, dim = {design.dim}"
+        assumptions.append(Assumption("n, p and dim are large", None, size))
     else:
-        assumptions.append(
-            Assumption(
-                "the mixture over random designs is resolved by its draws",
-                holds=None,
-                evidence=f"{draws} designs",
-            )
-        )
+        resolved = "the mixture over random designs is resolved by its draws"
+        assumptions.append(Assumption(resolved, None, f"{draws} designs"))
     if noise is not None and noise.to == "nonmembers":
         assumptions.append(
             Assumption(
@@ -255,6 +204,20 @@ def _provenance(
                 evidence="no deployment can do this without telling members apart",
             )
         )
+    return population_provenance(
+        attacker, noise, method=method, source=sources[method], assumptions=tuple(assumptions)
+    )
+
+
+def population_provenance(
+    attacker: LinearAttacker,
+    noise: OutputNoise | None,
+    *,
+    method: LinearMethod,
+    source: str,
+    assumptions: tuple[Assumption, ...],
+) -> Provenance:
+    """Where a pair of laws comes from that is of a population of records and not of a dataset."""
     return Provenance(
         question="population",
         adjacency="replaced",
@@ -262,6 +225,58 @@ def _provenance(
         random=("data", "labels") if noise is None else ("data", "labels", "output_noise"),
         attacker_knows_label=attacker == "label_known",
         method=method,
-        source=sources[method],
-        assumptions=tuple(assumptions),
+        source=source,
+        assumptions=assumptions,
     )
+
+
+@dataclass(frozen=True)
+class GeneralizationError:
+    """E (y0 - yhat0)^2 at a fresh record, infinite within one of p = n at ridge 0."""
+
+    value: float
+    stderr: float
+    """0 for a closed form."""
+
+
+def generalization_error(
+    design: GaussianDesign,
+    *,
+    method: LinearMethod = LINEAR_PLAN_DEFAULTS.method,
+    noise: OutputNoise | None = None,
+    draws: int = 2000,
+    random_state: int | np.random.Generator | Key | None = None,
+) -> GeneralizationError:
+    """The mean squared error at a fresh record, noise on the answer included.
+
+    Without ridge it is Prop. 4.3 for p > n, exact at every n, and its counterpart for p < n; with
+    ridge it comes from the moments of the route ``method``.  At a record of average norms the
+    moments are those of the average record, because they are linear in the norms.
+
+    Examples
+    --------
+    >>> from leakscope.linear import GaussianDesign, generalization_error
+    >>> round(generalization_error(GaussianDesign(100, 400, 3000, 1.0)).value, 6)
+    2.59097
+    """
+    # an answer carries its own noise, however many an attacker may average
+    added = 0.0 if noise is None else noise.sigma**2
+    if design.ridge == 0.0 and method != "simulated":
+        return GeneralizationError(_least_squares(design) + added, 0.0)
+    typical = RecordNorms.typical(design)
+    _, fresh = moments(design, typical, method, draws, as_key(random_state))
+    error = (fresh.label - 2.0 * fresh.covariance + fresh.prediction)[0]
+    spread = float(error.std(ddof=1) / math.sqrt(error.size)) if error.size > 1 else 0.0
+    return GeneralizationError(float(error.mean()) + added, spread)
+
+
+def _least_squares(design: GaussianDesign) -> float:
+    """Prop. 4.3 for p > n + 1; for p < n - 1 the signal is whole and 1/chi2(n-p+1) averages."""
+    n, p = design.n, design.p
+    if p > n + 1:
+        return float(
+            1.0 + design.sigma**2 + n * (design.unseen_variance / (p - n - 1) - 1.0 / design.dim)
+        )
+    if p < n - 1:
+        return float(design.unseen_variance * (1.0 + p / (n - p - 1)))
+    return math.inf

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal, Provenance
-from leakscope.linear.law_pair import Attacker
+from leakscope.laws import Assumption, LawPair, Normal, Provenance
+from leakscope.linear.law_pair import bivariate
+from leakscope.settings import LinearAttacker
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,17 +32,6 @@ class LinearLeaveOneOut:
         (n,) covariance of label and prediction.
     interpolates
         Whether every record's label is reproduced.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.linear import linear_leave_one_out
-    >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 3.0]])
-    >>> found = linear_leave_one_out(X, sigma=0.5, prior_variance=1.0, ridge=0.1)
-    >>> int(found.leverage.argmax())
-    2
-    >>> found.law_pair().batch_shape
-    (3,)
     """
 
     leverage: FloatArray
@@ -53,7 +43,7 @@ class LinearLeaveOneOut:
     interpolates: bool
     assumptions: tuple[Assumption, ...]
 
-    def law_pair(self, attacker: Attacker = "label_hidden") -> LawPair:
+    def law_pair(self, attacker: LinearAttacker = "label_hidden") -> LawPair:
         """A pair for each record: of the prediction, or of (label, prediction).
 
         A record that the model without it predicts as a constant (all its features are zero in
@@ -81,8 +71,8 @@ class LinearLeaveOneOut:
                 "advantage 1 at every record, and no law is needed."
             )
         return LawPair(
-            _bivariate(self.label_variance, self.covariance_with, self.variance_with),
-            _bivariate(self.label_variance, self.covariance_without, self.variance_without),
+            bivariate(self.label_variance, self.covariance_with, self.variance_with),
+            bivariate(self.label_variance, self.covariance_without, self.variance_without),
             provenance,
         )
 
@@ -217,10 +207,3 @@ def _assumptions(design: FloatArray, z: float, values: FloatArray) -> tuple[Assu
             evidence=f"condition number {condition:.2g}",
         ),
     )
-
-
-def _bivariate(
-    label: FloatArray, covariance: FloatArray, prediction: FloatArray
-) -> MultivariateNormal:
-    matrix = np.stack([label, covariance, covariance, prediction], axis=-1).reshape(-1, 2, 2)
-    return MultivariateNormal(np.zeros((label.size, 2)), matrix)

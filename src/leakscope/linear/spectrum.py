@@ -24,10 +24,11 @@ from scipy import optimize
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
-from leakscope.laws import Assumption, LawPair, Provenance
-from leakscope.linear.law_pair import Attacker, pair_of_moments
+from leakscope.laws import Assumption, LawPair
+from leakscope.linear.design import OutputNoise
+from leakscope.linear.law_pair import pair_of_moments, population_provenance
 from leakscope.linear.moments import Moments, trained
-from leakscope.linear.output_noise import OutputNoise
+from leakscope.settings import LinearAttacker
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +43,6 @@ class SpectrumDesign:
         As for `GaussianDesign`.
     prior_variance
         tau^2, the variance of each coefficient.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.linear import SpectrumDesign
-    >>> design = SpectrumDesign(1.0 / np.arange(1, 401), n=100, sigma=1.0, prior_variance=0.1)
-    >>> design.interpolates
-    True
     """
 
     spectrum: FloatArray
@@ -79,16 +72,7 @@ class SpectrumDesign:
 
 
 def effective_ridge(design: SpectrumDesign) -> float:
-    """kappa: the ridge that the population, rather than the sample, would feel.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.linear import SpectrumDesign, effective_ridge
-    >>> design = SpectrumDesign(np.ones(400), n=100, sigma=1.0, prior_variance=1.0)
-    >>> round(effective_ridge(design), 6)  # p/n - 1 for the identity
-    3.0
-    """
+    """kappa: the ridge that the population, rather than the sample, would feel."""
     spectrum, n = design.spectrum, design.n
     if design.ridge == 0.0 and spectrum.size < n:
         return 0.0
@@ -109,7 +93,7 @@ def spectrum_law_pair(
     design: SpectrumDesign,
     records: ArrayLike | None = None,
     *,
-    attacker: Attacker = "label_hidden",
+    attacker: LinearAttacker = "label_hidden",
     noise: OutputNoise | None = None,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> LawPair:
@@ -151,12 +135,9 @@ def spectrum_law_pair(
         member = Moments(label, label, label)
     else:
         member = trained(others, (square @ (1.0 / (spectrum + kappa)) / (n - df_1))[:, None])
-    provenance = Provenance(
-        question="population",
-        adjacency="replaced",
-        observes="prediction" if attacker == "label_hidden" else "label_and_prediction",
-        random=("data", "labels") if noise is None else ("data", "labels", "output_noise"),
-        attacker_knows_label=attacker == "label_known",
+    provenance = population_provenance(
+        attacker,
+        noise,
         method="asymptotic",
         source="deterministic equivalents of ridge with a general covariance",
         assumptions=(

@@ -8,57 +8,57 @@ nothing of the model that made the pair.
 from __future__ import annotations
 
 from leakscope.measures.accusation import (
-    advantage_within_auc,
     lift,
     one_threshold,
     positive_predictive_value,
     tolerable_tpr,
 )
-from leakscope.measures.advantage import advantage, overlap
-from leakscope.measures.composition import Composition, compose
-from leakscope.measures.curves import RocCurve, auc, roc, tpr_at_fpr, trade_off
-from leakscope.measures.divergence import jeffreys, kl, renyi
-from leakscope.measures.empirical_binned import binned_advantage
-from leakscope.measures.empirical_log_ratio import advantage_of_log_ratios
-from leakscope.measures.empirical_normal_kl import normal_kl_of_draws
-from leakscope.measures.epsilon import delta_at_epsilon, epsilon_at_delta
-from leakscope.measures.estimate import Estimate
-from leakscope.measures.normal_kl_parts import kl_parts, kl_reverse_parts
-from leakscope.measures.population import (
-    PopulationMeasures,
-    population_measures,
-    population_threshold,
+from leakscope.measures.drawn_designs import ScoredAdvantage, scored_advantage, tabulated
+from leakscope.measures.empirical_estimates import advantage_of_log_ratios, binned_advantage
+from leakscope.measures.empirical_ranks import Estimate
+from leakscope.measures.normal_divergence import kl_parts, normal_kl_of_draws
+from leakscope.measures.pair_measures import (
+    advantage,
+    auc,
+    delta_at_epsilon,
+    epsilon_at_delta,
+    jeffreys,
+    kl,
+    overlap,
+    renyi,
+    roc,
+    summary,
+    tpr_at_fpr,
+    trade_off,
 )
-from leakscope.measures.scored_tests import ScoredAdvantage, scored_advantage
-from leakscope.measures.summary import Summary, summary
-from leakscope.measures.tabulated_densities import TabulatedMeasure, tabulated
+from leakscope.measures.population import population_measures
+
+# isort: split
+# For other rooms until they import from the file.
+from leakscope.measures.accusation import advantage_within_auc as advantage_within_auc
+from leakscope.measures.drawn_designs import TabulatedMeasure as TabulatedMeasure
+from leakscope.measures.normal_divergence import kl_reverse_parts as kl_reverse_parts
+from leakscope.measures.pair_measures import RocCurve as RocCurve
+from leakscope.measures.pair_measures import Summary as Summary
+from leakscope.measures.population import population_threshold as population_threshold
 
 __all__ = [
-    "Composition",
     "Estimate",
-    "PopulationMeasures",
-    "RocCurve",
     "ScoredAdvantage",
-    "Summary",
-    "TabulatedMeasure",
     "advantage",
     "advantage_of_log_ratios",
-    "advantage_within_auc",
     "auc",
     "binned_advantage",
-    "compose",
     "delta_at_epsilon",
     "epsilon_at_delta",
     "jeffreys",
     "kl",
     "kl_parts",
-    "kl_reverse_parts",
     "lift",
     "normal_kl_of_draws",
     "one_threshold",
     "overlap",
     "population_measures",
-    "population_threshold",
     "positive_predictive_value",
     "renyi",
     "roc",

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.cores import in_threads, usable_cores
 from leakscope.errors import InputError
 from leakscope.laws import (
@@ -20,16 +21,20 @@ from leakscope.laws import (
     SpikeAndSlab,
 )
 from leakscope.measures.bernoulli_ratio import BernoulliRatio
-from leakscope.measures.multivariate_ratio import MultivariateRatio
-from leakscope.measures.multivariate_reduction import canonical_form
-from leakscope.measures.normal_mixture_ratio import NormalMixtureRatio
+from leakscope.measures.multivariate_ratio import MultivariateRatio, canonical_form
+from leakscope.measures.normal_mixture_ratio import MixturePair, NormalMixtureRatio
 from leakscope.measures.normal_ratio import NormalRatio
 from leakscope.measures.ratio import Ratio
 from leakscope.measures.spike_and_slab_ratio import SpikeAndSlabRatio
 
-FloatArray = npt.NDArray[np.float64]
 Direction = Literal["nonmember_to_member", "member_to_nonmember"]
 AnyDirection = Literal["nonmember_to_member", "member_to_nonmember", "both"]
+
+_DIRECTIONS: dict[str, tuple[Direction, ...]] = {
+    "member_to_nonmember": ("member_to_nonmember",),
+    "nonmember_to_member": ("nonmember_to_member",),
+    "both": ("member_to_nonmember", "nonmember_to_member"),
+}
 
 
 def ratio_of(pair: LawPair) -> Ratio:
@@ -38,9 +43,9 @@ def ratio_of(pair: LawPair) -> Ratio:
     if isinstance(member, Normal) and isinstance(nonmember, Normal):
         return NormalRatio.of(member, nonmember)
     if isinstance(member, NormalMixture) and isinstance(nonmember, NormalMixture):
-        return NormalMixtureRatio.of(member, nonmember)
+        return NormalMixtureRatio(MixturePair.of(member, nonmember))
     if isinstance(member, SpikeAndSlab) and isinstance(nonmember, SpikeAndSlab):
-        return SpikeAndSlabRatio.of(member, nonmember)
+        return SpikeAndSlabRatio(member, nonmember)
     if isinstance(member, Bernoulli) and isinstance(nonmember, Bernoulli):
         return BernoulliRatio.of(member, nonmember)
     if isinstance(member, MultivariateNormal) and isinstance(nonmember, MultivariateNormal):
@@ -80,6 +85,16 @@ def oriented(pair: LawPair, direction: Direction) -> LawPair:
     raise InputError(
         f"direction must be nonmember_to_member or member_to_nonmember, but it is {direction!r}."
     )
+
+
+def directions_of(direction: str) -> tuple[Direction, ...]:
+    """The one direction, or both."""
+    if direction not in _DIRECTIONS:
+        raise InputError(
+            "direction must be member_to_nonmember, nonmember_to_member or both, "
+            f"but it is {direction!r}."
+        )
+    return _DIRECTIONS[direction]
 
 
 def as_levels(

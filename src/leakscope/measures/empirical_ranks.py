@@ -1,12 +1,19 @@
-"""Two samples of scores as ranks, and the exact laws of counts among them.
+"""Two samples of scores as ranks, the exact laws of counts among them, and tests judged by others.
 
 Every empirical measure here depends on the scores only through their order, so the scores are
 turned into dense ranks (equal scores share a rank) once, and everything after that is counting.
+
+A threshold chosen on the scores that judge it looks better than it is.  Two ways around that:
+`held_out` chooses on one half and judges on the other, and a list of order-statistic cuts fixed
+before the scores are seen has its error rates bounded all at once (`sure_rates`).  Point values use
+the first; lower bounds use both, since the list is tighter for continuous scores (measured: the
+mean lower bound on epsilon is 0.60 against 0.46 for two normals one sd apart and 200 scores each)
+and the held-out threshold for scores with a few values only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,24 +21,49 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 
-__all__ = [
-    "Ranks",
-    "beta_quantile",
-    "binomial_lower",
-    "binomial_upper",
-    "by_blocks",
-    "check_confidence",
-    "check_levels",
-    "check_probability",
-    "count_above",
-    "dkw",
-    "dkw_sum",
-    "suffix_counts",
-]
 
-Floats = npt.NDArray[np.float64]
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A measure estimated from two samples of scores, its interval, and what is known of its bias.
+
+    Parameters
+    ----------
+    value : ndarray
+        The point estimate, in the shape of the batch; it always lies in ``[low, high]``, unless it
+        is NaN because the measure cannot be estimated from these samples.
+    low, high : ndarray
+        Ends of the confidence interval.  An end at the limit of what the measure can be (0 or 1
+        for a probability, ``inf`` for an epsilon) says that the samples cannot bound that side.
+    confidence : float
+        The share of repetitions in which the interval contains the true measure.
+    method : str
+        How value and interval were got, in a few words.
+    bias : str
+        What is known of the bias of ``value`` and what was done about it; empty when it has none.
+    """
+
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+    confidence: float
+    method: str
+    bias: str
+
+    def reshape(self, shape: tuple[int, ...]) -> Estimate:
+        """The same estimates with the batch laid out as ``shape``."""
+        value, low, high = (a.reshape(shape) for a in (self.value, self.low, self.high))
+        return Estimate(value, low, high, self.confidence, self.method, self.bias)
+
+    def contains(self, truth: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Say for every member of the batch whether the interval contains ``truth``."""
+        target = np.asarray(truth, dtype=np.float64)
+        return np.asarray((self.low <= target) & (target <= self.high), dtype=np.bool_)
+
+
 Integers = npt.NDArray[np.int64]
 
 _BLOCK_NUMBERS = 4_000_000
@@ -62,8 +94,8 @@ class Ranks:
 def by_blocks(
     member: npt.ArrayLike,
     nonmember: npt.ArrayLike,
-    compute: Callable[[Ranks], tuple[Floats, ...]],
-) -> tuple[Floats, ...]:
+    compute: Callable[[Ranks], tuple[FloatArray, ...]],
+) -> tuple[FloatArray, ...]:
     """Check both samples, rank them, and run ``compute`` over blocks of batch rows.
 
     ``compute`` returns arrays whose first axis is the rows of the block; they come back with that
@@ -92,7 +124,7 @@ def by_blocks(
     )
 
 
-def _checked(name: str, scores: npt.ArrayLike) -> Floats:
+def _checked(name: str, scores: npt.ArrayLike) -> FloatArray:
     try:
         array = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError):
@@ -119,12 +151,7 @@ def check_confidence(confidence: float) -> float:
     return 1.0 - float(confidence)
 
 
-def check_probability(name: str, value: npt.ArrayLike) -> Floats:
-    """Return a scalar or one-dimensional array of numbers in [0, 1]."""
-    return check_levels(name, value, upper=1.0)
-
-
-def check_levels(name: str, value: npt.ArrayLike, upper: float = np.inf) -> Floats:
+def check_levels(name: str, value: npt.ArrayLike, upper: float = np.inf) -> FloatArray:
     """Return a scalar or one-dimensional array of finite numbers from 0 to ``upper``."""
     try:
         array = np.asarray(value, dtype=np.float64)
@@ -143,7 +170,7 @@ def check_levels(name: str, value: npt.ArrayLike, upper: float = np.inf) -> Floa
     return array
 
 
-def _ranked(member: Floats, nonmember: Floats) -> Ranks:
+def _ranked(member: FloatArray, nonmember: FloatArray) -> Ranks:
     pooled = np.concatenate([member, nonmember], axis=-1)
     order = np.argsort(pooled, axis=-1, kind="stable")
     ordered = np.take_along_axis(pooled, order, axis=-1)
@@ -177,7 +204,7 @@ def suffix_counts(ranks: Integers, size: int) -> Integers:
     return counts
 
 
-def beta_quantile(level: float, a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
+def beta_quantile(level: float, a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     """Return the quantile of the Beta law, which is 0 where a = 0 and 1 where b = 0."""
     first, second = np.broadcast_arrays(
         np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
@@ -186,7 +213,7 @@ def beta_quantile(level: float, a: npt.ArrayLike, b: npt.ArrayLike) -> Floats:
     return np.asarray(np.where(first <= 0, 0.0, np.where(second <= 0, 1.0, inside)))
 
 
-def binomial_lower(successes: Integers, trials: int | Integers, level: float) -> Floats:
+def binomial_lower(successes: Integers, trials: int | Integers, level: float) -> FloatArray:
     """Return the Clopper-Pearson lower bound, which exceeds the truth with chance <= level."""
     if not isinstance(trials, np.ndarray):
         counts, back = np.unique(successes, return_inverse=True)
@@ -194,7 +221,7 @@ def binomial_lower(successes: Integers, trials: int | Integers, level: float) ->
     return beta_quantile(level, successes, trials - successes + 1)
 
 
-def binomial_upper(successes: Integers, trials: int | Integers, level: float) -> Floats:
+def binomial_upper(successes: Integers, trials: int | Integers, level: float) -> FloatArray:
     """Return the Clopper-Pearson upper bound, which is below the truth with chance <= level."""
     if not isinstance(trials, np.ndarray):
         counts, back = np.unique(successes, return_inverse=True)
@@ -206,13 +233,9 @@ def binomial_upper(successes: Integers, trials: int | Integers, level: float) ->
 def dkw(size: int, level: float) -> float:
     """Return the half width of the two-sided Dvoretzky-Kiefer-Wolfowitz band.
 
-    With Massart's constant [1]_: the empirical distribution function of ``size`` draws from any
-    law is further than this from the true one, anywhere, with chance at most ``level``.
-
-    References
-    ----------
-    .. [1] P. Massart, "The tight constant in the Dvoretzky-Kiefer-Wolfowitz inequality",
-       Annals of Probability 18, 1990.
+    With Massart's constant (Annals of Probability 18, 1990): the empirical distribution function of
+    ``size`` draws from any law is further than this from the true one, anywhere, with chance at
+    most ``level``.
     """
     return float(np.sqrt(np.log(2.0 / level) / (2.0 * size)))
 
@@ -252,3 +275,142 @@ def dkw_sum(n_first: int, n_second: int, weight: float, level: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if exceeds(middle) > level else (low, middle)
     return high
+
+
+# Counts of members and of nonmembers at or above each threshold -> how good that threshold is.
+Criterion = Callable[[Integers, Integers, int, int], FloatArray]
+
+
+def views(ranks: Ranks, direction: str) -> list[Ranks]:
+    """Return the samples so that each direction reads as numerator = member, high scores."""
+    chosen = []
+    if direction != "nonmember_to_member":
+        chosen.append(ranks)
+    if direction != "member_to_nonmember":
+        chosen.append(ranks.mirrored())
+    return chosen
+
+
+def _folds(
+    n_member: int, n_nonmember: int, repeats: int, key: Key
+) -> Iterator[tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]:
+    """Yield the random half of each sample that judges; the same for every batch row.
+
+    So a row's result is its own.
+    """
+    for repeat in range(repeats):
+        generator = key.child(repeat).generator()
+        member = generator.permutation(n_member) % 2
+        nonmember = generator.permutation(n_nonmember) % 2
+        for part in range(2):
+            yield member == part, nonmember == part
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScores:
+    """For every fold and row: the criterion when choosing, and both counts when judging.
+
+    The counts are of the held-out numerator and denominator samples on the chosen side of the
+    threshold, in the roles of the chosen direction: (TP, FP) for member_to_nonmember and
+    (TN, FN) for nonmember_to_member; ``numerators`` and ``denominators`` are out of how many.
+    """
+
+    criterion: FloatArray
+    hits: Integers
+    numerators: Integers
+    misses: Integers
+    denominators: Integers
+
+
+def held_out(
+    ranks: Ranks, direction: str, criterion: Criterion, key: Key, *, repeats: int = 5
+) -> HeldOutScores:
+    """Choose the best threshold (and direction) on one half; judge it on the other; both ways.
+
+    Two halves, five times, had the least squared error for the advantage among 2x1, 2x5, 5x2,
+    10x1 and 10x3 (parts x repeats) on null data and for weak and middling leakage.
+    """
+    n_member, n_nonmember = ranks.member.shape[-1], ranks.nonmember.shape[-1]
+    chosen = []
+    for member, nonmember in _folds(n_member, n_nonmember, repeats, key):
+        found = []
+        if direction != "nonmember_to_member":
+            found.append(_one_fold(ranks, member, nonmember, criterion))
+        if direction != "member_to_nonmember":
+            found.append(_one_fold(ranks.mirrored(), nonmember, member, criterion))
+        best = found[0]
+        if len(found) == 2:
+            better = found[1][0] > found[0][0]
+            best = tuple(np.where(better, new, old) for old, new in zip(*found, strict=True))
+        chosen.append(best)
+    criteria, *counts = (np.stack(column) for column in zip(*chosen, strict=True))
+    return HeldOutScores(criteria, *(count.astype(np.int64) for count in counts))
+
+
+def sure_rates(
+    ranks: Ranks, direction: str, held: HeldOutScores, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Bound the numerator rate from below and the denominator rate from above, for many tests.
+
+    All bounds hold together with chance at least 1 - level: half of it goes to a fixed list of
+    cuts in each direction, half to Clopper-Pearson for the first held-out threshold.  Both arrays
+    have shape (rows, tests).
+    """
+    sides = views(ranks, direction)
+    low, high = [], []
+    for view in sides:
+        numerator, denominator = _grid_bounds(view, level / (2.0 * len(sides)))
+        low.append(numerator)
+        high.append(np.broadcast_to(denominator, numerator.shape))
+    low.append(binomial_lower(held.hits[0], held.numerators[0], level / 4.0)[:, None])
+    high.append(binomial_upper(held.misses[0], held.denominators[0], level / 4.0)[:, None])
+    return np.concatenate(low, axis=-1), np.concatenate(high, axis=-1)
+
+
+def _one_fold(
+    view: Ranks,
+    judge_top: npt.NDArray[np.bool_],
+    judge_bottom: npt.NDArray[np.bool_],
+    criterion: Criterion,
+) -> tuple[FloatArray, ...]:
+    top = suffix_counts(view.member[:, ~judge_top], view.size)
+    bottom = suffix_counts(view.nonmember[:, ~judge_bottom], view.size)
+    quality = criterion(top, bottom, int((~judge_top).sum()), int((~judge_bottom).sum()))
+    threshold = np.argmax(quality, axis=-1)[:, None]
+    best = np.take_along_axis(quality, threshold, axis=-1)[:, 0]
+    hits = (view.member[:, judge_top] >= threshold).sum(axis=-1, dtype=np.float64)
+    misses = (view.nonmember[:, judge_bottom] >= threshold).sum(axis=-1, dtype=np.float64)
+    return (
+        best,
+        hits,
+        np.full_like(hits, judge_top.sum()),
+        misses,
+        np.full_like(misses, judge_bottom.sum()),
+    )
+
+
+def _grid_bounds(view: Ranks, level: float) -> tuple[FloatArray, FloatArray]:
+    """Bound TPR from below and FPR from above for a fixed list of cuts, all at once.
+
+    The cuts are at the j-th largest nonmember scores for a geometric list of j (1, 2, 3, 4, 6, 9,
+    ...), fixed before the scores are seen.  The FPR of the test "above the j-th largest" is at most
+    a Beta(j, n - j + 1) variable whatever the law, and given the cut the members above it are
+    binomial, so that the Beta quantile and Clopper-Pearson, at ``level`` divided by twice the
+    number of cuts, hold together with chance at least 1 - level.  Returns arrays of shapes
+    (rows, cuts) and (cuts,).
+    """
+    n_member, n_nonmember = view.member.shape[-1], view.nonmember.shape[-1]
+    orders = _geometric_orders(n_nonmember)
+    each = level / (2.0 * orders.size)
+    fpr_high = beta_quantile(1.0 - each, orders, n_nonmember - orders + 1)
+    thresholds = np.sort(view.nonmember, axis=-1)[:, n_nonmember - orders]
+    above = count_above(np.sort(view.member, axis=-1), thresholds, size=view.size)
+    return binomial_lower(above, n_member, each), fpr_high
+
+
+def _geometric_orders(count: int) -> Integers:
+    """Return 1, 2, 3, 4, 6, 9, 14, ... up to ``count``, each about 1.5 times the one before."""
+    orders = [1]
+    while orders[-1] < count:
+        orders.append(min(count, max(orders[-1] + 1, round(1.5 * orders[-1]))))
+    return np.asarray(orders, dtype=np.int64)

@@ -6,8 +6,9 @@ so that
     l(z) = sum_j [ -log(lam_j)/2 - (z_j - mu_j)^2/(2 lam_j) + z_j^2/2 ].
 
 Tails and hockey sticks are inversion integrals of the moments E0[exp(s l)] over contours through
-their saddle points (`leakscope.measures._tilted`); the side of the poles at s = 0 and s = 1 on
-which the contour passes decides which tail comes out, and the smaller one is always chosen.
+their saddle points (`leakscope.measures.tilted_integrals`); the side of the poles at s = 0 and
+s = 1 on which the contour passes decides which tail comes out, and the smaller one is always
+chosen.
 """
 
 from __future__ import annotations
@@ -19,13 +20,45 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.log_space import log1mexp
-from leakscope.measures._tilted import HalfLine, TiltedRays, log_lam
+from leakscope.laws import MultivariateNormal
 from leakscope.measures.normal_divergence import renyi_of_normals
-from leakscope.measures.ratio import Tails
-from leakscope.measures.search import SearchedRatio, epsilon_by_search, tpr_by_search
+from leakscope.measures.ratio import SearchedRatio, Tails
+from leakscope.measures.tilted_integrals import HalfLine, TiltedRays, log_lam
 
-FloatArray = npt.NDArray[np.float64]
+
+def canonical_form(
+    member: MultivariateNormal, nonmember: MultivariateNormal
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Means ``mu``, ``excess`` = lam - 1 and ``lam`` of a flat batch of pairs, (B, d) each.
+
+    With C0 = L0 L0^T and the eigenvectors U of L0^-1 C1 L0^-T, the coordinates U^T L0^-1 (x - m0)
+    are standard normal under the nonmember law and independent with variances lam and means mu
+    under the member law.
+
+    Nearly equal covariances are subtracted before they are whitened, so that the excess keeps
+    its digits; very different ones go through singular values of L0^-1 L1, which keep the digits
+    of small variances beside large ones.
+    """
+    factor = nonmember.cholesky
+    difference = _whiten(factor, member.covariance - nonmember.covariance)
+    difference = _whiten(factor, np.swapaxes(difference, -1, -2))
+    excess, vectors = np.linalg.eigh(0.5 * (difference + np.swapaxes(difference, -1, -2)))
+    variance = 1.0 + excess
+    far = np.abs(excess).max(axis=-1) > 0.5
+    if far.any():
+        left, singular, _ = np.linalg.svd(_whiten(factor[far], member.cholesky[far]))
+        excess[far], variance[far] = (singular - 1.0) * (singular + 1.0), singular * singular
+        vectors[far] = left
+    shift = _whiten(factor, (member.mean - nonmember.mean)[..., None])
+    mu = (np.swapaxes(vectors, -1, -2) @ shift)[..., 0]
+    return mu, excess, variance
+
+
+def _whiten(factor: FloatArray, right: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.solve(factor, right))
+
 
 _ELEMENTS_AT_ONCE = 1 << 19
 _ROWS_AT_ONCE = 1 << 13
@@ -101,7 +134,8 @@ class MultivariateRatio(SearchedRatio):
         return lowest, highest
 
     @property
-    def _equal(self) -> npt.NDArray[np.bool_]:
+    def equal(self) -> npt.NDArray[np.bool_]:
+        """Where both laws are one law."""
         return np.asarray(((self.mu == 0.0) & (self.excess == 0.0)).all(axis=1))
 
     # ---- inversion integrals ---------------------------------------------------------------
@@ -112,35 +146,8 @@ class MultivariateRatio(SearchedRatio):
         lowest, highest = (bound[:, None] for bound in self.llr_bounds())
         with np.errstate(invalid="ignore"):  # infinite thresholds
             below, above = threshold - lowest, highest - threshold
-        return self._tails(threshold, below, above)
-
-    def log_fpr(self, threshold: FloatArray) -> FloatArray:
-        """log P0(l > threshold)."""
-        return self.tails(threshold).log_fpr
-
-    def tails_inside(self, gap: FloatArray) -> Tails:
-        """Tails at thresholds ``gap`` > 0 (B, m) below sup l or, where only that is finite, above
-        inf l; NaN where l has no bound.
-
-        Near a bound a small change of the threshold moves the tail by far more than the rounding
-        of the threshold allows to say: P0(l > sup l - gap) is of order gap^(k/2) if k coordinates
-        have lam < 1 and the others tell nothing apart.  The gap has no such limit.
-        """
-        gap = np.asarray(gap, dtype=np.float64)
-        lowest, highest = (bound[:, None] for bound in self.llr_bounds())
-        from_top = np.isfinite(highest)
-        threshold = np.where(from_top, highest - gap, lowest + gap)
-        threshold = np.where(np.isfinite(threshold), threshold, np.nan)
-        return self._tails(
-            threshold,
-            np.where(from_top, threshold - lowest, gap),
-            np.where(from_top, gap, highest - threshold),
-        )
-
-    def _tails(self, threshold: FloatArray, below: FloatArray, above: FloatArray) -> Tails:
-        """Tails at thresholds that lie ``below`` over inf l and ``above`` under sup l."""
         result = Tails(*(np.full(threshold.shape, np.nan) for _ in range(4)))
-        equal = np.broadcast_to(self._equal[:, None], threshold.shape)
+        equal = np.broadcast_to(self.equal[:, None], threshold.shape)
         none = np.where(equal, threshold >= 0.0, above <= 0.0) | (threshold == np.inf)
         every = np.where(equal, threshold < 0.0, below <= 0.0) | (threshold == -np.inf)
         for log_p, empty in zip(result, (none, none, every, every), strict=True):
@@ -168,25 +175,9 @@ class MultivariateRatio(SearchedRatio):
         """Log of the hockey stick P1(l > epsilon) - exp(epsilon) P0(l > epsilon), shape (B, m)."""
         return self._hockey_stick(np.asarray(epsilon, dtype=np.float64))[0]
 
-    def advantage(self) -> FloatArray:
-        """Total variation distance, shape (B,)."""
-        return np.asarray(np.exp(self._hockey_stick(np.zeros((self.mu.shape[0], 1)))[0][:, 0]))
-
     def log_overlap(self) -> FloatArray:
         """Log of int min(p0, p1), shape (B,)."""
         return self._hockey_stick(np.zeros((self.mu.shape[0], 1)))[1][:, 0]
-
-    def log_certain(self) -> FloatArray:
-        """No observation is impossible under either law."""
-        return np.full(self.size, -np.inf)
-
-    def tpr_at(self, log_fpr: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Log TPR and log FNR of the best test of each size."""
-        return tpr_by_search(self, log_fpr)
-
-    def epsilon_at(self, log_delta: FloatArray) -> FloatArray:
-        """The least epsilon >= 0 whose hockey stick is at most delta."""
-        return epsilon_by_search(self, log_delta)
 
     def auc(self) -> FloatArray:
         """P(l(X1) > l(X0)), ties counting one half."""
@@ -205,7 +196,7 @@ class MultivariateRatio(SearchedRatio):
             np.concatenate([self.lam, other.lam], axis=1),
         )
         log_p = product.tails(np.zeros((self.mu.shape[0], 1))).log_fpr[:, 0]
-        return np.where(self._equal, _LOG_HALF, log_p)
+        return np.where(self.equal, _LOG_HALF, log_p)
 
     def _hockey_stick(self, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Logs of int (p1 - e^epsilon p0)^+ and of int min(p1, e^epsilon p0)."""

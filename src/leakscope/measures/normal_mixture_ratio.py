@@ -1,8 +1,21 @@
 """Two mixtures of normals (scale mixtures among them): regions found, masses exact.
 
-The region l > t is a union of intervals between the crossings of `mixture_table`; its masses are
-sums of normal interval probabilities, and integrals that have no closed form (KL, Rényi, AUC, and
-differences of nearly equal masses) use Gauss-Legendre nodes in the cells of the same table.
+Both laws are expressed in common units (nonmember's first component: mean 0, sigma 1).  For laws
+that nearly agree, log p1 - log p0 would lose its digits; there the difference is summed component
+by component,
+
+    p1 - p0 = sum_j  dw_j phi_0j + w_1j phi_0j (exp(q_j) - 1),
+
+with q_j the log ratio of the j-th components alone (a parabola with exact coefficients) and dw_j
+the difference of weights, which sums to zero exactly.
+
+The ratio can cross a level any number of times.  A grid fine enough for every component, together
+with all points where the ratio turns, splits the line into cells on which it is monotone: each
+cell then holds at most one crossing of any level, which is refined to machine precision.
+
+The region l > t is a union of intervals between the crossings; its masses are sums of normal
+interval probabilities, and integrals that have no closed form (KL, Rényi, AUC, and differences of
+nearly equal masses) use Gauss-Legendre nodes in the cells of the same table.
 """
 
 from __future__ import annotations
@@ -14,17 +27,290 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.normal_tails import LOG_SQRT_2PI
 from leakscope._numerics.quadrature import panels
 from leakscope.laws import NormalMixture
-from leakscope.measures import mixture_table
-from leakscope.measures.integrands import kl_integrand, moment_integrand, moment_weight
-from leakscope.measures.level_integral import auc_by_levels
-from leakscope.measures.mixture_densities import MixturePair, log_mass
-from leakscope.measures.parabola import log_difference
-from leakscope.measures.ratio import Tails
-from leakscope.measures.search import SearchedRatio, epsilon_by_search, tpr_by_search
+from leakscope.measures import parabola
+from leakscope.measures.ratio import (
+    Bracket,
+    IndexArray,
+    SearchedRatio,
+    Tails,
+    auc_by_levels,
+    kl_integrand,
+    moment_integrand,
+    moment_weight,
+    shrink_bracket,
+)
 
-FloatArray = npt.NDArray[np.float64]
+
+class Components(NamedTuple):
+    """Normalised log weights, means and log sigmas in common units, shape (B, J)."""
+
+    log_weight: FloatArray
+    mean: FloatArray
+    log_sigma: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class MixturePair:
+    """Flat batches of two mixtures, padded to as many components, in common units."""
+
+    member: Components
+    nonmember: Components
+    weight_change: FloatArray
+    mean_change: FloatArray
+    log_sigma_change: FloatArray
+    matched: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, member: NormalMixture, nonmember: NormalMixture) -> MixturePair:
+        """Pad both to as many components and reduce them to common units."""
+        most = max(member.components, nonmember.components)
+        member, nonmember = member.padded(most), nonmember.padded(most)
+        raw1, mean1, sigma1 = member.raw_weights, member.means, member.sigmas
+        raw0, mean0, sigma0 = nonmember.raw_weights, nonmember.means, nonmember.sigmas
+        centre, unit = mean0[:, :1], sigma0[:, :1]
+        sum1, sum0 = raw1.sum(-1, keepdims=True), raw0.sum(-1, keepdims=True)
+        step = raw1 - raw0
+        change = step / sum1 - raw0 * step.sum(-1, keepdims=True) / (sum1 * sum0)
+        # the heaviest component takes what rounding left over: the changes sum to zero
+        heaviest = np.argmax(raw0, axis=-1)[:, None]
+        np.put_along_axis(change, heaviest, 0.0, axis=-1)
+        np.put_along_axis(change, heaviest, -change.sum(-1, keepdims=True), axis=-1)
+        matched = (raw1 > 0.0) & (raw0 > 0.0)
+        log_sigma_change = parabola.log_scale(np.where(matched, sigma1, sigma0), sigma0)
+        with np.errstate(divide="ignore"):
+            log_w1, log_w0 = np.log(raw1) - np.log(sum1), np.log(raw0) - np.log(sum0)
+        return cls(
+            Components(log_w1, (mean1 - centre) / unit, np.log(sigma1 / unit)),
+            Components(log_w0, (mean0 - centre) / unit, np.log(sigma0 / unit)),
+            change,
+            np.where(matched, (mean1 - mean0) / sigma0, 0.0),
+            log_sigma_change,
+            matched,
+        )
+
+    def reversed(self) -> MixturePair:
+        """Exchange the roles; the units stay."""
+        ratio = np.exp(self.nonmember.log_sigma - self.member.log_sigma)
+        return MixturePair(
+            self.nonmember,
+            self.member,
+            -self.weight_change,
+            np.where(self.matched, -self.mean_change * ratio, 0.0),
+            -self.log_sigma_change,
+            self.matched,
+        )
+
+    def take(self, rows: IndexArray) -> MixturePair:
+        """The pairs ``rows``."""
+        return MixturePair(
+            Components(*(a[rows] for a in self.member)),
+            Components(*(a[rows] for a in self.nonmember)),
+            self.weight_change[rows],
+            self.mean_change[rows],
+            self.log_sigma_change[rows],
+            self.matched[rows],
+        )
+
+    def log_densities(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """log p1 and log p0 at x, shape (B, N)."""
+        return _log_sum(_log_terms(self.member, x)), _log_sum(_log_terms(self.nonmember, x))
+
+    def llr(self, x: FloatArray) -> FloatArray:
+        """log p1/p0 at x, shape (B, N)."""
+        up, down = self.log_densities(x)
+        ratio = up - down
+        close = np.abs(ratio) < 0.05
+        rows = np.nonzero(close.mean(axis=-1) > 0.0)[0]
+        if rows.size:
+            exact = self._llr_close(rows, x[rows], down[rows])
+            ratio[rows] = np.where(close[rows] & (np.abs(exact) < 0.1), exact, ratio[rows])
+        return ratio
+
+    def _llr_close(self, rows: IndexArray, x: FloatArray, down: FloatArray) -> FloatArray:
+        """log1p((p1 - p0)/p0), summed component by component."""
+        law = Components(*(a[rows][:, None, :] for a in self.nonmember))
+        z = (x[..., None] - law.mean) * np.exp(-law.log_sigma)
+        shape = -0.5 * z * z - law.log_sigma - LOG_SQRT_2PI - down[..., None]
+        own = parabola.height(
+            self.mean_change[rows][:, None, :], self.log_sigma_change[rows][:, None, :], z
+        )
+        log_w1 = self.member.log_weight[rows][:, None, :]
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            both = np.exp(shape) * self.weight_change[rows][:, None, :] + np.exp(
+                log_w1 + shape
+            ) * np.expm1(own)
+            member = Components(*(a[rows] for a in self.member))
+            up = np.exp(_log_terms(member, x) - down[..., None])
+            only_one = up - np.exp(law.log_weight + shape)
+            relative = np.where(self.matched[rows][:, None, :], both, only_one).sum(axis=-1)
+        return np.asarray(np.log1p(np.maximum(np.nan_to_num(relative, nan=-0.5), -0.5)))
+
+    def llr_slope(self, x: FloatArray) -> FloatArray:
+        """The derivative of log p1/p0 at x, shape (B, N)."""
+        slopes = []
+        for law in (self.member, self.nonmember):
+            terms = _log_terms(law, x)
+            share = np.exp(terms - terms.max(axis=-1, keepdims=True))
+            pull = (law.mean[:, None, :] - x[..., None]) * np.exp(-2.0 * law.log_sigma)[:, None, :]
+            slopes.append((share * pull).sum(axis=-1) / share.sum(axis=-1))
+        return np.asarray(slopes[0] - slopes[1])
+
+    @cached_property
+    def widest(self) -> tuple[FloatArray, FloatArray]:
+        """The largest sigma of each law among components with weight, shape (B,)."""
+        return _widest(self.member), _widest(self.nonmember)
+
+
+def log_mass(law: Components, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Log mass of each mixture between ``low`` and ``high``, any shape (B, ...)."""
+    extra = (slice(None),) + (None,) * (low.ndim - 1)
+    weight, mean, log_sigma = (a[(*extra, slice(None))] for a in law)
+    parts = parabola.log_between_member(mean, log_sigma, low[..., None], high[..., None])
+    return _log_sum(weight + parts)
+
+
+def _widest(law: Components) -> FloatArray:
+    used = np.where(np.isneginf(law.log_weight), -np.inf, law.log_sigma)
+    return np.asarray(np.exp(used.max(axis=-1)))
+
+
+def _log_terms(law: Components, x: FloatArray) -> FloatArray:
+    """Log of each component's share of the density, (B, N, J)."""
+    z = (x[..., None] - law.mean[:, None, :]) * np.exp(-law.log_sigma)[:, None, :]
+    return np.asarray((law.log_weight - law.log_sigma)[:, None, :] - 0.5 * z * z - LOG_SQRT_2PI)
+
+
+def _log_sum(terms: FloatArray) -> FloatArray:
+    """Log of the sum of exponentials over the last axis; -inf where all terms are."""
+    peak = terms.max(axis=-1)
+    if terms.shape[-1] == 1:
+        return np.asarray(peak)
+    safe = np.where(np.isneginf(peak), 0.0, peak)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(terms - safe[..., None]).sum(axis=-1)) + safe)
+
+
+_STEPS = np.concatenate(
+    [np.arange(0.0, 1.0, 0.25), np.arange(1.0, 2.2, 0.3), 2.2 * 1.17 ** np.arange(19)]
+)
+_MANY = 24  # components beyond which the grid is built from representative ones
+_FINEST = 1600  # points of a grid at most
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Grid points ``x`` with the ratio's turning points among them, and the ratio there, (B, G).
+
+    ``extremes`` are the ratio's values at its turning points, (B, K), padded with one that it
+    has at the end of the grid.
+    """
+
+    x: FloatArray
+    llr: FloatArray
+    extremes: FloatArray
+
+    def take(self, rows: IndexArray) -> Table:
+        """The rows ``rows``."""
+        return Table(self.x[rows], self.llr[rows], self.extremes[rows])
+
+
+class Crossings(NamedTuple):
+    """Sorted crossings of a level, padded with +inf, (B, m, C), and whether l > t at -inf."""
+
+    x: FloatArray
+    starts_above: npt.NDArray[np.bool_]
+
+
+def make_table(pair: MixturePair) -> Table:
+    """Grid the line, find the turning points of the ratio and put them in."""
+    x = _grid(pair)
+    slope = pair.llr_slope(x)
+    llr = pair.llr(x)
+    # a slope that is rounding noise changes no sign
+    noise = 1e-13 * np.maximum(np.abs(llr), 1e-3 * np.abs(llr).max(axis=-1, keepdims=True))
+    width = np.gradient(x, axis=-1)
+    sign = np.where(np.abs(slope) * width > noise, np.sign(slope), 0.0)
+    sign = _fill_zeros(sign)
+    turns = sign[:, 1:] * sign[:, :-1] < 0.0
+    most = int(turns.sum(axis=-1).max(initial=0))
+    if most == 0:
+        return Table(x, llr, llr[:, -1:])
+    rows, cells = np.nonzero(turns)
+    place = (np.cumsum(turns, axis=-1) - 1)[rows, cells]
+    direction = sign[rows, cells]
+
+    def falling_slope(at: FloatArray, which: IndexArray) -> FloatArray:
+        part = pair.take(rows[which])
+        return direction[which] * part.llr_slope(at[:, None])[:, 0]
+
+    ends = x[rows, cells], x[rows, cells + 1]
+    everything = np.arange(rows.size)
+    values = (falling_slope(end, everything) for end in ends)
+    found = shrink_bracket(falling_slope, Bracket(*ends, *values))
+    turning = np.repeat(x[:, -1:], most, axis=-1)
+    turning[rows, place] = found.high
+    extremes = pair.llr(turning)
+    x, llr = np.concatenate([x, turning], axis=-1), np.concatenate([llr, extremes], axis=-1)
+    order = np.argsort(x, axis=-1, kind="stable")
+    x, llr = (np.take_along_axis(a, order, axis=-1) for a in (x, llr))
+    return Table(x, llr, extremes)
+
+
+def crossings(
+    pair: MixturePair, table: Table, threshold: FloatArray, tolerance: float = 4e-16
+) -> Crossings:
+    """All points where l = threshold, for thresholds of shape (B, m), to relative tolerance."""
+    above = table.llr[:, None, :] > threshold[..., None]
+    change = above[..., 1:] != above[..., :-1]
+    most = int(change.sum(axis=-1).max(initial=0))
+    shape = (*threshold.shape, most)
+    if most == 0:
+        return Crossings(np.empty(shape), above[..., 0])
+    row, column, cell = np.nonzero(change)
+    place = (np.cumsum(change, axis=-1) - 1)[row, column, cell]
+    level = threshold[row, column]
+    direction = np.where(above[row, column, cell], 1.0, -1.0)
+
+    def falling(at: FloatArray, which: IndexArray) -> FloatArray:
+        llr = pair.take(row[which]).llr(at[:, None])[:, 0]
+        return direction[which] * (llr - level[which])
+
+    ends = table.x[row, cell], table.x[row, cell + 1]
+    values = (direction * (table.llr[row, cell + k] - level) for k in (0, 1))
+    found = shrink_bracket(falling, Bracket(*ends, *values), x_tolerance=tolerance)
+    x = np.full(shape, np.inf)
+    x[row, column, place] = found.high
+    return Crossings(x, above[..., 0])
+
+
+def _grid(pair: MixturePair) -> FloatArray:
+    """Points at a few standard deviations of every component, or of representative ones."""
+    means = np.concatenate([pair.member.mean, pair.nonmember.mean], axis=-1)
+    sigmas = np.exp(np.concatenate([pair.member.log_sigma, pair.nonmember.log_sigma], axis=-1))
+    if means.shape[-1] > _MANY and np.all(means == means[:, :1]):
+        spread = np.linspace(0.0, 1.0, _MANY // 2)
+        least, most = sigmas.min(axis=-1)[:, None], sigmas.max(axis=-1)[:, None]
+        sigmas = least * (most / least) ** spread
+        means = np.broadcast_to(means[:, :1], sigmas.shape)
+    steps = np.concatenate([-_STEPS[:0:-1], _STEPS])
+    x = (means[..., None] + sigmas[..., None] * steps).reshape(means.shape[0], -1)
+    x = np.sort(x, axis=-1)
+    if x.shape[-1] > _FINEST:
+        x = x[:, np.linspace(0, x.shape[-1] - 1, _FINEST).astype(np.intp)]
+    return np.asarray(x)
+
+
+def _fill_zeros(sign: FloatArray) -> FloatArray:
+    """Replace each zero by the last sign before it (or the first after it)."""
+    index = np.where(sign != 0.0, np.arange(sign.shape[-1]), 0)
+    forward = np.take_along_axis(sign, np.maximum.accumulate(index, axis=-1), axis=-1)
+    first = np.argmax(sign != 0.0, axis=-1)[:, None]
+    return np.where(forward == 0.0, np.take_along_axis(sign, first, axis=-1), forward)
+
 
 _ORDER = 10
 _SHARES = (1e-8, 1e-5, 1e-3, 0.01, 0.05, 0.15, 0.35, 0.5, 0.65, 0.85, 0.95, 0.99, 0.999)
@@ -46,17 +332,12 @@ class NormalMixtureRatio(SearchedRatio):
 
     pair: MixturePair
 
-    @classmethod
-    def of(cls, member: NormalMixture, nonmember: NormalMixture) -> NormalMixtureRatio:
-        """Take two flat batches."""
-        return cls(MixturePair.of(member, nonmember))
-
     def reversed(self) -> Self:
         """Exchange the roles; what was tabulated serves both ways."""
         back = type(self)(self.pair.reversed())
         if "_table" in self.__dict__:
             table = self._table
-            back.__dict__["_table"] = mixture_table.Table(table.x, -table.llr, -table.extremes)
+            back.__dict__["_table"] = Table(table.x, -table.llr, -table.extremes)
         if "_nodes" in self.__dict__:
             x, weight, up, down, llr = self._nodes
             back.__dict__["_nodes"] = Nodes(x, weight, down, up, -llr)
@@ -67,15 +348,15 @@ class NormalMixtureRatio(SearchedRatio):
         """B, the number of pairs."""
         return int(self.pair.mean_change.shape[0])
 
-    def take(self, rows: npt.NDArray[np.intp]) -> Self:
+    def take(self, rows: IndexArray) -> Self:
         """The pairs ``rows``."""
         part = type(self)(self.pair.take(rows))
         part.__dict__["_table"] = self._table.take(rows)
         return part
 
     @cached_property
-    def _table(self) -> mixture_table.Table:
-        return mixture_table.make_table(self.pair)
+    def _table(self) -> Table:
+        return make_table(self.pair)
 
     @cached_property
     def _nodes(self) -> Nodes:
@@ -86,7 +367,7 @@ class NormalMixtureRatio(SearchedRatio):
         return Nodes(x, weight, up, down, self.pair.llr(x))
 
     @property
-    def _equal(self) -> npt.NDArray[np.bool_]:
+    def equal(self) -> npt.NDArray[np.bool_]:
         """Where both laws are one law."""
         return np.asarray(np.all(self._table.llr == 0.0, axis=-1))
 
@@ -96,7 +377,7 @@ class NormalMixtureRatio(SearchedRatio):
         self, threshold: FloatArray, tolerance: float = 4e-16
     ) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
         """Ends of the intervals between crossings, (B, m, C + 1), and whether l > t inside."""
-        found = mixture_table.crossings(self.pair, self._table, threshold, tolerance)
+        found = crossings(self.pair, self._table, threshold, tolerance)
         ends = np.full((*threshold.shape, 1), np.inf)
         low = np.concatenate([-ends, found.x], axis=-1)
         high = np.concatenate([found.x, ends], axis=-1)
@@ -130,7 +411,7 @@ class NormalMixtureRatio(SearchedRatio):
         """Log of P1(l > epsilon) - exp(epsilon) P0(l > epsilon)."""
         low, high, inside = self._intervals(epsilon)
         level = epsilon[..., None]
-        value, lost = log_difference(
+        value, lost = parabola.log_difference(
             level, log_mass(self.pair.member, low, high), log_mass(self.pair.nonmember, low, high)
         )
         total = np.logaddexp.reduce(np.where(inside, value, -np.inf), axis=-1)
@@ -173,28 +454,6 @@ class NormalMixtureRatio(SearchedRatio):
         nodes = self._nodes
         weight = nodes.weight * (np.exp(nodes.up) + np.exp(nodes.down))
         return np.asarray(np.sqrt((weight * nodes.llr**2).sum(axis=-1)))
-
-    def log_certain(self) -> FloatArray:
-        """No observation is impossible under either law."""
-        return np.full(self.size, -np.inf)
-
-    def advantage(self) -> FloatArray:
-        """Total variation distance."""
-        return np.asarray(np.exp(self.log_excess(np.zeros((self.size, 1)))[:, 0]))
-
-    def log_overlap(self) -> FloatArray:
-        """Log of one minus the total variation distance."""
-        tails = self.tails(np.zeros((self.size, 1)))
-        value = np.minimum(np.logaddexp(tails.log_fnr, tails.log_fpr)[:, 0], 0.0)
-        return np.where(self._equal, 0.0, value)
-
-    def tpr_at(self, log_fpr: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Log TPR and log FNR of the best test of each size."""
-        return tpr_by_search(self, log_fpr)
-
-    def epsilon_at(self, log_delta: FloatArray) -> FloatArray:
-        """The least epsilon >= 0 whose hockey stick is at most delta."""
-        return epsilon_by_search(self, log_delta)
 
     def renyi(self, order: float) -> FloatArray:
         """D_order(P1 || P0); KL at order 1, sup l at infinity."""

@@ -12,17 +12,15 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.log_space import log1mexp
 from leakscope._numerics.normal_tails import LOG_SQRT_2PI, log_between, log_interval, log_upper
 from leakscope.laws import Normal
 from leakscope.measures import parabola
 from leakscope.measures.normal_divergence import renyi_of_normals
 from leakscope.measures.ratio import Ratio, Tails
-
-FloatArray = npt.NDArray[np.float64]
 
 _FAR = 40.0  # a vertex beyond this many standard deviations: the far edge does not matter
 
@@ -109,10 +107,6 @@ class NormalRatio(Ratio):
         return excess, log_fpr, level
 
     # ---- measures ------------------------------------------------------------------------
-
-    def log_certain(self) -> FloatArray:
-        """No observation is impossible under either law."""
-        return np.full(self.size, -np.inf)
 
     def advantage(self) -> FloatArray:
         """Total variation distance."""

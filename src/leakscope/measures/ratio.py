@@ -1,14 +1,23 @@
-"""What every measure is made of: the law of the log likelihood ratio under both hypotheses."""
+"""What every measure is made of: the law of the log likelihood ratio under both hypotheses.
+
+A law without a closed form for them answers the inverse questions, the TPR at an FPR and the
+epsilon at a delta, by a search over the threshold of the likelihood-ratio test; its divergences and
+the area under its ROC are integrals.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.log_space import expm1_minus_x, log1mexp
+
+IndexArray = npt.NDArray[np.intp]
 
 
 class Tails(NamedTuple):
@@ -64,9 +73,9 @@ class Ratio(ABC):
     def epsilon_at(self, log_delta: FloatArray) -> FloatArray:
         """The least epsilon >= 0 whose hockey stick is at most delta."""
 
-    @abstractmethod
     def log_certain(self) -> FloatArray:
         """log P1(l = inf): what a member shows that a nonmember never does, shape (B,)."""
+        return np.full(self.size, -np.inf)
 
     def jeffreys(self) -> FloatArray:
         """KL(P1 || P0) + KL(P0 || P1), shape (B,)."""
@@ -83,3 +92,287 @@ class Ratio(ABC):
     @abstractmethod
     def reversed(self) -> Self:
         """The same pairs with the roles of member and nonmember exchanged."""
+
+
+class SearchedRatio(Ratio):
+    """A ratio whose inverse questions are answered by a search over the threshold."""
+
+    @abstractmethod
+    def llr_scale(self) -> FloatArray:
+        """A typical size of |l| for each pair, shape (B,); zero for equal laws."""
+
+    @abstractmethod
+    def take(self, rows: IndexArray) -> Self:
+        """The pairs ``rows``, some perhaps several times."""
+
+    @property
+    def equal(self) -> npt.NDArray[np.bool_]:
+        """Where both laws are known to be one law, shape (B,)."""
+        return np.zeros(self.size, dtype=bool)
+
+    def log_fpr(self, threshold: FloatArray) -> FloatArray:
+        """log P0(l > threshold), shape (B, m)."""
+        return self.tails(threshold).log_fpr
+
+    def advantage(self) -> FloatArray:
+        """Total variation distance, shape (B,)."""
+        return np.asarray(np.exp(self.log_excess(np.zeros((self.size, 1)))[:, 0]))
+
+    def log_overlap(self) -> FloatArray:
+        """Log of one minus the total variation distance, shape (B,)."""
+        tails = self.tails(np.zeros((self.size, 1)))
+        value = np.minimum(np.logaddexp(tails.log_fnr, tails.log_fpr)[:, 0], 0.0)
+        return np.where(self.equal, 0.0, value)
+
+    def tpr_at(self, log_fpr: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Log TPR and log FNR of the best test of each size.
+
+        The threshold need not be known exactly: the ROC has the slope exp(threshold) there, and the
+        step along this tangent to the size asked for leaves an error of second order, or a relative
+        one of the bracket's width.  At an atom of l, where the best test is randomised, the ROC is
+        a straight line and the step is exact.
+        """
+        asked, rows, width = self._cells(log_fpr)
+        ends = (asked == 0.0) | np.isneginf(asked)
+        target = np.where(ends, -1.0, asked)
+
+        def gap(threshold: FloatArray, which: IndexArray) -> FloatArray:
+            return self.take(rows[which]).log_fpr(threshold[:, None])[:, 0] - target[which]
+
+        start = expand_bracket(gap, -width, width)
+        found = shrink_bracket(gap, start, f_tolerance=1e-11, x_absolute=1e-13)
+        cells = self.take(rows)
+        at = _column(cells.tails(found.high[:, None]))
+        with np.errstate(invalid="ignore"):
+            missing = target + log1mexp(np.minimum(at.log_fpr - target, 0.0)) + found.high
+            log_tpr = np.logaddexp(at.log_tpr, missing)
+            log_fnr = at.log_fnr + log1mexp(np.minimum(missing - at.log_fnr, 0.0))
+        # across an atom the FNR comes up from the low end instead, where nothing cancels
+        jump = np.flatnonzero((np.abs(found.f_high) > 1e-11) & np.isfinite(found.low))
+        if jump.size:
+            below = _column(cells.take(jump).tails(found.low[jump][:, None]))
+            step = np.maximum(below.log_fpr - target[jump], 0.0)
+            spare = target[jump] + step + log1mexp(-step) + found.low[jump]
+            log_fnr[jump] = np.logaddexp(below.log_fnr, spare)
+        # at the ends: everything is called a member, or only what no nonmember can show
+        certain = self.log_certain()[rows]
+        log_tpr = np.where(asked == 0.0, 0.0, np.where(np.isneginf(asked), certain, log_tpr))
+        log_fnr = np.where(
+            asked == 0.0, -np.inf, np.where(np.isneginf(asked), log1mexp(certain), log_fnr)
+        )
+        shape = (self.size, log_fpr.shape[-1])
+        return np.minimum(log_tpr, 0.0).reshape(shape), np.minimum(log_fnr, 0.0).reshape(shape)
+
+    def epsilon_at(self, log_delta: FloatArray) -> FloatArray:
+        """The least epsilon >= 0 whose hockey stick is at most delta; inf where there is none."""
+        target, rows, width = self._cells(log_delta)
+        with np.errstate(divide="ignore"):
+            already = np.log(self.advantage())[rows] <= target
+        never = self.log_certain()[rows] > target
+        result = np.where(never, np.inf, 0.0)
+        cells = np.flatnonzero(~already & ~never)
+
+        def gap(epsilon: FloatArray, which: IndexArray) -> FloatArray:
+            part = self.take(rows[cells[which]])
+            return part.log_excess(epsilon[:, None])[:, 0] - target[cells[which]]
+
+        if cells.size:
+            start = expand_bracket(gap, np.zeros(cells.size), width[cells])
+            found = shrink_bracket(gap, start, f_tolerance=1e-13)
+            result[cells] = found.high
+        return result.reshape(self.size, log_delta.shape[-1])
+
+    def _cells(self, levels: FloatArray) -> tuple[FloatArray, IndexArray, FloatArray]:
+        """One cell for each pair and level: the level, the pair's row, a width to start with."""
+        shape = (self.size, levels.shape[-1])
+        rows = np.repeat(np.arange(shape[0]), shape[1])
+        scale = self.llr_scale()
+        return np.broadcast_to(levels, shape).ravel(), rows, np.where(scale > 0.0, scale, 1.0)[rows]
+
+
+def _column(tails: Tails) -> Tails:
+    return Tails(*(a[:, 0] for a in tails))
+
+
+# ---- roots of monotone functions, a whole batch at once -----------------------------------
+
+Function = Callable[[FloatArray, IndexArray], FloatArray]
+"""f(x, which): the values of the functions number ``which`` at x, one-dimensional arrays."""
+
+
+class Bracket(NamedTuple):
+    """``low`` and ``high`` with f(low) > 0 >= f(high), and the values there."""
+
+    low: FloatArray
+    high: FloatArray
+    f_low: FloatArray
+    f_high: FloatArray
+
+
+def expand_bracket(
+    f: Function, low: FloatArray, high: FloatArray, farthest: float = 1e60
+) -> Bracket:
+    """Move the ends of [low, high] outwards until a non-increasing f changes sign between them.
+
+    The step doubles each time.  Where f keeps its sign as far as ``farthest``, that end is
+    infinite.
+    """
+    everything = np.arange(low.size)
+    low, high = low.copy(), high.copy()
+    f_low, f_high = f(low, everything), f(high, everything)
+    width = high - low
+    while True:
+        up = np.flatnonzero((f_high > 0.0) & np.isfinite(high))
+        down = np.flatnonzero((f_low <= 0.0) & np.isfinite(low))
+        if not (up.size or down.size):
+            break
+        width[up] *= 2.0
+        width[down] *= 2.0
+        low[up], f_low[up] = high[up], f_high[up]
+        high[up] += width[up]
+        high[down], f_high[down] = low[down], f_low[down]
+        low[down] -= width[down]
+        high[high > farthest], low[low < -farthest] = np.inf, -np.inf
+        some = up[np.isfinite(high[up])]
+        f_high[some] = f(high[some], some)
+        some = down[np.isfinite(low[down])]
+        f_low[some] = f(low[some], some)
+    return Bracket(low, high, f_low, f_high)
+
+
+def shrink_bracket(
+    f: Function,
+    bracket: Bracket,
+    *,
+    f_tolerance: float = 0.0,
+    x_tolerance: float = 1e-15,
+    x_absolute: float = 0.0,
+    limit: int = 200,
+) -> Bracket:
+    """Close the bracket of a non-increasing f, by false position with a bisection fallback.
+
+    An entry is finished when |f(high)| <= f_tolerance or when the bracket is narrower than
+    x_absolute, or than x_tolerance times its ends' size.  Jumps and infinite values are allowed:
+    there the bracket closes on the jump.
+    """
+    low, high, f_low, f_high = (np.array(a, dtype=np.float64) for a in bracket)
+    # the weights of Anderson and Bjorck's false position: an end that stays is reduced
+    weight_low, weight_high = f_low.copy(), f_high.copy()
+    before = high - low
+    active = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
+    for iteration in range(limit):
+        a, b = low[active], high[active]
+        size = np.maximum(x_tolerance * np.maximum(np.abs(a), np.abs(b)), x_absolute)
+        active = active[(np.abs(f_high[active]) > f_tolerance) & (b - a > size)]
+        if not active.size:
+            break
+        a, b, wa, wb = low[active], high[active], weight_low[active], weight_high[active]
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            x = a - wa * ((b - a) / (wb - wa))
+        bisect = ~((x > a) & (x < b))
+        if iteration % 3 == 2:  # three steps must at least halve the bracket
+            bisect |= b - a > 0.5 * before[active]
+            before[active] = b - a
+        x = np.where(bisect, 0.5 * (a + b), x)
+        value = f(x, active)
+        above = value > 0.0
+        with np.errstate(invalid="ignore", divide="ignore"):
+            keep = 1.0 - value / np.where(above, wa, wb)
+        keep = np.where(np.isfinite(keep) & (keep > 0.0), keep, 0.5)
+        weight_low[active] = np.where(above, value, wa * keep)
+        weight_high[active] = np.where(above, wb * keep, value)
+        up, down = active[above], active[~above]
+        low[up], f_low[up] = x[above], value[above]
+        high[down], f_high[down] = x[~above], value[~above]
+    return Bracket(low, high, f_low, f_high)
+
+
+# ---- integrals -----------------------------------------------------------------------------
+#
+# The integrands of divergences never change sign, so that nearly equal laws keep their digits.
+# ``up`` and ``down`` are log p1 and log p0, and ``llr`` their difference with digits of its own.
+
+
+def kl_integrand(up: FloatArray, down: FloatArray, llr: FloatArray) -> FloatArray:
+    """p1 l - p1 + p0, which is never negative and integrates to KL(P1 || P0)."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        small = np.exp(up) * expm1_minus_x(-llr)
+        large = np.exp(up) * (llr - 1.0) + np.exp(down)
+    return np.asarray(np.where(np.abs(llr) < 0.5, small, large))
+
+
+def moment_weight(order: float) -> float:
+    """What the integral of `moment_integrand` is multiplied with: a - 1, or -a below 1/2."""
+    return order - 1.0 if order >= 0.5 else -order
+
+
+def moment_integrand(order: float, up: FloatArray, down: FloatArray, llr: FloatArray) -> FloatArray:
+    """p1 (exp(r l) - 1)/r - p1 + p0 with r = ``order`` - 1, never negative.
+
+    It integrates to (E0[exp(a l)] - 1)/r with a = ``order``, and becomes `kl_integrand` as a goes
+    to 1.  Below a = 1/2 the laws change places, so that a going to 0 costs no digits either; the
+    integral times `moment_weight` is the moment minus one in both cases.
+    """
+    r = moment_weight(order)
+    if order < 0.5:
+        order, up, down, llr = 1.0 - order, down, up, -llr
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        p1, p0, tilt = np.exp(up), np.exp(down), r * llr
+        power = np.exp(order * up - r * down)
+        grown = np.where(np.abs(tilt) <= 1.0, p1 * np.expm1(tilt) / r, (power - p1) / r)
+        close = np.abs(llr) < 0.5
+        small = p1 * (expm1_minus_x(tilt) / r + expm1_minus_x(-llr))
+        large = grown + np.where(close, p1 * np.expm1(-llr), p0 - p1)
+    return np.asarray(np.where(close & (np.abs(tilt) <= 1.0), small, large))
+
+
+# The double-exponential rule on [0, 1]: any power at the ends of a piece is integrated well.
+_STEP = np.arange(-19, 20) * 0.16
+_ANGLE = 0.5 * np.pi * np.sinh(_STEP)
+_NODES = 1.0 / (1.0 + np.exp(-2.0 * _ANGLE))
+_WEIGHTS = 0.16 * 0.25 * np.pi * np.cosh(_STEP) / np.cosh(_ANGLE) ** 2
+
+
+def auc_by_levels(
+    size_of_test: Callable[[FloatArray], FloatArray], levels: FloatArray
+) -> FloatArray:
+    """AUC of B pairs, from the size of the likelihood-ratio test alone.
+
+    With F(t) = P0(l > t), the ROC's slope at that point is exp(t), and integrating by parts
+
+        1 - AUC = (1/2) integral of exp(t) F(t)^2 dt,
+
+    ties counting one half, atoms included.  With s = exp(t) below t = 0 and r = exp(-t) above it,
+    both halves are integrals over [0, 1] of functions between 0 and 1 (above, because
+    F(t) <= exp(-t)).
+
+    Parameters
+    ----------
+    size_of_test
+        F at thresholds of shape (B, m).
+    levels
+        (B, K): where F has kinks, and enough other levels to show where l lies; the pieces of
+        the integral end there.
+    """
+    batch = levels.shape[0]
+    missed = np.zeros(batch)
+    for sign in (-1.0, 1.0):
+        ends = np.exp(-np.maximum(sign * levels, 0.0))
+        edge = np.broadcast_to(np.array([0.0, 1.0]), (batch, 2))
+        breaks = np.sort(np.concatenate([ends, edge], axis=-1), axis=-1)
+        breaks = breaks[:, _used(breaks)]
+        width = np.diff(breaks, axis=-1)[..., None]
+        x = (breaks[:, :-1, None] + width * _NODES).reshape(batch, -1)
+        weight = (width * _WEIGHTS).reshape(batch, -1)
+        level = sign * -np.log(np.maximum(x, 1e-300))
+        value = size_of_test(level)
+        if sign > 0.0:
+            value = np.minimum(value / np.maximum(x, 1e-300), 1.0)
+        missed += (weight * value * value).sum(axis=-1)
+    return np.asarray(1.0 - 0.5 * missed)
+
+
+def _used(breaks: FloatArray) -> npt.NDArray[np.bool_]:
+    """Columns that end a piece of some width in at least one row."""
+    wide = (np.diff(breaks, axis=-1) > 0.0).any(axis=0)
+    return np.concatenate([wide, [True]])

@@ -10,32 +10,135 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.log_space import log1mexp
-from leakscope._numerics.normal_tails import LOG_SQRT_2PI, log_between, log_upper
+from leakscope._numerics.normal_tails import LOG_SQRT_2PI, log_between, log_interval, log_upper
 from leakscope._numerics.quadrature import panels
 from leakscope.laws import SpikeAndSlab
 from leakscope.measures import parabola
-from leakscope.measures.integrands import kl_integrand, moment_integrand, moment_weight
-from leakscope.measures.level_integral import auc_by_levels
-from leakscope.measures.ratio import Tails
-from leakscope.measures.search import SearchedRatio, epsilon_by_search, tpr_by_search
-from leakscope.measures.spike_and_slab_shape import (
-    Atom,
-    Branch,
-    atom,
-    branches,
-    intervals,
-    levels,
-    shifted_jeffreys,
+from leakscope.measures.ratio import (
+    SearchedRatio,
+    Tails,
+    auc_by_levels,
+    kl_integrand,
+    moment_integrand,
+    moment_weight,
 )
 
-FloatArray = npt.NDArray[np.float64]
+
+class Branch(NamedTuple):
+    """Both branches of each pair, stacked on the last axis: shape (B, 2).
+
+    In mirrored nonmember units: the shift ``d`` >= 0, ``log_s`` = log(sigma1/sigma0), and the
+    half line (``low``, ``high``) on which the branch lives.
+    """
+
+    d: FloatArray
+    log_s: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+class Atom(NamedTuple):
+    """Log masses of the atom under both laws and their log ratio, shape (B,)."""
+
+    log_p1: FloatArray
+    log_p0: FloatArray
+    ratio: FloatArray
+
+
+def _branches(one: SpikeAndSlab, zero: SpikeAndSlab) -> Branch:
+    """The two parabolas of member and nonmember laws, on x > 0 first."""
+    shift, step = one.location - zero.location, one.threshold - zero.threshold
+    d = np.stack([shift - step, shift + step], axis=-1) / zero.sigma[:, None]
+    d = parabola.shift(d)
+    edge = np.stack([zero.threshold - zero.location, -zero.threshold - zero.location], axis=-1)
+    edge = edge / zero.sigma[:, None]
+    upper = np.array([True, False]) ^ (d < 0.0)  # mirrored where d < 0
+    edge = np.where(d < 0.0, -edge, edge)
+    log_s = parabola.log_scale(one.sigma, zero.sigma)
+    return Branch(
+        np.abs(d),
+        np.repeat(log_s[:, None], 2, axis=-1),
+        np.where(upper, edge, -np.inf),
+        np.where(upper, np.inf, edge),
+    )
+
+
+def _atom(one: SpikeAndSlab, zero: SpikeAndSlab) -> Atom:
+    """The atom of member and nonmember laws; the ratio is accurate also when they agree."""
+    log_p1, log_p0 = one.log_atom, zero.log_atom
+    difference = np.zeros(log_p1.shape)
+    for sign in (1.0, -1.0):
+        end0 = (sign * zero.threshold - zero.location) / zero.sigma
+        move = sign * (one.threshold - zero.threshold) - (one.location - zero.location)
+        move = (move - end0 * (one.sigma - zero.sigma)) / one.sigma
+        mass = np.exp(log_interval(end0 + 0.5 * move, 0.5 * np.abs(move)))
+        difference = difference + sign * np.sign(move) * mass
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        relative = difference * np.exp(-log_p0)
+        close = np.abs(relative) < 0.1
+        exact = np.log1p(np.where(close, relative, 0.0))
+        ratio = np.where(close, exact, log_p1 - log_p0)
+    neither = np.isneginf(log_p1) & np.isneginf(log_p0)
+    return Atom(log_p1, log_p0, np.where(neither, 0.0, ratio))
+
+
+def _levels(branch: Branch, threshold: FloatArray) -> parabola.LevelSet:
+    """Where each parabola passes thresholds of shape (B, m); (B, m, 2) each."""
+    return parabola.level_set(branch.d[:, None, :], branch.log_s[:, None, :], threshold[..., None])
+
+
+def _intervals(
+    branch: Branch, level: parabola.LevelSet, above: bool
+) -> list[tuple[FloatArray, FloatArray]]:
+    """The one or two intervals of each branch where l > t (or l <= t), (B, m, 2) each."""
+    low, high = branch.low[:, None, :], branch.high[:, None, :]
+    outside = (branch.log_s[:, None, :] >= 0.0) == above
+    first, second = np.minimum(level.near, level.far), np.maximum(level.near, level.far)
+    left = (low, np.minimum(high, np.where(outside, first, -np.inf)))
+    right = (np.maximum(low, np.where(outside, second, np.inf)), high)
+    inner = (
+        np.maximum(low, np.where(outside, np.inf, first)),
+        np.minimum(high, np.where(outside, -np.inf, second)),
+    )
+    return [left, right, inner]
+
+
+def _shifted_jeffreys(
+    up: FloatArray, down: FloatArray, sigma: FloatArray, threshold: FloatArray
+) -> FloatArray:
+    """Jeffreys divergence of soft(N(m, sigma^2), threshold) at m = up and m = down.
+
+    On the branches the log ratio is linear in the field, and its two means differ by the shift
+    of the truncated first moments; the atom adds its own difference of masses and of logs.
+    """
+    shift, middle = up - down, 0.5 * (up + down)
+
+    def side(m: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        a, b = (threshold - m) / sigma, (threshold + m) / sigma
+        active = ndtr(-a) + ndtr(-b)
+        gap = (np.exp(-0.5 * a * a) - np.exp(-0.5 * b * b)) / np.sqrt(2.0 * np.pi)
+        # E[field - middle; active], and the log mass of the atom
+        return (
+            (m - middle) * active + sigma * gap,
+            np.asarray(1.0 - active),
+            log_interval(m / sigma, threshold / sigma),
+        )
+
+    first_up, atom_up, log_up = side(up)
+    first_down, atom_down, log_down = side(down)
+    branches = shift / sigma**2 * (first_up - first_down)
+    with np.errstate(invalid="ignore"):
+        atoms = (atom_up - atom_down) * (log_up - log_down)
+    return np.asarray(branches + np.where(np.isfinite(atoms), atoms, 0.0))
+
 
 _SPREAD = np.array([0.0, 0.5, 1.0, 1.75, 2.5, 3.5, 4.5, 6.0, 8.0, 10.5])
 
@@ -46,11 +149,6 @@ class SpikeAndSlabRatio(SearchedRatio):
 
     member: SpikeAndSlab
     nonmember: SpikeAndSlab
-
-    @classmethod
-    def of(cls, member: SpikeAndSlab, nonmember: SpikeAndSlab) -> SpikeAndSlabRatio:
-        """Take two flat batches."""
-        return cls(member, nonmember)
 
     @property
     def size(self) -> int:
@@ -72,12 +170,12 @@ class SpikeAndSlabRatio(SearchedRatio):
     @cached_property
     def branch(self) -> Branch:
         """The two parabolas, on x > 0 first."""
-        return branches(self.member, self.nonmember)
+        return _branches(self.member, self.nonmember)
 
     @cached_property
     def atom(self) -> Atom:
         """The atom under both laws."""
-        return atom(self.member, self.nonmember)
+        return _atom(self.member, self.nonmember)
 
     @property
     def equal(self) -> npt.NDArray[np.bool_]:
@@ -92,7 +190,7 @@ class SpikeAndSlabRatio(SearchedRatio):
         """Log mass of the branches' part of the region, (B, m)."""
         d, log_s = self.branch.d[:, None, :], self.branch.log_s[:, None, :]
         total = np.full(level.near.shape, -np.inf)
-        for low, high in intervals(self.branch, level, above):
+        for low, high in _intervals(self.branch, level, above):
             if member:
                 mass = parabola.log_between_member(d, log_s, low, np.maximum(low, high))
             else:
@@ -110,12 +208,12 @@ class SpikeAndSlabRatio(SearchedRatio):
 
     def log_fpr(self, threshold: FloatArray) -> FloatArray:
         """log P0(l > threshold)."""
-        mass = self._log_masses(levels(self.branch, threshold), above=True, member=False)
+        mass = self._log_masses(_levels(self.branch, threshold), above=True, member=False)
         return self._with_atom(mass, threshold, above=True, member=False)
 
     def tails(self, threshold: FloatArray) -> Tails:
         """Size and power of the likelihood-ratio test at each threshold."""
-        level = levels(self.branch, threshold)
+        level = _levels(self.branch, threshold)
 
         def mass(above: bool, member: bool) -> FloatArray:
             return self._with_atom(self._log_masses(level, above, member), threshold, above, member)
@@ -124,7 +222,7 @@ class SpikeAndSlabRatio(SearchedRatio):
 
     def log_excess(self, epsilon: FloatArray) -> FloatArray:
         """Log of P1(l > epsilon) - exp(epsilon) P0(l > epsilon)."""
-        level = levels(self.branch, epsilon)
+        level = _levels(self.branch, epsilon)
         shape = level.near.shape
         d, log_s = (np.broadcast_to(a[:, None, :], shape).ravel() for a in self.branch[:2])
         flat = np.broadcast_to(epsilon[..., None], shape).ravel()
@@ -136,7 +234,7 @@ class SpikeAndSlabRatio(SearchedRatio):
         convex = log_s >= 0.0
         total = np.full(near.shape, -np.inf)
         for (low, high), mirror in zip(
-            intervals(self.branch, level, above=True), (True, False, False), strict=True
+            _intervals(self.branch, level, above=True), (True, False, False), strict=True
         ):
             first, last = (np.broadcast_to(a, shape).ravel() for a in (low, high))
             some = last > first
@@ -167,24 +265,6 @@ class SpikeAndSlabRatio(SearchedRatio):
         """Log mass of an atom that only the member law has."""
         log_p1, log_p0, _ = self.atom
         return np.where(np.isneginf(log_p0), log_p1, -np.inf)
-
-    def advantage(self) -> FloatArray:
-        """Total variation distance."""
-        return np.asarray(np.exp(self.log_excess(np.zeros((self.size, 1)))[:, 0]))
-
-    def log_overlap(self) -> FloatArray:
-        """Log of one minus the total variation distance."""
-        tails = self.tails(np.zeros((self.size, 1)))
-        value = np.minimum(np.logaddexp(tails.log_fnr, tails.log_fpr)[:, 0], 0.0)
-        return np.where(self.equal, 0.0, value)
-
-    def tpr_at(self, log_fpr: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Log TPR and log FNR of the best test of each size, randomised at the atom."""
-        return tpr_by_search(self, log_fpr)
-
-    def epsilon_at(self, log_delta: FloatArray) -> FloatArray:
-        """The least epsilon >= 0 whose hockey stick is at most delta."""
-        return epsilon_by_search(self, log_delta)
 
     def renyi(self, order: float) -> FloatArray:
         """D_order(P1 || P0); KL at order 1, sup l at infinity."""
@@ -291,7 +371,7 @@ class SpikeAndSlabRatio(SearchedRatio):
             result[rows] = super(SpikeAndSlabRatio, self.take(rows)).jeffreys()
         rows = np.flatnonzero(alike)
         if rows.size:
-            result[rows] = shifted_jeffreys(
+            result[rows] = _shifted_jeffreys(
                 one.location[rows], zero.location[rows], one.sigma[rows], one.threshold[rows]
             )
         return result
@@ -317,6 +397,6 @@ class SpikeAndSlabRatio(SearchedRatio):
         """P0(l > threshold) to absolute precision: quicker than in logs."""
         inside = self.atom.ratio[:, None] > threshold
         total = np.where(inside, np.exp(self.atom.log_p0)[:, None], 0.0)
-        for low, high in intervals(self.branch, levels(self.branch, threshold), above=True):
+        for low, high in _intervals(self.branch, _levels(self.branch, threshold), above=True):
             total = total + np.maximum(ndtr(high) - ndtr(low), 0.0).sum(axis=-1)
         return np.asarray(total)

@@ -1,4 +1,4 @@
-"""The noise, the mechanism and the lambda of a private LASSO that meet a target.
+"""Error against divergence of a private LASSO, and the noise, mechanism and lambda for a target.
 
 Each answer is a root: of the curve's own slope (optimal noise), of the divergence or the error
 against the target, or of the slope along the target (which lambda).  Slopes come through the fixed
@@ -9,25 +9,84 @@ brackets the roots, because under objective perturbation neither error nor diver
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import optimize
 
+from leakscope import lasso
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.json_numbers import plain
 from leakscope.errors import InputError
-from leakscope.lasso import NOT_A_GUARANTEE, Divergence, LassoSetting, Mechanism
-from leakscope.planning.lasso_curves import CurvePoint, _one, curve_at, noise_levels
+from leakscope.lasso import LassoSetting
+from leakscope.lasso.onaverage_kl import onavg_kl_with_slope
+from leakscope.lasso.setting import NOT_A_GUARANTEE
+from leakscope.lasso.state_evolution import Parameter, fixed_point_derivative
 from leakscope.results import LassoChoice
-from leakscope.settings import LASSO_PLAN_DEFAULTS
+from leakscope.settings import LASSO_PLAN_DEFAULTS, LassoDivergence, LassoMechanism
 
 Goal = Literal["nearest_to_origin", "least_error", "least_kl"]
 
 _LEVELS = 80
 
 
+@dataclass(frozen=True, eq=False)
+class LassoTradeOff:
+    """The trade-off curve of Fig. 8: generalisation error and on-average KL at each noise."""
+
+    setting: LassoSetting
+    sigma_eta: FloatArray
+    generalization_error: FloatArray
+    cw_onavg_kl: FloatArray
+    cw_onavg_kl_paper: FloatArray
+    joint_onavg_kl: FloatArray
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists for JSON."""
+        return {name: plain(value) for name, value in vars(self).items() if name != "setting"}
+
+    def to_frame(self) -> Any:
+        """One row a noise level, as a pandas data frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_dict())
+
+
+def lasso_trade_off(
+    setting: LassoSetting, sigma_eta: ArrayLike | None = None, *, points: int = 60
+) -> LassoTradeOff:
+    """Error and the three divergences over the noise; the setting's own ``sigma_eta`` is not used.
+
+    Without ``sigma_eta``, ``points`` levels from weak noise to near the stability edge (or, where
+    there is none, to noise that swamps the signal).
+
+    Examples
+    --------
+    >>> from leakscope.planning import lasso_trade_off
+    >>> from leakscope.lasso import LassoSetting
+    >>> curve = lasso_trade_off(LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0), [0.1, 0.3, 0.6])
+    >>> curve.joint_onavg_kl.round(4).tolist()  # not monotone
+    [0.0962, 0.0643, 0.3033]
+    """
+    _one(setting)
+    levels = _noise_levels(setting, points) if sigma_eta is None else np.atleast_1d(sigma_eta)
+    trial = setting.change(sigma_eta=np.asarray(levels, dtype=np.float64))
+    point = lasso.state_evolution(trial)
+    both = lasso.noise_overlap(point)
+    return LassoTradeOff(
+        setting=setting,
+        sigma_eta=trial.sigma_eta,
+        generalization_error=lasso.prediction_errors(point).generalization_error,
+        cw_onavg_kl=lasso.onavg_kl(both, "component_wise"),
+        cw_onavg_kl_paper=lasso.onavg_kl(both, "printed"),
+        joint_onavg_kl=lasso.onavg_kl(both, "joint"),
+    )
+
+
 def optimal_noise(
-    setting: LassoSetting, *, divergence: Divergence = LASSO_PLAN_DEFAULTS.divergence
+    setting: LassoSetting, *, divergence: LassoDivergence = LASSO_PLAN_DEFAULTS.divergence
 ) -> LassoChoice:
     """The noise whose (error, divergence) is nearest to the origin: the paper's definition.
 
@@ -46,69 +105,37 @@ def optimal_noise(
     def slope(at: CurvePoint) -> FloatArray:
         return np.asarray(at.error * at.error_slope + at.kl * at.kl_slope)
 
-    found = _stationary(setting, divergence, slope)
-    best = min(found, key=lambda s: _distance(setting, divergence, s))
-    return _choice("nearest_to_origin", setting, divergence, None, best)
+    def distance(noise: float) -> float:
+        at = _curve_at(setting.change(sigma_eta=noise), divergence)
+        return float(np.hypot(at.error, at.kl))
+
+    levels = _noise_levels(setting, _LEVELS)
+    values = slope(_curve_at(setting.change(sigma_eta=levels), divergence))
+    found = _roots(setting, divergence, levels, values, slope)
+    found = found or [float(levels[0 if values[0] > 0.0 else -1])]
+    return _choice("nearest_to_origin", setting, divergence, None, min(found, key=distance))
 
 
 def least_error(
     setting: LassoSetting,
     kl_at_most: float,
     *,
-    divergence: Divergence = LASSO_PLAN_DEFAULTS.divergence,
+    divergence: LassoDivergence = LASSO_PLAN_DEFAULTS.divergence,
 ) -> LassoChoice:
-    """The noise with the least error among those whose divergence is at most ``kl_at_most``.
-
-    Examples
-    --------
-    >>> from leakscope.planning import least_error
-    >>> from leakscope.lasso import LassoSetting
-    >>> setting = LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.0)
-    >>> found = least_error(setting, 0.05)
-    >>> found.met, round(found.sigma_eta, 4), round(found.onavg_kl, 4)
-    (True, 0.2424, 0.05)
-    >>> least_error(setting, 0.001).met
-    False
-    """
+    """The noise with the least error among those whose divergence is at most ``kl_at_most``."""
     _positive(kl_at_most, "kl_at_most")
-    return _constrained(
-        "least_error",
-        setting,
-        divergence,
-        kl_at_most,
-        wanted=lambda at: at.error,
-        wanted_slope=lambda at: at.error_slope,
-        bound=lambda at: at.kl,
-    )
+    return _constrained("least_error", setting, divergence, kl_at_most)
 
 
 def least_kl(
     setting: LassoSetting,
     error_at_most: float,
     *,
-    divergence: Divergence = LASSO_PLAN_DEFAULTS.divergence,
+    divergence: LassoDivergence = LASSO_PLAN_DEFAULTS.divergence,
 ) -> LassoChoice:
-    """The noise with the least divergence among those whose error is at most ``error_at_most``.
-
-    Examples
-    --------
-    >>> from leakscope.planning import least_kl
-    >>> from leakscope.lasso import LassoSetting
-    >>> setting = LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0, mechanism="output")
-    >>> found = least_kl(setting, 0.15)
-    >>> round(found.generalization_error, 4), round(found.onavg_kl, 4)
-    (0.15, 0.051)
-    """
+    """The noise with the least divergence among those whose error is at most ``error_at_most``."""
     _positive(error_at_most, "error_at_most")
-    return _constrained(
-        "least_kl",
-        setting,
-        divergence,
-        error_at_most,
-        wanted=lambda at: at.kl,
-        wanted_slope=lambda at: at.kl_slope,
-        bound=lambda at: at.error,
-    )
+    return _constrained("least_kl", setting, divergence, error_at_most)
 
 
 def best_lasso(
@@ -116,21 +143,13 @@ def best_lasso(
     *,
     kl_at_most: float | None = None,
     error_at_most: float | None = None,
-    divergence: Divergence = LASSO_PLAN_DEFAULTS.divergence,
-    mechanisms: tuple[Mechanism, ...] = ("objective", "output"),
+    divergence: LassoDivergence = LASSO_PLAN_DEFAULTS.divergence,
+    mechanisms: tuple[LassoMechanism, ...] = ("objective", "output"),
 ) -> tuple[LassoChoice, ...]:
     """Which mechanism and which lambda: the best of each mechanism, the better one first.
 
     Give one target.  The setting's data model is used, its ``lam`` and ``sigma_eta`` are not.
     Over lambda the optimum is where the slope along the target vanishes (envelope theorem).
-
-    Examples
-    --------
-    >>> from leakscope.planning import best_lasso
-    >>> from leakscope.lasso import LassoSetting
-    >>> data = LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0)
-    >>> [choice.mechanism for choice in best_lasso(data, kl_at_most=0.1)]
-    ['objective', 'output']
     """
     _one(setting)
     if (kl_at_most is None) == (error_at_most is None):
@@ -151,7 +170,7 @@ def best_lasso(
 
 
 def _best_lam(
-    base: LassoSetting, at: Callable[[float], LassoChoice], divergence: Divergence
+    base: LassoSetting, at: Callable[[float], LassoChoice], divergence: LassoDivergence
 ) -> LassoChoice:
     scale = np.sqrt(float(base.sigma_xi) ** 2 + float(base.rho * base.signal_variance))
     grid = np.log(scale) + np.log(np.geomspace(0.01, 30.0, 16))
@@ -182,84 +201,69 @@ def _best_lam(
     return min((at(float(close.x)), choices[best]), key=_order)
 
 
-def _slope_along_target(base: LassoSetting, choice: LassoChoice, divergence: Divergence) -> float:
+def _slope_along_target(
+    base: LassoSetting, choice: LassoChoice, divergence: LassoDivergence
+) -> float:
     """d(objective)/d(log lambda) with the noise following the target: the envelope theorem."""
     if not choice.met or choice.lam is None:
         return np.nan
     trial = base.change(lam=choice.lam, sigma_eta=choice.sigma_eta)
-    by_noise = curve_at(trial, divergence, "sigma_eta")
-    by_lam = curve_at(trial, divergence, "lam")
-    wanted, bound = ("error_slope", "kl_slope")
-    if choice.goal == "least_kl":
-        wanted, bound = bound, wanted
-    direct = float(getattr(by_lam, wanted))
-    value = float(by_noise.kl if choice.goal == "least_error" else by_noise.error)
+    by_noise = _curve_at(trial, divergence, "sigma_eta")
+    by_lam = _curve_at(trial, divergence, "lam")
+    wanted, bound = ("kl", "error") if choice.goal == "least_kl" else ("error", "kl")
+    direct = float(getattr(by_lam, f"{wanted}_slope"))
     assert choice.target is not None
-    if abs(value - choice.target) <= 1e-7 * choice.target:
-        rate = float(getattr(by_noise, bound))
-        direct -= float(getattr(by_noise, wanted)) * float(getattr(by_lam, bound)) / rate
+    if abs(float(getattr(by_noise, bound)) - choice.target) <= 1e-7 * choice.target:
+        along = float(getattr(by_noise, f"{wanted}_slope"))
+        rate = float(getattr(by_noise, f"{bound}_slope"))
+        direct -= along * float(getattr(by_lam, f"{bound}_slope")) / rate
     return direct * choice.lam
 
 
 def _constrained(
-    goal: Goal,
+    goal: Literal["least_error", "least_kl"],
     setting: LassoSetting,
-    divergence: Divergence,
+    divergence: LassoDivergence,
     target: float,
-    *,
-    wanted: Callable[[CurvePoint], FloatArray],
-    wanted_slope: Callable[[CurvePoint], FloatArray],
-    bound: Callable[[CurvePoint], FloatArray],
 ) -> LassoChoice:
+    """The least error, or KL, where the other is at most ``target``."""
     _one(setting)
-    levels = noise_levels(setting, _LEVELS)
-    at = curve_at(setting.change(sigma_eta=levels), divergence)
-    candidates = _roots(
-        setting, divergence, levels, bound(at) - target, lambda p: bound(p) - target
-    )
-    candidates += _roots(setting, divergence, levels, wanted_slope(at), wanted_slope)
-    candidates += levels[bound(at) <= target].tolist()
+    wanted, bound = ("kl", "error") if goal == "least_kl" else ("error", "kl")
+
+    def slope(at: CurvePoint) -> FloatArray:
+        return np.asarray(getattr(at, f"{wanted}_slope"))
+
+    def excess(at: CurvePoint) -> FloatArray:
+        return np.asarray(getattr(at, bound) - target)
+
+    levels = _noise_levels(setting, _LEVELS)
+    at = _curve_at(setting.change(sigma_eta=levels), divergence)
+    candidates = _roots(setting, divergence, levels, excess(at), excess)
+    candidates += _roots(setting, divergence, levels, slope(at), slope)
+    candidates += levels[getattr(at, bound) <= target].tolist()
     if not candidates:
         # the least of the bounded curve may lie between two levels
-        lowest = int(np.argmin(bound(at)))
+        lowest = int(np.argmin(getattr(at, bound)))
         near = levels[[max(lowest - 1, 0), min(lowest + 1, levels.size - 1)]]
         close = optimize.minimize_scalar(
-            lambda s: float(bound(curve_at(setting.change(sigma_eta=float(s)), divergence))),
+            lambda s: float(
+                getattr(_curve_at(setting.change(sigma_eta=float(s)), divergence), bound)
+            ),
             bounds=(float(near[0]), float(near[1])),
             method="bounded",
         )
         candidates = [float(close.x)]
-    trial = curve_at(setting.change(sigma_eta=np.array(candidates)), divergence)
-    feasible = bound(trial) <= target * (1.0 + 1e-9)
+    trial = _curve_at(setting.change(sigma_eta=np.array(candidates)), divergence)
+    feasible = getattr(trial, bound) <= target * (1.0 + 1e-9)
     if not feasible.any():
-        return LassoChoice(
-            goal=goal,
-            divergence=divergence,
-            mechanism=setting.mechanism,
-            target=target,
-            met=False,
-            lam=None,
-            sigma_eta=None,
-            generalization_error=None,
-            onavg_kl=None,
-            guarantee=NOT_A_GUARANTEE,
-        )
-    best = int(np.argmin(np.where(feasible, wanted(trial), np.inf)))
+        return _choice(goal, setting, divergence, target, None)
+    best = int(np.argmin(np.where(feasible, getattr(trial, wanted), np.inf)))
     return _choice(goal, setting, divergence, target, candidates[best])
-
-
-def _stationary(
-    setting: LassoSetting, divergence: Divergence, slope: Callable[[CurvePoint], FloatArray]
-) -> list[float]:
-    levels = noise_levels(setting, _LEVELS)
-    values = slope(curve_at(setting.change(sigma_eta=levels), divergence))
-    found = _roots(setting, divergence, levels, values, slope)
-    return found or [float(levels[0 if values[0] > 0.0 else -1])]
 
 
 def _roots(
     setting: LassoSetting,
-    divergence: Divergence,
+    divergence: LassoDivergence,
     levels: FloatArray,
     values: FloatArray,
     function: Callable[[CurvePoint], FloatArray],
@@ -268,7 +272,7 @@ def _roots(
 
     def at(log_noise: float) -> float:
         trial = setting.change(sigma_eta=float(np.exp(log_noise)))
-        return float(function(curve_at(trial, divergence)))
+        return float(function(_curve_at(trial, divergence)))
 
     logs = np.log(levels)
     found = []
@@ -280,25 +284,60 @@ def _roots(
     return found
 
 
-def _distance(setting: LassoSetting, divergence: Divergence, noise: float) -> float:
-    at = curve_at(setting.change(sigma_eta=noise), divergence)
-    return float(np.hypot(at.error, at.kl))
+class CurvePoint(NamedTuple):
+    """Error and divergence, and their derivatives, along sigma_eta (or lambda)."""
+
+    error: FloatArray
+    kl: FloatArray
+    error_slope: FloatArray
+    kl_slope: FloatArray
+
+
+def _curve_at(
+    setting: LassoSetting, divergence: LassoDivergence, parameter: Parameter = "sigma_eta"
+) -> CurvePoint:
+    """Error, divergence and slopes at each setting of a batch."""
+    point = lasso.state_evolution(setting)
+    moved = fixed_point_derivative(point, parameter).error
+    if setting.mechanism == "output" and parameter == "sigma_eta":
+        moved = 2.0 * setting.sigma_eta
+    kl = onavg_kl_with_slope(point, divergence, parameter)
+    error = lasso.prediction_errors(point).generalization_error
+    return CurvePoint(error, kl.value, np.asarray(moved), kl.slope)
+
+
+def _noise_levels(setting: LassoSetting, points: int) -> FloatArray:
+    """Noise levels that cover the curve: geometric at weak noise, closing in on the edge."""
+    scale = np.sqrt(float(setting.sigma_xi) ** 2 + float(setting.rho * setting.signal_variance))
+    least = 1e-3 * min(float(setting.lam), scale if scale > 0.0 else float(setting.lam))
+    edge = float(lasso.stability_edge(setting.alpha)) if setting.mechanism == "objective" else 0.0
+    if edge > 0.0:
+        most = float(setting.lam) / edge
+        weak = np.geomspace(least, 0.5 * most, points // 2)
+        strong = most * (1.0 - np.geomspace(0.5, 1e-4, points - points // 2 + 1)[1:])
+        return np.concatenate([weak, strong])
+    return np.geomspace(least, 1e3 * max(float(setting.lam), scale), points)
 
 
 def _choice(
-    goal: Goal, setting: LassoSetting, divergence: Divergence, target: float | None, noise: float
+    goal: Goal,
+    setting: LassoSetting,
+    divergence: LassoDivergence,
+    target: float | None,
+    noise: float | None,
 ) -> LassoChoice:
-    at = curve_at(setting.change(sigma_eta=noise), divergence)
+    """What this noise gives; none meets the target where there is none."""
+    at = None if noise is None else _curve_at(setting.change(sigma_eta=noise), divergence)
     return LassoChoice(
         goal=goal,
         divergence=divergence,
         mechanism=setting.mechanism,
         target=target,
-        met=True,
-        lam=float(setting.lam),
+        met=at is not None,
+        lam=None if at is None else float(setting.lam),
         sigma_eta=noise,
-        generalization_error=float(at.error),
-        onavg_kl=float(at.kl),
+        generalization_error=None if at is None else float(at.error),
+        onavg_kl=None if at is None else float(at.kl),
         guarantee=NOT_A_GUARANTEE,
     )
 
@@ -314,3 +353,8 @@ def _order(choice: LassoChoice) -> tuple[int, float]:
 def _positive(value: float, name: str) -> None:
     if not (np.isfinite(value) and value > 0.0):
         raise InputError(f"{name} must be above zero, but it is {value!r}.")
+
+
+def _one(setting: LassoSetting) -> None:
+    if setting.shape != ():
+        raise InputError("A trade-off curve is of one setting; its noises are the curve.")

@@ -4,36 +4,48 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+from scipy import optimize
 
-from leakscope import __version__, linear, measures
+from leakscope import __version__, measures
+from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
-from leakscope.linear import Attacker, GaussianDesign, LinearMethod, OutputNoise, moments
-from leakscope.planning.linear_answer import (
+from leakscope.linear.design import GaussianDesign, OutputNoise
+from leakscope.linear.law_pair import generalization_error, law_pair
+from leakscope.linear.moments import moments
+from leakscope.measures import ScoredAdvantage
+from leakscope.planning.linear_advantages import (
     DRAWS,
-    label_known_advantage,
+    linear_advantage,
     mean_advantage,
     record_nodes,
 )
-from leakscope.planning.linear_curves import Knob, TradeOff, trade_off_curve
-from leakscope.planning.linear_targets import largest_p, least_noise
 from leakscope.planning.reachable import LARGEST, MOST_RIDGE, require_reachable
 from leakscope.results import LinearCurve, LinearPlan, LinearTarget
-from leakscope.settings import LINEAR_PLAN_DEFAULTS
+from leakscope.settings import (
+    LINEAR_PLAN_DEFAULTS,
+    LinearAttacker,
+    LinearDesignSettings,
+    LinearMethod,
+    default_of,
+)
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+Knob = Literal["features", "noise", "noise_nonmembers", "ridge", "answers"]
 CurveName = Literal["p", "ridge", "noise", "answers"]
+RandomState = int | np.random.Generator | Key | None
 
-KNOBS: dict[CurveName, Knob] = {
-    "p": "features",
-    "ridge": "ridge",
-    "noise": "noise",
-    "answers": "answers",
-}
+ANSWERS: int = default_of(LinearDesignSettings, "answers")
+
+# The squares of larger standard deviations, and theirs, leave float64.
+_MOST_NOISE = 1e75
 
 
 def plan_linear(
@@ -44,7 +56,7 @@ def plan_linear(
     fpr: Sequence[float] = LINEAR_PLAN_DEFAULTS.fpr,
     draws: int | None = None,
     target_advantage: float | None = None,
-    attacker: Attacker = LINEAR_PLAN_DEFAULTS.attacker,
+    attacker: LinearAttacker = LINEAR_PLAN_DEFAULTS.attacker,
     curve: CurveName | Mapping[CurveName, Sequence[float]] | None = None,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> LinearPlan:
@@ -106,13 +118,33 @@ def plan_linear(
     found = _measured(design, method, noise, fpr, count, key)
     # The draws of whole matrices are not how many designs the exact law, which stands in, needs.
     designs = None if method == "simulated" else draws
+    told = OutputNoise(0.0) if noise is None else noise
     targets: tuple[LinearTarget, ...] = ()
     if target_advantage is not None:
-        targets = _targets(design, noise, target_advantage, attacker, method, designs, key)
+        targets = (
+            largest_p(
+                design,
+                target_advantage,
+                attacker=attacker,
+                method=method,
+                noise=told if told.sigma > 0.0 else None,
+                draws=designs,
+                random_state=key,
+            ),
+            least_noise(
+                design,
+                target_advantage,
+                attacker=attacker,
+                method=method,
+                answers=told.answers,
+                memoised=told.memoised,
+                draws=designs,
+                random_state=key,
+            ),
+        )
     along = None
     if knob is not None:
-        along = _stored(_curve(design, noise, knob, settings, method, designs, key))
-    told = OutputNoise(0.0) if noise is None else noise
+        along = _curve(design, told, knob, settings, method, designs, key)
     return LinearPlan(
         leakscope_version=__version__,
         settings={
@@ -138,14 +170,19 @@ def _measured(
 ) -> dict[str, Any]:
     """The numbers of the plan itself, with where they come from."""
     norms = record_nodes(design, method)
-    pair = linear.law_pair(
+    pair = law_pair(
         design, norms, method=method, noise=noise, draws=count, random_state=key.child(0)
     )
     hidden = mean_advantage(pair, norms.weight)
-    known = label_known_advantage(
-        design, method=method, noise=noise, draws=count, random_state=key.child(0)
+    known = linear_advantage(
+        design,
+        attacker="label_known",
+        method=method,
+        noise=noise,
+        draws=count,
+        random_state=key.child(0),
     )
-    error = linear.generalization_error(
+    error = generalization_error(
         design, method=method, noise=noise, draws=count, random_state=key.child(1)
     )
     extra = (0.0, 0.0) if noise is None else noise.variances()
@@ -216,65 +253,162 @@ def _require(
         require_reachable({f"a setting of {knob}": entry}, most=most)
 
 
-def _targets(
+# Privacy against utility: advantage and error along each knob, and how far two knobs differ.
+
+
+@dataclass(frozen=True, eq=False)
+class TradeOff:
+    """Advantage of both attackers and generalisation error at each setting of one knob."""
+
+    knob: Knob
+    settings: FloatArray
+    advantage: FloatArray
+    advantage_label_known: FloatArray
+    generalization_error: FloatArray
+    method: LinearMethod
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per setting."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                self.knob: self.settings,
+                "advantage": self.advantage,
+                "advantage_label_known": self.advantage_label_known,
+                "generalization_error": self.generalization_error,
+            }
+        )
+
+
+def trade_off_curve(
     design: GaussianDesign,
+    knob: Knob,
+    settings: Sequence[float],
+    *,
+    method: LinearMethod = "asymptotic",
+    sigma_output: float = 1.0,
+    noise: OutputNoise | None = None,
+    draws: int | None = None,
+    random_state: int | np.random.Generator | Key | None = None,
+) -> TradeOff:
+    """Leakage and error over a knob of ``design``.
+
+    The designs are those of :func:`plan_linear` with the same ``draws`` and ``random_state``.
+
+    Parameters
+    ----------
+    knob
+        ``"features"``: p.  ``"noise"``: standard deviation of noise on every answer.
+        ``"noise_nonmembers"``: the same for non-members only (Lemma 4.4, which nobody can
+        deploy).  ``"ridge"``: lambda, which can raise the advantage.  ``"answers"``: how many
+        fresh answers with noise ``sigma_output`` the attacker gets; a memoised answer is
+        ``answers`` = 1.
+    noise
+        Noise that stays while features or ridge are turned; the knob ``"noise"`` keeps its
+        ``answers`` and ``memoised``.
+
+    Examples
+    --------
+    >>> from leakscope.planning import trade_off_curve
+    >>> from leakscope.linear import GaussianDesign
+    >>> design = GaussianDesign(100, 400, 3000, 1.0)
+    >>> trade_off_curve(design, "answers", [1, 10, 100]).advantage.round(3).tolist()
+    [0.143, 0.242, 0.261]
+    """
+    rows, key = [], as_key(random_state)
+    for setting in settings:
+        trial, added = _turn(design, knob, float(setting), sigma_output, noise)
+        found = [
+            linear_advantage(
+                trial,
+                attacker=who,
+                method=method,
+                noise=added,
+                draws=draws,
+                random_state=key.child(0),
+            ).value
+            for who in ("label_hidden", "label_known")
+        ]
+        rows.append([*found, _error(trial, method, added, draws, key)])
+    hidden, known, errors = np.array(rows).T
+    levels = np.asarray(settings, dtype=np.float64)
+    return TradeOff(knob, levels, hidden, known, errors, method)
+
+
+def equivalence_gap(
+    design: GaussianDesign, *, points: int = 25, method: LinearMethod = "asymptotic"
+) -> float:
+    """How far Fig. 4's two curves are apart: the largest difference in advantage at equal error.
+
+    Fewer features on one side, on the other all features and noise for non-members (Lemma 4.4),
+    matched in error for p from 2.2 n to D.
+    """
+    if design.ridge > 0.0:
+        raise InputError("Fig. 4 compares models without ridge; set ridge to 0.")
+    sizes = np.unique(np.geomspace(2.2 * design.n, design.dim, points).astype(int))
+    fewer = trade_off_curve(design, "features", [float(p) for p in sizes], method=method)
+    everything = replace(design, p=design.dim)
+    floor = generalization_error(everything).value
+    sigmas = np.sqrt(np.maximum(fewer.generalization_error - floor, 0.0))
+    noisy = trade_off_curve(everything, "noise_nonmembers", sigmas.tolist(), method=method)
+    return float(np.abs(fewer.advantage - noisy.advantage).max())
+
+
+def _turn(
+    design: GaussianDesign,
+    knob: Knob,
+    setting: float,
+    sigma_output: float,
     noise: OutputNoise | None,
-    target: float,
-    attacker: Attacker,
-    method: LinearMethod,
-    draws: int | None,
-    key: Key,
-) -> tuple[LinearTarget, LinearTarget]:
-    given = noise if noise is not None and noise.sigma > 0.0 else None
-    return (
-        largest_p(
-            design,
-            target,
-            attacker=attacker,
-            method=method,
-            noise=given,
-            draws=draws,
-            random_state=key,
-        ),
-        least_noise(
-            design,
-            target,
-            attacker=attacker,
-            method=method,
-            answers=1 if noise is None else noise.answers,
-            memoised=noise is not None and noise.memoised,
-            draws=draws,
-            random_state=key,
-        ),
-    )
+) -> tuple[GaussianDesign, OutputNoise | None]:
+    if knob == "features":
+        return replace(design, p=int(setting)), noise
+    if knob == "ridge":
+        return replace(design, ridge=setting), noise
+    if knob == "noise":
+        return design, OutputNoise(setting) if noise is None else replace(noise, sigma=setting)
+    if knob == "noise_nonmembers":
+        return design, OutputNoise(setting, to="nonmembers")
+    if knob == "answers":
+        return design, OutputNoise(sigma_output, answers=int(setting))
+    raise InputError(f"There is no knob {knob!r}.")
 
 
 def _curve(
     design: GaussianDesign,
-    noise: OutputNoise | None,
+    noise: OutputNoise,
     name: CurveName,
     settings: tuple[float, ...] | None,
     method: LinearMethod,
     draws: int | None,
     key: Key,
-) -> TradeOff:
-    added = OutputNoise(0.0) if noise is None else noise
-    if name == "answers" and added.sigma == 0.0:
+) -> LinearCurve:
+    """The curve of a plan, as the plan stores it."""
+    if name == "answers" and noise.sigma == 0.0:
         raise InputError("A curve over answers needs noise on every answer above 0.")
-    if name == "answers" and added.memoised:
+    if name == "answers" and noise.memoised:
         raise InputError("A memoised answer is one answer however often it is asked for.")
     if name in ("p", "answers") and any(entry != int(entry) for entry in settings or ()):
         raise InputError(f"the settings of {name} must be whole numbers.")
-    return trade_off_curve(
+    found = trade_off_curve(
         design,
-        KNOBS[name],
+        "features" if name == "p" else name,
         settings or _range(design, name),
         # whole matrices are dear: the exact law stands in for them
         method="asymptotic" if method == "asymptotic" else "exact",
-        sigma_output=added.sigma,
-        noise=added if added.sigma > 0.0 or name == "noise" else None,
+        sigma_output=noise.sigma,
+        noise=noise if noise.sigma > 0.0 or name == "noise" else None,
         draws=draws,
         random_state=key,
+    )
+    return LinearCurve(
+        knob=found.knob,
+        method=found.method,
+        settings=found.settings.tolist(),
+        advantage=found.advantage.tolist(),
+        advantage_label_known=found.advantage_label_known.tolist(),
+        generalization_error=found.generalization_error.tolist(),
     )
 
 
@@ -291,12 +425,168 @@ def _range(design: GaussianDesign, name: CurveName) -> tuple[float, ...]:
     return tuple(float(p) for p in sorted(sizes) if 1 <= p <= design.dim and abs(p - design.n) > 1)
 
 
-def _stored(curve: TradeOff) -> LinearCurve:
-    return LinearCurve(
-        knob=curve.knob,
-        method=curve.method,
-        settings=curve.settings.tolist(),
-        advantage=curve.advantage.tolist(),
-        advantage_label_known=curve.advantage_label_known.tolist(),
-        generalization_error=curve.generalization_error.tolist(),
+# The most features, or the least noise, with which a linear model keeps to a target advantage.
+
+
+def largest_p(
+    design: GaussianDesign,
+    target: float,
+    *,
+    attacker: LinearAttacker = LINEAR_PLAN_DEFAULTS.attacker,
+    method: LinearMethod = LINEAR_PLAN_DEFAULTS.method,
+    noise: OutputNoise | None = None,
+    draws: int | None = None,
+    random_state: RandomState = None,
+) -> LinearTarget:
+    """The largest number of features, up to dim, whose advantage is at most ``target``.
+
+    The designs are those of :func:`plan_linear` with the same ``draws`` and ``random_state``.
+
+    The advantage is not monotone in p (it falls up to p = 2n and rises beyond), so the asymptotic
+    law is scanned from the top, and the place it points to settled with ``method``; whole matrices
+    being dear, the exact law stands in for ``"simulated"``.
+    """
+    _check(target)
+    settled: LinearMethod = "asymptotic" if method == "asymptotic" else "exact"
+    key = as_key(random_state)
+
+    def at(p: int, route: LinearMethod) -> ScoredAdvantage:
+        if route == "asymptotic" and design.ridge == 0.0 and abs(p - design.n) <= 1:
+            return ScoredAdvantage(1.0, 0.0)
+        return linear_advantage(
+            replace(design, p=p),
+            attacker=attacker,
+            method=route,
+            noise=noise,
+            draws=draws,
+            random_state=key.child(0),
+        )
+
+    grid = _grid(design)
+    rough = np.array([at(int(p), "asymptotic").value for p in grid])
+    for index in np.flatnonzero(rough <= target + 0.02)[::-1]:
+        if at(int(grid[index]), settled).value > target:
+            continue
+        low = int(grid[index])
+        high = int(grid[index + 1]) if index + 1 < grid.size else low
+        while high - low > 1:
+            middle = (low + high) // 2
+            if at(middle, settled).value <= target:
+                low = middle
+            else:
+                high = middle
+        found = at(low, settled)
+        error = _error(replace(design, p=low), settled, noise, draws, key)
+        return _target("features", target, attacker, float(low), found, error)
+    return _target("features", target, attacker)
+
+
+def least_noise(
+    design: GaussianDesign,
+    target: float,
+    *,
+    attacker: LinearAttacker = LINEAR_PLAN_DEFAULTS.attacker,
+    method: LinearMethod = LINEAR_PLAN_DEFAULTS.method,
+    answers: int = ANSWERS,
+    memoised: bool = False,
+    draws: int | None = None,
+    random_state: RandomState = None,
+) -> LinearTarget:
+    """The least standard deviation of noise on every answer whose advantage is at most ``target``.
+
+    More noise never helps the attacker (data processing), so this is one root.  The setting is
+    the noise of one answer; with k fresh answers it grows with the square root of k.  The designs
+    are those of :func:`plan_linear` with the same ``draws`` and ``random_state``.
+    """
+    _check(target)
+    settled: LinearMethod = "asymptotic" if method == "asymptotic" else "exact"
+    key = as_key(random_state)
+
+    def noise_of(sigma: float) -> OutputNoise | None:
+        return OutputNoise(sigma, answers=answers, memoised=memoised) if sigma > 0.0 else None
+
+    def at(sigma: float) -> ScoredAdvantage:
+        return linear_advantage(
+            design,
+            attacker=attacker,
+            method=settled,
+            noise=noise_of(sigma),
+            draws=draws,
+            random_state=key.child(0),
+        )
+
+    def excess(sigma: float) -> float:
+        return at(sigma).value - target
+
+    sigma = 0.0
+    if excess(sigma) > 0.0:
+        sigma = _root(excess)
+        while excess(sigma) > 0.0:
+            sigma *= 1.0005
+    error = _error(design, settled, noise_of(sigma), draws, key)
+    return _target("noise on every answer", target, attacker, sigma, at(sigma), error)
+
+
+def _target(
+    knob: str,
+    target: float,
+    attacker: LinearAttacker,
+    setting: float | None = None,
+    found: ScoredAdvantage | None = None,
+    error: float | None = None,
+) -> LinearTarget:
+    """The setting that was found, what it gives away and what it costs; none where none is."""
+    return LinearTarget(
+        knob=knob,
+        target=target,
+        attacker=attacker,
+        setting=setting,
+        advantage=None if found is None else found.value,
+        advantage_stderr=None if found is None else found.stderr,
+        generalization_error=error,
     )
+
+
+def _error(
+    design: GaussianDesign,
+    method: LinearMethod,
+    noise: OutputNoise | None,
+    draws: int | None,
+    key: Key,
+) -> float:
+    """The generalisation error; an answer's own noise counts, however many are averaged."""
+    count = DRAWS[method] if draws is None else draws
+    return generalization_error(
+        design, method=method, noise=noise, draws=count, random_state=key.child(1)
+    ).value
+
+
+def _root(excess: Callable[[float], float]) -> float:
+    low, high = 0.0, 1.0
+    while excess(high) > 0.0:
+        low, high = high, 2.0 * high
+        if high > _MOST_NOISE:
+            raise InputError(
+                f"Noise of standard deviation {low:.3g} does not meet this target, and the square "
+                "of more leaves float64; choose a larger one."
+            )
+    if low == 0.0:
+        low = high / 2.0
+        while excess(low) <= 0.0:
+            low, high = low / 2.0, low
+    return float(optimize.brentq(excess, low, high, xtol=1e-9, rtol=1e-4))
+
+
+def _grid(design: GaussianDesign) -> np.ndarray[Any, np.dtype[np.intp]]:
+    spread = np.geomspace(1, design.dim, 40).round().astype(int)
+    near = design.n + np.array([-1, 0, 1, 2])
+    around = (design.n * np.array([0.5, 0.9, 1.1, 1.5, 2.0, 2.5])).astype(int)
+    points = np.concatenate([spread, near, around])
+    return np.unique(points[(points >= 1) & (points <= design.dim)])
+
+
+def _check(target: float) -> None:
+    if not 0.0 < target < 1.0:
+        raise InputError(
+            f"A target advantage must lie between 0 and 1, both excluded, but it is {target!r}."
+        )

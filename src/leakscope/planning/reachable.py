@@ -15,16 +15,7 @@ MOST_RIDGE = 1e6
 
 
 def require_reachable(values: Mapping[str, float | None], *, most: float = LARGEST) -> None:
-    """Refuse a number that is neither 0 nor from 1e-12 to ``most`` in size, by its name.
-
-    Examples
-    --------
-    >>> from leakscope.planning import require_reachable
-    >>> require_reachable({"sigma": 1e-30})
-    Traceback (most recent call last):
-    ...
-    leakscope.errors.InputError: sigma must be 0, or from 1e-12 to 1e+12 in size, but it is 1e-30.
-    """
+    """Refuse a number that is neither 0 nor from 1e-12 to ``most`` in size, by its name."""
     for name, value in values.items():
         # What is no number at all is told by the design itself.
         if value is None or value == 0.0 or value != value or abs(value) == math.inf:

@@ -104,6 +104,28 @@ class Explanation(BaseModel):
         return f"Nearest: {', '.join(map(str, self.neighbours))}." if self.neighbours else ""
 
 
+class FitFacts(BaseModel):
+    """How large the model is beside its data, and how much better it does on them than on others.
+
+    ``score`` names what ``training`` and ``left_out`` are: the score on records that were used in
+    training, and on each record by models without it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    parameters: int | None
+    score: str
+    training: Number
+    left_out: Number
+
+    @property
+    def gap(self) -> float | None:
+        """The score on the training records minus that of each record in a fit without it."""
+        if self.training is None or self.left_out is None:
+            return None
+        return self.training - self.left_out
+
+
 class Totals(BaseModel):
     """What is known over all units, where the table holds the most exposed only."""
 
@@ -125,6 +147,10 @@ class Details(BaseModel):
 
     def totals(self, dataset: DatasetEntry) -> Totals | None:
         """Over all units; None where the table holds them all."""
+        return None
+
+    def size(self) -> FitFacts | None:
+        """How large the model is beside its data, and how it does on them; None if not known."""
         return None
 
     def for_everybody(self) -> Mapping[str, float | None]:

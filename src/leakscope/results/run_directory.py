@@ -32,7 +32,7 @@ RUNS_FOLDER = "leakscope-runs"
 _PROPOSED = re.compile(r"\d{8}T\d{6}Z-")
 
 # Whose versions a run records: those that can change a number.
-VERSIONED_PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "dp-accounting", "jax", "jaxlib")
+VERSIONED_PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "jax", "jaxlib")
 
 
 def default_run_directory(verb: str, name: str, *, now: datetime | None = None) -> Path:
@@ -242,7 +242,7 @@ def versions() -> dict[str, str]:
     --------
     >>> from leakscope import results
     >>> sorted(results.versions())[:2]
-    ['dp-accounting', 'jax']
+    ['jax', 'jaxlib']
     """
     found = {"python": platform.python_version()}
     for package in ("leakscope", *VERSIONED_PACKAGES):

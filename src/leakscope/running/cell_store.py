@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope.data import is_there, partial_beside, require_plain_output, require_usable_name
+from leakscope.data import is_there, require_usable_name
 from leakscope.errors import InputError
 from leakscope.results import to_json, versions, write_private
 
@@ -49,24 +49,7 @@ CREATE TABLE IF NOT EXISTS claims (
 class FinishedCell:
     """One finished cell: what it was asked, what it found, and how long it took.
 
-    Attributes
-    ----------
-    name
-        Unique in the run.
-    parameters
-        What it was asked, as plain JSON.
-    numbers
-        What it found, as plain JSON.
-    arrays
-        Larger findings, by name.
-    seconds
-        How long it took.
-
-    Examples
-    --------
-    >>> from leakscope.running import FinishedCell
-    >>> FinishedCell("3", {"x": 3}, {"square": 9}, {}, 0.1).numbers
-    {'square': 9}
+    Parameters and numbers are plain JSON; larger findings are arrays, by name.
     """
 
     name: str
@@ -77,20 +60,7 @@ class FinishedCell:
 
 
 class CellStore:
-    """The finished cells of a run in a directory; open one with :func:`open_cells`.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from leakscope.running.cell_store import open_cells
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     place = pathlib.Path(folder, "run")
-    ...     with open_cells(place, settings={"what": "squares"}, seed=0) as store:
-    ...         store.put("3", {"x": 3}, {"square": 9}, seconds=0.1)
-    ...     with open_cells(place, settings={"what": "squares"}, seed=0) as store:
-    ...         store.get("3").numbers
-    {'square': 9}
-    """
+    """The finished cells of a run in a directory; open one with :func:`open_cells`."""
 
     def __init__(self, directory: Path, connection: sqlite3.Connection) -> None:
         self.directory = directory
@@ -109,16 +79,9 @@ class CellStore:
         """Store a finished cell in one transaction; one that is there already stays as it is."""
         asked, found = _plain(parameters), _plain(numbers)
         packed = _packed(arrays) if arrays else None
-        row = (
-            name,
-            asked,
-            found,
-            packed,
-            _checksum(name, asked, found, packed),
-            float(seconds),
-            time.time(),
-            self._version,
-        )
+        checksum = _checksum(name, asked, found, packed)
+        told = float(seconds), time.time(), self._version
+        row = (name, asked, found, packed, checksum, *told)
         with self._transaction() as connection:
             connection.execute("INSERT OR IGNORE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
             connection.execute("DELETE FROM claims WHERE name = ?", (name,))
@@ -142,10 +105,9 @@ class CellStore:
 
     def drop_garbled(self) -> list[str]:
         """Drop the cells whose checksum is wrong, and name them."""
+        query = "SELECT name, parameters, numbers, arrays, checksum FROM cells"
         with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT name, parameters, numbers, arrays, checksum FROM cells"
-            )
+            rows = connection.execute(query)
             wrong = [row[0] for row in rows if _checksum(*row[:4]) != row[4]]
         if wrong:
             with self._transaction() as connection:
@@ -176,34 +138,6 @@ class CellStore:
         """Give up claims, so that others may take the cells."""
         with self._transaction() as connection:
             connection.executemany("DELETE FROM claims WHERE name = ?", [(n,) for n in names])
-
-    def export(self, path: str | Path) -> Path:
-        """Write the cells' parameters and numbers as a table, .csv or .parquet."""
-        import pandas as pd
-
-        path = Path(path)
-        if path.suffix not in (".csv", ".parquet"):
-            raise InputError(f"{path}: cells are exported to .csv or .parquet.")
-        frame = pd.DataFrame(
-            [
-                {"cell": cell.name, **cell.parameters, **cell.numbers, "seconds": cell.seconds}
-                for cell in self.cells()
-            ]
-        )
-        require_plain_output(path, "a table")
-        partial = partial_beside(path)
-        try:
-            if path.suffix == ".csv":
-                frame.to_csv(partial, index=False)
-            else:
-                frame.to_parquet(partial, index=False)
-            partial.chmod(0o600)
-            partial.replace(path)
-        except OSError as error:
-            raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
-        finally:
-            partial.unlink(missing_ok=True)
-        return path
 
     def close(self) -> None:
         """Close the file."""
@@ -268,9 +202,12 @@ def open_cells(directory: str | Path, *, settings: Mapping[str, Any], seed: int)
     >>> import pathlib, tempfile
     >>> from leakscope.running import open_cells
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with open_cells(pathlib.Path(folder, "run"), settings={"n": 3}, seed=0) as store:
-    ...         store.directory.name
-    'run'
+    ...     place = pathlib.Path(folder, "run")
+    ...     with open_cells(place, settings={"what": "squares"}, seed=0) as store:
+    ...         store.put("3", {"x": 3}, {"square": 9}, seconds=0.1)
+    ...     with open_cells(place, settings={"what": "squares"}, seed=0) as store:
+    ...         store.get("3").numbers
+    {'square': 9}
     """
     place = Path(directory)
     require_usable_name(place)
@@ -293,19 +230,7 @@ def open_cells(directory: str | Path, *, settings: Mapping[str, Any], seed: int)
 
 
 def read_cells(directory: str | Path) -> CellStore:
-    """Open a run that is there, whatever its settings, to read it.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from leakscope.running import open_cells, read_cells
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with open_cells(folder, settings={"n": 3}, seed=0) as store:
-    ...         store.put("a", {}, {"x": 1}, seconds=0.1)
-    ...     with read_cells(folder) as store:
-    ...         store.get("a").numbers
-    {'x': 1}
-    """
+    """Open a run that is there, whatever its settings, to read it."""
     place = Path(directory)
     if not (is_there(place / RUN_FILE) and is_there(place / CELLS_FILE)):
         raise InputError(f"{place} is no run with cells.")

@@ -2,7 +2,8 @@
 
 A cell is a name and parameters.  Its random key follows from the run's seed and its name alone, so
 that it gives the same numbers wherever and whenever it is computed, and a run that was killed goes
-on where it stopped (:mod:`leakscope.running.cell_store` keeps what is finished).
+on where it stopped (:mod:`leakscope.running.cell_store` keeps what is finished).  Cells are
+computed in this process, in processes on this machine, or on a Dask cluster (`cluster_client`).
 """
 
 from __future__ import annotations
@@ -22,10 +23,17 @@ from numpy.typing import NDArray
 from leakscope._numerics.cores import a_core_each, usable_cores
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
+from leakscope.results import versions
 from leakscope.running.cell_store import CellStore, FinishedCell
 
 # How long to wait before looking again for cells that another process has claimed.
 WAIT_SECONDS = 0.5
+# The time left is told from so many cells.
+RECENT = 50
+# Packages whose versions change a number, or what a task looks like on its way to a worker.
+ALIKE = ("leakscope", "numpy", "scipy")
+# How long a scheduler may take to answer.
+CONNECT_SECONDS = 20
 
 
 @dataclass(frozen=True)
@@ -38,12 +46,6 @@ class Cell:
         Unique in the run; its key follows from it.
     parameters
         What the cell is asked, as plain JSON.
-
-    Examples
-    --------
-    >>> from leakscope.running import Cell
-    >>> Cell("record=3", {"record": 3}).key(seed=0) == Cell("record=3", {}).key(seed=0)
-    True
     """
 
     name: str
@@ -58,14 +60,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Found:
-    """What a cell's computation returns: plain numbers, and arrays where they are large.
-
-    Examples
-    --------
-    >>> from leakscope.running import Found
-    >>> Found({"auc": 0.75}).numbers["auc"]
-    0.75
-    """
+    """What a cell's computation returns: plain numbers, and arrays where they are large."""
 
     numbers: Mapping[str, Any]
     arrays: Mapping[str, NDArray[Any]] | None = None
@@ -77,12 +72,6 @@ class Progress:
 
     The seconds are the remaining cells times the mean of the last ones computed in this session,
     divided by the workers; cells found finished at the start do not count.
-
-    Examples
-    --------
-    >>> from leakscope.running import Progress
-    >>> Progress(done=3, total=4, seconds_left=1.5).total
-    4
     """
 
     done: int
@@ -91,14 +80,7 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """Seconds, minutes or hours, whichever is read at a glance.
-
-    Examples
-    --------
-    >>> from leakscope.running import duration
-    >>> duration(42.0), duration(420.0), duration(5400.0)
-    ('42 s', '7 min', '1.5 h')
-    """
+    """Seconds, minutes or hours, whichever is read at a glance."""
     if seconds < 90.0:
         return f"{max(seconds, 1.0):.0f} s"
     return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
@@ -107,7 +89,6 @@ def duration(seconds: float) -> str:
 Compute = Callable[[Mapping[str, Any], Key], Found]
 OnProgress = Callable[[Progress], None]
 Computed = tuple[dict[str, Any], dict[str, NDArray[Any]], float]
-RECENT = 50
 
 
 def run_cells(
@@ -141,21 +122,6 @@ def run_cells(
         Here, whether cells are computed side by side, a thread and a core each.
     on_progress
         Called after every cell.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from leakscope.running import Cell, Found, run_cells
-    >>> from leakscope.running.cell_store import open_cells
-    >>> def draw(parameters, key):
-    ...     return Found({"value": key.generator().random() + parameters["x"]})
-    >>> cells = [Cell(f"x={x}", {"x": x}) for x in range(3)]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with open_cells(pathlib.Path(folder, "run"), settings={}, seed=1) as store:
-    ...         first = run_cells(store, cells[:2], draw, seed=1)
-    ...         everything = run_cells(store, cells, draw, seed=1)  # computes the third only
-    >>> [cell.name for cell in everything]
-    ['x=0', 'x=1', 'x=2']
     """
     names = [cell.name for cell in cells]
     if len(set(names)) != len(names):
@@ -163,7 +129,10 @@ def run_cells(
         raise InputError(f"two cells have the name {twice!r}; names must be distinct in a run.")
     finished = store.finished()
     todo = [cell for cell in cells if cell.name not in finished]
-    side_by_side = (usable_cores() if threads else 1) if client is None else _workers(client)
+    if client is None:
+        side_by_side = usable_cores() if threads else 1
+    else:
+        side_by_side = max(1, int(sum(client.nthreads().values())))
     pace = _Pace(len(cells) - len(todo), len(cells), side_by_side)
     if on_progress is not None:
         on_progress(pace.progress())
@@ -181,16 +150,12 @@ def run_cells(
     return [there[name] for name in names]
 
 
-def computed(compute: Compute, cell: Cell, seed: int) -> Computed:
+def computed(cell: Cell, compute: Compute, seed: int) -> Computed:
     """One cell's numbers, arrays and seconds; what a cluster's worker runs."""
     start = time.perf_counter()
     found = compute(cell.parameters, cell.key(seed))
     arrays = {name: np.asarray(array) for name, array in (found.arrays or {}).items()}
     return dict(found.numbers), arrays, time.perf_counter() - start
-
-
-def _on_worker(cell: Cell, *, compute: Compute, seed: int) -> Any:
-    return computed(compute, cell, seed)
 
 
 def _here(
@@ -205,7 +170,7 @@ def _here(
             yield from _in_threads(store, free, compute, seed)
         for cell in free:
             with _given_back_on_error(store, cell):
-                found = computed(compute, cell, seed)
+                found = computed(cell, compute, seed)
             yield _kept(store, cell, found)
         finished = store.finished() if claimed_by_others else set()
         for cell in claimed_by_others:
@@ -234,7 +199,7 @@ def _in_threads(
 
         def begin(count: int) -> None:
             for cell in islice(free, count):
-                running[pool.submit(computed, compute, cell, seed)] = cell
+                running[pool.submit(computed, cell, compute, seed)] = cell
 
         begin(usable_cores())
         while running:
@@ -275,7 +240,7 @@ def _on_cluster(
 
     # map, not submit: what all cells share (the data) is sent once.
     futures = client.map(
-        _on_worker,
+        computed,
         list(todo),
         compute=compute,
         seed=seed,
@@ -304,10 +269,6 @@ def _on_cluster(
         client.cancel(list(by_future))
 
 
-def _workers(client: Any) -> int:
-    return max(1, int(sum(client.nthreads().values())))
-
-
 class _Pace:
     def __init__(self, done: int, total: int, workers: int) -> None:
         self.done, self.total, self.workers = done, total, workers
@@ -324,3 +285,76 @@ class _Pace:
             mean = sum(self.recent) / len(self.recent)
             left = mean * (self.total - self.done) / self.workers
         return Progress(self.done, self.total, left)
+
+
+@contextmanager
+def cluster_client(*, scheduler: str | None = None, workers: int | None = None) -> Iterator[Any]:
+    """A ``distributed.Client``, or None for this process alone.
+
+    Parameters
+    ----------
+    scheduler
+        The address of a running Dask scheduler, such as ``tcp://10.0.0.1:8786``.  Its workers
+        need leakscope and what the cells import.
+    workers
+        Start this many processes on this machine instead, each with one thread; they end with
+        the block.
+    """
+    if scheduler is not None and workers is not None:
+        raise InputError("Give a scheduler's address or a number of workers, not both.")
+    if scheduler is None and workers is None:
+        yield None
+        return
+    if workers is not None and workers < 1:
+        raise InputError(f"the number of workers must be 1 or more, but it is {workers}.")
+    try:
+        import distributed
+    except ImportError:
+        raise InputError(
+            "A cluster needs Dask, which is not installed: pip install 'leakscope[dask]'."
+        ) from None
+    if scheduler is not None:
+        try:
+            client = distributed.Client(  # type: ignore[no-untyped-call]
+                scheduler, timeout=CONNECT_SECONDS
+            )
+        except (OSError, ValueError) as error:
+            raise InputError(f"no Dask scheduler answers at {scheduler} ({error}).") from error
+        with client:
+            _require_same_versions(client)
+            yield client
+        return
+    # Loopback only: a run opens nothing to the network unless asked.
+    with (
+        distributed.LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            silence_logs="ERROR",
+        ) as cluster,
+        distributed.Client(cluster) as client,  # type: ignore[no-untyped-call]
+    ):
+        yield client
+
+
+def _require_same_versions(client: Any) -> None:
+    """Refuse workers that would compute with other versions, or cannot compute at all."""
+    ours = versions()
+    try:
+        found = client.run(versions)
+    except Exception as error:
+        raise InputError(
+            f"the cluster's workers cannot run leakscope ({type(error).__name__}: {error}); "
+            f"install leakscope {ours['leakscope']} there."
+        ) from error
+    if not found:
+        raise InputError("the cluster has no workers; start some and ask again.")
+    for address, theirs in found.items():
+        for name in ALIKE:
+            if theirs.get(name) != ours.get(name):
+                raise InputError(
+                    f"the worker {address} has {name} {theirs.get(name)}, but here it is "
+                    f"{ours.get(name)}: install the same version there."
+                )

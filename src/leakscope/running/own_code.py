@@ -26,18 +26,7 @@ AGAIN = 1.0
 
 
 class TimeLimitError(InputError):
-    """The user's code did not end in time.
-
-    Examples
-    --------
-    >>> from leakscope.running import TimeLimitError, staying
-    >>> with staying("train", seconds=0.01):
-    ...     while True:
-    ...         pass
-    Traceback (most recent call last):
-    ...
-    leakscope.running.own_code.TimeLimitError: train did not end within its time limit, 0.01 s.
-    """
+    """The user's code did not end in time."""
 
 
 class _Overtime(BaseException):
@@ -45,18 +34,7 @@ class _Overtime(BaseException):
 
 
 def load_by_name(text: str, *, option: str) -> Any:
-    """What ``module:name`` names; modules of the working directory count.
-
-    Examples
-    --------
-    >>> from leakscope.running import load_by_name
-    >>> load_by_name("json:dumps", option="--train")([1])
-    '[1]'
-    >>> load_by_name("json", option="--train")
-    Traceback (most recent call last):
-    ...
-    leakscope.errors.InputError: --train needs module:function, but it is 'json'.
-    """
+    """What ``module:name`` names; modules of the working directory count."""
     module_name, _, name = text.partition(":")
     if not module_name or not name:
         raise InputError(f"{option} needs module:function, but it is {text!r}.")
@@ -84,17 +62,6 @@ def staying(name: str, *, seconds: float | None = None) -> Iterator[None]:
     """Run the user's code: it can neither end the program nor, with ``seconds``, run for ever.
 
     What it prints goes to stderr, because stdout may be a result.
-
-    Examples
-    --------
-    >>> import sys
-    >>> from leakscope.running import staying
-    >>> with staying("train"):
-    ...     sys.exit()
-    Traceback (most recent call last):
-    ...
-    leakscope.errors.InputError: train ended the program (SystemExit): it must return, or raise \
-an error.
     """
     try:
         with contextlib.redirect_stdout(sys.stderr), _no_exit_at_once(), _within(seconds):
@@ -130,16 +97,6 @@ def seeded(seed: int) -> Iterator[None]:
     """Seed the global generators of Python, NumPy and PyTorch; the first two are put back.
 
     A training function that draws from them instead of using its seed is then repeatable too.
-
-    Examples
-    --------
-    >>> import random
-    >>> from leakscope.running import seeded
-    >>> with seeded(3):
-    ...     first = random.random()
-    >>> with seeded(3):
-    ...     first == random.random()
-    True
     """
     before, before_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
     random.seed(seed)

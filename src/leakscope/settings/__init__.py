@@ -71,7 +71,6 @@ from leakscope.settings.validation import first_problem, validated
 from leakscope.settings.verify import (
     RETRAINING_DEFAULTS,
     VERIFY_DEFAULTS,
-    Labels,
     RetrainingSettings,
     VerifySettings,
 )
@@ -109,7 +108,6 @@ __all__ = [
     "Decimal",
     "Described",
     "KernelName",
-    "Labels",
     "LassoDesignSettings",
     "LassoDivergence",
     "LassoMechanism",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.settings.setting import Natural, setting
-
-Labels = Literal["coded", "written"]
 
 # No layer that is trained here is wider.
 Width = Annotated[int, Field(ge=1, le=100_000)]
@@ -58,11 +56,6 @@ class RetrainingSettings(BaseModel):
         None,
         "Retrain an audit's models with your own function, train(X, y, seed) -> predictor.",
         metavar="MODULE:FUNCTION",
-    )
-    labels: Labels = setting(
-        "coded",
-        "What --train gets as y: coded (numbers as the audit uses them) or written (as in the "
-        "file; then predict_proba is asked, where the model has it).",
     )
     widths: tuple[Width, ...] | None = setting(
         None,

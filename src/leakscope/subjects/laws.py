@@ -57,6 +57,8 @@ class UnitLaws(ABC):
     trust: Trust
     provenance: Provenance
     warnings: tuple[str, ...] = ()
+    # How far a measure that was tabulated may lie from one that is computed.
+    tolerance: float = 0.0
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 

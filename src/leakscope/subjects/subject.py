@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from leakscope.data import Dataset, RecordId, Task
 from leakscope.errors import InputError
+from leakscope.laws import Provenance
 from leakscope.results.audit import Audit, Basis, Details, ExaminedModel
 from leakscope.results.document import DatasetEntry
 from leakscope.results.sections import Section
@@ -129,6 +130,20 @@ class Answers:
     trained_on: NDArray[np.bool_] | None = None
 
 
+def shared_answers(
+    scores: NDArray[np.float64], trained_on: NDArray[np.bool_], units: Rows, how: str, models: int
+) -> Answers:
+    """Those of models that all units share: scores (models, U), and who was trained on."""
+    return Answers(
+        [scores[trained_on[:, unit], unit] for unit in units.tolist()],
+        [scores[~trained_on[:, unit], unit] for unit in units.tolist()],
+        how,
+        {"models": models},
+        scores,
+        trained_on,
+    )
+
+
 class Subject(ABC):
     """A model of one kind together with its records.
 
@@ -197,7 +212,7 @@ class Subject(ABC):
 
     @classmethod
     def opened(cls, audit: Audit, data: str | Path | Dataset | None = None) -> Subject:
-        """The subject of a finished audit again: its data checked by digest, its model as it was."""
+        """The subject of a finished audit again: data checked by digest, the model as it was."""
         raise InputError(
             f"{audit.model.name} was in memory, and no file holds it; take the audit that "
             "leakscope.audit returned."
@@ -252,9 +267,23 @@ class Subject(ABC):
 
     # Models with and without units.
 
+    # What ``verify`` counts for this kind: draws of each law, or models that all units share.
+    counted_in: ClassVar[Literal["draws", "models"]] = "draws"
+    # Whether it looks at what is not trusted first.
+    doubted_first: ClassVar[bool] = False
+
     def answers(self, units: Rows, count: int, seed: int) -> Answers:
         """Answers of models trained with and without some units."""
         raise InputError(f"{self.words} cannot be trained again with and without its records.")
+
+    @property
+    def activation(self) -> str:
+        """The activation of a network that would resemble it."""
+        return "relu"
+
+    def training_set(self) -> tuple[NDArray[np.float64], NDArray[np.float64], Task]:
+        """Features and targets as numbers, for other models of the same records."""
+        raise InputError(f"the records of {self.words} are not held as numbers.")
 
     # How a stored audit of this kind is worded.
 
@@ -301,6 +330,11 @@ class Subject(ABC):
         return []
 
     @classmethod
+    def remedies(cls, audit: Audit) -> list[dict[str, str]]:
+        """Changes that the audit itself worked out: ``change``, ``effect`` and ``price`` each."""
+        return []
+
+    @classmethod
     def refused_attacks(cls, audit: Audit) -> Mapping[str, str]:
         """Attacks that do not apply to this kind, by their key in ``deciding``, and why."""
         return {}
@@ -311,19 +345,20 @@ class Subject(ABC):
         return normal_laws(audit)
 
 
+def stored_provenance(audit: Audit) -> Provenance:
+    """The provenance that a stored audit states."""
+    names = ("question", "adjacency", "observes", "attacker_knows_label", "method", "source")
+    return Provenance(**{k: v for k, v in audit.provenance.items() if k in names})
+
+
 def normal_laws(audit: Audit) -> PairLaws:
     """Normal laws from a table's means and standard deviations."""
-    from leakscope.laws import LawPair, Normal, Provenance
+    from leakscope.laws import LawPair, Normal
 
     table = audit.table
     if "sd_with" not in table:
         raise InputError("the laws of this audit are not in its result; audit again.")
-    told = {
-        name: value
-        for name, value in audit.provenance.items()
-        if name in ("question", "adjacency", "observes", "attacker_knows_label", "method", "source")
-    }
-    provenance = Provenance(**told)
+    provenance = stored_provenance(audit)
     with_mean, without_mean = table.of("mean_with"), table.of("mean_without")
     with_sd, without_sd = table.of("sd_with"), table.of("sd_without")
 

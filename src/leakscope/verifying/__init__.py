@@ -3,7 +3,6 @@
 from leakscope.verifying.agreement import LEAST_RECORDS, Agreement, Interval, agreement
 from leakscope.verifying.checks import Check, counted, threshold_for
 from leakscope.verifying.density_adversary import cross_fitted_scores
-from leakscope.verifying.group_draws import check_groups
 from leakscope.verifying.influence_functions import InfluenceEstimate, influence_functions
 from leakscope.verifying.membership_experiment import (
     ConditionalExperiment,
@@ -20,19 +19,12 @@ from leakscope.verifying.network_training import (
     parameters_at,
 )
 from leakscope.verifying.networks import ConvolutionalNetwork, DenseNetwork
-from leakscope.verifying.own_training import FunctionTrainer, load_trainer
-from leakscope.verifying.posterior_draws import (
-    RecordLaws,
-    check_records,
-    kl_from_draws,
-    posterior_draws,
-)
 from leakscope.verifying.prediction_difference import PredictionDifference, prediction_difference
 from leakscope.verifying.record_choice import choose_records, rows_to_check
-from leakscope.verifying.retrained_checks import Retraining
+from leakscope.verifying.retrained_checks import FunctionTrainer, Retraining
 from leakscope.verifying.retraining import Retrained, RetrainedRecord, RetrainingPlan, retrain
 from leakscope.verifying.simulation import Simulated, SimulationPlan, simulate
-from leakscope.verifying.stored_numbers import require_group_numbers, require_stored_numbers
+from leakscope.verifying.stored_numbers import require_stored_numbers
 from leakscope.verifying.tangents import tangent_products
 from leakscope.verifying.trac_in import TracIn, trac_in
 from leakscope.verifying.verify import verify
@@ -50,7 +42,6 @@ __all__ = [
     "Interval",
     "NetworkTrainer",
     "PredictionDifference",
-    "RecordLaws",
     "Retrained",
     "RetrainedRecord",
     "Retraining",
@@ -64,8 +55,6 @@ __all__ = [
     "TrainedAnswers",
     "Trainer",
     "agreement",
-    "check_groups",
-    "check_records",
     "choose_records",
     "counted",
     "cross_fitted_scores",
@@ -73,12 +62,8 @@ __all__ = [
     "fitted_experiment",
     "gaussian_design_experiment",
     "influence_functions",
-    "kl_from_draws",
-    "load_trainer",
     "parameters_at",
-    "posterior_draws",
     "prediction_difference",
-    "require_group_numbers",
     "require_stored_numbers",
     "retrain",
     "rows_to_check",

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from leakscope import running
-from leakscope.auditing import taken_from_result
 from leakscope.errors import InputError
 from leakscope.lasso import LassoSetting, simulate_lasso
 from leakscope.linear import GaussianDesign, OutputNoise
 from leakscope.planning import plan_linear, require_reachable
 from leakscope.results import LassoPlan, LinearPlan
+from leakscope.subjects.recipe import taken_from_result
 from leakscope.verifying.checks import Check
 
 LASSO_COEFFICIENTS = 1000

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope.auditing import settings_of
-from leakscope.data import Dataset
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.keys import Key
+from leakscope.data import RecordId, Task
 from leakscope.errors import InputError
-from leakscope.results import AuditDocument, default_run_directory
+from leakscope.results.audit import Audit
+from leakscope.results.run_directory import default_run_directory
 from leakscope.running import OnProgress, cluster_client, open_cells
-from leakscope.settings import RETRAINING_DEFAULTS, Labels
+from leakscope.settings import RETRAINING_DEFAULTS
+from leakscope.subjects.subject import Subject
+from leakscope.subjects.training.own_training import OwnTraining, named_training, training_of
 from leakscope.verifying.agreement import LEAST_RECORDS, agreement
 from leakscope.verifying.checks import Check, leaning
-from leakscope.verifying.network_training import NetworkTrainer, Trainer
+from leakscope.verifying.network_training import NetworkTrainer, TrainedAnswers, Trainer
 from leakscope.verifying.networks import DenseNetwork
-from leakscope.verifying.own_training import FunctionTrainer, load_trainer
 from leakscope.verifying.plan_checks import Outcome
+from leakscope.verifying.record_choice import rows_to_check
 from leakscope.verifying.retraining import RetrainedRecord, RetrainingPlan, retrain
 
 AUC_RESOLUTION = 0.1
@@ -37,9 +41,8 @@ class Retraining:
     Parameters
     ----------
     train
-        ``train(X, y, seed)`` that returns a predictor; the function, or ``"module:function"``.
-    labels
-        What ``train`` gets as y: ``"coded"``, numbers as the audit uses them, or ``"written"``.
+        As in ``leakscope.audit(train=...)``: ``train(X, y, seed)`` that returns a predictor, or an
+        estimator; itself, or ``"module:name"``.  y holds class numbers, or numbers.
     widths
         Of the hidden layers of a dense network, instead of ``train``.
     epochs, learning_rate
@@ -64,7 +67,6 @@ of the two.
     """
 
     train: str | Callable[..., Any] | None = None
-    labels: Labels = RETRAINING_DEFAULTS.labels
     widths: tuple[int, ...] | None = None
     epochs: int = RETRAINING_DEFAULTS.epochs
     learning_rate: float = RETRAINING_DEFAULTS.learning_rate
@@ -79,13 +81,14 @@ of the two.
                 "retraining needs a training function or a network's widths, one of the two."
             )
 
-    def trainer(self, activation: str, labels: NDArray[Any] | None) -> tuple[Trainer, str]:
+    def trainer(self, activation: str, task: Task) -> tuple[Trainer, str]:
         """What trains, and its name in words."""
         if isinstance(self.train, str):
-            return replace(load_trainer(self.train), labels=labels), self.train
+            named = named_training(self.train, task, None)
+            return FunctionTrainer(named.subject, task, self.train), self.train
         if self.train is not None:
-            name = getattr(self.train, "__qualname__", "a function")
-            return FunctionTrainer(self.train, labels=labels), name
+            own = FunctionTrainer(self.train, task)
+            return own, own.training.name
         widths = self.widths or ()
         network = NetworkTrainer(
             DenseNetwork(widths, activation=activation),
@@ -95,38 +98,129 @@ of the two.
         return network, f"a dense network of widths {', '.join(str(w) for w in widths)}"
 
 
+@dataclass(frozen=True)
+class FunctionTrainer:
+    """The user's own training, one model after another, as a trainer of experiments."""
+
+    subject: Any
+    task: Task = "regression"
+    name: str = ""
+
+    @property
+    def training(self) -> OwnTraining:
+        """The training that a function ``train(X, y, seed)``, or an estimator, is."""
+        return training_of(self.subject, self.task, None, name=self.name)
+
+    def describe(self) -> dict[str, Any]:
+        """Its name and a digest of its source, so that a changed function is not resumed."""
+        return self.training.describe()
+
+    def train(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        included: NDArray[np.bool_],
+        queries: FloatArray,
+        key: Key,
+    ) -> TrainedAnswers:
+        """Train a model for every row of ``included`` (models, n); y (n, C) is coded."""
+        classes = self.training.task == "classification"
+        given = _class_numbers(y) if classes else y[:, 0] if y.shape[1] == 1 else y
+        seeds = key.generator().integers(2**31, size=len(included))
+        answers, losses = [], []
+        for rows, seed in zip(included, seeds, strict=True):
+            asked = np.concatenate([queries, X[rows]])
+            found = self.training.answers(X, given, rows, int(seed), asked)
+            told = _as_coded(found, y.shape[1], classes)
+            answers.append(told[: len(queries)])
+            residual = told[len(queries) :] - y[rows]
+            losses.append(0.5 * float(np.mean(np.sum(residual**2, axis=1))))
+        return TrainedAnswers(np.array(answers), np.array(losses))
+
+    def arrives(self, X: FloatArray, y: FloatArray) -> str:
+        """What the training gets, in words."""
+        if self.training.task == "classification":
+            targets = f"{len(y)} class numbers, 0 to {len(np.unique(_class_numbers(y))) - 1}"
+        else:
+            targets = f"{len(y)} numbers, from {float(y.min()):.3g} to {float(y.max()):.3g}"
+        return (
+            f"X, {len(X)} records of {X.shape[1]} numbers, encoded and scaled as for the audit, "
+            f"and y, {targets}"
+        )
+
+
+def _class_numbers(y: FloatArray) -> NDArray[np.intp]:
+    """0, 1, ... from targets that are coded as an audit codes classes."""
+    if y.shape[1] == 1:
+        return (y[:, 0] > 0.0).astype(np.intp)
+    return np.argmax(y, axis=1)
+
+
+def _as_coded(found: FloatArray, outputs: int, classes: bool) -> FloatArray:
+    """Answers in the numbers of the coded targets: probabilities less their mean."""
+    if not classes:
+        if found.shape[1] != outputs:
+            raise InputError(
+                f"the model answered with {found.shape[1]} numbers per record, and {outputs} are "
+                "needed."
+            )
+        return found
+    centred = found - 1.0 / found.shape[1]
+    return centred[:, 1:] if outputs == 1 else centred
+
+
 def by_retraining(
-    document: AuditDocument,
-    prepared: Dataset,
-    labels: NDArray[Any] | None,
-    rows: Sequence[int],
+    audit: Audit,
+    subject: Subject,
     retraining: Retraining,
+    *,
+    records: int,
+    record_ids: Sequence[RecordId],
     seed: int,
     on_progress: OnProgress | None,
 ) -> Outcome:
     """The audit's AUCs against attacks on models trained with and without each record."""
-    trainer, what = retraining.trainer(document.kernel.get("activation", "relu"), labels)
+    if audit.question != "leave_one_out":
+        raise InputError(
+            "an audit whose attacker does not know the other records is verified by shadow models, "
+            "and retraining with and without a record answers another question: leave --train and "
+            "--network out, or examine your own training with leakscope audit --train."
+        )
+    if audit.unit == "group":
+        raise InputError(
+            "retraining checks audits of records, and this one is of groups, which are checked by "
+            "draws."
+        )
+    features, targets, task = subject.training_set()
+    place = {name: row for row, name in enumerate(audit.record_ids)}
+    if set(place) != set(subject.ids):
+        raise InputError("the records of the data are not those of the result.")
+    own = np.array([place[name] for name in subject.ids], dtype=np.intp)
+    exposure = np.nan_to_num(audit.kl[own], posinf=float(np.finfo(np.float64).max))
+    rows = rows_to_check(subject.ids, exposure, records, record_ids, random_state=seed)
+    trainer, what = retraining.trainer(subject.activation, task)
     plan = RetrainingPlan(
         records=tuple(rows), models=retraining.models, models_per_cell=min(8, retraining.models)
     )
+    source = audit.dataset.source
     settings = {
         **plan.describe(),
         "trainer": trainer.describe(),
-        "data": None if prepared.source is None else prepared.source.digest,
-        "scaling": settings_of(document).scaling,
+        "data": None if source is None else source.digest,
+        "scaling": audit.settings.get("scaling"),
     }
-    place = (
-        default_run_directory("verify", prepared.name)
+    directory = (
+        default_run_directory("verify", audit.dataset.name)
         if retraining.run_dir is None
         else Path(retraining.run_dir)
     )
     with (
         cluster_client(scheduler=retraining.scheduler, workers=retraining.workers) as client,
-        open_cells(place, settings=settings, seed=seed) as store,
+        open_cells(directory, settings=settings, seed=seed) as store,
     ):
         found = retrain(
-            prepared.features,
-            prepared.target,
+            features,
+            targets,
             trainer,
             plan,
             store,
@@ -134,18 +228,17 @@ def by_retraining(
             client=client,
             on_progress=on_progress,
         )
-    by_id = {record.record_id: record for record in document.records}
-    told = [by_id[prepared.record_ids[row]] for row in rows]
+    told = [(subject.ids[row], float(audit.auc[own[row]])) for row in rows]
     checks = [
         Check(
-            law=f"record {record.record_id}",
+            law=f"record {name}",
             quantity="AUC",
-            predicted=float("nan") if record.auc is None else record.auc,
+            predicted=predicted,
             measured=float("nan") if _identical(measured) else float(measured.auc.value),
-            stderr=_auc_stderr(measured, record.auc),
+            stderr=_auc_stderr(measured, predicted),
             resolution=AUC_RESOLUTION,
         )
-        for record, measured in zip(told, found.records, strict=True)
+        for (name, predicted), measured in zip(told, found.records, strict=True)
     ]
     told_apart = [
         (check, measured.auc)
@@ -165,12 +258,12 @@ def by_retraining(
     how = (
         f"{found.models_trained} models of {what}, trained with and without each of {len(rows)} "
         f"records ({found.models_planned} were planned; records whose AUC was known to within "
-        f"0.05 needed no more), attacked by the likelihood ratio; cells in {place}"
+        f"0.05 needed no more), attacked by the likelihood ratio; cells in {directory}"
     )
     if isinstance(trainer, FunctionTrainer):
-        targets = np.reshape(prepared.target, (len(prepared.target), -1))
-        how += f". It was given {trainer.arrives(prepared.features, targets)}"
-    told_settings = {**settings, "models": retraining.models, "run_directory": str(place)}
+        coded = np.reshape(targets, (len(targets), -1))
+        how += f". It was given {trainer.arrives(features, coded)}"
+    told_settings = {**settings, "models": retraining.models, "run_directory": str(directory)}
     beware = tuple(sentence for sentence in warnings if sentence is not None)
     return Outcome(checks, how, told_settings, together, beware)
 
@@ -195,9 +288,9 @@ def _deterministic(what: str, count: int, records: int) -> str | None:
     )
 
 
-def _auc_stderr(measured: RetrainedRecord, predicted: float | None) -> float:
+def _auc_stderr(measured: RetrainedRecord, predicted: float) -> float:
     """The interval's own half on the prediction's side, in standard errors."""
     value = float(measured.auc.value)
-    upwards = predicted is not None and predicted > value
+    upwards = predicted > value
     side = float(measured.auc.high) - value if upwards else value - float(measured.auc.low)
     return max(side / 1.96, 1e-6)

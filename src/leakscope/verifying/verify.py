@@ -5,26 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from leakscope import __version__
-from leakscope.auditing import (
-    AuditResult,
-    ModelAuditResult,
-    data_in_memory,
-    data_of,
-    examined_again,
-)
-from leakscope.data import Dataset, RecordId, Source, read_again
+from leakscope.data import Dataset, RecordId, prepare
 from leakscope.errors import InputError
 from leakscope.results import (
-    AuditDocument,
+    Audit,
     LassoPlan,
     LinearPlan,
-    ModelAuditDocument,
     QueryAttack,
     ResultDocument,
     Run,
@@ -35,25 +23,22 @@ from leakscope.results import (
 )
 from leakscope.running import OnProgress
 from leakscope.settings import RETRAINING_DEFAULTS, VERIFY_DEFAULTS
-from leakscope.verifying.audit_checks import (
-    by_draws,
-    by_draws_at_record,
-    by_draws_of_groups,
-    require_same_records,
-)
-from leakscope.verifying.checks import Verdict, counted, threshold_for
+from leakscope.subjects import opened
+from leakscope.subjects.process.draws import kl_from_draws
+from leakscope.subjects.process.subject import settings_of, stored_process
+from leakscope.subjects.recipe import data_again
+from leakscope.verifying.audits import check_audit
+from leakscope.verifying.checks import Check, Verdict, counted, threshold_for
 from leakscope.verifying.plan_checks import Outcome, by_matrices, by_refits
-from leakscope.verifying.record_choice import rows_to_check
 from leakscope.verifying.retrained_checks import Retraining, by_retraining
-from leakscope.verifying.shadow_checks import by_shadow_models
 from leakscope.verifying.stored_numbers import require_stored_numbers
 
-VERIFIABLE = ("audit", "audit_model", "plan_linear", "plan_lasso", "attack_query")
+VERIFIABLE = ("audit", "plan_linear", "plan_lasso", "attack_query")
 
 # Random draws of each law, where the caller does not say.
 DRAWS = {"audit": 4000, "attack_query": 20_000, "plan_linear": 200, "plan_lasso": 20}
 
-Verifiable = AuditResult | ModelAuditResult | ResultDocument | Run | str | Path
+Verifiable = ResultDocument | Run | str | Path
 
 
 def verify(
@@ -122,46 +107,33 @@ def verify(
     start = time.perf_counter()
     if seed < 0:
         raise InputError(f"the seed must be zero or above, but it is {seed}.")
-    document = (
-        result.to_document()
-        if isinstance(result, (AuditResult, ModelAuditResult))
-        else result_of(result)
-    )
+    document = result_of(result)
     count = DRAWS.get(document.kind, 0) if draws is None else draws
     if isinstance(document, QueryAttack) and retraining is None:
-        outcome = by_draws_at_record(document, data_of(document, data), count, seed)
-    elif isinstance(document, AuditDocument):
+        outcome = _at_record(document, data, count, seed)
+    elif isinstance(document, Audit):
         require_stored_numbers(document)
-        if isinstance(result, AuditResult) and data is None and document.dataset.source is None:
-            prepared = data_in_memory(result)
-        else:
-            prepared = data_of(document, data)
-        labels = None
-        if retraining is not None and retraining.labels == "written":
-            labels = _labels(document, data, prepared)
-        chosen = (records, record_ids)
-        outcome = _audited(document, prepared, labels, chosen, count, retraining, seed, on_progress)
-    elif isinstance(document, ModelAuditDocument):
+        subject = opened(document, data)
         if retraining is not None:
-            raise InputError(
-                "an audit of a fitted model is verified by shadow models, and retraining with and "
-                "without a record answers another question: leave --train and --network out, or "
-                "examine your own training with leakscope audit --train."
+            outcome = by_retraining(
+                document,
+                subject,
+                retraining,
+                records=records,
+                record_ids=record_ids,
+                seed=seed,
+                on_progress=on_progress,
             )
-        require_stored_numbers(document)
-        if isinstance(result, ModelAuditResult) and data is None:
-            examined, ids = result.examined, result.record_ids
         else:
-            examined, ids = examined_again(document, data)
-        outcome = by_shadow_models(
-            document,
-            examined,
-            ids,
-            records=records,
-            record_ids=record_ids,
-            models=models,
-            seed=seed,
-        )
+            each = {"draws": DRAWS["audit"] if draws is None else draws, "models": models}
+            outcome = check_audit(
+                document,
+                subject,
+                records=records,
+                record_ids=record_ids,
+                count=each[subject.counted_in],
+                seed=seed,
+            )
     elif retraining is not None or data is not None:
         raise InputError("retraining and data belong to the result of an audit.")
     elif isinstance(document, LinearPlan):
@@ -174,60 +146,38 @@ def verify(
             f"{', '.join(VERIFIABLE)}."
         )
     found = _verification(document, outcome, time.perf_counter() - start, seed)
-    own = document if isinstance(result, (AuditResult, ModelAuditResult)) else result
-    return found.model_copy(update={"verified_digest": digest_of_result(own)})
+    return found.model_copy(update={"verified_digest": digest_of_result(result)})
 
 
-def _audited(
-    document: AuditDocument,
-    prepared: Dataset,
-    labels: NDArray[Any] | None,
-    chosen: tuple[int, Sequence[RecordId]],
-    draws: int,
-    retraining: Retraining | None,
-    seed: int,
-    on_progress: OnProgress | None,
+def _at_record(
+    document: QueryAttack, data: str | Path | Dataset | None, draws: int, seed: int
 ) -> Outcome:
-    if document.unit == "group":
-        if retraining is not None:
-            raise InputError(
-                "retraining checks audits of records, and this one is of groups, which are "
-                "checked by draws."
-            )
-        return by_draws_of_groups(document, prepared, *chosen, draws, seed)
-    rows = _chosen(document, prepared, *chosen, seed)
-    if retraining is None:
-        return by_draws(document, prepared, rows, draws, seed)
-    return by_retraining(document, prepared, labels, rows, retraining, seed, on_progress)
-
-
-def _labels(
-    document: AuditDocument, data: str | Path | Dataset | None, prepared: Dataset
-) -> NDArray[Any]:
-    """The target as it was read, before it was coded or scaled; of arrays, as it was given."""
-    if isinstance(data, Dataset):
-        return data.target
-    entry = document.dataset.source
-    if entry is None:
-        return prepared.target
-    return read_again(Source(**entry.model_dump()), data).target
-
-
-def _chosen(
-    document: AuditDocument,
-    prepared: Dataset,
-    count: int,
-    wanted: Sequence[RecordId],
-    seed: int,
-) -> list[int]:
-    """Rows of the records named, or one from each stratum of predicted leakage."""
-    require_same_records(document, prepared)
-    place = {name: row for row, name in enumerate(prepared.record_ids)}
-    kl = np.zeros(len(place))
-    for record in document.records:
-        kl[place[record.record_id]] = np.inf if record.kl is None else record.kl
-    finite = np.where(np.isfinite(kl), kl, np.max(kl[np.isfinite(kl)], initial=0.0))
-    return rows_to_check(prepared.record_ids, finite, count, wanted, random_state=seed)
+    """The KL at the record itself, which no query may exceed, from draws with and without it."""
+    settings = settings_of(document.settings, document.noise_variance)
+    prepared = prepare(data_again(document.dataset, data), scaling=settings.scaling)
+    if len(document.records) != 1:
+        raise InputError("verify checks the search for one record, and this one is for a group.")
+    if document.records[0] not in prepared.record_ids:
+        raise InputError(f"the data have no record {document.records[0]!r}.")
+    process, names = stored_process(
+        document.kernel, document.noise_variance, document.settings, prepared
+    )
+    value, stderr = kl_from_draws(
+        process.between(process.features, process.features),
+        process.targets,
+        list(names).index(document.records[0]),
+        noise_variance=document.noise_variance,
+        draws=draws,
+        random_state=seed,
+    )
+    own = float("nan") if document.kl_at_record is None else document.kl_at_record
+    law = f"record {document.records[0]}"
+    checks = [Check(law, "KL at the record", own, value, stderr, resolution=0.1 * abs(own))]
+    how = (
+        f"{draws} functions drawn from the same Gaussian process, trained with and without the "
+        "record; your model was not examined"
+    )
+    return Outcome(checks, how, {"draws": draws})
 
 
 def _verification(
@@ -267,7 +217,7 @@ def _verification(
 
 def _doubts(document: ResultDocument) -> list[str]:
     """Draws check the laws as they are stored; they do not bring back what float64 lost before."""
-    doubt = document.doubt if isinstance(document, (AuditDocument, ModelAuditDocument)) else None
+    doubt = document.doubt if isinstance(document, Audit) else None
     return [] if doubt is None else [f"in the audit that was verified, {doubt}"]
 
 

@@ -4,30 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leakscope.results.audit import Details, Explanation
+from leakscope.results.audit import Details, Explanation, FitFacts
 from leakscope.results.document import Fraction, Number
-
-
-class FitFacts(BaseModel):
-    """How large the model is beside its data, and how much better it does on them than on others.
-
-    ``score`` names what ``training`` and ``left_out`` are: the score on records that were used in
-    training, and on each record by models without it.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    parameters: int | None
-    score: str
-    training: Number
-    left_out: Number
-
-    @property
-    def gap(self) -> float | None:
-        """The score on the training records minus that of each record in a fit without it."""
-        if self.training is None or self.left_out is None:
-            return None
-        return self.training - self.left_out
 
 
 class PenaltyOption(BaseModel):
@@ -82,6 +60,10 @@ class FitDetails(Details):
     models: int | None = None
     fit: FitFacts | None = None
     one_threshold: dict[str, Number] = Field(default_factory=dict)
+
+    def size(self) -> FitFacts | None:
+        """How large the model is beside its data, and how it does on them."""
+        return self.fit
 
     def for_everybody(self) -> dict[str, float | None]:
         """What one threshold on the scores of everybody would achieve."""

@@ -15,7 +15,7 @@ from leakscope import fitted, measures
 from leakscope.data import Dataset, RecordId, array_doubts, doubts, prepare, read_model, two_classes
 from leakscope.errors import InputError
 from leakscope.laws import Normal
-from leakscope.results.audit import EXPOSED_ABOVE, Audit, ExaminedModel
+from leakscope.results.audit import EXPOSED_ABOVE, Audit, ExaminedModel, FitFacts
 from leakscope.results.document import DatasetEntry
 from leakscope.results.sections import LineChart, Section
 from leakscope.results.shown import certain, digits
@@ -28,13 +28,20 @@ from leakscope.settings import (
     validated,
 )
 from leakscope.subjects.arrays import checked_features, checked_ids, checked_targets, oddities
-from leakscope.subjects.fit.details import FitDetails, FitExplanation, FitFacts, PenaltyOption
+from leakscope.subjects.fit.details import FitDetails, FitExplanation, PenaltyOption
 from leakscope.subjects.fit.file_models import FileFit, file_fit, plain_parameters
 from leakscope.subjects.fit.named_models import NamedFit, named_fit
 from leakscope.subjects.fit.penalties import penalty_sweep
-from leakscope.subjects.laws import MEASURES, PairLaws, UnitLaws, noise_for
+from leakscope.subjects.laws import MEASURES, PairLaws, Rows, UnitLaws, noise_for
 from leakscope.subjects.recipe import data_again, taken_from_result
-from leakscope.subjects.subject import Asked, Stages, Subject
+from leakscope.subjects.subject import (
+    Answers,
+    Asked,
+    Stages,
+    Subject,
+    normal_laws,
+    shared_answers,
+)
 from leakscope.subjects.words import examined_sentence, most_exposed_sentence, question_sentence
 
 # Reasons are found unasked up to so many records: they solve for the laws once more.
@@ -48,6 +55,9 @@ SCORES_OF_LABEL = ("log_odds", "scores")
 
 # Features or label are said to be the reason where one is so much larger than the other.
 MOSTLY = 1.5
+
+# With fewer shadow models, a standard deviation is not known to a fifth.
+LEAST_MODELS = 20
 
 CHECK = "no other record carries more than 40% of its variance"
 
@@ -315,6 +325,39 @@ class Fit(Subject):
             for place, row in enumerate(rows)
         ]
 
+    # Models with and without units.
+
+    counted_in = "models"
+    doubted_first = True
+
+    def answers(self, units: Rows, count: int, seed: int) -> Answers:
+        """The same estimator fitted on random parts of the records."""
+        question, observes = self.settings["question"], self.settings["observes"]
+        if question != "pool":
+            raise InputError(
+                "shadow models draw the others from the records at hand; this audit asks about "
+                "fresh ones, and the pool question can be verified."
+            )
+        if observes == "residual":
+            raise InputError("shadow models check predictions; audit with observes prediction.")
+        if count < LEAST_MODELS:
+            raise InputError(f"at least {LEAST_MODELS} shadow models are needed, not {count}.")
+        fraction = self.settings["fraction"] or 0.5
+        found = fitted.shadow_models(
+            self.estimator,
+            self.X,
+            self.y,
+            models=count,
+            fraction=fraction,
+            sample_weight=self.sample_weight,
+            random_state=seed,
+        )
+        how = (
+            f"{found.models} shadow models of the same estimator, each fitted on a random "
+            f"{fraction:g} of the records"
+        )
+        return shared_answers(found.scores, found.trained_on, units, how, count)
+
     # How its stored audits are worded.
 
     @classmethod
@@ -389,6 +432,40 @@ class Fit(Subject):
                     ],
                 )
             )  # fmt: skip
+        return found
+
+    @classmethod
+    def stored_laws(cls, audit: Audit) -> PairLaws:
+        """Normal laws of the score; other answers have laws that the table does not hold."""
+        if audit.observes in ("label", "probabilities"):
+            raise InputError("the laws of such answers are not in the result; audit again.")
+        return normal_laws(audit)
+
+    @classmethod
+    def remedies(cls, audit: Audit) -> list[dict[str, str]]:
+        """Ten times the penalty, and noise on the answers."""
+        told: FitDetails = audit.details
+        found = []
+        if told.option is not None:
+            penalty = told.option
+            found.append(
+                {
+                    "change": f"{penalty.setting}={penalty.value:.3g}",
+                    "effect": f"largest advantage {digits(penalty.largest_advantage, most=3)}, "
+                    f"{penalty.exposed} records at {audit.exposed_above:g} or more",
+                    "price": f"{penalty.score} {digits(penalty.score_then, most=3)}, now "
+                    f"{digits(penalty.score_now, most=3)} (cross-validated)",
+                }
+            )
+        if told.answer_noise is not None:
+            found.append(
+                {
+                    "change": f"normal noise of sd {told.answer_noise:.2g} on each answer, each "
+                    "record answered once",
+                    "effect": f"every advantage below {audit.exposed_above:g}",
+                    "price": "the noise itself",
+                }
+            )
         return found
 
     @classmethod

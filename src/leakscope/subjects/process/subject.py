@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from leakscope import kernels, lood
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data import Dataset, RecordId, array_doubts, doubts, pictured, prepare, reason
+from leakscope.data import Dataset, RecordId, Task, array_doubts, doubts, pictured, prepare, reason
 from leakscope.errors import InputError
-from leakscope.laws import LawPair
+from leakscope.laws import LawPair, MultivariateNormal, Normal
 from leakscope.results.audit import EXPOSED_ABOVE, Audit, ExaminedModel
 from leakscope.results.document import DatasetEntry
 from leakscope.results.process_words import kernel_in_words, process_model
@@ -38,7 +38,7 @@ from leakscope.subjects.arrays import (
     oddities,
     without_intercept,
 )
-from leakscope.subjects.laws import Rows, UnitLaws
+from leakscope.subjects.laws import PairLaws, Rows, UnitLaws
 from leakscope.subjects.process.choices import (
     CRITERIA,
     advantages,
@@ -47,13 +47,14 @@ from leakscope.subjects.process.choices import (
     why_not_compared,
 )
 from leakscope.subjects.process.details import NoiseOfData, NoiseSensitivity, ProcessDetails
+from leakscope.subjects.process.draws import process_answers
 from leakscope.subjects.process.explanation import disagreeing_labels, explain
 from leakscope.subjects.process.noise_path import NoisePath, noise_path, path_unavailable
 from leakscope.subjects.process.pictures import report_pictures
 from leakscope.subjects.process.routes import Computed, RoutePlan, compute, route_cost
 from leakscope.subjects.recipe import data_again, taken_from_result
 from leakscope.subjects.subgroups import of_groups
-from leakscope.subjects.subject import Asked, Stages, Subject
+from leakscope.subjects.subject import Answers, Asked, Stages, Subject, stored_provenance
 
 # Those that --no-sensitivity skips.
 SENSITIVITY_STAGES = ("sensitivity", "compare")
@@ -135,7 +136,8 @@ class GaussianProcess(Subject):
         "kl_label", "kl_label_free", "rank_low", "trusted", "kernel_rank_low", "disagreement",
     )  # fmt: skip
     stages = (
-        "check", "kernel", "factorise", "sensitivity", "conditions", "measure", "compare", "explain",
+        "check", "kernel", "factorise", "sensitivity", "conditions", "measure", "compare",
+        "explain",
     )  # fmt: skip
     interval_words: ClassVar[str] = "between"
     Details = ProcessDetails
@@ -220,7 +222,9 @@ class GaussianProcess(Subject):
             groups=labels,
             task=prepared.task,
         )
-        scaled = dataset.task == "regression" and settings.scaling != "none"
+        scale = 1.0
+        if dataset.task == "regression" and settings.scaling != "none":
+            scale = float(np.std(dataset.target.astype(np.float64))) or 1.0
         return cls(
             process,
             plan,
@@ -230,9 +234,7 @@ class GaussianProcess(Subject):
             warnings=found,
             picture=dataset.picture or pictured(dataset.features),
             by=prepared.by,
-            target_scale=(float(np.std(dataset.target.astype(np.float64))) or 1.0)
-            if scaled
-            else 1.0,
+            target_scale=scale,
         )
 
     @classmethod
@@ -295,9 +297,9 @@ class GaussianProcess(Subject):
 
     def _described(self) -> dict[str, Any]:
         described = self.process.kernel.describe()
-        if self.computed is not None and self.computed.noise_choice is not None:
-            if self.plan.fit_kernel_scale:
-                described["fitted_scale"] = self.process.kernel_scale
+        chosen = None if self.computed is None else self.computed.noise_choice
+        if chosen is not None and self.plan.fit_kernel_scale:
+            described["fitted_scale"] = self.process.kernel_scale
         return described
 
     def laws(self, stage: Stages) -> ProcessLaws:
@@ -561,33 +563,65 @@ class GaussianProcess(Subject):
         return {}
 
     @classmethod
-    def stored_laws(cls, audit: Audit) -> UnitLaws:
+    def stored_laws(cls, audit: Audit) -> PairLaws:
         """From means and variances; those of groups are in the run's arrays only."""
-        table, told = audit.table, audit.details
+        table = audit.table
         if audit.unit == "group" or "variance_with" not in table:
             raise InputError("the laws of groups are not in the result; audit again.")
-        with_it, without = table.of("variance_with"), table.of("variance_without")
-        excess = without / told.noise_variance
-        means = table.columns["mean_with"], table.columns["mean_without"]
-        shift = np.asarray(means[0] - means[1], dtype=np.float64).reshape(len(table), -1)
-        residual = shift * ((1.0 + excess) / excess)[:, None]
-        condition = told.condition_number
-        return laws_of_separation(
-            lood.Separation(
-                targets=np.asarray(means[1], dtype=np.float64)
-                + residual.reshape(np.shape(means[1])),
-                excess=excess,
-                residual=residual,
-                kl_label_free=table.of("kl_label_free"),
-                kl_label=table.of("kl_label"),
-                error_estimate=np.full(len(table), np.nan),
-                trusted=np.asarray(with_it > 0.0) & audit.trusted,
-                condition_number=np.inf if condition is None else condition,
-                noise_variance=told.noise_variance,
-                route="nystrom" if told.approximate else "dense",
-                error_asked=told.error_asked,
-            )
+        variances = table.of("variance_with"), table.of("variance_without")
+        means = [
+            np.asarray(table.columns[name], dtype=np.float64).reshape(len(table), -1)
+            for name in ("mean_with", "mean_without")
+        ]
+        bad = np.flatnonzero(
+            ~((variances[0] > 0.0) & (variances[1] > 0.0) & np.isfinite(means[0] + means[1]).all(1))
         )
+        if bad.size:
+            raise InputError(
+                f"the result's record {audit.record_ids[bad[0]]!r} cannot be measured: a mean or a "
+                "variance is missing or not above 0."
+            )
+        provenance = stored_provenance(audit)
+        # Each pair from its own mean without the record, as the audit measured it.
+        shift = means[0] - means[1]
+
+        def pair(sd: float) -> LawPair:
+            with_it, without = (variance + sd**2 for variance in variances)
+            if shift.shape[1] == 1:
+                return LawPair(
+                    Normal(shift[:, 0], np.sqrt(with_it)), Normal(0.0, np.sqrt(without)), provenance
+                )
+            identity = np.eye(shift.shape[1])
+            return LawPair(
+                MultivariateNormal(shift, with_it[:, None, None] * identity),
+                MultivariateNormal(np.zeros_like(shift), without[:, None, None] * identity),
+                provenance,
+            )
+
+        plain = pair(0.0)
+        return PairLaws(
+            trust=audit.trust,
+            provenance=provenance,
+            member=plain.member,
+            nonmember=plain.nonmember,
+            with_noise=pair,
+            sd_without=np.sqrt(variances[1]),
+        )
+
+    # Models with and without units.
+
+    def answers(self, units: Rows, count: int, seed: int) -> Answers:
+        """Functions drawn from the process, trained with and without each unit."""
+        return process_answers(self.process, units, count, seed)
+
+    @property
+    def activation(self) -> str:
+        """That of the kernel, where it is a network's."""
+        return str(self.process.kernel.describe().get("activation", "relu"))
+
+    def training_set(self) -> tuple[FloatArray, FloatArray, Task]:
+        """Features and targets as the process uses them."""
+        return self.process.features, self.process.targets, self.process.task
 
 
 # The settings of an audit of arrays: nothing is scaled or coded.

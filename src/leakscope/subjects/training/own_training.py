@@ -112,6 +112,25 @@ class OwnTraining:
         found = [self._scored(*each, y) for each in zip(models, answers, strict=True)]
         return found, list(dict.fromkeys(said))[:KEPT_WARNINGS]
 
+    def answers(
+        self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seed: int, queries: Any
+    ) -> FloatArray:
+        """(q, C) what one model says of queries: a number, or the probabilities of all classes."""
+        try:
+            with seeded(seed), staying(self.name, seconds=self.time_limit):
+                model = self._models(X, y, rows[None], [seed])[0]
+                told = self._answers(model, queries)
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"{self.name} failed ({type(error).__name__}: {reason(error)}{_line(error)})."
+            ) from error
+        found = self._numbers(told, len(queries))
+        if self.task == "regression":
+            return found.reshape(len(queries), -1)
+        return chances(self.name, found, np.unique(y), getattr(model, "classes_", None))
+
     def _models(
         self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seeds: list[int]
     ) -> list[Any]:
@@ -154,21 +173,26 @@ class OwnTraining:
         found = found.detach().cpu() if hasattr(found, "detach") else found
         return np.asarray(found)
 
-    def _scored(self, model: Any, answers: NDArray[Any], y: NDArray[Any]) -> FloatArray:
+    def _numbers(self, answers: NDArray[Any], count: int) -> FloatArray:
+        """Finite numbers, one row per record, or a sentence that says what came instead."""
         if answers.dtype.kind not in "fiub":
             raise InputError(f"{self.name} answered with {answers.dtype}, and not with numbers.")
         found = answers.astype(np.float64)
-        if len(found) != len(y) or found.ndim > 2:
+        if found.ndim not in (1, 2) or len(found) != count:
             raise InputError(
-                f"the model of {self.name} answered {len(y)} records with an array of shape "
+                f"the model of {self.name} answered {count} records with an array of shape "
                 f"{found.shape}: one row per record is needed."
             )
-        bad = ~np.isfinite(found).reshape(len(y), -1).all(axis=1)
+        bad = ~np.isfinite(found).reshape(count, -1).all(axis=1)
         if bad.any():
             raise InputError(
                 f"the model of {self.name} gave an answer that is not finite, for record "
                 f"{int(np.argmax(bad))} (counting from 0)."
             )
+        return found
+
+    def _scored(self, model: Any, answers: NDArray[Any], y: NDArray[Any]) -> FloatArray:
+        found = self._numbers(answers, len(y))
         if self.task == "regression":
             if found.size != len(y):
                 raise InputError(

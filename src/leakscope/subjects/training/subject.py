@@ -1,4 +1,4 @@
-"""A training of the user's own with its records: every record's exposure from a few models of it."""
+"""A training of the user's own with its records: their exposure from a few models of it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,24 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.data import Dataset, RecordId, Task, doubts, prepare, read_arrays
 from leakscope.errors import InputError
 from leakscope.laws import LawPair, Normal
-from leakscope.results.audit import Audit, ExaminedModel
+from leakscope.results.audit import Audit, ExaminedModel, FitFacts
 from leakscope.results.document import DatasetEntry
 from leakscope.results.run_directory import default_run_directory
 from leakscope.results.trust import Trust
 from leakscope.running import OnProgress, cluster_client, open_cells
 from leakscope.settings import AuditSettings, TrainingSettings, validated
 from leakscope.subjects.arrays import checked_ids
-from leakscope.subjects.fit.details import FitDetails, FitFacts
-from leakscope.subjects.laws import PosteriorLaws, UnitLaws
+from leakscope.subjects.fit.details import FitDetails
+from leakscope.subjects.laws import PosteriorLaws, Rows, UnitLaws
 from leakscope.subjects.recipe import data_again, taken_from_result
-from leakscope.subjects.subject import Asked, Stages, Subject, task_of
+from leakscope.subjects.subject import (
+    Answers,
+    Asked,
+    Stages,
+    Subject,
+    shared_answers,
+    task_of,
+)
 from leakscope.subjects.training.half_models import HalfModels, digest_of, train_halves
 from leakscope.subjects.training.own_training import (
     OwnTraining,
@@ -38,6 +45,15 @@ from leakscope.subjects.training.own_training import (
     training_of,
 )
 from leakscope.subjects.words import examined_sentence, most_exposed_sentence, question_sentence
+
+# How far the advantages and TPRs of a few models, which are tabulated, lie from exact ones.
+TABULATED = 1e-3
+
+# With fewer models, a standard deviation is not known to a fifth.
+LEAST_MODELS = 20
+
+# Between the seeds of an audit and those of its check: none of its models is trained again.
+AFRESH = 1_000_003
 
 # Whole numbers are classes where there are no more different ones than this.
 MOST_WHOLE_CLASSES = 20
@@ -289,6 +305,30 @@ class Training(Subject):
         )
         return details, {}
 
+    # Models with and without units.
+
+    counted_in = "models"
+    doubted_first = True
+
+    def answers(self, units: Rows, count: int, seed: int) -> Answers:
+        """Many more models of other halves and other seeds."""
+        if count < LEAST_MODELS:
+            raise InputError(f"at least {LEAST_MODELS} shadow models are needed, not {count}.")
+        about = {"training": self.training.describe()}
+        afresh = seed + AFRESH
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            open_cells(f"{folder}/models", settings=about, seed=afresh) as store,
+        ):
+            found = train_halves(
+                self.X, self.y, self.training, count - count % 2, store, seed=afresh
+            )
+        how = (
+            f"{len(found.scores)} shadow models of the same training, each fitted on a random 0.5 "
+            "of the records"
+        )
+        return shared_answers(found.scores, found.trained_on, units, how, count)
+
     # How its stored audits are worded.
 
     @classmethod
@@ -388,6 +428,7 @@ def posterior_laws(
         values[name] = each.value
         columns |= {f"{name}_low": each.low, f"{name}_high": each.high}
     return PosteriorLaws(
+        tolerance=TABULATED,
         trust=Trust.checked(
             "two or more models were trained with it and two or more without it",
             np.full(few.records, seen),

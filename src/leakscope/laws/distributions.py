@@ -1,0 +1,539 @@
+"""The laws of what an attacker sees: batches of normals, their mixtures, and others.
+
+One object describes the laws of one record or of fifty thousand.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.keys import Key
+from leakscope._numerics.normal_tails import log_interval
+from leakscope.errors import InputError
+
+
+class Law(ABC):
+    """A batch of probability laws of what an attacker sees.
+
+    Parameters are arrays: one object describes one law or fifty thousand, and ``batch_shape``
+    tells how many.  ``event_shape`` is the shape of one observation: ``()`` for a scalar,
+    ``(d,)`` for a vector.
+
+    Examples
+    --------
+    >>> from leakscope.laws import Law, Normal
+    >>> law = Normal(mean=[0.0, 1.0, 2.0], sigma=1.0)
+    >>> isinstance(law, Law), law.batch_shape, law.event_shape
+    (True, (3,), ())
+    """
+
+    # The parameters' names as the law takes them, and the axes that the first has for each law.
+    parameters: ClassVar[tuple[str, ...]]
+    own_axes: ClassVar[int] = 0
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """The shape of the batch of laws; ``()`` for one law."""
+        shape: tuple[int, ...] = getattr(self, self.parameters[0]).shape
+        return shape[: len(shape) - self.own_axes]
+
+    @property
+    @abstractmethod
+    def event_shape(self) -> tuple[int, ...]:
+        """The shape of one observation."""
+
+    @abstractmethod
+    def sample(self, key: Key, size: int) -> FloatArray:
+        """Draw ``size`` observations of each law: shape ``batch_shape + (size,) + event_shape``."""
+
+    @abstractmethod
+    def log_density(self, x: npt.ArrayLike) -> FloatArray:
+        """Log density at ``x`` (shape ``batch_shape + event_shape``, or broadcast to it).
+
+        At an atom this is the log of the atom's mass.
+        """
+
+    def reshape(self, *shape: int) -> Self:
+        """The same laws with the batch laid out as ``shape``."""
+        return self._changed(lambda a, own: a.reshape((*shape, *own)))
+
+    def take(self, index: int | slice | npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> Self:
+        """The laws at ``index`` along the first axis of the batch."""
+        return self._changed(lambda a, own: a[index])
+
+    def broadcast_to(self, shape: tuple[int, ...]) -> Self:
+        """The same laws repeated to the batch ``shape``."""
+        return self._changed(lambda a, own: np.broadcast_to(a, (*shape, *own)))
+
+    def _changed(self, change: Callable[[FloatArray, tuple[int, ...]], FloatArray]) -> Self:
+        """The law of changed parameters; each comes with the axes that one law of the batch has."""
+        arrays = [getattr(self, name) for name in self.parameters]
+        depth = len(self.batch_shape)
+        return type(self)(*(change(array, array.shape[depth:]) for array in arrays))
+
+    def _keep(self, **fields: FloatArray) -> None:
+        """Set the fields of a frozen law, once, in its own ``__init__``."""
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+
+class ScalarLaw(Law):
+    """A law on the real line, which therefore has a distribution function."""
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """One observation is a number."""
+        return ()
+
+    @abstractmethod
+    def cdf(self, x: npt.ArrayLike) -> FloatArray:
+        """Probability of an observation at or below ``x``."""
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Normal(ScalarLaw):
+    """Normal laws N(mean, sigma^2), one for each entry of the broadcast parameters.
+
+    ``sigma`` is a standard deviation.
+
+    Examples
+    --------
+    >>> from leakscope.laws import Normal
+    >>> law = Normal(mean=[0.0, 1.0], sigma=2.0)
+    >>> law.batch_shape
+    (2,)
+    >>> law.cdf([0.0, 1.0])
+    array([0.5, 0.5])
+    """
+
+    parameters = ("mean", "sigma")
+
+    mean: FloatArray
+    sigma: FloatArray
+
+    def __init__(self, mean: npt.ArrayLike, sigma: npt.ArrayLike) -> None:
+        mean = _parameter(mean, "Normal", "mean")
+        sigma = _parameter(sigma, "Normal", "sigma")
+        _require(sigma, _positive, "Normal", "sigma", "positive and finite")
+        mean, sigma = _broadcast("Normal", mean=mean, sigma=sigma)
+        self._keep(mean=mean, sigma=sigma)
+
+    def sample(self, key: Key, size: int) -> FloatArray:
+        """Draw ``size`` observations of each law: shape ``batch_shape + (size,)``."""
+        noise = key.generator().standard_normal((*self.batch_shape, size))
+        return np.asarray(self.mean[..., None] + self.sigma[..., None] * noise)
+
+    def log_density(self, x: npt.ArrayLike) -> FloatArray:
+        """Log density at ``x``."""
+        z = (np.asarray(x, dtype=np.float64) - self.mean) / self.sigma
+        return np.asarray(-0.5 * z * z - np.log(self.sigma) - 0.5 * np.log(2.0 * np.pi))
+
+    def cdf(self, x: npt.ArrayLike) -> FloatArray:
+        """Probability of an observation at or below ``x``."""
+        return np.asarray(special.ndtr((np.asarray(x, dtype=np.float64) - self.mean) / self.sigma))
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class NormalMixture(ScalarLaw):
+    """Mixtures of normals; the last axis of each parameter runs over the components.
+
+    ``weights`` need not sum to one: they are normalised when used (`raw_weights` keeps what was
+    given, because normalising would round the difference of two nearly equal laws).
+    `NormalMixture.scale` makes the scale mixtures of the paper **linear** at finite n: one
+    centre, many variances.
+
+    Examples
+    --------
+    >>> from leakscope.laws import NormalMixture
+    >>> law = NormalMixture(weights=[0.5, 0.5], means=[-1.0, 1.0], sigmas=[1.0, 1.0])
+    >>> law.batch_shape, law.components
+    ((), 2)
+    >>> float(law.cdf(0.0))
+    0.5
+    """
+
+    parameters = ("raw_weights", "means", "sigmas")
+    own_axes = 1
+
+    raw_weights: FloatArray
+    means: FloatArray
+    sigmas: FloatArray
+
+    def __init__(self, weights: npt.ArrayLike, means: npt.ArrayLike, sigmas: npt.ArrayLike) -> None:
+        kind = "NormalMixture"
+        weights = _parameter(weights, kind, "weights")
+        means = _parameter(means, kind, "means")
+        sigmas = _parameter(sigmas, kind, "sigmas")
+        _require(weights, _not_negative, kind, "weights", "zero or above")
+        _require(sigmas, _positive, kind, "sigmas", "positive and finite")
+        weights, means, sigmas = _broadcast(kind, weights=weights, means=means, sigmas=sigmas)
+        if weights.ndim == 0:
+            raise InputError(
+                "NormalMixture: the last axis of the parameters runs over the components, "
+                "but they are single numbers; use Normal for one component."
+            )
+        total = weights.sum(axis=-1, keepdims=True)
+        if np.any(total <= 0.0):
+            raise InputError("NormalMixture: the weights of a law must not all be zero.")
+        self._keep(raw_weights=weights, means=means, sigmas=sigmas)
+
+    @classmethod
+    def scale(
+        cls, sigmas: npt.ArrayLike, weights: npt.ArrayLike = 1.0, mean: npt.ArrayLike = 0.0
+    ) -> Self:
+        """A scale mixture: components with the common centre ``mean`` and the given ``sigmas``."""
+        centre = np.asarray(mean, dtype=np.float64)
+        return cls(weights, centre[..., None] if centre.ndim else centre, sigmas)
+
+    @classmethod
+    def of(cls, law: Normal) -> NormalMixture:
+        """The normal law as a mixture of one component."""
+        return cls(1.0, law.mean[..., None], law.sigma[..., None])
+
+    @property
+    def weights(self) -> FloatArray:
+        """The components' probabilities, which sum to one."""
+        return np.asarray(self.raw_weights / self.raw_weights.sum(axis=-1, keepdims=True))
+
+    @property
+    def components(self) -> int:
+        """How many components each law has."""
+        return int(self.raw_weights.shape[-1])
+
+    def sample(self, key: Key, size: int) -> FloatArray:
+        """Draw ``size`` observations of each law: shape ``batch_shape + (size,)``."""
+        generator = key.generator()
+        uniform = generator.random((*self.batch_shape, size))
+        steps = np.cumsum(self.weights, axis=-1)[..., :-1]
+        chosen = np.zeros(uniform.shape, dtype=np.intp)
+        for j in range(self.components - 1):
+            chosen += uniform > steps[..., j, None]
+        mean = np.take_along_axis(self.means, chosen, axis=-1)
+        sigma = np.take_along_axis(self.sigmas, chosen, axis=-1)
+        return np.asarray(mean + sigma * generator.standard_normal(uniform.shape))
+
+    def log_density(self, x: npt.ArrayLike) -> FloatArray:
+        """Log density at ``x``."""
+        z = (np.asarray(x, dtype=np.float64)[..., None] - self.means) / self.sigmas
+        with np.errstate(divide="ignore"):
+            log_scale = np.log(self.weights) - np.log(self.sigmas)
+        terms = log_scale - 0.5 * z * z - 0.5 * np.log(2.0 * np.pi)
+        return np.asarray(special.logsumexp(terms, axis=-1))
+
+    def cdf(self, x: npt.ArrayLike) -> FloatArray:
+        """Probability of an observation at or below ``x``."""
+        z = (np.asarray(x, dtype=np.float64)[..., None] - self.means) / self.sigmas
+        return np.asarray((self.weights * special.ndtr(z)).sum(axis=-1))
+
+    def padded(self, components: int) -> Self:
+        """The same laws with components of no weight added, up to ``components`` of them."""
+        width = [(0, 0)] * len(self.batch_shape) + [(0, components - self.components)]
+        return type(self)(
+            np.pad(self.raw_weights, width),
+            np.pad(self.means, width, mode="edge"),
+            np.pad(self.sigmas, width, mode="edge"),
+        )
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class MultivariateNormal(Law):
+    """Multivariate normal laws N(mean, covariance) of vectors of d numbers.
+
+    ``mean`` has shape ``batch + (d,)`` and ``covariance`` ``batch + (d, d)``; the covariances
+    must be symmetric and positive definite.
+
+    Examples
+    --------
+    >>> from leakscope.laws import MultivariateNormal
+    >>> law = MultivariateNormal(mean=[0.0, 0.0], covariance=[[2.0, 0.5], [0.5, 1.0]])
+    >>> law.batch_shape, law.event_shape
+    ((), (2,))
+    """
+
+    parameters = ("mean", "covariance")
+    own_axes = 1
+
+    mean: FloatArray
+    covariance: FloatArray
+    cholesky: FloatArray
+
+    def __init__(self, mean: npt.ArrayLike, covariance: npt.ArrayLike) -> None:
+        kind = "MultivariateNormal"
+        mean = _parameter(mean, kind, "mean")
+        covariance = _parameter(covariance, kind, "covariance")
+        if mean.ndim < 1 or covariance.ndim < 2 or covariance.shape[-2:] != 2 * mean.shape[-1:]:
+            raise InputError(
+                f"{kind}: a mean of d numbers needs a d x d covariance, but the shapes are "
+                f"{mean.shape} and {covariance.shape}."
+            )
+        dimension = mean.shape[-1]
+        try:
+            batch = np.broadcast_shapes(mean.shape[:-1], covariance.shape[:-2])
+        except ValueError:
+            raise InputError(
+                f"{kind}: the batches of mean {mean.shape[:-1]} and covariance "
+                f"{covariance.shape[:-2]} do not fit together."
+            ) from None
+        gap = np.abs(covariance - np.swapaxes(covariance, -1, -2)).max(initial=0.0)
+        if gap > 1e-8 * np.abs(covariance).max(initial=0.0):
+            raise InputError(f"{kind}: the covariance must be symmetric.")
+        covariance = 0.5 * (covariance + np.swapaxes(covariance, -1, -2))
+        try:
+            factor = np.linalg.cholesky(covariance)
+        except np.linalg.LinAlgError:
+            raise InputError(
+                f"{kind}: the covariance must be positive definite; a direction without any "
+                "randomness must be left out."
+            ) from None
+        self._keep(
+            mean=np.broadcast_to(mean, (*batch, dimension)),
+            covariance=np.broadcast_to(covariance, (*batch, dimension, dimension)),
+            cholesky=np.broadcast_to(factor, (*batch, dimension, dimension)),
+        )
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """One observation is a vector of d numbers."""
+        return self.mean.shape[-1:]
+
+    def sample(self, key: Key, size: int) -> FloatArray:
+        """Draw ``size`` observations of each law: shape ``batch_shape + (size, d)``."""
+        noise = key.generator().standard_normal((*self.batch_shape, size, *self.event_shape))
+        return np.asarray(self.mean[..., None, :] + noise @ np.swapaxes(self.cholesky, -1, -2))
+
+    def log_density(self, x: npt.ArrayLike) -> FloatArray:
+        """Log density at ``x``."""
+        centred = np.asarray(x, dtype=np.float64) - self.mean
+        z = np.linalg.solve(self.cholesky, centred[..., None])[..., 0]
+        log_scale = np.log(np.diagonal(self.cholesky, axis1=-2, axis2=-1)).sum(axis=-1)
+        dimension = self.event_shape[0]
+        return np.asarray(
+            -0.5 * (z * z).sum(axis=-1) - log_scale - 0.5 * dimension * np.log(2.0 * np.pi)
+        )
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class SpikeAndSlab(ScalarLaw):
+    """The law of ``soft(Z, threshold)`` with Z ~ N(location, sigma^2).
+
+    ``soft(z, t) = sign(z) max(|z| - t, 0)``, so there is an atom at zero of mass
+    P(|Z| <= threshold) and one truncated normal branch on each side.  This is Eq. (53) of the
+    paper **lasso** with location = beta0 + sigma_z z, sigma = Sigma sigma_eta and
+    threshold = lambda Sigma.
+
+    Examples
+    --------
+    >>> from leakscope.laws import SpikeAndSlab
+    >>> law = SpikeAndSlab(location=0.0, sigma=1.0, threshold=1.0)
+    >>> round(float(law.atom), 4)
+    0.6827
+    >>> round(float(law.cdf(0.0)), 4)
+    0.8413
+    """
+
+    parameters = ("location", "sigma", "threshold")
+
+    location: FloatArray
+    sigma: FloatArray
+    threshold: FloatArray
+
+    def __init__(
+        self, location: npt.ArrayLike, sigma: npt.ArrayLike, threshold: npt.ArrayLike
+    ) -> None:
+        kind = "SpikeAndSlab"
+        location = _parameter(location, kind, "location")
+        sigma = _parameter(sigma, kind, "sigma")
+        threshold = _parameter(threshold, kind, "threshold")
+        _require(sigma, _positive, kind, "sigma", "positive and finite")
+        _require(threshold, _not_negative, kind, "threshold", "zero or above")
+        location, sigma, threshold = _broadcast(
+            kind, location=location, sigma=sigma, threshold=threshold
+        )
+        self._keep(location=location, sigma=sigma, threshold=threshold)
+
+    @property
+    def log_atom(self) -> FloatArray:
+        """Log mass of the atom at zero."""
+        return log_interval(-self.location / self.sigma, self.threshold / self.sigma)
+
+    @property
+    def atom(self) -> FloatArray:
+        """Mass of the atom at zero."""
+        return np.asarray(np.exp(self.log_atom))
+
+    def sample(self, key: Key, size: int) -> FloatArray:
+        """Draw ``size`` observations of each law: shape ``batch_shape + (size,)``."""
+        noise = key.generator().standard_normal((*self.batch_shape, size))
+        z = self.location[..., None] + self.sigma[..., None] * noise
+        return np.asarray(np.sign(z) * np.maximum(np.abs(z) - self.threshold[..., None], 0.0))
+
+    def log_density(self, x: npt.ArrayLike) -> FloatArray:
+        """Log density at ``x``, and the log mass of the atom at ``x = 0``."""
+        x = np.asarray(x, dtype=np.float64)
+        z = (x + np.sign(x) * self.threshold - self.location) / self.sigma
+        branch = -0.5 * z * z - np.log(self.sigma) - 0.5 * np.log(2.0 * np.pi)
+        # without a threshold there is no atom, and zero is a point like any other
+        return np.asarray(np.where((x == 0.0) & (self.threshold > 0.0), self.log_atom, branch))
+
+    def cdf(self, x: npt.ArrayLike) -> FloatArray:
+        """Probability of an observation at or below ``x``."""
+        x = np.asarray(x, dtype=np.float64)
+        edge = np.where(x >= 0.0, x + self.threshold, x - self.threshold)
+        return np.asarray(special.ndtr((edge - self.location) / self.sigma))
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Bernoulli(ScalarLaw):
+    """Laws that give 1 with ``probability`` and 0 otherwise.
+
+    Examples
+    --------
+    >>> from leakscope.laws import Bernoulli
+    >>> law = Bernoulli([0.25, 1.0])
+    >>> law.batch_shape
+    (2,)
+    >>> law.cdf(0.5)
+    array([0.75, 0.  ])
+    """
+
+    parameters = ("probability",)
+
+    probability: FloatArray
+
+    def __init__(self, probability: npt.ArrayLike) -> None:
+        probability = _parameter(probability, "Bernoulli", "probability")
+        _require(
+            probability,
+            lambda p: np.asarray((p >= 0.0) & (p <= 1.0)),
+            "Bernoulli",
+            "probability",
+            "between 0 and 1",
+        )
+        self._keep(probability=probability)
+
+    def sample(self, key: Key, size: int) -> FloatArray:
+        """Draw ``size`` observations of each law: shape ``batch_shape + (size,)``."""
+        drawn = key.generator().random((*self.batch_shape, size))
+        return np.asarray(drawn < self.probability[..., None], dtype=np.float64)
+
+    def log_density(self, x: npt.ArrayLike) -> FloatArray:
+        """Log mass at ``x``."""
+        x = np.asarray(x, dtype=np.float64)
+        mass = np.where(x == 1.0, self.probability, np.where(x == 0.0, 1.0 - self.probability, 0.0))
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(mass))
+
+    def cdf(self, x: npt.ArrayLike) -> FloatArray:
+        """Probability of an observation at or below ``x``."""
+        x = np.asarray(x, dtype=np.float64)
+        below = np.where(x < 1.0, 1.0 - self.probability, 1.0)
+        return np.asarray(np.where(x < 0.0, 0.0, below))
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Empirical(ScalarLaw):
+    """The empirical law of samples or scores; the last axis of ``samples`` runs over them.
+
+    Measures of a pair of empirical laws are estimates with intervals, for the attacker who
+    compares the score with a threshold; a higher score means "more likely a member".
+
+    Examples
+    --------
+    >>> from leakscope.laws import Empirical
+    >>> law = Empirical([0.1, 0.4, 0.4, 0.9])
+    >>> law.batch_shape, law.size
+    ((), 4)
+    >>> float(law.cdf(0.4))
+    0.75
+    """
+
+    parameters = ("samples",)
+    own_axes = 1
+
+    samples: FloatArray
+
+    def __init__(self, samples: npt.ArrayLike) -> None:
+        samples = _parameter(samples, "Empirical", "samples")
+        if samples.ndim == 0 or samples.shape[-1] < 2:
+            raise InputError("Empirical: an empirical law needs at least two samples.")
+        self._keep(samples=np.sort(samples, axis=-1))
+
+    @property
+    def size(self) -> int:
+        """How many samples each law has."""
+        return int(self.samples.shape[-1])
+
+    def sample(self, key: Key, size: int) -> FloatArray:
+        """Draw ``size`` of the samples of each law with replacement."""
+        index = key.generator().integers(0, self.size, (*self.batch_shape, size))
+        return np.asarray(np.take_along_axis(self.samples, index, axis=-1))
+
+    def log_density(self, x: npt.ArrayLike) -> FloatArray:
+        """Log mass at ``x``: the log share of samples equal to it."""
+        equal = self.samples == np.asarray(x, dtype=np.float64)[..., None]
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(equal.mean(axis=-1)))
+
+    def cdf(self, x: npt.ArrayLike) -> FloatArray:
+        """Share of samples at or below ``x``."""
+        below = self.samples <= np.asarray(x, dtype=np.float64)[..., None]
+        return np.asarray(below.mean(axis=-1))
+
+
+def _parameter(value: Any, law: str, name: str) -> FloatArray:
+    """Return ``value`` as a read-only float64 array, or say which entry is not a finite number."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{law}: {name} must be a number or an array of numbers.") from None
+    _require(array, np.isfinite, law, name, "finite")
+    array.setflags(write=False)
+    return array
+
+
+def _require(
+    array: FloatArray,
+    condition: Callable[[FloatArray], npt.NDArray[np.bool_]],
+    law: str,
+    name: str,
+    wanted: str,
+) -> None:
+    """Raise an `InputError` that names the first entry of ``array`` that fails ``condition``."""
+    good = condition(array)
+    if np.all(good):
+        return
+    position = tuple(int(i) for i in np.argwhere(~good)[0])
+    if position:
+        where = f" at position {position[0] if len(position) == 1 else position}"
+    else:
+        where = ""
+    value = float(array[position])
+    raise InputError(f"{law}: {name} must be {wanted}, but it is {value!r}{where}.")
+
+
+def _positive(array: FloatArray) -> npt.NDArray[np.bool_]:
+    """Whether each entry is above zero."""
+    return np.asarray(array > 0.0)
+
+
+def _not_negative(array: FloatArray) -> npt.NDArray[np.bool_]:
+    """Whether each entry is zero or above."""
+    return np.asarray(array >= 0.0)
+
+
+def _broadcast(law: str, **parameters: FloatArray) -> tuple[FloatArray, ...]:
+    """Broadcast the named parameters together, or say which shapes do not fit."""
+    try:
+        arrays = np.broadcast_arrays(*parameters.values())
+    except ValueError:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in parameters.items())
+        raise InputError(f"{law}: the parameters' shapes do not fit together: {shapes}.") from None
+    return tuple(arrays)

@@ -1,0 +1,264 @@
+"""What a planned private LASSO would give away about a typical record, and its errors."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leakscope import __version__, lasso, measures
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.keys import Key
+from leakscope.errors import InputError
+from leakscope.lasso import LassoSetting, SimulatedLasso
+from leakscope.lasso.row_clipping import replacement_sensitivity
+from leakscope.lasso.setting import NOT_A_GUARANTEE, provenance_of
+from leakscope.lasso.stability import stability_ratio
+from leakscope.lasso.state_evolution import unstable_sentence
+from leakscope.laws import LawPair, Normal, Provenance
+from leakscope.planning.lasso_targets import best_lasso, lasso_trade_off, optimal_noise
+from leakscope.planning.reachable import require_reachable
+from leakscope.results import LassoPlan
+from leakscope.settings import LASSO_PLAN_DEFAULTS, TARGET_DEFAULTS, LassoDivergence
+
+_NOISES = 8
+
+
+def plan_lasso(
+    setting: LassoSetting,
+    *,
+    pairs: int = 0,
+    coefficients: int = LASSO_PLAN_DEFAULTS.coefficients,
+    delta: Sequence[float] = (1e-3, 1e-5),
+    optimize: bool = False,
+    divergence: LassoDivergence = LASSO_PLAN_DEFAULTS.divergence,
+    target_kl: float | None = None,
+    target_error: float | None = None,
+    random_state: int | np.random.Generator | Key | None = None,
+) -> LassoPlan:
+    """How much a private LASSO of this setting gives away about a typical record, and its errors.
+
+    For many records and coefficients, X ~ N(0, 1/p), in the limit.  A typical-case divergence is
+    not a differential-privacy guarantee.
+
+    Parameters
+    ----------
+    setting
+        One setting.  Beyond the stability edge the answer is ``stable`` false, with advice.
+    pairs
+        Neighbouring pairs of datasets to simulate for the joint divergence; 0 for none.  About 20
+        pairs share a dataset; 400 bring the standard error to about 5%.
+    coefficients
+        p of the simulated datasets.
+    delta
+        At which the average epsilon is given.
+    optimize
+        Find the noise nearest to the origin of (error, divergence), and the whole curve.
+    divergence
+        Of the optimum and the targets: ``joint``, ``component_wise`` or ``printed`` (Eqs. 63-64 as
+        they stand).
+    target_kl, target_error
+        Find lambda, noise and mechanism with the least error at this KL or less, or with the least
+        KL at this error or less; not both.
+    random_state
+        Of the simulated pairs.
+
+    Returns
+    -------
+    LassoPlan
+        What is infinite, or has no value where the setting is unstable, is ``None``.
+
+    Raises
+    ------
+    InputError
+        Where a number is impossible, or too large or too small to compute with.
+
+    Examples
+    --------
+    >>> import leakscope
+    >>> from leakscope.lasso import LassoSetting
+    >>> plan = leakscope.plan_lasso(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.2))
+    >>> plan.stable, round(plan.generalization_error, 4), round(plan.cw_onavg_kl, 4)
+    (True, 0.0971, 0.0453)
+    >>> leakscope.plan_lasso(LassoSetting(0.5, 0.1, 0.1, lam=0.3, sigma_eta=0.3)).advice
+    'Objective perturbation is unstable at alpha = 0.5, lam = 0.3, sigma_eta = 0.3: lam must be \
+above 0.319, or sigma_eta below 0.2822.'
+    """
+    start = time.perf_counter()
+    if setting.shape != ():
+        raise InputError("plan_lasso takes one setting; lasso_trade_off takes many noises.")
+    if pairs < 0:
+        raise InputError(f"pairs must be zero or above, but it is {pairs}.")
+    if target_kl is not None and target_error is not None:
+        raise InputError("target_kl or target_error: one target can be met, not both.")
+    told = setting.to_dict()
+    require_reachable({k: v for k, v in told.items() if k != "mechanism"})
+    require_reachable({"target_kl": target_kl, "target_error": target_error})
+    if not setting.sigma_xi**2 + setting.rho * setting.signal_variance > 0.0:
+        raise InputError(
+            "every label is zero, for there is neither signal nor noise (rho, sigma_xi)."
+        )
+    found = _measured(setting, delta)
+    simulated = None
+    if found["stable"] and pairs > 0:
+        simulated = _simulated(setting, pairs, coefficients, random_state)
+    if optimize:
+        best = optimal_noise(setting, divergence=divergence)
+        found["sigma_eta_opt"], found["optimum"] = best.sigma_eta, best
+        found["curve"] = lasso_trade_off(setting).to_dict()
+    if target_kl is not None or target_error is not None:
+        found["targets"] = best_lasso(
+            setting, kl_at_most=target_kl, error_at_most=target_error, divergence=divergence
+        )
+    provenance = provenance_of(setting).to_dict()
+    return LassoPlan(
+        leakscope_version=__version__,
+        settings={**told, "seed": random_state if isinstance(random_state, int) else None},
+        timing={"plan": time.perf_counter() - start},
+        warnings=[],
+        mechanism=setting.mechanism,
+        method=provenance["method"],
+        assumptions=provenance.pop("assumptions"),
+        provenance=provenance,
+        guarantee=NOT_A_GUARANTEE,
+        worst_case_epsilon=None,
+        simulated=None if simulated is None else simulated.to_dict(),
+        joint_onavg_kl=None if simulated is None else simulated.joint_kl.value,
+        joint_onavg_kl_stderr=None if simulated is None else simulated.joint_kl.stderr,
+        **found,
+    )
+
+
+def _measured(setting: LassoSetting, delta: Sequence[float]) -> dict[str, Any]:
+    """The numbers of the plan itself; None for all of them where the setting is unstable."""
+    point = lasso.state_evolution(setting, unstable="mark")
+    stable, noisy = bool(point.stable), bool(setting.sigma_eta > 0.0)
+    found: dict[str, Any] = {
+        "stable": stable,
+        "stability_ratio": float(stability_ratio(setting)),
+    }
+    if not stable:
+        names = (
+            "generalization_error",
+            "training_error",
+            "error_ratio",
+            "active_fraction",
+            "overlap_error",
+            "cw_onavg_kl",
+            "cw_onavg_kl_paper",
+            "joint_onavg_kl_limit",
+            "auc",
+            "advantage",
+        )
+        return {
+            **found,
+            **dict.fromkeys(names),
+            "epsilon_at_delta": {f"{level:g}": np.inf for level in delta},
+            "advice": unstable_sentence(setting, point.stable),
+        }
+    errors = lasso.prediction_errors(point)
+    both = lasso.noise_overlap(point)
+    pair = lasso.joint_law_pair(point) if noisy else None
+    return {
+        **found,
+        "generalization_error": float(errors.generalization_error),
+        "training_error": float(errors.training_error),
+        "error_ratio": float(errors.ratio),
+        "active_fraction": float(errors.active_fraction),
+        "overlap_error": float(both.overlap_error),
+        "cw_onavg_kl": float(lasso.onavg_kl(both, "component_wise")),
+        "cw_onavg_kl_paper": float(lasso.onavg_kl(both, "printed")),
+        "joint_onavg_kl_limit": np.inf if pair is None else _number(measures.kl(pair)),
+        "auc": 1.0 if pair is None else _number(measures.auc(pair)),
+        "advantage": 1.0 if pair is None else _number(measures.advantage(pair)),
+        "epsilon_at_delta": {f"{level:g}": _epsilon(pair, level) for level in delta},
+        "advice": None
+        if noisy
+        else "Without privacy noise the divergences are infinite; add noise.",
+    }
+
+
+def _epsilon(pair: LawPair | None, delta: float) -> float:
+    if not 0.0 < delta < 1.0:
+        raise InputError(f"delta must lie between 0 and 1, both excluded, not {delta!r}.")
+    if pair is None:
+        return np.inf
+    # both records play the same part, so one direction is both
+    return _number(measures.epsilon_at_delta(pair, delta, "member_to_nonmember"))
+
+
+def _number(value: FloatArray | measures.Estimate) -> float:
+    return float(np.asarray(value))
+
+
+def _simulated(
+    setting: LassoSetting,
+    pairs: int,
+    coefficients: int,
+    random_state: int | np.random.Generator | Key | None,
+) -> SimulatedLasso:
+    # 20 pairs a dataset, but never fewer than 4 datasets for a standard error
+    each = max(1, min(20, pairs // 4))
+    return lasso.simulate_lasso(
+        setting,
+        coefficients=coefficients,
+        datasets=max(2, -(-pairs // each)),
+        noises=_NOISES,
+        neighbours=each,
+        random_state=random_state,
+    )
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """A differential-privacy guarantee for one release, for every dataset within the bounds.
+
+    ``epsilon`` and ``sensitivity`` are ``None`` where there is none, and ``reason`` says why.
+    """
+
+    epsilon: float | None
+    delta: float
+    sensitivity: float | None
+    reason: str
+
+
+def worst_case_epsilon(
+    records: int,
+    *,
+    lam: float,
+    sigma_eta: float,
+    l2: float = 0.0,
+    clip_norm: float | None = None,
+    clip_label: float | None = None,
+    delta: float = TARGET_DEFAULTS.delta,
+) -> WorstCase:
+    """(epsilon, delta) of output perturbation of the LASSO with an l2 term, one record replaced.
+
+    Rows are clipped to norm ``clip_norm`` and labels to ``clip_label``, and the objective is
+    ``l2``-strongly convex: the estimate's sensitivity is then bounded, and the Gaussian mechanism
+    does the rest, by its exact curve.  Without either no epsilon is finite for every dataset, and
+    the result says so.  Objective perturbation of an l1 problem is left out.
+
+    Examples
+    --------
+    >>> from leakscope.planning import worst_case_epsilon
+    >>> found = worst_case_epsilon(100, lam=1.0, sigma_eta=0.5, l2=50.0, clip_norm=1.0,
+    ...                            clip_label=1.0)
+    >>> round(found.sensitivity, 4), round(found.epsilon, 3)
+    (0.0683, 0.478)
+    """
+    if not (math.isfinite(sigma_eta) and sigma_eta > 0.0):
+        raise InputError(f"sigma_eta must be above zero and finite, but it is {sigma_eta!r}.")
+    found = replacement_sensitivity(records, lam, l2, clip_norm, clip_label)
+    if found.value is None:
+        return WorstCase(None, delta, None, found.reason)
+    pair = LawPair(
+        Normal(found.value / sigma_eta, 1.0),
+        Normal(0.0, 1.0),
+        Provenance(adjacency="replaced", observes="coefficients", random=("output_noise",)),
+    )
+    return WorstCase(_number(measures.epsilon_at_delta(pair, delta)), delta, found.value, "")
