@@ -322,7 +322,11 @@ def test_the_form_asks_for_what_each_model_has():
     assert request.settings()[1].alpha == 3.0
     again = audit_job.AuditRequest(**request.model_dump())
     assert again.settings() == request.settings()
-    for wrong in ({"model": "linear", "alpha": 1}, {"kernel": "rbf"}, {"given": {"model": "x.onnx"}}):
+    for wrong in (
+        {"model": "linear", "alpha": 1},
+        {"kernel": "rbf"},
+        {"given": {"model": "x.onnx"}},
+    ):
         with pytest.raises(InputError, match="does not go with"):
             audit_job.AuditRequest(**wrong).settings()
 
