@@ -187,8 +187,9 @@ def _dataset(data: DataSettings, asked: Asked, file: Path | None, example: str |
     if example is not None:
         return dataset_from(data, file, example)
 
-    def read(task: Task | None) -> Dataset:
-        return dataset_from(data.model_copy(update={"task": task}), file, None)
+    def read(task: Task | None, two_values_are_classes: bool) -> Dataset:
+        wanted = data.model_copy(update={"task": task})
+        return dataset_from(wanted, file, None, two_values_are_classes=two_values_are_classes)
 
     return dataset_for(read, data.task, asked)
 

@@ -39,6 +39,7 @@ from leakscope.subjects.subject import (
     Asked,
     Stages,
     Subject,
+    Wanted,
     normal_laws,
     shared_answers,
 )
@@ -74,6 +75,7 @@ class Fit(Subject):
     )  # fmt: skip
     stages = ("check", "fit", "laws", "measure", "option")
     Details = FitDetails
+    advice_options = ("check",)
     models: ClassVar[Mapping[str, str]] = {
         "ridge": "ridge regression",
         "linear": "linear regression",
@@ -243,6 +245,13 @@ class Fit(Subject):
             "question": audit.question, "fraction": audit.fraction, "observes": audit.observes,
         }  # fmt: skip
         return found
+
+    def for_advice(self, wanted: Wanted) -> Fit:
+        """The innermost estimator, and the numbers that reach it."""
+        from leakscope.subjects.fit.changes import advised
+
+        super().for_advice(wanted)
+        return advised(self)
 
     # What it is and what it says.
 

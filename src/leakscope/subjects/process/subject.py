@@ -54,7 +54,7 @@ from leakscope.subjects.process.pictures import report_pictures
 from leakscope.subjects.process.routes import Computed, RoutePlan, compute, route_cost
 from leakscope.subjects.recipe import data_again, taken_from_result
 from leakscope.subjects.subgroups import of_groups
-from leakscope.subjects.subject import Answers, Asked, Stages, Subject, stored_provenance
+from leakscope.subjects.subject import Answers, Asked, Stages, Subject, Wanted, stored_provenance
 
 # Those that --no-sensitivity skips.
 SENSITIVITY_STAGES = ("sensitivity", "compare")
@@ -71,6 +71,8 @@ class ProcessLaws(UnitLaws):
     """The laws of a process, unit by unit: what :class:`leakscope.lood.Separation` holds."""
 
     separation: lood.Separation
+    # The largest k(q, q), where noise on the answers must do for one question q anywhere.
+    reach: float | None = None
 
     def batches(self) -> Iterator[tuple[Rows, LawPair]]:
         """Units of one size at a time."""
@@ -92,7 +94,31 @@ class ProcessLaws(UnitLaws):
 
     def noised(self, sd: float) -> ProcessLaws:
         """The same with noise on every answer."""
-        return replace(self, separation=self.separation.noised(sd**2)) if sd else self
+        if sd == 0.0:
+            return self
+        return replace(self, separation=self.separation.noised(sd**2, self.reach))
+
+    @property
+    def first_noise(self) -> float:
+        """The training noise, of which noise on the answers is of the order."""
+        return self.separation.noise_variance
+
+    def enough_noise(self, advantage: float) -> float:
+        """A variance of noise on the answers that is enough, in closed form.
+
+        With x, t and W of :mod:`leakscope.lood.release` and w = W x/(1 + x) the excess is at most
+        w/v, and where that is at most 1 a unit's divergence KL(with || without) is at most
+        sum_i w_i (C/2 + |t_i|^2)/(2 v).  The advantage is at most sqrt(KL/2) (Pinsker).  What
+        float64 does not hold is infinite.
+        """
+        laws = self.separation
+        spread = lood.Release("draw", 0.0, self.reach).spread(laws.variance_without)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            most = spread * laws.shares
+            share = 0.5 * laws.outputs + np.sum(laws.score**2, axis=1)
+            sums = np.add.reduceat(most * share, laws.starts)
+            found = max(float(np.max(most)), float(np.max(sums / advantage / advantage / 4.0)))
+        return found if np.isfinite(found) else float("inf")
 
     @property
     def spread(self) -> FloatArray:
@@ -141,6 +167,7 @@ class GaussianProcess(Subject):
     )  # fmt: skip
     interval_words: ClassVar[str] = "between"
     Details = ProcessDetails
+    advice_options = ("questions",)
     models: ClassVar[Mapping[str, str]] = {
         "process": "a Gaussian process (an infinitely wide network)"
     }
@@ -165,6 +192,7 @@ class GaussianProcess(Subject):
         self.warnings, self.picture, self.by = warnings, picture, by or {}
         self.target_scale = target_scale
         self.computed: Computed | None = None
+        self.approximate = False
 
     # How it comes about.
 
@@ -279,13 +307,40 @@ class GaussianProcess(Subject):
             audit.details.kernel, audit.details.noise_variance, audit.settings, prepared, audit.unit
         )
         _, plan = RoutePlan.of(settings)
-        return cls(
+        found = cls(
             process,
             replace(plan, criterion=None, fit_kernel_scale=False),
             ids=ids,
             dataset=DatasetEntry.of(prepared),
             settings=dict(audit.settings),
         )
+        found.approximate = audit.details.approximate
+        return found
+
+    @classmethod
+    def around(cls, thing: Any) -> GaussianProcess | None:
+        """The subject of a process in memory."""
+        if not isinstance(thing, lood.Process):
+            return None
+        _, plan = RoutePlan.of(AuditSettings())
+        outputs = thing.outputs.shape[1]
+        records, features = thing.records, int(np.prod(thing.features.shape[1:]))
+        dataset = DatasetEntry(
+            name="arrays in memory",
+            records=records,
+            features=features,
+            outputs=outputs,
+            target_name="target",
+            steps=[],
+        )
+        return cls(thing, plan, ids=tuple(range(thing.units)), dataset=dataset, settings={})
+
+    def for_advice(self, wanted: Wanted) -> GaussianProcess:
+        """The same by exact laws, which share what is costly."""
+        from leakscope.subjects.process.changes import advised
+
+        super().for_advice(wanted)
+        return advised(self, wanted)
 
     # What it is and what it says.
 
@@ -311,6 +366,7 @@ class GaussianProcess(Subject):
         )
         self.computed = compute(process, self.plan, stage)
         self.process = self.computed.process
+        self.approximate = self.computed.approximation is not None
         found, sweep = self.computed.laws, self.computed.sweep
         columns: dict[str, NDArray[Any]] = {}
         if found.unit == "group":
