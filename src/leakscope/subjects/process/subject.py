@@ -158,8 +158,8 @@ class GaussianProcess(Subject):
         "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "kl", "rank_low", "kl_label", "trusted",
     )  # fmt: skip
     page = (
-        "kl", "kl_low", "kl_high", "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc",
-        "kl_label", "kl_label_free", "rank_low", "trusted", "kernel_rank_low", "disagreement",
+        "kl", "kl_low", "kl_high", "advantage", "trusted", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001",
+        "auc", "kl_label", "kl_label_free", "rank_low", "kernel_rank_low", "disagreement",
     )  # fmt: skip
     stages = (
         "check", "kernel", "factorise", "sensitivity", "conditions", "measure", "compare",
