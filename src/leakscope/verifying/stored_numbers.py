@@ -11,6 +11,8 @@ import numpy as np
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.results.audit import Audit
+from leakscope.subjects.laws import UnitLaws
+from leakscope.subjects.subject import LawsNotStoredError, Subject
 
 # How far a stored number may lie from the one computed again.
 RELATIVE, ABSOLUTE = 1e-6, 1e-9
@@ -33,10 +35,23 @@ def require_stored_numbers(audit: Audit) -> None:
     _require_summary(audit)
     try:
         laws = audit.about.stored_laws(audit)
-    except InputError:
-        # The result alone does not hold them: groups, and posteriors without their scores.
+    except LawsNotStoredError:
+        # Groups (:func:`require_computed_numbers`), labels, and posteriors without their scores.
         return
-    rows = np.flatnonzero(audit.trusted)
+    _require_close(audit, laws)
+
+
+def require_computed_numbers(audit: Audit, subject: Subject) -> None:
+    """The same where the result does not hold the laws, and they follow from its data."""
+    laws = subject.laws_again()
+    if laws is None:
+        return
+    there = {name: row for row, name in enumerate(subject.ids)}
+    _require_close(audit, laws.some(np.array([there[name] for name in audit.record_ids])))
+
+
+def _require_close(audit: Audit, laws: UnitLaws) -> None:
+    rows = np.flatnonzero(audit.trusted & laws.trusted)
     if not rows.size:
         return
     found = laws.some(rows).measures()
@@ -46,9 +61,10 @@ def require_stored_numbers(audit: Audit) -> None:
         if name not in audit.table:
             continue
         told = audit.table.of(name)[rows]
-        if np.isnan(told).any():
+        if np.isnan(told).all():
             continue
         allowed = RELATIVE * np.abs(values) + ABSOLUTE + laws.tolerance + slack * (1.0 + values)
+        allowed = np.where(np.isfinite(values), allowed, 0.0)
         with np.errstate(invalid="ignore"):
             near = (np.abs(told - values) <= allowed) | (told == values)
         if not near.all():
