@@ -21,7 +21,7 @@ import pytest
 from leakscope import results
 from leakscope.auditing import audit_out_of_core
 from leakscope.cli import main
-from leakscope.data.written_files import descriptor_of, partial_beside, write_file
+from leakscope.data.files import descriptor_of, partial_beside, write_file
 from leakscope.errors import InputError
 
 MEASURE = ["measure", "--member", "normal:0,1.4", "--nonmember", "normal:0,0.7"]

@@ -59,9 +59,9 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "relu/near_orthogonality.py": "chances that drawn points are nearly orthogonal",
     "verifying/agreement.py": "the interval of a correlation",
     "verifying/checks.py": "the threshold of a z-score",
-    "verifying/density_adversary.py": "normal scores of ranks",
-    "verifying/networks.py": "an activation function",
-    "verifying/simulation.py": "the width of an interval in standard errors",
+    "attacking/score_attacks.py": "normal scores of ranks",
+    "verifying/experiments/network_training.py": "an activation function",
+    "verifying/experiments/simulation.py": "the width of an interval in standard errors",
 }
 
 TELLTALES = {"ndtr", "log_ndtr", "ndtri", "erf", "erfc", "erfcx", "erfinv", "owens_t", "chndtr"}

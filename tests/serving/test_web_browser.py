@@ -172,10 +172,10 @@ def test_an_example_from_the_choice_to_the_slider(opened):
 def test_a_model_is_chosen_and_advice_asked_for(opened):
     page, _ = opened
     assert page.input_value("#model") == "stand_in"
-    assert page.is_hidden("#penalty-box")
+    assert page.is_hidden("#alpha")
     page.select_option("#model", "ridge")
-    assert page.is_visible("#penalty-box")
-    page.fill("#penalty", "50")
+    assert page.is_visible("#alpha")
+    page.fill("#alpha", "50")
     assert fits(page)
     page.click("[data-example=diabetes]")
     drawn(page)

@@ -5,7 +5,7 @@ from leakscope.results.advice import (
     AdviceCheck,
     AdviceOption,
     AdvicePoint,
-    AdviceTarget,
+    Target,
     setting_text,
 )
 from leakscope.results.audit import (
@@ -112,7 +112,6 @@ __all__ = [
     "AdviceCheck",
     "AdviceOption",
     "AdvicePoint",
-    "AdviceTarget",
     "Applicability",
     "AssumptionEntry",
     "AttackedNetwork",
@@ -169,6 +168,7 @@ __all__ = [
     "StatedField",
     "Subgroup",
     "Table",
+    "Target",
     "ThresholdEntry",
     "Totals",
     "Trust",

@@ -6,10 +6,10 @@ Python functions are derived from these models; the kernels that can be named ar
 
 from leakscope.settings.advise import (
     ADVISE_DEFAULTS,
-    TARGET_DEFAULTS,
+    TARGET_DELTA,
+    TARGET_FPR,
     AdviseSettings,
     Questions,
-    TargetSettings,
 )
 from leakscope.settings.audit import (
     AUDIT_DEFAULTS,
@@ -97,7 +97,8 @@ __all__ = [
     "RETRAINING_DEFAULTS",
     "STAND_IN_COEFFICIENTS",
     "STAND_IN_RECORDS",
-    "TARGET_DEFAULTS",
+    "TARGET_DELTA",
+    "TARGET_FPR",
     "TRAINING_DEFAULTS",
     "VERIFY_DEFAULTS",
     "AdviseSettings",
@@ -139,7 +140,6 @@ __all__ = [
     "SearchBegin",
     "SearchClimb",
     "SearchMethod",
-    "TargetSettings",
     "Task",
     "TrainingSettings",
     "VerifySettings",

@@ -15,11 +15,13 @@ ModelQuestion = Literal["pool", "population"]
 ModelObserves = Literal["log_odds", "prediction", "residual", "label", "probabilities"]
 # What a model's file ends in.
 MODEL_FILES = (".skops", ".onnx")
+# Models of kinds that were registered (leakscope.results.kinds), which can be named too.
+REGISTERED: set[str] = set()
 
 
 def _model_choice(text: str) -> str:
     suffix = Path(text).suffix.lower()
-    if text in get_args(ModelName) or suffix in MODEL_FILES:
+    if text in get_args(ModelName) or text in REGISTERED or suffix in MODEL_FILES:
         return text
     if suffix in (".pkl", ".pickle", ".joblib", ".sav"):
         raise PydanticCustomError(
@@ -113,13 +115,14 @@ class ModelSettings(BaseModel):
 
     @property
     def named(self) -> ModelName | None:
-        """The model's name; None where there is none, or a file."""
+        """The name of a model that leakscope fits; None where there is none, or a file."""
         return cast(ModelName, self.model) if self.model in get_args(ModelName) else None
 
     @property
     def file(self) -> Path | None:
         """The model's file, where it comes from one."""
-        return None if self.model is None or self.named is not None else Path(self.model)
+        found = None if self.model is None else Path(self.model)
+        return found if found is not None and found.suffix.lower() in MODEL_FILES else None
 
 
 MODEL_DEFAULTS = ModelSettings()

@@ -28,7 +28,10 @@ def validated(model: type[Model], /, **values: Any) -> Model:
     try:
         return model(**given)
     except ValidationError as error:
-        raise InputError(f"{first_problem(error)}.") from None
+        path = error.errors()[0]["loc"]
+        raise InputError(
+            f"{first_problem(error)}.", option=str(path[0]) if path else None
+        ) from None
 
 
 def first_problem(error: ValidationError) -> str:

@@ -23,11 +23,15 @@ from leakscope.subjects.training.own_training import OwnTraining, named_training
 from leakscope.verifying.agreement import LEAST_RECORDS, agreement
 from leakscope.verifying.audits import places
 from leakscope.verifying.checks import Check, leaning
-from leakscope.verifying.network_training import NetworkTrainer, TrainedAnswers, Trainer
-from leakscope.verifying.networks import DenseNetwork
+from leakscope.verifying.experiments.network_training import (
+    DenseNetwork,
+    NetworkTrainer,
+    TrainedAnswers,
+    Trainer,
+)
+from leakscope.verifying.experiments.retraining import RetrainedRecord, RetrainingPlan, retrain
 from leakscope.verifying.plan_checks import Outcome
 from leakscope.verifying.record_choice import rows_to_check
-from leakscope.verifying.retraining import RetrainedRecord, RetrainingPlan, retrain
 
 AUC_RESOLUTION = 0.1
 
