@@ -106,11 +106,12 @@ def test_an_estimator_retrains_too(tmp_path):
     (tmp_path / "people.csv").write_text(CLASSES)
     people = data.read_dataset(tmp_path / "people.csv", target="y", task="classification")
     result = process_audit(people, AuditSettings(noise_variance=0.1, sensitivity=False))
-    again = Retraining(train="sklearn.ensemble:ExtraTreesClassifier", models=8)
+    train = "sklearn.ensemble:ExtraTreesClassifier"
+    again = Retraining(train=train, models=8, run_dir=tmp_path / "models")
     found = verify(
         result, data=people, records=1, retraining=replace(again, run_dir=tmp_path / "r")
     )
-    assert "models of sklearn.ensemble:ExtraTreesClassifier" in found.how
+    assert f"models of {train}" in found.how
     assert found.checks[0].measured is not None
 
 

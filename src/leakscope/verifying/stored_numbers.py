@@ -37,8 +37,10 @@ def require_stored_numbers(audit: Audit) -> None:
         laws = audit.about.stored_laws(audit)
     except LawsNotStoredError:
         # Groups (:func:`require_computed_numbers`), labels, and posteriors without their scores.
-        return
-    _require_close(audit, laws)
+        pass
+    else:
+        _require_close(audit, laws)
+    _require_count(audit)
 
 
 def require_computed_numbers(audit: Audit, subject: Subject) -> None:
@@ -95,10 +97,8 @@ def _slack(audit: Audit, rows: np.ndarray) -> FloatArray:
     return 8.0 * np.nan_to_num(relative * (1.0 + relative), posinf=1.0) + 64.0 * ROUNDING
 
 
-def _require_summary(audit: Audit) -> None:
-    """The order of the units and the median, which the verdict and the page are made from."""
-    by = audit.about.ranked_by
-    words = WORDS[by].split(" ", 1)[1]
+def _require_count(audit: Audit) -> None:
+    """How many are exposed."""
     if audit.exposed is not None and audit.complete:
         passing = int(np.count_nonzero(audit.advantage >= audit.exposed_above))
         if passing != audit.exposed:
@@ -106,6 +106,12 @@ def _require_summary(audit: Audit) -> None:
                 f"the result says that {audit.exposed} records are exposed, but its records say "
                 f"{passing}; the file was changed after it was written."
             )
+
+
+def _require_summary(audit: Audit) -> None:
+    """The order of the units and the median, which the verdict and the page are made from."""
+    by = audit.about.ranked_by
+    words = WORDS[by].split(" ", 1)[1]
     ranked = audit.table.of(by)[audit.order]
     wrong = np.flatnonzero(np.diff(np.where(np.isnan(ranked), np.inf, ranked)) > 0.0)
     if wrong.size:
