@@ -13,8 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# What stands in the place of a check where there was none, or where it failed.
-UNCHECKED, FAILED = -1, -2
+# What stands in the place of a check where it failed, or where there was none.
+FAILED, UNCHECKED = -1, -2
+
+# A file may name no more checks than this.
+MOST_CHECKS = 100
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -32,20 +35,21 @@ class Trust:
     >>> found = Trust.checked("no other record carries 40% of its variance", shares <= 0.4,
     ...                       looked=~np.isnan(shares))
     >>> found.trusted.tolist(), [found.why(row) for row in range(3)]
-    ([True, False, False], ['no other record carries 40% of its variance', 'failed: no other record \
-carries 40% of its variance', 'not checked'])
+    ([True, False, False], ['no other record carries 40% of its variance', 'failed: no other \
+record carries 40% of its variance', 'not checked'])
     """
 
     checks: tuple[str, ...]
     passed: NDArray[np.int8]
 
     def __init__(self, checks: Sequence[str], passed: NDArray[np.integer]) -> None:
-        numbers = np.asarray(passed, dtype=np.int8)
+        numbers = np.asarray(passed)
         told = tuple(str(sentence).strip() for sentence in checks)
-        if not all(told):
-            raise ValueError("a check must say what was checked")
-        if numbers.size and (numbers.max() >= len(told) or numbers.min() < FAILED):
+        if not all(told) or len(told) > MOST_CHECKS:
+            raise ValueError(f"checks must say what was checked, and be at most {MOST_CHECKS}")
+        if numbers.size and (numbers.max() >= len(told) or numbers.min() < UNCHECKED):
             raise ValueError("a unit cannot have passed a check that is not named")
+        numbers = numbers.astype(np.int8)
         object.__setattr__(self, "checks", told)
         object.__setattr__(self, "passed", numbers)
 
