@@ -228,6 +228,8 @@ class Subject(ABC):
     page: ClassVar[tuple[str, ...]] = (
         "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "trusted",
     )  # fmt: skip
+    # Columns that every frame and table of this kind has, in order, known or not.
+    usual: ClassVar[tuple[str, ...]] = ()
     stages: ClassVar[tuple[str, ...]] = ("check", "laws", "measure")
     # What the ends of an interval are, in a heading.
     interval_words: ClassVar[str] = "95%"

@@ -171,6 +171,12 @@ class GaussianProcess(Subject):
         "kl", "kl_low", "kl_high", "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc",
         "kl_label", "kl_label_free", "rank_low", "trusted", "kernel_rank_low", "disagreement",
     )  # fmt: skip
+    usual = (
+        "kl", "kl_reverse", "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc",
+        "mean_distance", "kl_label_free", "kl_label", "disagreement", "mean_without",
+        "variance_without", "mean_with", "variance_with", "trusted", "check", "rank_low",
+        "rank_high", "kernel_rank_low", "kernel_rank_high",
+    )  # fmt: skip
     stages = (
         "check", "kernel", "factorise", "sensitivity", "conditions", "measure", "compare",
         "explain",
