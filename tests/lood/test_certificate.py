@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from leakscope.reporting.records_table import record_columns, table_columns
 
 import leakscope
 from leakscope import kernels, lood, measures
@@ -16,7 +17,6 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lood import nystrom
 from leakscope.lood.process import Process
-from leakscope.reporting.records_table import record_columns, table_columns
 from leakscope.results import AuditDocument, read_result
 
 OLD = Path(__file__).parents[1] / "results" / "old"

@@ -8,7 +8,7 @@ outwards over the others, nearest first, counts how many of those that are in sh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ class NearestNeighbours(Subject):
     """A k-nearest-neighbour classifier with its records."""
 
     name, words = "knn", "a k-nearest-neighbour classifier"
-    models = {"knn": "k nearest neighbours"}
+    models: ClassVar = {"knn": "k nearest neighbours"}
 
     def __init__(
         self, model: Any, X: Any, y: Any, ids: tuple[Any, ...], dataset: DatasetEntry
