@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from leakscope.reporting.records_table import record_columns, table_columns
 
 import leakscope
 from leakscope import kernels, lood, measures

@@ -615,7 +615,7 @@ class LeakageAuditor(BaseEstimator):  # type: ignore[misc]
     record_ids_, ranking_
         The ids in the order of X, and most exposed first.
     result_
-        The :class:`leakscope.AuditResult`, with ``to_frame()``, the verdict, the assumptions, and
+        The :class:`leakscope.Audit`, with ``to_frame()``, the verdict, the assumptions, and
         the warnings, which ``fit`` does not show.
     classes_
         The class labels, where the task is classification.

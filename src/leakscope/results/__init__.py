@@ -29,8 +29,9 @@ from leakscope.results.audit import (
     Explanation,
     Subgroup,
     Totals,
+    explained,
 )
-from leakscope.results.columns import COLUMNS, Column, Record, Table
+from leakscope.results.columns import COLUMNS, Column, Record, Table, shown_columns
 from leakscope.results.comparison import (
     STEPS,
     ComparedRecord,
@@ -193,6 +194,7 @@ __all__ = [
     "default_run_directory",
     "digest_of_result",
     "digits",
+    "explained",
     "fpr_reached",
     "has_digest",
     "read_result",
@@ -205,6 +207,7 @@ __all__ = [
     "sealed_record",
     "sealed_text",
     "setting_text",
+    "shown_columns",
     "to_json",
     "versions",
     "was_retrained",

@@ -459,7 +459,7 @@ class Audit(ResultDocument):
         dataset
             What was audited, as read, for the pictures of a report, where records are pictures.
         """
-        from leakscope.auditing.writing import write_run
+        from leakscope.results.audit_run import write_run
 
         return write_run(self, directory, dataset=dataset)
 

@@ -180,7 +180,7 @@ class Run:
     >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     written = results.write_run_directory(pathlib.Path(folder, "run"), result.to_document())
+    ...     written = results.write_run_directory(pathlib.Path(folder, "run"), result)
     ...     run = results.read_run(written)
     >>> run.document.kind, run.verification, "numpy" in run.versions
     ('audit', None, True)

@@ -102,7 +102,7 @@ def write_run_directory(
     >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = results.write_run_directory(pathlib.Path(folder, "run"), result.to_document())
+    ...     run = results.write_run_directory(pathlib.Path(folder, "run"), result)
     ...     sorted(file.name for file in run.iterdir())
     ['arrays.npz', 'digests.json', 'records.csv', 'result.json', 'settings.json']
     """
