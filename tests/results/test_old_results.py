@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import leakscope
-from leakscope import auditing, data, results
+from leakscope import data, results
 from leakscope.results.reader import KINDS
 from leakscope.settings import AuditSettings
+from leakscope.subjects.subject import opened
 from tests.audits import process_audit
 
 OLD = Path(__file__).parent / "old"
@@ -116,8 +117,8 @@ def test_an_old_option_can_be_applied(run: Path) -> None:
     document = results.result_of(run)
     assert isinstance(then, results.Advice)
     assert isinstance(document, results.Audit)
-    prepared = auditing.data_of(document)
-    model, names = auditing.process_of_run(document, prepared)
+    subject = opened(document)
+    model, names = subject.process, subject.ids
     for option in then.options:
         defence = defence_of(option, model, names)
         rows, _ = defence.training_set(model.features, model.targets)

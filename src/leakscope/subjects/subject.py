@@ -161,7 +161,7 @@ class Subject(ABC):
     page: ClassVar[tuple[str, ...]] = (
         "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "trusted",
     )  # fmt: skip
-    # Columns that every frame and table of this kind has, in order, known or not.
+    # Columns that every table of this kind has, in order, known or not.
     usual: ClassVar[tuple[str, ...]] = ()
     stages: ClassVar[tuple[str, ...]] = ("check", "laws", "measure")
     # What the ends of an interval are, in a heading.
