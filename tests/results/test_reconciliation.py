@@ -11,7 +11,7 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 import leakscope
-from leakscope import auditing, reporting, results
+from leakscope import auditing, results
 from leakscope.errors import InputError
 from leakscope.results import reconciled, was_retrained
 from leakscope.verifying import Retraining
@@ -46,7 +46,9 @@ def test_one_threshold_predicts_what_measure_finds(boosting: bool) -> None:
     found = [leakscope.measure(*own_scores(model, X, y, seed)) for seed in range(4)]
     mean = float(np.mean([one.advantage for one in found]))
     spread = float(np.std([one.advantage for one in found]))
-    assert abs((audit.details.for_everybody()["advantage"] or 0.0) - mean) < 4 * max(spread, 0.05) / 2
+    assert (
+        abs((audit.details.for_everybody()["advantage"] or 0.0) - mean) < 4 * max(spread, 0.05) / 2
+    )
     rows = reconciled(audit, found[:1])
     assert [row.source for row in rows] == ["measure"] * 3
     assert rows[0].agrees == "agrees"
@@ -101,6 +103,8 @@ def subsampled(X: Any, y: Any, seed: int) -> Any:
 
 
 def test_a_report_never_says_that_a_retrained_model_was_not_examined(tmp_path: Path) -> None:
+    from leakscope import reporting
+
     X, y = data(40)
     audit = leakscope.audit(X, y - 0.5, kernel=leakscope.kernels.rbf(2.0), noise_variance=0.1)
     run = results.read_run(auditing.write_run(audit, tmp_path / "run"))
