@@ -34,7 +34,7 @@ def test_four_models_then_eight_trains_four(tmp_path: Path) -> None:
     before = len(trained)
     eight = leakscope.audit(X, Y, train=counted, models=8, keep=tmp_path / "kept")
     assert len(trained) - before - tries == 4
-    assert eight.models == 8
+    assert eight.details.models == 8
     whole = leakscope.audit(X, Y, train=counted, models=8)
     assert np.array_equal(eight.advantage, whole.advantage)
 

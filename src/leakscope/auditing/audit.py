@@ -335,13 +335,14 @@ def audit_subject(subject: Subject, stage: Stages | None = None, *, explain: int
         raise InputError(f"{subject.words} does not say which question its laws answer.")
     details, more = subject.details(laws, measured, stage, explain)
     ids = _ids(subject)
-    first = ("kl", "kl_reverse", "advantage") if subject.ranked_by == "kl" else ("advantage",)
-    columns: dict[str, NDArray[Any]] = {"record_id": ids}
-    if "size" in laws.columns:
-        columns["size"] = laws.columns["size"]
-    columns |= {name: measured[name] for name in first}
-    columns |= {name: measured[name] for name in ("tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc")}
-    columns |= {**measured, **laws.columns, **trust_columns(laws.trust), **more}
+    known = {
+        **measured,
+        **laws.columns,
+        **trust_columns(laws.trust),
+        **more,
+        "record_id": ids,
+    }
+    columns = _usual_columns(known, subject)
     advantage = measured["advantage"]
     told = laws.provenance.to_dict()
     by = {name: subject.units_of(values) for name, values in subject.by.items()}
@@ -374,6 +375,15 @@ def audit_subject(subject: Subject, stage: Stages | None = None, *, explain: int
             "sentences_without_ids": list(_told(audit, ids=False)),
         }
     ).with_memory(laws, subject)
+
+
+def _usual_columns(known: Mapping[str, NDArray[Any]], subject: Subject) -> dict[str, NDArray[Any]]:
+    """In the usual order of the kind; what is usual and not known this time is empty."""
+    first = ("kl", "kl_reverse", "advantage") if subject.ranked_by == "kl" else ("advantage",)
+    head = ["record_id", "size", *first, "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc"]
+    names = dict.fromkeys([*(name for name in head if name in known), *subject.usual, *known])
+    empty = np.full(len(subject.ids), None, dtype=object)
+    return {name: known.get(name, empty) for name in names}
 
 
 def _told(audit: Audit, *, ids: bool) -> tuple[str, ...]:

@@ -234,7 +234,12 @@ class Audit(ResultDocument):
         records = found.pop("table", None) or found.pop("records")
         details = found.pop("details")
         answer, without = found.pop("sentences"), found.pop("sentences_without_ids")
-        told = {"answer": answer, "answer_without_ids": without, "verdict": self.verdict}
+        told = {
+            "answer": answer,
+            "answer_without_ids": without,
+            "verdict": self.verdict,
+            "verdict_without_ids": None if without is None else " ".join(without),
+        }
         return {**found, **told, **details, "records": records}
 
     def __eq__(self, other: object) -> bool:
@@ -435,15 +440,9 @@ class Audit(ResultDocument):
         """A table, the most exposed first; several outputs have a column of means each."""
         import pandas as pd
 
-        held = self.table.columns
-        first = [name for name in ("record_id", "size") if name in held]
         columns: dict[str, Any] = {}
-        # A kind's usual columns are in every frame of it; what is not known is empty.
-        for name in dict.fromkeys([*first, *self.about.usual, *held]):
-            values = held.get(name)
-            if values is None:
-                columns[name] = np.full(len(self.table), None, dtype=object)
-            elif values.ndim == 2:
+        for name, values in self.table.columns.items():
+            if values.ndim == 2:
                 columns |= {f"{name}_{c}": values[:, c] for c in range(values.shape[1])}
             else:
                 columns[name] = values

@@ -165,7 +165,13 @@ class Table:
         return len(self.order)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.columns
+        """Whether anything is known in a column: files may hold it, and nothing in it."""
+        values = self.columns.get(str(name))
+        if values is None:
+            return False
+        if values.dtype == object:
+            return any(value is not None for value in values)
+        return values.dtype.kind != "f" or not bool(np.isnan(values).all())
 
     def of(self, name: str) -> NDArray[np.float64]:
         """A column of numbers in the order of the data; what is not known is NaN."""
@@ -299,7 +305,7 @@ def trust_columns(trust: Trust) -> dict[str, NDArray[Any]]:
 def trust_of(table: Table, checks: Sequence[str], otherwise: str) -> Trust:
     """The trust that a table states; ``otherwise`` names the check of files that name none."""
     trusted = np.asarray(table.columns["trusted"], dtype=np.bool_)
-    if "check" not in table:
+    if "check" not in table.columns:
         return Trust.checked(otherwise, trusted)
     numbers = [UNCHECKED if number is None else number for number in table.columns["check"]]
     return Trust(checks, np.array(numbers))

@@ -228,9 +228,11 @@ class Subject(ABC):
     page: ClassVar[tuple[str, ...]] = (
         "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "trusted",
     )  # fmt: skip
-    # Columns that every frame and table of this kind has, in order, known or not.
+    # Columns that every table of this kind has, in order, known or not.
     usual: ClassVar[tuple[str, ...]] = ()
     stages: ClassVar[tuple[str, ...]] = ("check", "laws", "measure")
+    # How it is said that numbers of so many are not to be read.
+    not_trusted: ClassVar[str] = "the laws of {} are not trusted"
     # What the ends of an interval are, in a heading.
     interval_words: ClassVar[str] = "95%"
     Details: ClassVar[type[Details]] = Details

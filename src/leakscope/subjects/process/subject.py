@@ -182,6 +182,7 @@ class GaussianProcess(Subject):
         "explain",
     )  # fmt: skip
     interval_words: ClassVar[str] = "between"
+    not_trusted = "float64 does not resolve {}"
     Details = ProcessDetails
     advice_options = ("questions",)
     models: ClassVar[Mapping[str, str]] = {
@@ -497,6 +498,8 @@ class GaussianProcess(Subject):
 
     def pictures(self, audit: Audit, dataset: Dataset) -> dict[str, bytes]:
         """Pictures of the most exposed, where records are pictures."""
+        if "kernel" not in self.settings:
+            raise InputError("only an audit of a dataset is written with its dataset.")
         odd = [entry.record_id for entry in audit.details.disagreeing]
         return report_pictures(self.process, audit, dataset, odd)
 
@@ -514,7 +517,7 @@ class GaussianProcess(Subject):
             f"A Gaussian process ({kernel_in_words(told.kernel)}) on {audit.dataset.name}{how}; "
             "your model was not examined."
         )
-        first, untrusted = audit.records[0], audit.untrusted
+        first, untrusted = audit.table.records(1)[0], audit.untrusted
         largest = float(np.max(audit.advantage))
         among = ", the first in rank among them," if not first.trusted else ","
         unseen = untrusted and largest < EXPOSED_ABOVE
@@ -590,7 +593,7 @@ class GaussianProcess(Subject):
     def sections(cls, audit: Audit) -> list[Section]:
         """How the ranks move with the noise and the kernel, and labels to look at."""
         told, found = audit.details, []
-        names = [str(record.record_id) for record in audit.records[:RANGES_SHOWN]]
+        names = [str(record.record_id) for record in audit.table.records(RANGES_SHOWN)]
         if told.choices is not None:
             found.append(
                 Section(
