@@ -281,7 +281,7 @@ def later(X, y, seed):
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=1200,
             check=False,
         )
         assert done.returncode == 2
@@ -309,7 +309,7 @@ assert os._exit is leave
 
 
 def test_a_process_that_a_user_s_function_forks_may_end_itself() -> None:
-    subprocess.run([sys.executable, "-c", FORKING], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", FORKING], check=True, timeout=1200)
 
 
 def test_a_module_that_cannot_be_imported_is_one_sentence(
