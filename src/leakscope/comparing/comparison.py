@@ -83,7 +83,7 @@ def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERAN
     appeared = _only_in(two, one) if aligned else []
     vanished = _only_in(one, two) if aligned else []
     differences = run_differences(one, two, one_versions, two_versions)
-    worse = worse_in(sides[0], sides[1], tolerance, one.unit)
+    worse = worse_in(sides[0], sides[1], tolerance, two)
     return Comparison(
         leakscope_version=_version(),
         settings={"first": one_name, "second": two_name, "tolerance": tolerance},
@@ -180,7 +180,8 @@ def _sides(
     advantage_edges = np.linspace(0.0, 1.0, BINS + 1)
     made = []
     for audit, name, level in zip((one, two), names, levels, strict=True):
-        largest = audit.totals.largest
+        # Where the level is assumed, a rate at the end of the scale says nothing of a release.
+        largest = {} if audit.basis == "assumed" else audit.totals.largest
         made.append(
             SideEntry(
                 run=name,

@@ -94,8 +94,9 @@ one reads up to 1): update leakscope to read it.
             f"{path} was written by a newer leakscope (schema_version {version}; this one reads "
             f"up to {SCHEMA_VERSION}): update leakscope to read it."
         )
+    unknown = InputError(f"{path} is not a result of a known kind ({', '.join(kinds)}).")
     if kind is None:
-        raise InputError(f"{path} is not a result of a known kind ({', '.join(kinds)}).")
+        raise unknown
     content = _as_now(content)
     if kind is Audit:
         content = as_audit(content)
@@ -103,13 +104,15 @@ one reads up to 1): update leakscope to read it.
         # Strictly: leakscope writes numbers as numbers, and null for what is not finite.
         found = kind.model_validate_json(json.dumps(content, allow_nan=False), strict=True)
     except ValidationError as error:
-        raise InputError(
-            f"{path} is not a whole leakscope result: {first_problem(error)}."
-        ) from error
+        # What only one kind has stands beside the rest in the file.
+        told = first_problem(error).removeprefix("details.")
+        raise InputError(f"{path} is not a whole leakscope result: {told}.") from error
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path} is not a leakscope result: it holds a number that is not finite."
         ) from error
+    if isinstance(found, Audit) and found.kind != found.about.file_kind:
+        raise unknown
     if isinstance(found, Audit) and path.name == "result.json":
         return found.read_from(path.parent)
     return found

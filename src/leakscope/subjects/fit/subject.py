@@ -37,6 +37,7 @@ from leakscope.subjects.recipe import data_again, taken_from_result
 from leakscope.subjects.subject import (
     Answers,
     Asked,
+    LawsNotStoredError,
     Stages,
     Subject,
     Wanted,
@@ -448,7 +449,7 @@ class Fit(Subject):
     def stored_laws(cls, audit: Audit) -> PairLaws:
         """Normal laws of the score; other answers have laws that the table does not hold."""
         if audit.observes in ("label", "probabilities"):
-            raise InputError("the laws of such answers are not in the result; audit again.")
+            raise LawsNotStoredError("the laws of such answers are not in the result; audit again.")
         return normal_laws(audit)
 
     @classmethod
