@@ -61,7 +61,7 @@ def test_a_planted_outlier_is_in_the_top_hundredth_and_its_copy_hides_it(name):
         assert twice.ranking().index(row) + 1 > 0.05 * count
         together = planted(data, row=row, features=place, copies=1, groups=True)
         assert together.ranking().index(row) + 1 <= np.ceil(count / 100)
-        assert together.sizes[row] == 2
+        assert together.table.of("size")[row] == 2
         # Two copies are one record with half the noise: they give away more than one did.
         assert together.kl[row] > alone.kl[row]
 

@@ -12,7 +12,6 @@ from leakscope import InputError
 from leakscope.auditing import write_run
 from leakscope.cli import main
 from leakscope.data import read_example
-from leakscope.reporting import report_html
 from leakscope.results import read_run
 from leakscope.settings import AuditSettings
 from tests.audits import process_audit
@@ -52,14 +51,23 @@ def test_the_same_files_with_the_same_contents(tmp_path):
 
 
 def test_arrays_have_a_whole_report(tmp_path):
+    from leakscope.reporting import report_html
+
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
     result = leakscope.audit(X, y, kernel="rbf")
     page = report_html(read_run(write_run(result, tmp_path / "run")))
     assert "This run holds no" not in page
     assert "chart-roc_log" in page
-    with pytest.raises(InputError, match="only the result of audit_dataset"):
+
+
+def test_a_run_is_not_written_over_and_arrays_have_no_dataset(tmp_path):
+    rng = np.random.default_rng(0)
+    result = leakscope.audit(rng.normal(size=(30, 2)), rng.normal(size=30), kernel="rbf")
+    result.write(tmp_path / "run")
+    with pytest.raises(InputError, match="only an audit of a dataset is written with its dataset"):
         write_run(result, tmp_path / "other", dataset=read_example("iris"))
+    assert not (tmp_path / "other").exists()
     with pytest.raises(InputError, match="already there"):
         result.write(tmp_path / "run")
 

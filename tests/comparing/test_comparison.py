@@ -11,7 +11,7 @@ from leakscope import InputError, kernels
 from leakscope.auditing import write_run
 from leakscope.comparing import compare
 from leakscope.data import read_dataset, read_example
-from leakscope.results import read_result, write_result
+from leakscope.results import Table, read_result, write_result
 from leakscope.settings import AuditSettings
 from tests.audits import process_audit
 
@@ -147,10 +147,7 @@ def test_different_questions_are_refused(two, data):
     grouped = leakscope.audit(*data, groups=np.arange(130) // 2, **NO_SWEEP)
     with pytest.raises(InputError, match="what leaves: a record against a group"):
         compare(first, grouped)
-    document = first
-    other = document.model_copy(
-        update={"provenance": {**document.provenance, "question": "population"}}
-    )
+    other = first.model_copy(update={"provenance": {**first.provenance, "question": "population"}})
     with pytest.raises(InputError, match=r"question: leave_one_out against population.*not ranked"):
         compare(first, other)
     with pytest.raises(InputError, match="tolerance must be zero or more"):
@@ -180,7 +177,8 @@ def test_aggregates_only(two):
 
 def test_what_is_not_resolved_is_worse(two):
     first, _ = two
-    document = first
-    records = [document.records[0].model_copy(update={"trusted": False}), *document.records[1:]]
-    found = compare(document, document.model_copy(update={"records": records}))
+    rows = first.table.rows()
+    rows[0] |= {"trusted": False, "check": -1}
+    doubted = first.model_copy(update={"table": Table.of_rows(rows)})
+    found = compare(first, doubted)
     assert found.worse == ["float64 does not resolve 1 records, where it was 0"]

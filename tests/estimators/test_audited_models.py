@@ -16,7 +16,7 @@ import leakscope
 from leakscope import kernels, lood, measures
 from leakscope.errors import InputError
 from leakscope.estimators import AuditedClassifier, AuditedRegressor, LeakageAuditor
-from leakscope.estimators.class_coding import Classes
+from leakscope.estimators.gaussian_process import Classes
 from leakscope.laws import LawPair, MultivariateNormal
 
 
@@ -107,10 +107,10 @@ def test_kernel_scale_and_noise_that_the_data_chose_are_used_for_predictions() -
     mine = AuditedRegressor(
         length_scale=1.0, noise_variance="marginal_likelihood", fit_kernel_scale=True
     ).fit(X, y)
-    s2, scale = mine.result_.laws.noise_variance, mine.result_.kernel["fitted_scale"]
+    s2, scale = mine.result_.details.noise_variance, mine.result_.details.kernel["fitted_scale"]
     other = GaussianProcessRegressor(ConstantKernel(scale) * RBF(1.0), alpha=s2, optimizer=None)
     np.testing.assert_allclose(mine.predict(queries), other.fit(X, y).predict(queries), rtol=1e-7)
-    np.testing.assert_allclose(mine.predict(X), mine.result_.laws.mean_with, rtol=1e-8)
+    np.testing.assert_allclose(mine.predict(X), mine.result_.laws.separation.mean_with, rtol=1e-8)
 
 
 @pytest.mark.parametrize("kind", [LeakageAuditor, AuditedRegressor])
@@ -186,7 +186,7 @@ def test_k_answers_of_one_call_are_worth_one_with_a_kth_of_the_noise(release: st
     k, added = 5, 0.1
     settings = {"length_scale": 1.0, "noise_variance": 0.05, "release": release}
     one = AuditedRegressor(**settings, output_noise_variance=added / k).fit(X, y)
-    laws = one.result_.laws
+    laws = one.result_.laws.separation
     ones, noise = np.ones((k, k)), added * np.eye(k)
     shared = 1.0 if release == "draw" else 0.0
     pair = LawPair(

@@ -38,14 +38,17 @@ ALLOWED: dict[str, str] = {
     "planning/lasso_targets.py:least_kl": "a search for a setting, over onavg_kl_with_slope",
     "reporting/charts.py:kernel_advantages": "a chart of stored numbers",
     "results/advice.py:enough_advantage": "a bound on a target, from the target alone",
+    "results/audit.py:kl": "a column of the table; leakscope.subjects.laws computes it",
+    "results/audit.py:kl_reverse": "the same",
+    "results/audit.py:advantage": "the same",
+    "results/audit.py:auc": "the same",
+    "results/audit.py:tpr_at_fpr": "the same",
     "verifying/retrained_checks.py:_auc_stderr": "the standard error of a measure, for a check",
 }
 
 # Files that use the normal law's own functions, which are what measures are made of, and for what.
 NORMAL_FUNCTIONS: dict[str, str] = {
-    "auditing/noise_path.py": "the chance that a draw has the wrong sign",
-    "auditing/model_facts.py": "the chance of the right label, with and without the record",
-    "estimators/class_coding.py": "class probabilities of two classes",
+    "estimators/gaussian_process.py": "class probabilities of two classes",
     "fitted/few_models.py": "the quantile beyond which a shift is claimed, over all records",
     "fitted/fitted_laws.py": "the chance of the right label, which is the law itself",
     "fitted/softmax_cavity.py": "the same with several classes",
@@ -57,8 +60,9 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "relu/near_orthogonality.py": "chances that drawn points are nearly orthogonal",
     "subjects/pricing.py": "the chance that a noised score names the right class",
     "subjects/process/defence.py": "the chance that a released answer has the right sign",
-    "verifying/agreement.py": "the interval of a correlation",
-    "verifying/checks.py": "the threshold of a z-score",
+    "subjects/fit/subject.py": "the chance of the right label, with and without the record",
+    "subjects/process/noise_path.py": "the chance that a draw has the wrong sign",
+    "verifying/checks.py": "the threshold of a z-score, and the interval of a correlation",
     "attacking/score_attacks.py": "normal scores of ranks",
     "verifying/experiments/network_training.py": "an activation function",
     "verifying/experiments/simulation.py": "the width of an interval in standard errors",

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from leakscope.reporting.records_table import record_columns, table_columns
 
 import leakscope
 from leakscope import kernels, lood, measures
@@ -17,7 +16,8 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lood import nystrom
 from leakscope.lood.process import Process
-from leakscope.results import AuditDocument, read_result
+from leakscope.reporting.audit_page import record_columns, table_columns
+from leakscope.results import Audit, read_result
 
 OLD = Path(__file__).parents[1] / "results" / "old"
 
@@ -192,12 +192,12 @@ def test_what_cannot_be_resolved_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
             X, y, kernel=kernels.rbf(3.0), route="nystrom", inducing=60, sensitivity=False
         )
     assert "Cannot tell: the approximation knows 900 of 900 records" in result.verdict
-    document = result
-    assert [column.heading for column in table_columns(document)][2:6] == [
-        *("KL", "from", "to", "trusted")
-    ]
-    columns = record_columns(document)
-    assert columns["low"] == pytest.approx([r.kl_low for r in document.records], rel=1e-3)
+    headings = [column.heading for column in table_columns(result)]
+    assert headings[2:5] == ["kl", "between", "to"]
+    assert "check" in headings
+    columns = record_columns(result)
+    assert columns["kl_low"] == pytest.approx([r.kl_low for r in result.records], rel=1e-3)
+    assert columns["check"] == ["failed"] * 900
     frame = result.to_frame()
     assert (frame["kl_low"] <= frame["kl"]).all()
     assert (frame["kl"] <= frame["kl_high"]).all()
@@ -320,9 +320,10 @@ def test_an_older_approximate_run_opens_and_is_not_computed_again(tmp_path: Path
     path = tmp_path / "result.json"
     path.write_text(json.dumps(stored), encoding="utf-8")
     document = read_result(path)
-    assert isinstance(document, AuditDocument)
-    assert document.approximate
+    assert isinstance(document, Audit)
+    assert document.details.approximate
     assert document.doubt is not None
-    assert "too coarse for 3" in document.doubt
+    assert document.doubt.startswith("3 of ")
+    assert "known no better than to" in document.doubt
     with pytest.raises(InputError, match=r"'nystrom', .*but it is 'fitc'"):
         leakscope.advise(path, leakscope.AuditTarget("advantage", 0.2))

@@ -39,7 +39,7 @@ def upload(found: TestClient, name: str, content: bytes) -> Any:
     return found.post("/api/uploads", params={"name": name}, content=content)
 
 
-def finished(found: TestClient, job: str, seconds: float = 60.0) -> dict[str, Any]:
+def finished(found: TestClient, job: str, seconds: float = 600.0) -> dict[str, Any]:
     """The job's state once it is done, failed or cancelled."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

@@ -21,8 +21,7 @@ from leakscope.results.audit import EXPOSED_ABOVE, Audit
 from leakscope.results.columns import Record
 from leakscope.results.comparison import ComparedRecord, Comparison, SideEntry
 from leakscope.results.document import ResultDocument
-from leakscope.results.reader import read_result
-from leakscope.results.run_reader import Run, read_run
+from leakscope.results.reader import Run, read_result, read_run
 from leakscope.settings import COMPARE_DEFAULTS
 from leakscope.subjects.ranks import TOP, hundredth, rank_correlation, top_kept
 
@@ -84,7 +83,7 @@ def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERAN
     appeared = _only_in(two, one) if aligned else []
     vanished = _only_in(one, two) if aligned else []
     differences = run_differences(one, two, one_versions, two_versions)
-    worse = worse_in(sides[0], sides[1], tolerance, one.unit)
+    worse = worse_in(sides[0], sides[1], tolerance, two)
     return Comparison(
         leakscope_version=_version(),
         settings={"first": one_name, "second": two_name, "tolerance": tolerance},
@@ -181,7 +180,8 @@ def _sides(
     advantage_edges = np.linspace(0.0, 1.0, BINS + 1)
     made = []
     for audit, name, level in zip((one, two), names, levels, strict=True):
-        largest = audit.totals.largest
+        # Where the level is assumed, a rate at the end of the scale says nothing of a release.
+        largest = {} if audit.basis == "assumed" else audit.totals.largest
         made.append(
             SideEntry(
                 run=name,

@@ -60,9 +60,9 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def worse_in(first: SideEntry, second: SideEntry, tolerance: float, unit: str) -> list[str]:
-    """A sentence for each respect in which the second run is worse than the first."""
-    found = []
+def worse_in(first: SideEntry, second: SideEntry, tolerance: float, audit: Audit) -> list[str]:
+    """A sentence for each respect in which the second run, an audit, is worse than the first."""
+    found, unit = [], audit.unit
     levels = [
         ("the largest advantage", first.largest_advantage, second.largest_advantage),
         ("the median advantage", first.median_advantage, second.median_advantage),
@@ -80,7 +80,8 @@ def worse_in(first: SideEntry, second: SideEntry, tolerance: float, unit: str) -
             f"{shares[0]:.1%} to {shares[1]:.1%}"
         )
     if second.untrusted > first.untrusted:
-        found.append(f"{second.untrusted} {unit}s are not trusted, where it was {first.untrusted}")
+        told = audit.about.not_trusted.format(f"{second.untrusted} {unit}s")
+        found.append(f"{told}, where it was {first.untrusted}")
     return found
 
 

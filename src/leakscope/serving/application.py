@@ -322,6 +322,7 @@ def _page_file(request: Request, path: Path, name: str) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     status = 413 if isinstance(error, TooLarge) else 429 if isinstance(error, Busy) else 400
+    assert isinstance(error, InputError)
     return _sentence(request, in_page_words(error), status)
 
 

@@ -16,7 +16,7 @@ from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
-from leakscope._numerics.largest_normal import chance_of_largest
+from leakscope._numerics.special_functions import chance_of_largest
 from leakscope.errors import InputError
 from leakscope.results.document import AssumptionEntry
 from leakscope.settings import AdviseSettings

@@ -38,7 +38,7 @@ def examined_sentence(audit: Audit) -> str:
 
 def most_exposed_sentence(audit: Audit, *, ids: bool) -> str:
     """How exposed the most exposed unit is; it is not named without its id."""
-    first = audit.records[0]
+    first = audit.table.records(1)[0]
     who = f"{audit.unit} {first.record_id}" if ids else f"a {audit.unit}"
     doubt = "" if first.trusted else " (not trusted)"
     between = ""
