@@ -116,7 +116,7 @@ def audit_streamed(
     kernel = _usable(settings, wanted)
     parts = _parts(source, wanted)
     cuts = list(_cut(parts, cell_records))
-    begun = (place / "run.json").exists() and not (place / "result.json").exists()
+    begun = is_there(place / "run.json") and not is_there(place / "result.json")
     if not begun:
         require_free(place)
     asked = {
