@@ -1,7 +1,7 @@
 """How large the house is: lines, files, names, questions about kinds, and what one audit touches.
 
 python benchmarks/house.py            # counts of the source
-python benchmarks/house.py --trace    # and the files and functions behind `audit --example diabetes`
+python benchmarks/house.py --trace    # and what `leakscope audit --example diabetes` runs through
 """
 
 from __future__ import annotations

@@ -86,11 +86,9 @@ def test_least_output_noise_is_the_direct_search(
     units = [np.flatnonzero(model.labels == unit).tolist() for unit in range(model.units)]
 
     def excess(log_variance: float) -> float:
-        variance = float(np.exp(log_variance))
+        noise = float(np.exp(log_variance))
         worst = max(
-            float(
-                measured(target, refitted_pair(model, rows, output_variance=np.exp(log_variance)))
-            )
+            float(measured(target, refitted_pair(model, rows, output_variance=noise)))
             for rows in units
         )
         return worst - target.value

@@ -77,7 +77,7 @@ def test_frame_ranking_and_answer(audited):
     frame = audited.to_frame()
     assert tuple(frame["record_id"]) == audited.ranking()
     assert (np.diff(frame["advantage"]) <= 0.0).all()
-    first, second, third = audited.answer()
+    first, second, third, attacker = audited.answer()
     assert first == "Examined: Ridge(alpha=1), as fitted by you; arrays, 442 records."
     assert second.startswith(
         "Most exposed by advantage: record p169, advantage 0.41, TPR 0.59% at 0.1% FPR"
@@ -89,11 +89,12 @@ def test_frame_ranking_and_answer(audited):
     exposed = int((audited.advantage >= 0.1).sum())
     assert third.startswith(f"{exposed} of 442 records have an advantage of 0.1 or more.")
     assert "p169" not in " ".join(audited.answer(ids=False))
+    assert attacker == audited.attacker
     assert "not examined" not in audited.verdict
 
 
 def test_noise_on_the_answers_keeps_every_record_at_the_threshold(audited):
-    noised = measures.advantage(audited.laws.law_pair(answer_noise=audited.details.answer_noise))
+    noised = measures.advantage(audited.laws.noised(audited.details.answer_noise).pair())
     assert 0.09 < float(noised.max()) < 0.1
     assert noise_for(audited.laws, measures.advantage, 0.999) == 0.0
 
@@ -118,7 +119,7 @@ def test_population_and_what_is_observed(diabetes):
         "population",
         1.0,
     )
-    assert "fresh draws" in fresh.question
+    assert "fresh draws" in fresh.attacker
     few = leakscope.audit(X, y, model=model, fraction=0.2, observes="residual")
     assert few.provenance["observes"] == "residual"
     assert np.median(few.advantage) > np.median(fresh.advantage)
@@ -185,7 +186,7 @@ def test_all_probabilities_of_several_classes_say_at_least_as_much_as_the_own_lo
     }
     more, less = found["probabilities"], found["log_odds"]
     assert np.median(more.advantage / less.advantage) > 1.0
-    assert "the probabilities of all classes" in more.question
+    assert "the probabilities of all classes" in more.attacker
     assert more.details.answer_noise is not None
 
 

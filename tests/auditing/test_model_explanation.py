@@ -99,7 +99,7 @@ def test_reasons_are_found_unasked_only_where_it_is_quick(monkeypatch):
     wine = data.read_example("breast_cancer")
     chosen = ModelSettings(model="logistic", C=0.1)
     assert len(model_audit(wine, chosen).explanations) == 10
-    monkeypatch.setattr("leakscope.auditing.model_audit.EXPLAINED_UP_TO", 100)
+    monkeypatch.setattr("leakscope.subjects.fit.subject.EXPLAINED_UP_TO", 100)
     assert model_audit(wine, chosen).explanations == ()
     asked = model_audit(wine, chosen, AuditSettings(explain=2))
     assert len(asked.explanations) == 2

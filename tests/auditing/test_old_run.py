@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import leakscope
-from leakscope import auditing, data
+from leakscope import data
 from leakscope.cli import main
 from leakscope.results import read_run
 from leakscope.settings import AuditSettings
+from leakscope.subjects.subject import opened
 from tests.audits import process_audit
 
 OLD = Path(__file__).parent / "old_run"
@@ -39,16 +40,17 @@ def test_an_audit_gives_the_same_numbers():
     result = process_audit(data.read_example("iris"), AuditSettings(**known))
     stored = arrays()
     found = {name: getattr(result, name) for name in ("kl", "kl_reverse", "advantage", "auc")}
-    for name, values in (found | result.law_arrays()).items():
+    for name, values in (found | dict(result.laws.arrays)).items():
         np.testing.assert_allclose(values, stored[name], rtol=1e-10, atol=1e-11, err_msg=name)
     assert result.laws.separation.noise_variance == pytest.approx(
-        run.document.noise_variance, rel=1e-10
+        run.document.details.noise_variance, rel=1e-10
     )
 
 
 def test_the_process_is_that_of_the_run():
     document = read_run(OLD).document
-    process, ids = auditing.process_of_run(document, auditing.data_of(document))
+    subject = opened(document)
+    process, ids = subject.process, subject.ids
     stored = arrays()
     laws = process.separation()
     np.testing.assert_allclose(laws.kl, stored["kl"], rtol=1e-10)
@@ -84,6 +86,7 @@ def test_every_verb_reads_it(old, tmp_path, monkeypatch, capsys):
 )
 def test_a_kernel_that_is_not_one_is_refused(kernel, words):
     document = read_run(OLD).document
-    changed = document.model_copy(update={"kernel": kernel})
+    details = document.details.model_copy(update={"kernel": kernel})
+    changed = document.model_copy(update={"details": details})
     with pytest.raises(leakscope.InputError, match=words):
-        auditing.process_of_run(changed, auditing.data_of(document))
+        opened(changed)

@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import trapezoid
 
 import leakscope
-from leakscope.auditing.writing import report_arrays
 from leakscope.data import read_example
+from leakscope.results.audit_run import report_arrays
 from leakscope.settings import AuditSettings
 from tests.audits import process_audit
 
@@ -81,11 +81,11 @@ def test_a_table_of_64_columns_is_no_picture(digits):
     assert result.examined.pictures(result, read_example("iris")) == {}
 
 
-def test_the_sentences_without_ids_names_nobody():
+def test_the_sentences_without_ids_name_nobody():
     X, y = np.array([[0.0], [0.1], [0.2], [3.0]]), np.array([1.0, 1.1, 0.9, -1.0])
     result = leakscope.audit(X, y, noise_variance=0.1, record_ids=["a1", "b2", "c3", "outlier"])
-    document = result
-    assert "outlier" in document.verdict
-    assert document.sentences_without_ids is not None
-    assert "outlier" not in document.sentences_without_ids
-    assert "4 records were ranked" in document.sentences_without_ids
+    assert "outlier" in result.verdict
+    assert result.sentences_without_ids is not None
+    without = " ".join(result.sentences_without_ids)
+    assert "outlier" not in without
+    assert "4 records were ranked" in without

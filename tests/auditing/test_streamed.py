@@ -89,10 +89,10 @@ def test_as_in_memory(data, folder, tmp_path):
     same(answers, known)
     assert found.dataset.features == known.dataset.features
     assert [record.record_id for record in found.records[:10]] == list(known.ranking()[:10])
-    for name, value in found.worst.items():
+    for name, value in found.details.worst.items():
         assert value == pytest.approx(getattr(known, name).max(), rel=1e-8)
-    assert found.mean_kl == pytest.approx(known.kl.mean(), rel=1e-9)
-    for share, value in found.advantage_quantiles.items():
+    assert found.details.mean_kl == pytest.approx(known.kl.mean(), rel=1e-9)
+    for share, value in found.details.advantage_quantiles.items():
         exact = np.quantile(known.advantage, float(share), method="inverted_cdf")
         assert exact <= value <= 1.0234 * exact
     assert read_run(run).document.model_dump(mode="json") == found.model_dump(mode="json")
@@ -145,7 +145,8 @@ class TestNoiseOfData:
         )
         data = read_dataset(self.whole(tmp_path), target="cost", ignore=("paid", "name"))
         known = process_audit(data, settings)
-        assert found.noise_variance == pytest.approx(known.laws.separation.noise_variance, rel=1e-4)
+        expected = known.laws.separation.noise_variance
+        assert found.details.noise_variance == pytest.approx(expected, rel=1e-4)
         assert found.details.noise_of_data is None
         assert "which the data chose by the marginal likelihood" in found.verdict
         assert [record.record_id for record in found.records[:10]] == list(known.ranking()[:10])
@@ -395,14 +396,14 @@ class TestBrokenGround:
             self.ask(copy, tmp_path / "run")
 
     def test_a_full_disk(self, folder, tmp_path, monkeypatch):
-        from leakscope.auditing import answers_file
+        from leakscope.subjects.stream.answers import AnswersFile
 
         def full(self, columns):
             raise self._failed(OSError(28, "No space left on device"))
 
         run = tmp_path / "run"
         with monkeypatch.context() as patched:
-            patched.setattr(answers_file.AnswersFile, "write", full)
+            patched.setattr(AnswersFile, "write", full)
             with pytest.raises(InputError, match="No space left on device"):
                 self.ask(folder, run)
         # The first two passes.

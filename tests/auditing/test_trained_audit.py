@@ -87,9 +87,11 @@ def test_a_forest_against_many_models() -> None:
     assert spearmanr(few.advantage, many.advantage).statistic > 0.7
     assert few.advantage.mean() == pytest.approx(many.advantage.mean(), rel=0.2)
     # The laws are about the residual as it is, and training on a record draws it to zero.
-    laws = many.laws
-    towards = np.sign(-laws.nonmember_mean) * laws.shift
-    far = np.abs(laws.nonmember_mean) > 2.0 * laws.nonmember_sd
+    table = many.table
+    without = table.of("mean_without")
+    towards = np.sign(-without) * (table.of("mean_with") - without)
+    far = np.abs(without) > 2.0 * table.of("sd_without")
+    assert far.any()
     assert (towards[far] > 0.0).all()
     assert measures.advantage(many.law_pair()).mean() == pytest.approx(
         many.advantage.mean(), rel=0.1

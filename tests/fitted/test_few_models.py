@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from leakscope import measures
 from leakscope.attacking import ensemble_loss, lira, rmia
 from leakscope.errors import InputError
-from leakscope.attacking import ensemble_loss, lira, rmia
 from leakscope.fitted import FewModels, few_models, model_effects
 from leakscope.fitted.few_models import tabulated
 from leakscope.fitted.record_population import (

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leakscope import InputError, results
-from leakscope.results.audit import AuditRecord
 from leakscope.results.document import DatasetEntry
+from leakscope.subjects.process.details import ProcessDetails
 
 ANY_NUMBER = st.floats(allow_nan=True, allow_infinity=True)
 
@@ -18,6 +18,7 @@ ANY_NUMBER = st.floats(allow_nan=True, allow_infinity=True)
 def audit_document(numbers=(0.5,) * 8, record_id=0, means=(0.1, 0.2)):
     kl, kl_reverse, advantage, auc, distance, free, label, variance = numbers
     return results.Audit(
+        subject="process",
         leakscope_version="0.1.0",
         settings={"noise_variance": 0.01},
         provenance={"question": "leave_one_out"},
@@ -27,28 +28,39 @@ def audit_document(numbers=(0.5,) * 8, record_id=0, means=(0.1, 0.2)):
         dataset=DatasetEntry(
             name="n", records=1, features=1, outputs=1, target_name="y", steps=["read"]
         ),
-        kernel={"name": "rbf", "length_scale": 1.0},
-        noise_variance=0.01,
-        condition_number=math.inf,
-        verdict="v",
+        model=results.ExaminedModel(
+            type="GaussianProcess", name="rbf", origin="assumed", parameters={}
+        ),
+        question="leave_one_out",
+        observes="latent",
         median_advantage=0.5,
-        records=[
-            AuditRecord(
-                record_id=record_id,
-                kl=kl,
-                kl_reverse=kl_reverse,
-                advantage=advantage,
-                auc=auc,
-                mean_distance=distance,
-                kl_label_free=free,
-                kl_label=label,
-                mean_without=means[0],
-                variance_without=variance,
-                mean_with=means[1],
-                variance_with=variance,
-                trusted=True,
-            )
-        ],
+        sentences=["v"],
+        checks=["its error was estimated"],
+        table=results.Table.of_rows(
+            [
+                {
+                    "record_id": record_id,
+                    "kl": kl,
+                    "kl_reverse": kl_reverse,
+                    "advantage": advantage,
+                    "auc": auc,
+                    "mean_distance": distance,
+                    "kl_label_free": free,
+                    "kl_label": label,
+                    "mean_without": means[0],
+                    "variance_without": variance,
+                    "mean_with": means[1],
+                    "variance_with": variance,
+                    "trusted": True,
+                    "check": 0,
+                }
+            ]
+        ),
+        details=ProcessDetails(
+            kernel={"name": "rbf", "length_scale": 1.0},
+            noise_variance=0.01,
+            condition_number=math.inf,
+        ),
     )
 
 

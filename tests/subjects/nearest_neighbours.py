@@ -8,7 +8,7 @@ outwards over the others, nearest first, counts how many of those that are in sh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,8 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import KNeighborsClassifier
 
 from leakscope.data import Dataset, prepare
-from leakscope.laws import Bernoulli, LawPair, Provenance
-from leakscope.results import Audit, ExaminedModel, Trust
-from leakscope.results.document import DatasetEntry
+from leakscope.laws import Bernoulli, Provenance
+from leakscope.results import Audit, DatasetEntry, ExaminedModel, Trust
 from leakscope.settings import AuditSettings, ModelSettings
 from leakscope.subjects import Answers, Asked, Change, PairLaws, Stages, Subject
 from leakscope.subjects.arrays import checked_ids
@@ -33,7 +32,7 @@ class NearestNeighbours(Subject):
     """A k-nearest-neighbour classifier with its records."""
 
     name, words = "knn", "a k-nearest-neighbour classifier"
-    models = {"knn": "k nearest neighbours"}
+    models: ClassVar = {"knn": "k nearest neighbours"}
 
     def __init__(
         self, model: Any, X: Any, y: Any, ids: tuple[Any, ...], dataset: DatasetEntry
@@ -64,10 +63,9 @@ class NearestNeighbours(Subject):
 
     @classmethod
     def _read(cls, dataset: Dataset, k: int) -> NearestNeighbours:
-        prepared = prepare(dataset)
-        model = KNeighborsClassifier(k).fit(prepared.features, dataset.target.astype(str))
+        prepared, labels = prepare(dataset), dataset.target.astype(str)
+        model = KNeighborsClassifier(k).fit(prepared.features, labels)
         entry = DatasetEntry.of(prepared).model_copy(update={"outputs": 1})
-        labels = dataset.target.astype(str)
         return cls(model, prepared.features, labels, prepared.record_ids, entry)
 
     @classmethod
@@ -102,11 +100,8 @@ class NearestNeighbours(Subject):
     @classmethod
     def stored_laws(cls, audit: Audit) -> PairLaws:
         inside, outside = audit.table.of("mean_with"), audit.table.of("mean_without")
-        pair = LawPair(Bernoulli(inside), Bernoulli(outside), stored_provenance(audit))
-        return PairLaws(
-            trust=audit.trust, provenance=pair.provenance, member=pair.member,
-            nonmember=pair.nonmember,
-        )  # fmt: skip
+        laws = {"member": Bernoulli(inside), "nonmember": Bernoulli(outside)}
+        return PairLaws(trust=audit.trust, provenance=stored_provenance(audit), **laws)
 
     def changes(self, wanted: Any) -> Sequence[Change]:
         k = self.estimator.n_neighbors

@@ -28,9 +28,13 @@ PRIVACY_OF_CHOOSING = (
     "To choose a defence by looking at private data has a privacy cost of its own, which is not "
     "included here: what is chosen, and which records are dropped, depends on the records."
 )
-ONLY_TRUSTED = (
+SOME_UNTRUSTED = (
     "Noise on the answers of the model as it is was not tried: the numbers of some {unit}s are not "
     "trusted, and noise does not change that.  Dropping takes such {unit}s first."
+)
+NONE_TRUSTED = (
+    "Neither noise on the answers nor dropping was tried: no {unit}'s numbers are trusted, and "
+    "nothing is chosen by them."
 )
 
 
@@ -184,8 +188,10 @@ def _options(advising: Advising, own: AdviceOption, on_stage: OnStage | None) ->
     """What can be done, by cost; what cannot meet the target comes last, the nearest first."""
     begin = on_stage or (lambda stage: None)
     options: list[AdviceOption] = []
-    if not own.meets and advising.laws.untrusted:
-        advising.notes.append(ONLY_TRUSTED.format(unit=advising.subject.unit))
+    laws, unit = advising.laws, advising.subject.unit
+    if not own.meets and laws.untrusted:
+        note = NONE_TRUSTED if laws.untrusted == laws.units else SOME_UNTRUSTED
+        advising.notes.append(note.format(unit=unit))
     elif not own.meets:
         begin("output noise")
         options += advising.output_noise()
@@ -194,7 +200,7 @@ def _options(advising: Advising, own: AdviceOption, on_stage: OnStage | None) ->
         for change in advising.subject.changes(advising.wanted):
             begin(change.name)
             options += advising.change(change)
-    if not own.meets:
+    if not own.meets and laws.untrusted < laws.units:
         begin("dropping")
         options += advising.dropping()
 

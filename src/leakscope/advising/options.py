@@ -154,6 +154,7 @@ class Advising:
             levels = scan.levels
         alone: dict[float, Priced] = {}
         together: list[Priced] = []
+        changes = False
         for level in levels:
             subject = change.at(level)
             try:
@@ -161,11 +162,12 @@ class Advising:
                 held = self.held_out(subject)
             except InputError:
                 continue
+            changes = changes or subject is not self.subject
             again = _later(change.at, level)
             setting = {change.setting: float(level)}
             (alone[level],) = self.priced(setting, laws, held, again)
             together += self.with_noise(alone[level], laws, held)
-        if not alone:
+        if not changes:
             return []
         best = self.best(alone, scan.found if change.between is not None else None)
         level = best.setting[change.setting]

@@ -9,11 +9,12 @@ from leakscope.auditing.audit import (
     expected,
 )
 from leakscope.auditing.gate import gate_failures, gate_limits
-from leakscope.auditing.writing import write_run
-from leakscope.subjects.stream.costs import stream_cost
+from leakscope.results.audit_run import write_run
+from leakscope.subjects.stream.costs import StreamCost, stream_cost
 from leakscope.subjects.stream.passes import audit_streamed
 
 __all__ = [
+    "StreamCost",
     "asked_by_settings",
     "audit",
     "audit_frame",

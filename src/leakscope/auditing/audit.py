@@ -6,10 +6,11 @@ import warnings as python_warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
 from leakscope.data import Dataset, Task, from_frame
 from leakscope.errors import InputError
@@ -19,7 +20,6 @@ from leakscope.settings import (
     AUDIT_DEFAULTS,
     DATA_DEFAULTS,
     MODEL_DEFAULTS,
-    TRAINING_DEFAULTS,
     AuditSettings,
     Missing,
     ModelSettings,
@@ -31,6 +31,8 @@ from leakscope.subjects.fit.file_models import classifies
 from leakscope.subjects.fit.subject import arrays_as_dataset, none_fitted
 from leakscope.subjects.subgroups import exposure_by
 from leakscope.subjects.subject import Asked, OnStage, Stages, Subject, kind_for
+
+Model = TypeVar("Model", bound=BaseModel)
 
 # What a Gaussian process has, of the parameters of :func:`audit`.
 PROCESS_OPTIONS = (
@@ -197,8 +199,13 @@ def audit(
         model=model,
         train=train,
         kernel=kernel,
-        settings=settings or validated(AuditSettings, **process),
-        chosen=chosen or validated(ModelSettings, **asked_of_model),
+        settings=settings or _as_given(AuditSettings, process),
+        chosen=chosen
+        or (
+            validated(ModelSettings, **asked_of_model)
+            if model is None
+            else _as_given(ModelSettings, asked_of_model)
+        ),
         training=training or validated(TrainingSettings, **how),
         on_progress=on_progress,
     )
@@ -207,6 +214,11 @@ def audit(
         for sentence in found.warnings:
             python_warnings.warn(sentence, stacklevel=2)
     return found
+
+
+def _as_given(model: type[Model], given: Mapping[str, Any]) -> Model:
+    """Settings from Python's parameters, which the computation itself checks and words."""
+    return model.model_construct(_fields_set=set(given), **given)
 
 
 def audit_frame(
@@ -307,8 +319,7 @@ def examined(asked: Asked, *, explain: int | None = None, on_stage: OnStage | No
         subject.warnings = (fallen, *subject.warnings)
     if explain is None:
         told = "explain" in asked.settings.model_fields_set
-        quick = getattr(subject, "explained_unasked", lambda: True)()
-        explain = asked.settings.explain if told or quick else 0
+        explain = asked.settings.explain if told or subject.explained_unasked else 0
     return audit_subject(subject, stage, explain=explain)
 
 
@@ -400,6 +411,8 @@ def _fallen_back(asked: Asked, subject: Subject) -> str | None:
     why = none_fitted(arrays_as_dataset(asked))
     if why is None:
         return None
+    if asked.chosen.model_fields_set and asked.dataset is None:
+        raise InputError(f"{min(asked.chosen.model_fields_set)} needs a fitted model, but {why}.")
     if asked.chosen.model_fields_set:
         option = described(ModelSettings, min(asked.chosen.model_fields_set)).option
         raise InputError(f"{option} needs a fitted model, and none was fitted, because {why}.")
@@ -457,6 +470,11 @@ def _require_own_options(asked: Asked) -> None:
                 raise InputError(
                     f"{option} belongs to --model; name one, such as --model logistic."
                 )
+            if asked.of_process and asked.dataset is None:
+                raise InputError(
+                    f"{name} needs a fitted model, and {asked.of_process[0]} asks for a Gaussian "
+                    "process."
+                )
             if asked.of_process:
                 first = asked.of_process[0]
                 raise InputError(
@@ -466,6 +484,3 @@ def _require_own_options(asked: Asked) -> None:
     elif process:
         option = described(AuditSettings, process[0]).typed
         raise InputError(f"{option} belongs to the Gaussian process; leave it out with --model.")
-
-
-DEFAULT_TRAINING = TRAINING_DEFAULTS

@@ -25,10 +25,10 @@ from leakscope.errors import InputError
 from leakscope.settings import AuditSettings, DataSettings, ModelSettings, TrainingSettings
 
 if TYPE_CHECKING:
+    from leakscope.auditing import StreamCost
     from leakscope.data import Dataset, Task
     from leakscope.results import Audit
     from leakscope.subjects import Asked
-    from leakscope.subjects.stream.costs import StreamCost
 
 SUMMARY = "A dataset in, every record's leakage out."
 # What the status says to a pipeline: a limit is exceeded.

@@ -9,8 +9,8 @@ the same number as [K M^{-1}]_ii, and
 so that :mod:`leakscope.lood.separation` gives every record's laws from d x d algebra.  Two passes
 over the records in blocks: one for A and Phi^T y, one for h and a; memory d^2 and one block beside
 the answers, and Phi may be a memory-mapped array of millions of rows.  The two passes' arithmetic
-on a block is `feature_sums` and `FeatureRegression.leverages`, which the out-of-core audit of
-``leakscope.auditing`` shares.
+on a block is `feature_sums` and `FeatureRegression.leverages`, which the streamed audit of
+``leakscope.subjects.stream`` shares.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.log_space import x_minus_log1p
+from leakscope._numerics.special_functions import x_minus_log1p
 from leakscope.errors import InputError
 from leakscope.laws import Assumption, LawPair, Method, MultivariateNormal, Normal, Provenance
 from leakscope.lood.inputs import Chosen, chosen_places

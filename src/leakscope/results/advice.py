@@ -294,7 +294,7 @@ class Advice(ResultDocument):
     >>> result = lood.Process(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
     >>> advice = leakscope.advise(result, leakscope.AuditTarget("advantage", 0.1))
     >>> sorted(advice.to_frame()["option"])[:3]
-    ['as audited', 'dropping', 'fewer features']
+    ['as audited', 'dropping', 'kernel noise']
     >>> "privacy cost of its own" in advice.warnings[0]
     True
     """

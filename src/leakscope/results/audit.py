@@ -20,7 +20,6 @@ from pydantic import (
     Field,
     PrivateAttr,
     SerializeAsAny,
-    ValidationError,
     field_validator,
     model_serializer,
     model_validator,
@@ -203,23 +202,30 @@ class Audit(ResultDocument):
     # Of a stored one: the run directory that it was read from.
     _directory: Path | None = PrivateAttr(None)
 
+    @field_validator("subject")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        try:
+            kind_named(value)
+        except InputError as error:
+            raise PydanticCustomError("subject", str(error).rstrip(".")) from None  # type: ignore[arg-type]
+        return value
+
     @field_validator("details", mode="plain")
     @classmethod
     def _details_of_kind(cls, value: Any, info: Any) -> Details:
         if isinstance(value, Details):
             return value
         kind = kind_named(str(info.data.get("subject")))
-        try:
-            return kind.Details.model_validate(value, strict=True)  # type: ignore[no-any-return]
-        except ValidationError as error:
-            from leakscope.settings import first_problem
-
-            raise PydanticCustomError("details", first_problem(error).replace("{", "(")) from None
+        return kind.Details.model_validate(value, strict=True)  # type: ignore[no-any-return]
 
     @model_validator(mode="after")
     def _evident(self) -> Audit:
         """Trust must name its checks."""
-        _ = self.trust
+        try:
+            _ = self.trust
+        except ValueError as error:
+            raise PydanticCustomError("checks", str(error)) from None  # type: ignore[arg-type]
         return self
 
     @model_serializer(mode="wrap")
@@ -230,6 +236,14 @@ class Audit(ResultDocument):
         answer, without = found.pop("sentences"), found.pop("sentences_without_ids")
         told = {"answer": answer, "answer_without_ids": without, "verdict": self.verdict}
         return {**found, **told, **details, "records": records}
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all that is stored is the same; what is in memory beside it does not count."""
+        if not isinstance(other, Audit):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in Audit.model_fields)
+
+    __hash__ = None  # type: ignore[assignment]
 
     # What it is about, and in which words; asked of the kind.
 
@@ -421,9 +435,15 @@ class Audit(ResultDocument):
         """A table, the most exposed first; several outputs have a column of means each."""
         import pandas as pd
 
+        held = self.table.columns
+        first = [name for name in ("record_id", "size") if name in held]
         columns: dict[str, Any] = {}
-        for name, values in self.table.columns.items():
-            if values.ndim == 2:
+        # A kind's usual columns are in every frame of it; what is not known is empty.
+        for name in dict.fromkeys([*first, *self.about.usual, *held]):
+            values = held.get(name)
+            if values is None:
+                columns[name] = np.full(len(self.table), None, dtype=object)
+            elif values.ndim == 2:
                 columns |= {f"{name}_{c}": values[:, c] for c in range(values.shape[1])}
             else:
                 columns[name] = values
@@ -439,14 +459,14 @@ class Audit(ResultDocument):
         dataset
             What was audited, as read, for the pictures of a report, where records are pictures.
         """
-        from leakscope.auditing.writing import write_run
+        from leakscope.results.audit_run import write_run
 
         return write_run(self, directory, dataset=dataset)
 
     @classmethod
     def open(cls, path: str | Path) -> Audit:
         """The audit of a run directory or a result file, whichever version wrote it."""
-        from leakscope.results.opening import result_of
+        from leakscope.results.reader import result_of
 
         found = result_of(Path(path))
         if not isinstance(found, cls):

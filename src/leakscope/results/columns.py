@@ -9,30 +9,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, NotRequired, Required
+from typing import Annotated, Any, Literal, NotRequired, Required
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic_core import PydanticCustomError, core_schema
+from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic_core import (
+    InitErrorDetails,
+    PydanticCustomError,
+    ValidationError,
+    core_schema,
+)
 from typing_extensions import TypedDict
 
 from leakscope.results.document import Fraction, Number
 from leakscope.results.shown import certain, digits
-from leakscope.results.trust import FAILED, UNCHECKED, Trust
+from leakscope.results.trust import FAILED, MOST_CHECKS, UNCHECKED, Trust
 
 Form = Literal["id", "count", "number", "part", "fraction", "signed", "flag", "means", "check"]
 
 TYPES: dict[str, Any] = {
     "id": int | str,
-    "count": int | None,
+    "count": Annotated[int, Field(ge=0, le=2**53)] | None,
     "number": Number,
     "part": Number,
     "fraction": Fraction,
     "signed": Number,
     "flag": bool | None,
     "means": Number | list[Number],
-    "check": int | None,
+    "check": Annotated[int, Field(ge=FAILED, lt=MOST_CHECKS)] | None,
 }
 
 
@@ -212,32 +217,50 @@ def _finite(value: Any) -> Any:
 
 
 def _parsed(value: Any) -> Table:
+    """A table from the rows of a file; what is wrong is told with the record's place."""
     if isinstance(value, Table):
         return value
-    try:
-        rows = _rows_adapter(tuple(COLUMNS)).validate_python(value, strict=True)
-    except ValidationError as error:
-        raise _placed(error) from None
+    rows = _rows_adapter(tuple(COLUMNS)).validate_python(value, strict=True)
     if not rows:
         raise PydanticCustomError("records", "an audit has at least one record")
+    _require_evidence(rows)
+    _require_one_shape(rows)
     return Table.of_rows(rows)
 
 
-def _placed(error: ValidationError) -> PydanticCustomError:
-    """The first thing that is wrong, with the place of the record."""
-    problem = error.errors()[0]
-    where = ".".join(str(part) for part in problem["loc"])
-    message = problem["msg"][:1].lower() + problem["msg"][1:]
-    told = repr(problem.get("input"))[:80].replace("{", "(").replace("}", ")")
-    said = "" if problem["type"] == "missing" or told[:1] in "[(" else f", but it is {told}"
-    return PydanticCustomError("records", f"{where}: {message}{said}".replace("{", "("))
+def _require_evidence(rows: list[dict[str, Any]]) -> None:
+    """Whoever is trusted passed a check, where checks are named, and nobody else did."""
+    if not any("check" in row for row in rows):
+        return
+    for place, row in enumerate(rows):
+        check = row.get("check")
+        if bool(row["trusted"]) != (check is not None and check >= 0):
+            raise _wrong(place, "check", "input should name a check if and only if it is trusted")
+
+
+def _require_one_shape(rows: list[dict[str, Any]]) -> None:
+    """A column of means has as many numbers in every record."""
+    for name in (name for name, column in COLUMNS.items() if column.form == "means"):
+        first = rows[0].get(name)
+        outputs = len(first) if isinstance(first, list) else 0
+        for place, row in enumerate(rows):
+            told = row.get(name)
+            if (len(told) if isinstance(told, list) else 0) != outputs:
+                raise _wrong(place, name, "input should be of as many numbers as the first record")
+
+
+def _wrong(place: int, name: str, words: str) -> ValidationError:
+    problem = PydanticCustomError("records", words)  # type: ignore[arg-type]
+    # The whole row stands for the input, which is then not repeated.
+    details = InitErrorDetails(type=problem, loc=(place, name), input={})
+    return ValidationError.from_exception_data("records", [details])
 
 
 @cache
 def _rows_adapter(names: tuple[str, ...]) -> TypeAdapter[list[dict[str, Any]]]:
     fields: dict[str, Any] = {}
     for name in names:
-        kind = TYPES[COLUMNS[name].form]
+        kind = bool if name == "trusted" else TYPES[COLUMNS[name].form]
         fields[name] = Required[kind] if COLUMNS[name].needed else NotRequired[kind]
     row: Any = TypedDict("Record", fields)  # type: ignore[operator]
     row.__pydantic_config__ = ConfigDict(extra="forbid")
@@ -258,15 +281,18 @@ def _array(values: list[Any], name: str) -> NDArray[Any]:
         return np.array(values, dtype=np.bool_)
     found = np.empty(len(values), dtype=object)
     found[:] = values
-    if form == "id" and all(type(value) is int for value in values):
+    if form == "id" and all(type(value) is int and abs(value) < 2**63 for value in values):
         return found.astype(np.int64)
     return found
 
 
 def trust_columns(trust: Trust) -> dict[str, NDArray[Any]]:
-    """What a table has of trust: whether a unit is trusted, and the number of the check."""
+    """What a table has of trust: whether a unit is trusted, and the number of the check.
+
+    A check that failed is -1, and none at all is empty.
+    """
     check = np.empty(len(trust.passed), dtype=object)
-    check[:] = [int(number) if number >= 0 else None for number in trust.passed]
+    check[:] = [None if number == UNCHECKED else number for number in trust.passed.tolist()]
     return {"trusted": trust.trusted, "check": check}
 
 
@@ -275,10 +301,7 @@ def trust_of(table: Table, checks: Sequence[str], otherwise: str) -> Trust:
     trusted = np.asarray(table.columns["trusted"], dtype=np.bool_)
     if "check" not in table:
         return Trust.checked(otherwise, trusted)
-    numbers = [
-        UNCHECKED if number is None and good else FAILED if number is None else int(number)
-        for number, good in zip(table.columns["check"], trusted, strict=True)
-    ]
+    numbers = [UNCHECKED if number is None else number for number in table.columns["check"]]
     return Trust(checks, np.array(numbers))
 
 

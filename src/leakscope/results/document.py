@@ -193,8 +193,8 @@ def write_result(document: ResultDocument, path: str | Path) -> Path:
     >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = results.write_result(result.to_document(), pathlib.Path(folder, "result.json"))
-    ...     results.read_result(file) == result.to_document()
+    ...     file = results.write_result(result, pathlib.Path(folder, "result.json"))
+    ...     results.read_result(file) == result
     True
     """
     path = Path(path)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from leakscope.errors import InputError
-from leakscope.settings.model import REGISTERED
+from leakscope.settings.audit import REGISTERED
 
 # In the order in which they are asked whether they take what is given.
 KINDS: dict[str, Any] = {

@@ -13,8 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# What stands in the place of a check where there was none, or where it failed.
-UNCHECKED, FAILED = -1, -2
+# What stands in the place of a check where it failed, or where there was none.
+FAILED, UNCHECKED = -1, -2
+
+# A file may name no more checks than this.
+MOST_CHECKS = 100
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -38,12 +41,13 @@ class Trust:
     passed: NDArray[np.int8]
 
     def __init__(self, checks: Sequence[str], passed: NDArray[np.integer]) -> None:
-        numbers = np.asarray(passed, dtype=np.int8)
+        numbers = np.asarray(passed)
         told = tuple(str(sentence).strip() for sentence in checks)
-        if not all(told):
-            raise ValueError("a check must say what was checked")
-        if numbers.size and (numbers.max() >= len(told) or numbers.min() < FAILED):
+        if not all(told) or len(told) > MOST_CHECKS:
+            raise ValueError(f"checks must say what was checked, and be at most {MOST_CHECKS}")
+        if numbers.size and (numbers.max() >= len(told) or numbers.min() < UNCHECKED):
             raise ValueError("a unit cannot have passed a check that is not named")
+        numbers = numbers.astype(np.int8)
         object.__setattr__(self, "checks", told)
         object.__setattr__(self, "passed", numbers)
 

@@ -16,7 +16,7 @@ from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
-from leakscope._numerics.largest_normal import chance_of_largest
+from leakscope._numerics.special_functions import chance_of_largest
 from leakscope.errors import InputError
 from leakscope.results.document import AssumptionEntry
 from leakscope.settings import AdviseSettings
@@ -233,13 +233,12 @@ class ReleasedError:
         repetitions (another split of these records would); None where there is one repetition.
         """
         difference = self.by_fold - own.by_fold
+        repeats = self._by_repeat(difference)
+        several = len(repeats) > 1
         # What is the same in every fold, such as output noise, has no error but rounding.
         if np.ptp(difference) <= 1e-12 * np.max(np.abs(self.by_fold)):
-            difference = np.full_like(difference, np.mean(difference))
-        repeats = self._by_repeat(difference)
-        split = None
-        if len(repeats) > 1:
-            split = float(np.std(repeats, ddof=1) / np.sqrt(len(repeats)))
+            return float(np.mean(difference)), 0.0, 0.0 if several else None
+        split = float(np.std(repeats, ddof=1) / np.sqrt(len(repeats))) if several else None
         return float(np.mean(repeats)), _over_folds(difference), split
 
     def _by_repeat(self, values: FloatArray) -> FloatArray:

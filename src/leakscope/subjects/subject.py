@@ -206,6 +206,10 @@ def shared_answers(
     )
 
 
+class LawsNotStoredError(InputError):
+    """The laws of an audit are not in its result."""
+
+
 class Subject(ABC):
     """A model of one kind together with its records.
 
@@ -224,6 +228,8 @@ class Subject(ABC):
     page: ClassVar[tuple[str, ...]] = (
         "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "trusted",
     )  # fmt: skip
+    # Columns that every frame and table of this kind has, in order, known or not.
+    usual: ClassVar[tuple[str, ...]] = ()
     stages: ClassVar[tuple[str, ...]] = ("check", "laws", "measure")
     # What the ends of an interval are, in a heading.
     interval_words: ClassVar[str] = "95%"
@@ -310,6 +316,11 @@ class Subject(ABC):
         """
         return self.Details(), {}
 
+    @property
+    def explained_unasked(self) -> bool:
+        """Whether reasons are found without being asked for: where that is quick."""
+        return True
+
     def units_of(self, labels: Sequence[str]) -> Sequence[str]:
         """The subgroup of each unit, from that of each record."""
         return labels
@@ -377,6 +388,13 @@ class Subject(ABC):
         return None
 
     # Models with and without units.
+
+    def laws_again(self) -> UnitLaws | None:
+        """The laws from the data, where a result does not hold them; None where that is a training.
+
+        ``verify`` compares the numbers of a result with them before it asks any model.
+        """
+        return None
 
     # What ``verify`` counts for this kind: draws of each law, or models that all units share.
     counted_in: ClassVar[Literal["draws", "models"]] = "draws"
@@ -462,16 +480,35 @@ def stored_provenance(audit: Audit) -> Provenance:
     return Provenance(**{k: v for k, v in audit.provenance.items() if k in names})
 
 
+# What is not trusted and has no spread left counts as given away: two laws this narrow, one apart.
+LOST_SPREAD = 1e-100
+
+
+def lost(audit: Audit, good: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Units whose stored means and spreads are no numbers; of a trusted one that is refused."""
+    bad = np.flatnonzero(~good & audit.trusted)
+    if bad.size:
+        raise InputError(
+            f"the result's {audit.unit} {audit.record_ids[bad[0]]!r} cannot be measured: a mean or "
+            "a variance is missing or not above 0."
+        )
+    return ~good
+
+
 def normal_laws(audit: Audit) -> PairLaws:
     """Normal laws from a table's means and standard deviations."""
     from leakscope.laws import LawPair, Normal
 
     table = audit.table
     if "sd_with" not in table:
-        raise InputError("the laws of this audit are not in its result; audit again.")
+        raise LawsNotStoredError("the laws of this audit are not in its result; audit again.")
     provenance = stored_provenance(audit)
     with_mean, without_mean = table.of("mean_with"), table.of("mean_without")
     with_sd, without_sd = table.of("sd_with"), table.of("sd_without")
+    good = (with_sd > 0.0) & (without_sd > 0.0) & np.isfinite(with_mean + without_mean)
+    gone = lost(audit, good & np.isfinite(with_sd + without_sd))
+    with_mean, without_mean = np.where(gone, 1.0, with_mean), np.where(gone, 0.0, without_mean)
+    with_sd, without_sd = (np.where(gone, LOST_SPREAD, sd) for sd in (with_sd, without_sd))
 
     def pair(sd: float) -> LawPair:
         return LawPair(

@@ -1,7 +1,16 @@
 """Simulation and retraining that check the laws, in runs that survive being killed."""
 
-from leakscope.verifying.agreement import LEAST_RECORDS, Agreement, Interval, agreement
-from leakscope.verifying.checks import Check, counted, threshold_for
+from leakscope.verifying.checks import (
+    LEAST_RECORDS,
+    Agreement,
+    Check,
+    Interval,
+    agreement,
+    choose_records,
+    counted,
+    rows_to_check,
+    threshold_for,
+)
 from leakscope.verifying.experiments.influence import (
     influence_functions,
     tangent_products,
@@ -30,7 +39,6 @@ from leakscope.verifying.experiments.retraining import (
     retrain,
 )
 from leakscope.verifying.experiments.simulation import SimulationPlan, simulate
-from leakscope.verifying.record_choice import choose_records, rows_to_check
 from leakscope.verifying.retrained_checks import FunctionTrainer, Retraining
 from leakscope.verifying.stored_numbers import require_stored_numbers
 from leakscope.verifying.verify import verify

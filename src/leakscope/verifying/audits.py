@@ -19,9 +19,9 @@ from leakscope.errors import InputError
 from leakscope.results.audit import Audit
 from leakscope.results.reconciliation import fpr_reached
 from leakscope.subjects.subject import Answers, Subject
-from leakscope.verifying.checks import Check, leaning
+from leakscope.verifying.checks import Check, leaning, rows_to_check
 from leakscope.verifying.plan_checks import Outcome
-from leakscope.verifying.record_choice import rows_to_check
+from leakscope.verifying.stored_numbers import require_computed_numbers
 
 # A check of models that all units share agrees where its standard error is within this share of the
 # score's own sd.
@@ -61,7 +61,8 @@ def check_audit(
     seed: int,
 ) -> Outcome:
     """The laws of some units against answers of models with and without them."""
-    place = _places(audit, subject)
+    place = places(audit, subject)
+    require_computed_numbers(audit, subject)
     exposure = _exposure(audit, place)
     rows = rows_to_check(subject.ids, exposure, records, record_ids, random_state=seed)
     if not record_ids and subject.doubted_first:
@@ -80,7 +81,7 @@ def check_audit(
     return Outcome(checks, answers.how, dict(answers.settings))
 
 
-def _places(audit: Audit, subject: Subject) -> np.ndarray[Any, np.dtype[np.intp]]:
+def places(audit: Audit, subject: Subject) -> np.ndarray[Any, np.dtype[np.intp]]:
     """Where each unit of the subject stands in the audit's table."""
     there = {name: row for row, name in enumerate(audit.record_ids)}
     strange = sorted({str(name) for name in there} ^ {str(name) for name in subject.ids})

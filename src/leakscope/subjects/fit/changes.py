@@ -265,7 +265,8 @@ class AdvisedFit(Fit):
     def _targets(self) -> FloatArray:
         if self.task != "classification":
             return np.asarray(self.y, dtype=np.float64)
-        return np.searchsorted(self.estimator.classes_, self.y).astype(np.float64)
+        codes = np.searchsorted(self.estimator.classes_, self.y)
+        return np.asarray(codes, dtype=np.float64)
 
     def terms(self, wanted: Wanted, folds: Folds | None) -> Terms:
         """The model's own loss, and what noise is added to."""
@@ -341,11 +342,9 @@ class AdvisedFit(Fit):
 
         def measured(*moments: Any) -> FloatArray:
             """Of normal laws with these means and deviations, in and out, and the noise."""
-            sides = (
-                Normal(mean, np.hypot(sd, noise))
-                for mean, sd in zip(moments[::2], moments[1::2], strict=True)
-            )
-            return measure(LawPair(*sides))
+            mean_in, sd_in, mean_out, sd_out = moments
+            member = Normal(mean_in, np.hypot(sd_in, noise))
+            return measure(LawPair(member, Normal(mean_out, np.hypot(sd_out, noise))))
 
         values = measure(laws.law_pair(answer_noise=noise))
         worst = int(np.argmax(values))

@@ -37,6 +37,7 @@ from leakscope.subjects.recipe import data_again, taken_from_result
 from leakscope.subjects.subject import (
     Answers,
     Asked,
+    LawsNotStoredError,
     Stages,
     Subject,
     Wanted,
@@ -306,6 +307,7 @@ class Fit(Subject):
         )
         return details, {}
 
+    @property
     def explained_unasked(self) -> bool:
         """Whether reasons are found without being asked for: where that is quick."""
         return len(self.ids) <= EXPLAINED_UP_TO
@@ -447,7 +449,7 @@ class Fit(Subject):
     def stored_laws(cls, audit: Audit) -> PairLaws:
         """Normal laws of the score; other answers have laws that the table does not hold."""
         if audit.observes in ("label", "probabilities"):
-            raise InputError("the laws of such answers are not in the result; audit again.")
+            raise LawsNotStoredError("the laws of such answers are not in the result; audit again.")
         return normal_laws(audit)
 
     @classmethod

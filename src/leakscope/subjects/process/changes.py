@@ -297,8 +297,8 @@ def advised(audited: GaussianProcess, wanted: Wanted) -> AdvisedProcess:
 def not_resolved(which: str, noise_variance: float, target: Target) -> str:
     """The sentence of units that float64 does not resolve."""
     return (
-        f"Cannot tell whether the audit's own setting meets {target.words}: float64 does not "
-        f"resolve {which} at noise_variance {noise_variance:g}; audit with a larger one."
+        f"Cannot tell whether the audit's own setting meets {target.words}: {which} are not "
+        f"resolved by float64 at noise_variance {noise_variance:g}; audit with a larger one."
     )
 
 

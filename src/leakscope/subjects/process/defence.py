@@ -21,8 +21,8 @@ from scipy import linalg, special
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.eigenvectors import symmetric_eigen
-from leakscope._numerics.largest_normal import chance_of_largest
 from leakscope._numerics.products import row_products
+from leakscope._numerics.special_functions import chance_of_largest
 from leakscope.data import RecordId, Task
 from leakscope.errors import InputError
 from leakscope.lood import FeatureRegression, FeatureSums, Process

@@ -54,7 +54,17 @@ from leakscope.subjects.process.pictures import report_pictures
 from leakscope.subjects.process.routes import Computed, RoutePlan, compute, route_cost
 from leakscope.subjects.recipe import data_again, taken_from_result
 from leakscope.subjects.subgroups import of_groups
-from leakscope.subjects.subject import Answers, Asked, Stages, Subject, Wanted, stored_provenance
+from leakscope.subjects.subject import (
+    LOST_SPREAD,
+    Answers,
+    Asked,
+    LawsNotStoredError,
+    Stages,
+    Subject,
+    Wanted,
+    lost,
+    stored_provenance,
+)
 
 # Those that --no-sensitivity skips.
 SENSITIVITY_STAGES = ("sensitivity", "compare")
@@ -160,6 +170,12 @@ class GaussianProcess(Subject):
     page = (
         "kl", "kl_low", "kl_high", "advantage", "trusted", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001",
         "auc", "kl_label", "kl_label_free", "rank_low", "kernel_rank_low", "disagreement",
+    )  # fmt: skip
+    usual = (
+        "kl", "kl_reverse", "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc",
+        "mean_distance", "kl_label_free", "kl_label", "disagreement", "mean_without",
+        "variance_without", "mean_with", "variance_with", "trusted", "check", "rank_low",
+        "rank_high", "kernel_rank_low", "kernel_rank_high",
     )  # fmt: skip
     stages = (
         "check", "kernel", "factorise", "sensitivity", "conditions", "measure", "compare",
@@ -623,23 +639,23 @@ class GaussianProcess(Subject):
         """From means and variances; those of groups are in the run's arrays only."""
         table = audit.table
         if audit.unit == "group" or "variance_with" not in table:
-            raise InputError("the laws of groups are not in the result; audit again.")
+            raise LawsNotStoredError("the laws of groups are not in the result; audit again.")
         variances = table.of("variance_with"), table.of("variance_without")
         means = [
             np.asarray(table.columns[name], dtype=np.float64).reshape(len(table), -1)
             for name in ("mean_with", "mean_without")
         ]
-        bad = np.flatnonzero(
-            ~((variances[0] > 0.0) & (variances[1] > 0.0) & np.isfinite(means[0] + means[1]).all(1))
-        )
-        if bad.size:
+        if means[0].shape != means[1].shape:
             raise InputError(
-                f"the result's record {audit.record_ids[bad[0]]!r} cannot be measured: a mean or a "
-                "variance is missing or not above 0."
+                "the result's records have not as many means each; the file was changed."
             )
-        provenance = stored_provenance(audit)
+        good = (variances[0] > 0.0) & (variances[1] > 0.0) & np.isfinite(sum(variances))
         # Each pair from its own mean without the record, as the audit measured it.
         shift = means[0] - means[1]
+        gone = lost(audit, good & np.isfinite(shift).all(axis=1))
+        shift = np.where(gone[:, None], 1.0, shift)
+        variances = tuple(np.where(gone, LOST_SPREAD**2, variance) for variance in variances)
+        provenance = stored_provenance(audit)
 
         def pair(sd: float) -> LawPair:
             with_it, without = (variance + sd**2 for variance in variances)
@@ -665,6 +681,12 @@ class GaussianProcess(Subject):
         )
 
     # Models with and without units.
+
+    def laws_again(self) -> ProcessLaws | None:
+        """Those of groups, which no result holds."""
+        if self.process.groups is None:
+            return None
+        return laws_of_separation(self.process.separation())
 
     def answers(self, units: Rows, count: int, seed: int) -> Answers:
         """Functions drawn from the process, trained with and without each unit."""

@@ -234,7 +234,15 @@ def _joined(parts: list[ProcessLaws]) -> ProcessLaws:
     def of(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(part, name) for part in found])
 
-    names = (
-        "targets", "excess", "residual", "kl_label_free", "kl_label", "error_estimate", "trusted",
-    )  # fmt: skip
-    return laws_of_separation(replace(found[0], **{name: of(name) for name in names}))
+    return laws_of_separation(
+        replace(
+            found[0],
+            targets=of("targets"),
+            excess=of("excess"),
+            residual=of("residual"),
+            kl_label_free=of("kl_label_free"),
+            kl_label=of("kl_label"),
+            error_estimate=of("error_estimate"),
+            trusted=of("trusted"),
+        )
+    )

@@ -34,6 +34,7 @@ from leakscope.subjects.subject import (
     Answers,
     Asked,
     Change,
+    LawsNotStoredError,
     Stages,
     Subject,
     Wanted,
@@ -400,7 +401,7 @@ class Training(Subject):
     def stored_laws(cls, audit: Audit) -> PosteriorLaws:
         """The same posterior again, from the scores that the run directory holds."""
         if audit.directory is None:
-            raise InputError(
+            raise LawsNotStoredError(
                 "the laws of a few models are a posterior, which is made from the scores in the "
                 "run directory; name that directory."
             )
@@ -410,7 +411,7 @@ class Training(Subject):
         names = (observes, "trained_on", "order")
         held = read_arrays(audit.directory / "arrays.npz", names)
         if any(name not in held for name in names):
-            raise InputError(f"{audit.directory} does not hold the scores of its models.")
+            raise LawsNotStoredError(f"{audit.directory} does not hold the scores of its models.")
         order = np.asarray(held["order"])
         scores, trained_on = np.asarray(held[observes]), np.asarray(held["trained_on"])
         sign = _sign(scores, observes)

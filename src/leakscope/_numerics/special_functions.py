@@ -1,16 +1,48 @@
-"""Probabilities of the standard normal law in logs, with relative accuracy in the tails.
-
-Everything goes through scaled complementary error functions, which keep full relative precision
-where differences of distribution functions lose it.
-"""
+"""Functions of the normal law and sums of exponentials that keep their digits."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
+from scipy.special import ndtr, roots_hermitenorm
 
 from leakscope._numerics.arrays import FloatArray
+
+
+def log1mexp(x: npt.ArrayLike) -> FloatArray:
+    """log(1 - exp(x)) for x <= 0; -inf at 0."""
+    x = np.asarray(x, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return np.asarray(
+            np.where(x > -0.6931471805599453, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
+        )
+
+
+def x_minus_log1p(x: npt.ArrayLike) -> FloatArray:
+    """x - log(1 + x) >= 0, with relative accuracy also for small x."""
+    x = np.asarray(x, dtype=np.float64)
+    # log(1+x) = 2 atanh(r) with r = x/(2+x);  x - 2r = x r, and 2(atanh(r) - r) is a series in r^2
+    r = x / (2.0 + x)
+    r2 = r * r
+    series = np.zeros_like(r2)
+    for k in range(17, 2, -2):
+        series = (series + 1.0 / k) * r2
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(np.abs(x) < 0.3, r * (x - 2.0 * series), x - np.log1p(x)))
+
+
+def expm1_minus_x(x: npt.ArrayLike) -> FloatArray:
+    """exp(x) - 1 - x >= 0, with relative accuracy also for small x."""
+    x = np.asarray(x, dtype=np.float64)
+    small = np.abs(x) < 0.3
+    y = np.where(small, x, 0.0)
+    series = np.zeros_like(y)
+    for k in range(14, 2, -1):
+        series = (series + 1.0) * y / k
+    with np.errstate(over="ignore"):
+        return np.asarray(np.where(small, 0.5 * y * y * (1.0 + series), np.expm1(x) - x))
+
 
 LOG_SQRT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
@@ -76,3 +108,26 @@ def log_between(low: npt.ArrayLike, high: npt.ArrayLike) -> FloatArray:
     first, last = low[wide], high[wide]
     result[wide] = special.log_ndtr(np.where(first > -50.0, -first, last))
     return result
+
+
+# products of normal distribution functions of unit scale are smooth: 1e-9 for ten of them
+_NODES = 64
+
+
+def chance_of_largest(z: FloatArray, which: npt.ArrayLike) -> FloatArray:
+    """P(Z_t is the largest) of independent Z_c ~ N(z_c, 1), c on the last axis of ``z``.
+
+    ``which`` holds t for each of the leading axes, or broadcasts to them.  It is
+    E prod over c != t of Phi(z_t - z_c + x) over a standard normal x, by Gauss-Hermite
+    quadrature; one node at a time, so that nothing larger than ``z`` is held.
+    """
+    chosen = np.broadcast_to(np.asarray(which, dtype=np.intp), z.shape[:-1])[..., None]
+    ahead = np.take_along_axis(z, chosen, axis=-1) - z
+    nodes, weights = roots_hermitenorm(_NODES)
+    chance = np.zeros(z.shape[:-1])
+    for node, weight in zip(nodes.tolist(), (weights / weights.sum()).tolist(), strict=True):
+        below = ndtr(ahead + node)
+        # a normal is not compared with itself
+        np.put_along_axis(below, chosen, 1.0, axis=-1)
+        chance += weight * np.prod(below, axis=-1)
+    return chance
