@@ -24,7 +24,7 @@ from leakscope import __version__
 from leakscope._numerics.cores import usable_cores
 from leakscope._numerics.keys import Key
 from leakscope._numerics.memory import require_memory
-from leakscope.data import column_name
+from leakscope.data import column_name, is_there
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
 from leakscope.laws import Provenance
