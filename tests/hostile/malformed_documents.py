@@ -183,12 +183,6 @@ def _results() -> Iterator[Case]:
         if "mean" not in name and "variance" not in name and "record" not in name:
             advise = ("advise", "run", "--target-advantage", "0.2")
             yield Case(f"advise: {name}", result(change), advise, " ")
-    yield Case(
-        "report: no word of the attacker",
-        result(_drop("provenance", "attacker_knows_label")),
-        report,
-        "attacker_knows_label",
-    )
     text = json.dumps(json.loads('{"schema_version": "1"}'))
     yield Case("report: no run", lambda folder: None, ("report", "run"), "run")
     yield Case("report: a file", content("run", "x"), report, "run")

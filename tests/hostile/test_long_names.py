@@ -93,12 +93,3 @@ def test_pictures_that_are_something_else(arrays, sentence, tmp_path):
         np.savez(file, **arrays)
     with pytest.raises(InputError, match=sentence):
         reproduce("lood-1a", data=tmp_path)
-
-
-def test_answers_of_an_audit_out_of_core(tmp_path):
-    from leakscope.auditing import audit_out_of_core
-
-    with pytest.raises(InputError, match="cannot be used"):
-        audit_out_of_core(
-            np.eye(3), np.ones(3), noise_variance=0.1, output=tmp_path / f"{LONG[0]}.parquet"
-        )
