@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PYTHON :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help audit serve figures test test-environment test-lowest lint docs docs-check benchmark clean
+.PHONY: help audit serve figures test test-environment test-lowest style lint docs docs-check benchmark clean
 
 help:
 	@echo "make audit       set up, then audit scikit-learn's diabetes dataset and write a report"
@@ -39,9 +39,19 @@ figures: $(VENV)/.installed
 
 test-environment: $(VENV)/.installed-test
 
+# Types are checked beside the tests, on whatever core is free, and told after them; either fails it.
 # One thread for each worker's linear algebra: pytest already runs one worker for each core.
-test: lint
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --durations=15
+# Tests that share a costly fixture go to one worker (loadgroup; tests/conftest.py says which).
+test: style
+	@$(BIN)/mypy >$(VENV)/mypy.log 2>&1 & types=$$!; \
+	trap 'kill $$types 2>/dev/null' INT TERM; \
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup --durations=15; \
+	tested=$$?; \
+	wait $$types; typed=$$?; \
+	echo "mypy:"; cat $(VENV)/mypy.log; \
+	if [ $$tested -ne 0 ]; then echo "make test: pytest failed." >&2; fi; \
+	if [ $$typed -ne 0 ]; then echo "make test: mypy failed." >&2; fi; \
+	[ $$tested -eq 0 ] && [ $$typed -eq 0 ]
 
 # The oldest versions that pyproject.toml allows, in an environment of their own.
 test-lowest: test-environment
@@ -53,9 +63,11 @@ test-lowest: test-environment
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)/lowest/bin/python -m pytest -n auto \
 	  -W ignore::DeprecationWarning tests/data tests/results tests/cli/test_main.py tests/cli/test_cli_audit.py
 
-lint: $(VENV)/.installed-test
+style: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint: style
 	$(BIN)/mypy
 
 docs-check: $(VENV)/.installed-test

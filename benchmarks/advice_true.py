@@ -34,21 +34,17 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from leakscope import data, kernels, lood, measures
-from leakscope.advising import (
-    AuditTarget,
-    Defence,
-    Folds,
-    advise,
-    defence_of,
-    least_output_noise,
-    merged_measures,
-)
+from leakscope.advising import AuditTarget, Defence, advise, defence_of
 from leakscope.laws import Empirical, LawPair, Normal
 from leakscope.results import AdviceOption
+from leakscope.subjects.laws import measure_of
+from leakscope.subjects.pricing import Folds
+from leakscope.subjects.process.subject import laws_of_separation
 
 FloatArray = NDArray[np.float64]
 
 TARGET = AuditTarget("advantage", 0.2)
+MEASURE = measure_of(TARGET)
 DATASETS = {"diabetes": 0.05, "breast_cancer": 0.01, "digits": 0.01}
 DIGITS = 400
 ATTACKED = 3
@@ -141,20 +137,10 @@ def attack(
     shown = defence.features(model.features)
     scale = length_scale(shown) if defence.components is not None else length_scale(model.features)
     sides = []
-    rows = np.arange(len(shown)) if defence.rows is None else defence.rows
-    own = int(rows[record])
-    others = np.flatnonzero((rows == own) & (np.arange(len(rows)) != record))
+    left = np.arange(len(shown)) if defence.kept is None else defence.kept
     for member in (True, False):
-        kept = np.flatnonzero(rows >= 0)
-        kept = kept if member else kept[kept != record]
-        named = rows[kept]
-        X = np.array([shown[kept[named == row]].mean(axis=0) for row in np.unique(named)])
-        y = np.array([model.targets[kept[named == row]].mean(axis=0) for row in np.unique(named)])
-        asked = shown[record][None, :]
-        if len(others):
-            # A merged record: no question tells more than the two means together.
-            both = np.append(others, record)
-            asked = np.array([shown[both].mean(axis=0), shown[others].mean(axis=0)])
+        kept = left if member else left[left != record]
+        X, y, asked = shown[kept], model.outputs[kept], shown[record][None, :]
         answers = train_and_answer(X, y, asked, scale, defence.noise_variance, 2 * draws, rng)
         answers += np.sqrt(defence.output_variance) * rng.standard_normal(answers.shape)
         sides.append(answers)
@@ -175,14 +161,11 @@ def attack(
 def promises(model: lood.Process, option: AdviceOption) -> tuple[NDArray[np.intp], FloatArray]:
     """The records that reach the model, and what the laws promise of each."""
     defence = defence_of(option, model)
-    kept = defence.kept(len(model.features))
-    if defence.merges:
-        assert defence.rows is not None
-        return kept, merged_measures(model, defence.rows, TARGET)
+    kept = np.arange(model.records) if defence.kept is None else defence.kept
     applied = defence.applied(model)
     part = applied.only(kept) if len(kept) < len(model.features) else applied
     laws = part.with_noise(defence.noise_variance).separation()
-    return kept, laws.noised(defence.output_variance).measured(TARGET.measured)
+    return kept, laws.noised(defence.output_variance).measured(MEASURE)
 
 
 def main() -> None:
@@ -208,7 +191,7 @@ def main() -> None:
         model = problem(name)
         advice = advise(model, TARGET, repeats=given.repeats, random_state=SEARCH_SEED)
         # Ten outputs are ten functions a model: fewer models take as long.
-        draws = given.draws if model.targets.shape[1] == 1 else given.draws // 4
+        draws = given.draws if model.outputs.shape[1] == 1 else given.draws // 4
         fresh = Folds.of(model.labels, count=5, repeats=given.repeats, random_state=FRESH_SEED)
         own = Defence(model.noise_variance).held_out(model, fresh).released()
         rng = np.random.default_rng([FRESH_SEED, len(model.features)])
@@ -238,7 +221,7 @@ def main() -> None:
             confirmed += option.meets and broken == 0
             cannot += not option.meets
             again, before = (
-                defence.held_out(model, folds).released(defence.output_variance)
+                defence.held_out(model, folds).released(np.sqrt(defence.output_variance))
                 for folds in (fresh, searched)
             )
             cost, _, split = again.cost(own)
@@ -274,8 +257,11 @@ def elsewhere(name: str) -> None:
     scale = length_scale(X)
     inverse = np.linalg.inv(rbf(X, X, scale) + s2 * np.eye(len(X)))
     a = inverse @ model.outputs
-    noises = [least_output_noise(laws, TARGET, reach) for reach in (None, model.reach)]
-    exposed = np.argsort(-laws.noised(noises[0]).measured(TARGET.measured), kind="stable")[:8]
+    noises = [
+        laws_of_separation(laws, reach=reach).least_noise(TARGET) or 0.0
+        for reach in (None, model.reach)
+    ]
+    exposed = np.argsort(-laws.noised(noises[0]).measured(MEASURE), kind="stable")[:8]
     for which, variance in zip(("own", "any"), noises, strict=True):
         found = []
         for record in exposed:
@@ -292,8 +278,8 @@ def elsewhere(name: str) -> None:
             pair = LawPair(
                 Normal(float(np.sqrt(best) * score.item()), 1.0), Normal(0.0, np.sqrt(1.0 + best))
             )
-            found.append(float(TARGET.measured(pair)))
-        own = laws.noised(variance).measured(TARGET.measured)[exposed]
+            found.append(float(MEASURE(pair)))
+        own = laws.noised(variance).measured(MEASURE)[exposed]
         place = int(np.argmax(found))
         print(
             f"{name:13s}  noise for {which}: sd {np.sqrt(variance):.4g}; at own points at most "

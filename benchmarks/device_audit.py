@@ -21,7 +21,7 @@ import numpy as np
 from leakscope._numerics import device_cholesky as device
 from leakscope._numerics.x64 import double_precision
 from leakscope.kernels.network import nngp
-from leakscope.lood.on_device import device_records
+from leakscope.lood.device import device_records
 
 
 def images(count: int, path: str | None) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,7 @@
 """How large the house is: lines, files, names, questions about kinds, and what one audit touches.
 
-    python benchmarks/house.py            # counts of the source
-    python benchmarks/house.py --trace    # and the files and functions behind `audit --example diabetes`
+python benchmarks/house.py            # counts of the source
+python benchmarks/house.py --trace    # and what `leakscope audit --example diabetes` runs through
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "leakscope"
-KINDS = ("AuditResult", "AuditDocument", "ModelAudit", "Streamed", "AuditedRecords", "AuditedDocument")
+KINDS = (
+    "AuditResult",
+    "AuditDocument",
+    "ModelAudit",
+    "Streamed",
+    "AuditedRecords",
+    "AuditedDocument",
+)
 
 
 def sources() -> dict[Path, str]:
@@ -32,7 +39,9 @@ def docstring_lines(tree: ast.AST) -> tuple[int, int]:
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 text = str(first.value.value)
                 whole += (first.end_lineno or 0) - first.lineno + 1
-                examples += sum(line.strip().startswith((">>>", "...")) for line in text.splitlines())
+                examples += sum(
+                    line.strip().startswith((">>>", "...")) for line in text.splitlines()
+                )
     return whole, examples
 
 

@@ -70,7 +70,7 @@ def passes(repeats: int) -> float:
     import jax.numpy as jnp
 
     from leakscope._numerics.x64 import double_precision
-    from leakscope.kernels.inverse_cosine import arccos
+    from leakscope.kernels.duals import arccos
 
     def one(c: jax.Array) -> jax.Array:
         return (jnp.sqrt((1.0 - c) * (1.0 + c)) + (jnp.pi - arccos(c)) * c) / jnp.pi

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from leakscope.auditing import audit_dataset
+from leakscope import audit
 from leakscope.data import Dataset, read_dataset, read_example
 from leakscope.settings import AuditSettings
 
@@ -108,7 +108,7 @@ def found(data: Dataset, kind: str, noise: float | str, at_once: int) -> tuple[i
     by_kl = by_label = total = 0
     for start in range(0, PLANTED, at_once):
         changed, groups = plant(data, rows[start : start + at_once], kind)
-        result = audit_dataset(changed, settings)
+        result = audit(changed, settings=settings)
         top = int(np.ceil(len(changed.features) / 100))
         frame = result.to_frame()
         kl = set(frame["record_id"].head(top))

@@ -25,8 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from leakscope import relu
-from leakscope.relu.distinct_neurons import distinct_neurons
-from leakscope.relu.kkt_descent import descend
+from leakscope.relu.kkt_reconstruction import descend, distinct_neurons
 
 PLAN = relu.TrainingPlan(width=100, initial_scale=0.1, steps=12_000)
 

@@ -44,7 +44,7 @@ from leakscope.verifying import (
     retrain,
     trac_in,
 )
-from leakscope.verifying.tangents import tangent_products
+from leakscope.verifying.experiments.influence import tangent_products
 from papers.lood_networks import Predicted, by_process, learning_rate
 
 NOISES = (0.001, 0.01, 0.05, 0.2, 1.0)

@@ -2,6 +2,8 @@
 
 Hypothesis draws the same examples every time: a test must not pass or fail by chance.
 
+Tests that share a fixture of their module run on one worker (``pytest --dist loadgroup``).
+
 A test that needs a component, such as a browser or PyTorch, is skipped where that is missing, and
 the last line of the summary says how to have it run.  Under ``LEAKSCOPE_REQUIRE_ALL=1``, as in
 ``.ci/run``, such a skip is a failure: a green run then means that every test has run.
@@ -53,6 +55,26 @@ def refused(reason: str) -> str | None:
         return None
     remedy = remedy_of(reason)
     return None if remedy is None else f"{REQUIRE_ALL} is set, and {reason}; {remedy}."
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a fixture of their module or folder go to one worker, which makes it once.
+
+    Where the fixture has parameters, each of its values is a group of its own.
+    """
+    for item in items:
+        found = getattr(item, "_fixtureinfo", None)
+        shared = {
+            name: made[-1]
+            for name, made in (found.name2fixturedefs if found else {}).items()
+            if made[-1].scope in ("module", "session") and made[-1].baseid
+        }
+        if shared:
+            chosen = getattr(getattr(item, "callspec", None), "indices", {})
+            values = [str(chosen[name]) for name in shared if name in chosen]
+            widest = min((made.baseid for made in shared.values()), key=len)
+            item.add_marker(pytest.mark.xdist_group("-".join([widest, *values])))
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.stats import norm
 from truth_files import Truth, distance
 
-from leakscope.fitted import ensemble_loss, lira, rmia
+from leakscope.attacking import ensemble_loss, lira, rmia
 from leakscope.fitted.few_models import tabulated
 
 # QMIA's false-positive rate, and how many principal components of the records it sees.

@@ -79,10 +79,11 @@ def group(name: str) -> str:
 @lru_cache(maxsize=1)
 def digests() -> dict[str, str]:
     """Of the code behind each kind of number."""
-    here, fitted = Path(__file__).parent, Path(leakscope.__file__).parent / "fitted"
-    ours = [fitted / f"{name}.py" for name in OUR_FILES]
+    here, package = Path(__file__).parent, Path(leakscope.__file__).parent
+    attackers = package / "attacking" / "score_attacks.py"
+    ours = [package / "fitted" / f"{name}.py" for name in OUR_FILES]
     files = {
-        "peers": [here / "predictors.py", here / "truth_files.py", fitted / "shadow.py"],
+        "peers": [here / "predictors.py", here / "truth_files.py", attackers],
         "records": [here / "predictors.py", here / "truth_files.py"],
         "ours": [here / "levels.py", here / "truth_files.py", *ours],
         "null": ours,

@@ -4,8 +4,8 @@
 
 The truth is the advantage of normals with the moments of many shadow models, which no contender
 sees.  LiRA and RMIA get shadow models of their own, warm-started; the formulas get the released
-fit.  The packages that carry LiRA and RMIA train the same models; here `fitted.lira` and
-`fitted.rmia` stand for them.  Writes the table of docs/benchmarks/peers.md and prints it.
+fit.  The packages that carry LiRA and RMIA train the same models; here `attacking.lira` and
+`attacking.rmia` stand for them.  Writes the table of docs/benchmarks/peers.md and prints it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from leakscope import fitted, measures
+from leakscope import attacking, fitted, measures
 from leakscope.fitted.losses import LOSSES, softmax
 from leakscope.fitted.optimum import spd_inverse, weighted_gram
 from leakscope.fitted.responses import DenseSoftmax
@@ -137,12 +137,12 @@ def rows(name: str, truth_models: int) -> list[dict[str, Any]]:
         scores, inside = shadows.scores[:count], shadows.trained_on[:count]
         # with 16 models some records are in fewer than two: no variance of their own
         for kind in ("own", "shared")[count < 64 :]:
-            pair = fitted.lira(scores, inside, variance=kind)
+            pair = attacking.lira(scores, inside, variance=kind)
             told = np.asarray(measures.advantage(pair))
             tool = f"LiRA, {count:,} models, {kind} variance"
             scored(tool, fit + count * each, told, float(told.mean()))
         if estimator.__class__ is LogisticRegression and count <= 256:
-            scored(f"RMIA, {count:,} models", fit + count * each, fitted.rmia(scores, inside))
+            scored(f"RMIA, {count:,} models", fit + count * each, attacking.rmia(scores, inside))
     for row in found:
         row["truth"] = float(exposed.mean())
     return found
@@ -160,7 +160,7 @@ def table(found: list[dict[str, Any]], truth_models: int) -> str:
         "the share of the truly top 1% found, **mean** the tool's mean advantage beside the true "
         "one where it gives a level. Seconds are processor seconds of one thread, the shadow "
         "models' time included. LiRA and RMIA are our own implementations "
-        "(`fitted.lira`, `fitted.rmia`), on the models that the packages would train.",
+        "(`attacking.lira`, `attacking.rmia`), on the models that the packages would train.",
         "",
         "| model | tool | s | rank | top | mean (true) |",
         "|---|---|---|---|---|---|",

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Where:
+    """The place that an error is about, as far as it is known; rows count from 0."""
+
+    file: str | None = None
+    column: str | None = None
+    row: int | None = None
+
 
 class InputError(ValueError):
     """What the user gave cannot be used; the message is one sentence that says what to do.
@@ -10,11 +21,41 @@ class InputError(ValueError):
     a negative standard deviation, a size that does not fit in memory.  The command line prints
     the message on stderr and exits with status 2.
 
+    Parameters
+    ----------
+    what
+        The whole sentence; where ``remedy`` is given, its first part, without a full stop.
+    where
+        The file, the column and the row that it is about.
+    remedy
+        What to do, as a clause: the sentence is then ``what; remedy.``
+    option
+        The setting that it is about, by its name in the settings (``na_values``, not
+        ``--na-values``).
+
+    Only ``what`` is always there.  Whoever tells the user in other words, such as the page, takes
+    the fields; nobody need take a sentence apart.
+
     Examples
     --------
-    >>> from leakscope import laws
-    >>> laws.Normal(0.0, -1.0)
-    Traceback (most recent call last):
-    ...
-    leakscope.errors.InputError: Normal: sigma must be positive and finite, but it is -1.0.
+    >>> from leakscope.errors import InputError
+    >>> error = InputError("column 'age' is empty in row 3", remedy="fill it in", option="missing")
+    >>> print(error)
+    column 'age' is empty in row 3; fill it in.
+    >>> error.what, error.option
+    ("column 'age' is empty in row 3", 'missing')
     """
+
+    def __init__(
+        self,
+        what: str = "",
+        *,
+        where: Where | None = None,
+        remedy: str | None = None,
+        option: str | None = None,
+    ) -> None:
+        super().__init__(what if remedy is None else f"{what}; {remedy}.")
+        self.what = what
+        self.where = where
+        self.remedy = remedy
+        self.option = option

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from leakscope._numerics.largest_normal import chance_of_largest
+from leakscope._numerics.special_functions import chance_of_largest
 
 
 @pytest.mark.parametrize("count", [2, 3, 10])

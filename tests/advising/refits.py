@@ -12,6 +12,11 @@ from sklearn.gaussian_process.kernels import RBF
 
 from leakscope import kernels, lood
 from leakscope.laws import LawPair, MultivariateNormal, Normal
+from leakscope.results import Target
+from leakscope.subjects.laws import measure_of
+from leakscope.subjects.process.changes import AdvisedProcess
+from leakscope.subjects.process.subject import laws_of_separation
+from leakscope.subjects.subject import Wanted, subject_of
 
 FloatArray = NDArray[np.float64]
 
@@ -70,3 +75,23 @@ def joint(
     if mean.size == 1:
         return Normal(mean[0, 0], np.sqrt(whole[0, 0]))
     return MultivariateNormal(mean.ravel(), np.kron(whole, np.eye(outputs)))
+
+
+def measured(target: Target, of: LawPair | lood.Separation) -> Any:
+    """The target's measure of a pair, or of every unit's."""
+    measure = measure_of(target)
+    return of.measured(measure) if isinstance(of, lood.Separation) else measure(of)
+
+
+def advised(model: lood.Process) -> AdvisedProcess:
+    """The process as advice changes it."""
+    found = subject_of(model).for_advice(Wanted(Target("advantage", 0.5)))
+    assert isinstance(found, AdvisedProcess)
+    return found
+
+
+def least_output_noise(
+    laws: lood.Separation, target: Target, reach: float | None = None
+) -> float | None:
+    """The least variance of noise on the answers."""
+    return laws_of_separation(laws, reach=reach).least_noise(target)

@@ -6,9 +6,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from refits import advised, measured
 
 from leakscope import kernels, lood
-from leakscope.advising import AuditTarget, advise, drop_exposed, merged_measures
+from leakscope.advising import AuditTarget, advise
+from leakscope.advising.dropping import drop_exposed
+from leakscope.subjects.subject import Stages
 
 
 def linear_model(records: int, features: int = 4, *, scale: float = 1.0) -> lood.Process:
@@ -48,7 +51,7 @@ def test_every_option_is_that_of_the_kernel_matrix(scale: float, by_matrices) ->
     assert [option.name for option in ours.options] == [option.name for option in known.options]
     for one, other in zip([ours.own, *ours.options], [known.own, *known.options], strict=True):
         assert one.setting == pytest.approx(other.setting, rel=1e-4)
-        assert (one.meets, one.dropped, one.merged) == (other.meets, other.dropped, other.merged)
+        assert (one.meets, one.dropped) == (other.meets, other.dropped)
         for name in ("worst", "median", "error", "accuracy"):
             assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-4), one.name
         for point, there in zip(one.curve, other.curve, strict=True):
@@ -56,25 +59,16 @@ def test_every_option_is_that_of_the_kernel_matrix(scale: float, by_matrices) ->
             assert point.error == pytest.approx(there.error, rel=1e-4)
 
 
-def test_merged_records_are_measured_as_by_the_inverse(by_matrices) -> None:
-    model, target = linear_model(60), AuditTarget("advantage", 0.1)
-    rows = np.arange(60) // 3
-
-    def measure():
-        return merged_measures(model, rows, target)
-
-    np.testing.assert_allclose(measure(), by_matrices(measure), rtol=1e-8)
-
-
 def test_dropping_is_by_refits_of_the_rest() -> None:
     model, target = linear_model(80), AuditTarget("advantage", 0.05)
-    path = drop_exposed(model, target, batch=10)
+    subject = advised(model)
+    path = drop_exposed(subject, subject.laws(Stages()), target, most=0.5, batch=10)
     assert len(path.order) >= 10
     for step in path.steps:
-        left = np.flatnonzero(path.rows(model, step.dropped) >= 0)
+        left = path.kept(80, step.dropped)
         matrix = model.between(model.features[left])
         laws = lood.all_records(matrix, model.targets[left], noise_variance=0.5)
-        values = laws.measured(target.measured)
+        values = measured(target, laws)
         assert step.worst == pytest.approx(values.max(), rel=1e-8)
 
 
@@ -84,6 +78,6 @@ def test_no_matrix_of_all_records_is_made() -> None:
     found = advise(model, AuditTarget("advantage", 0.05), random_state=0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert {option.name for option in found.options} >= {"dropping", "merging", "fewer features"}
+    assert {option.name for option in found.options} >= {"dropping", "fewer features"}
     # One kernel matrix would be 72 MB.
     assert peak < 3000 * 3000 * 8 / 2

@@ -14,13 +14,21 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import leakscope
-from leakscope import advising, auditing, data, fitted, measures
-from leakscope.advising.own_model import noised_log_loss
+from leakscope import advising, data, fitted, measures
 from leakscope.errors import InputError
 from leakscope.laws import LawPair, Normal
-from leakscope.settings import ModelSettings
+from leakscope.settings import AuditSettings, ModelSettings
+from leakscope.subjects import noise_for
+from leakscope.subjects.fit.changes import advised
+from leakscope.subjects.fit.subject import laws_of_fit
+from leakscope.subjects.laws import MEASURES
+from leakscope.subjects.pricing import Folds, noised_log_loss
 
 TARGET = advising.AuditTarget("advantage", 0.2)
+
+
+def named(dataset, chosen):
+    return leakscope.audit(dataset, settings=AuditSettings(), chosen=chosen)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +95,7 @@ def test_every_promise_is_what_refits_of_the_changed_model_show(ridge, advice, n
 
 def test_prices_are_the_models_own_held_out_loss(ridge, advice):
     X, y, _ = ridge
-    folds = advising.Folds.of(np.arange(len(y)), count=5, repeats=4, random_state=3)
+    folds = Folds.of(np.arange(len(y)), count=5, repeats=4, random_state=3)
     option = next(option for option in advice.options if option.name == "penalty (alpha)")
     for alpha, error in ((1.0, advice.own.error), (option.setting["alpha"], option.error)):
         errors = [
@@ -126,7 +134,7 @@ def test_noised_log_loss_against_quadrature(noise):
 
 def test_classes_are_priced_by_log_loss_and_checked_by_shadow_models():
     dataset = data.read_example("breast_cancer")
-    result = auditing.audit_named_model(dataset, ModelSettings(model="logistic", C=0.003))
+    result = named(dataset, ModelSettings(model="logistic", C=0.003))
     target = advising.AuditTarget("tpr", 0.02, fpr=0.001)
     advice = leakscope.advise(result, target, repeats=1, check=200, random_state=0)
     assert advice.loss == "log loss"
@@ -159,7 +167,7 @@ def test_a_check_that_fails_says_so(ridge, monkeypatch):
 
 def test_untrusted_laws_are_not_called_met_and_go_first():
     dataset = data.read_example("wine")
-    result = auditing.audit_named_model(dataset, ModelSettings(model="logistic", C=1.0))
+    result = named(dataset, ModelSettings(model="logistic", C=1.0))
     assert not result.trusted.all()
     advice = leakscope.advise(result, advising.AuditTarget("advantage", 0.999), repeats=1)
     assert not advice.own.meets
@@ -183,7 +191,7 @@ def test_untrusted_laws_are_not_called_met_and_go_first():
 
 def test_a_run_on_disk_gives_the_same_advice_as_the_result_in_memory(tmp_path):
     dataset = data.read_example("diabetes")
-    result = auditing.audit_named_model(dataset, ModelSettings(model="ridge", alpha=10.0))
+    result = named(dataset, ModelSettings(model="ridge", alpha=10.0))
     run = result.write(tmp_path / "run")
     options = {"repeats": 1, "most_dropped": 0.02, "random_state": 0}
     first = leakscope.advise(result, TARGET, **options)
@@ -229,7 +237,7 @@ def test_counts_are_priced_by_their_deviance_with_noise_on_the_logarithm():
         leakscope.audit(X, y, model=model), TARGET, repeats=1, most_dropped=0.02, random_state=0
     )
     noisy = next(option for option in advice.options if option.name == "output noise")
-    folds = advising.Folds.of(np.arange(150), count=5, repeats=1, random_state=0)
+    folds = Folds.of(np.arange(150), count=5, repeats=1, random_state=0)
     mean = cross_val_predict(model, X, y, cv=PredefinedSplit(folds.number[0]))
     sd = noisy.setting["output_sd"]
     drawn = mean * np.exp(sd * rng.standard_normal((20_000, 150)))
@@ -244,7 +252,7 @@ def test_noise_for_is_the_least_of_a_fine_grid(ridge):
     X, y, model = ridge
     laws = fitted.laws_of(model, X, y)
     for limit in (0.05, 0.2, 0.35):
-        found = auditing.noise_for(laws, measures.advantage, limit)
+        found = noise_for(laws_of_fit(laws), MEASURES["advantage"], limit)
         grid = np.arange(0.25, 1.5, 0.01) * found
         worst = [np.max(measures.advantage(laws.law_pair(answer_noise=sd))) for sd in grid]
         least = grid[np.argmax(np.array(worst) <= limit)]
@@ -258,8 +266,8 @@ def test_softmax_noise_is_priced_as_simulated():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = leakscope.audit(X, y, model=LogisticRegression(C=0.003).fit(X, y))
-    own = advising.own_model.OwnModel.of(result.examined, "pool", 0.5, "log_odds")
-    folds = advising.Folds.of(np.arange(len(y)), count=4, repeats=1, random_state=1)
+    own = advised(result.examined)
+    folds = Folds.of(np.arange(len(y)), count=4, repeats=1, random_state=1)
     held = own.held_out(folds)
     found = held.released(0.7)
     rng = np.random.default_rng(4)

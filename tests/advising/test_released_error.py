@@ -7,8 +7,9 @@ import pytest
 from refits import posterior, small_model
 
 from leakscope import lood
-from leakscope.advising import Defence, Folds, ReleasedError
+from leakscope.advising import Defence
 from leakscope.errors import InputError
+from leakscope.subjects.pricing import Folds, ReleasedError
 
 
 def _by_hand(model: lood.Process, defence: Defence, folds: Folds) -> np.ndarray:
@@ -17,8 +18,10 @@ def _by_hand(model: lood.Process, defence: Defence, folds: Folds) -> np.ndarray:
     for repeat, number in enumerate(folds.number):
         for fold in range(folds.count):
             train, test = np.flatnonzero(number != fold), np.flatnonzero(number == fold)
-            rows = None if defence.rows is None else defence.rows[train]
-            inside = Defence(defence.noise_variance, 0.0, defence.components, rows)
+            kept = None
+            if defence.kept is not None:
+                kept = np.flatnonzero(np.isin(train, defence.kept))
+            inside = Defence(defence.noise_variance, 0.0, defence.components, kept)
             X, y = inside.training_set(model.features[train], model.outputs[train])
             asked = inside.features(model.features[test])
             mean, covariance = posterior(X, y, asked, defence.noise_variance)
@@ -33,8 +36,7 @@ DEFENCES = {
     "output": Defence(0.05, output_variance=0.4),
     "kernel": Defence(0.7),
     "features": Defence(0.05, components=np.array([[1.0], [0.5]])),
-    "dropped": Defence(0.05, rows=np.array([-1, -1, -1, *range(21)])),
-    "merged": Defence(0.05, rows=np.array([0, 0, 0, 1, 1, 2, 2, *range(3, 20)])),
+    "dropped": Defence(0.05, kept=np.arange(3, 24)),
 }
 
 
@@ -43,7 +45,7 @@ DEFENCES = {
 def test_error_is_that_of_refits(name: str, outputs: int) -> None:
     model, defence = small_model(outputs=outputs), DEFENCES[name]
     folds = Folds.of(model.labels, count=4, repeats=2, random_state=3)
-    found = defence.held_out(model, folds).released(defence.output_variance)
+    found = defence.held_out(model, folds).released(np.sqrt(defence.output_variance))
     assert found.by_fold == pytest.approx(_by_hand(model, defence, folds), rel=1e-7)
     assert found.sizes.sum() == 48
 
@@ -66,7 +68,7 @@ def test_accuracy_is_that_of_drawn_answers(classes: int) -> None:
     model = lood.Process(X, y, small_model().kernel, 0.1, task="classification")
     folds = Folds.of(model.labels, count=4, repeats=1, random_state=0)
     held = Defence(0.1).held_out(model, folds)
-    found = held.released(0.2)
+    found = held.released(np.sqrt(0.2))
     draws = 20_000
     spread = np.sqrt(held.variance[0] + 0.2)[:, None, None]
     answers = held.mean[0][:, None, :] + spread * rng.standard_normal(
@@ -96,9 +98,9 @@ def test_folds_that_cannot_be_are_refused() -> None:
 def test_an_empty_training_part_answers_the_prior() -> None:
     model = small_model(6)
     folds = Folds.of(model.labels, count=2, repeats=1, random_state=0)
-    # Only the records of fold 0 are kept, and all of them in one row.
-    rows = np.where(folds.number[0] == 0, 0, -1)
-    held = Defence(0.05, rows=rows).held_out(model, folds)
+    # Only the records of fold 0 are kept.
+    kept = np.flatnonzero(folds.number[0] == 0)
+    held = Defence(0.05, kept=kept).held_out(model, folds)
     asked = folds.number[0] == 0
     assert held.mean[0][asked] == pytest.approx(np.zeros((int(asked.sum()), 1)))
     assert held.variance[0][asked] == pytest.approx(np.ones(int(asked.sum())))

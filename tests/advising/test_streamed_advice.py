@@ -10,13 +10,14 @@ import pytest
 
 import leakscope
 from leakscope import auditing
-from leakscope.advising import AuditTarget, least_output_noise, streamed_advice
-from leakscope.auditing import answered_laws, laws_from_answers
+from leakscope.advising import AuditTarget
 from leakscope.cli import main
 from leakscope.data import read_dataset
 from leakscope.errors import InputError
-from leakscope.results import read_run
 from leakscope.settings import AuditSettings
+from leakscope.subjects.laws import measure_of
+from leakscope.subjects.stream import answers
+from leakscope.subjects.stream import changes as stream_changes
 
 LINEAR = AuditSettings(kernel="linear", sensitivity=False, explain=0, noise_variance=0.02)
 RECORDS = 900
@@ -38,20 +39,22 @@ def streamed(request, tmp_path_factory):
     auditing.audit_streamed(
         place / "r.parquet", directory=place / "run", settings=LINEAR, cell_records=300, **data
     )
-    return place / "run", auditing.audit_dataset(read_dataset(place / "r.parquet", **data), LINEAR)
+    return place / "run", leakscope.audit(
+        read_dataset(place / "r.parquet", **data), settings=LINEAR
+    )
 
 
 def test_the_laws_are_those_of_memory(streamed, monkeypatch):
     run, known = streamed
-    monkeypatch.setattr(laws_from_answers, "AT_ONCE", 170)
-    parts = list(answered_laws(run, read_run(run).document))
+    monkeypatch.setattr(answers, "AT_ONCE", 170)
+    parts = list(answers.answered_laws(run, leakscope.Audit.open(run)))
     assert len(parts) > 4
     for name in ("kl", "leverage", "variance_without"):
         found = np.concatenate([getattr(part, name) for part in parts])
-        np.testing.assert_allclose(found, getattr(known.laws, name), rtol=1e-8)
-    noised = AuditTarget("tpr", 0.5, fpr=0.01).measured
+        np.testing.assert_allclose(found, getattr(known.laws.separation, name), rtol=1e-8)
+    noised = measure_of(AuditTarget("tpr", 0.5, fpr=0.01))
     found = np.concatenate([part.noised(0.3).measured(noised) for part in parts])
-    np.testing.assert_allclose(found, known.laws.noised(0.3).measured(noised), rtol=1e-7)
+    np.testing.assert_allclose(found, known.laws.separation.noised(0.3).measured(noised), rtol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -67,18 +70,20 @@ def test_the_laws_are_those_of_memory(streamed, monkeypatch):
 def test_the_least_noise_is_that_of_memory(target, carried, streamed, monkeypatch):
     run, known = streamed
     # With three records to begin with others must join the search.
-    monkeypatch.setattr(streamed_advice, "CARRIED", carried)
+    monkeypatch.setattr(stream_changes, "CARRIED", carried)
     advice = leakscope.advise(run, target)
     (option,) = advice.options
-    least = least_output_noise(known.laws, target)
+    least = known.laws.least_noise(target)
     assert option.setting["output_sd"] == pytest.approx(np.sqrt(least), rel=1e-4)
     assert option.meets
     assert option.worst <= target.value
-    at = known.laws.noised(option.setting["output_sd"] ** 2).measured(target.measured)
+    at = known.laws.separation.noised(option.setting["output_sd"] ** 2).measured(measure_of(target))
     assert option.worst == pytest.approx(at.max(), rel=1e-6)
     assert option.median == pytest.approx(np.median(at), rel=1e-6)
     # By leave-one-out: what the others predict of a record, and how surely.
-    error = np.mean(known.laws.residual**2) + np.mean(known.laws.variance_without)
+    error = np.mean(known.laws.separation.residual**2) + np.mean(
+        known.laws.separation.variance_without
+    )
     assert advice.own.error == pytest.approx(error, rel=1e-8)
     assert option.cost == pytest.approx(option.setting["output_sd"] ** 2, rel=1e-9)
     worst = [point.worst for point in option.curve]

@@ -13,9 +13,11 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import leakscope
-from leakscope import advising, auditing
+from leakscope import advising
 from leakscope.cli import main
 from leakscope.errors import InputError
+from leakscope.settings import AuditSettings, TrainingSettings
+from leakscope.subjects.laws import MEASURES
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(160, 12))
@@ -37,6 +39,17 @@ def train(X, y, seed, shrink=0.01, *, jitter=0.05):
 """
 
 
+def trained_audit(features: Any, labels: Any, training: Any, **how: Any) -> leakscope.Audit:
+    seed = how.pop("seed", 0)
+    return leakscope.audit(
+        features,
+        labels,
+        train=training,
+        settings=AuditSettings(seed=seed),
+        training=TrainingSettings(**how),
+    )
+
+
 def train(
     features: np.ndarray, targets: np.ndarray, seed: int, shrink: float = 0.01, *, jitter=0.05
 ) -> Any:
@@ -48,18 +61,18 @@ def train(
 
 
 @pytest.fixture(scope="module")
-def own() -> auditing.ModelAuditResult:
-    return auditing.audit_trained(X, Y, train, models=4, seed=2)
+def own() -> leakscope.Audit:
+    return trained_audit(X, Y, train, models=4, seed=2)
 
 
 @pytest.fixture(scope="module")
-def advice(own: auditing.ModelAuditResult) -> Any:
+def advice(own: leakscope.Audit) -> Any:
     return leakscope.advise(own, TARGET, tries={"shrink": [0.01, 1.0, 30.0], "jitter": [1.0]})
 
 
-def log_loss_of_others(result: auditing.ModelAuditResult) -> tuple[float, float]:
+def log_loss_of_others(result: leakscope.Audit) -> tuple[float, float]:
     """Mean log loss, and share of right answers, over every record and model without it."""
-    models = result.half_models
+    models = result.examined.half_models
     assert models is not None
     scores = models.scores[~models.trained_on]
     return float(np.log1p(np.exp(-scores)).mean()), float((scores > 0.0).mean())
@@ -67,14 +80,14 @@ def log_loss_of_others(result: auditing.ModelAuditResult) -> tuple[float, float]
 
 @pytest.mark.parametrize("shrink", [1.0, 30.0])
 def test_a_setting_has_the_numbers_of_its_own_audit(own, advice, shrink) -> None:
-    changed = auditing.audit_trained(X, Y, partial(train, shrink=shrink), models=4, seed=2)
+    changed = trained_audit(X, Y, partial(train, shrink=shrink), models=4, seed=2)
     option = next(option for option in advice.options if option.name == "shrink")
     point = next(point for point in option.curve if point.setting == {"shrink": shrink})
     error, _ = log_loss_of_others(changed)
     assert point.worst == pytest.approx(changed.advantage.max(), rel=1e-12)
     assert point.median == pytest.approx(np.median(changed.advantage), rel=1e-12)
     assert point.error == pytest.approx(error, rel=1e-12)
-    assert (changed.half_models.trained_on == own.half_models.trained_on).all()
+    assert (changed.examined.half_models.trained_on == own.examined.half_models.trained_on).all()
 
 
 def test_the_options_are_ranked_and_told(own, advice) -> None:
@@ -101,19 +114,18 @@ def test_the_options_are_ranked_and_told(own, advice) -> None:
 def test_noise_on_the_answers_meets_the_target_by_the_laws(own, advice) -> None:
     option = next(option for option in advice.options if option.name == "output noise")
     noise = option.setting["output_sd"]
-    pair = own.laws.law_pair(answer_noise=noise)
-    worst = float(np.max(np.asarray(leakscope.measures.advantage(pair))))
+    advantage = MEASURES["advantage"]
+    worst = float(own.laws.noised(noise).measured(advantage).max())
     assert option.worst == pytest.approx(worst)
     assert option.meets
-    less = own.laws.law_pair(answer_noise=0.9 * noise)
-    assert float(np.max(np.asarray(leakscope.measures.advantage(less)))) > TARGET.value
+    assert float(own.laws.noised(0.9 * noise).measured(advantage).max()) > TARGET.value
 
 
 def test_an_estimator_is_changed_by_its_parameters() -> None:
     features, labels = load_breast_cancer(return_X_y=True)
     features, labels = features[:200], labels[:200]
     forest = RandomForestClassifier(10, random_state=0)
-    result = auditing.audit_trained(features, labels, forest, models=4)
+    result = trained_audit(features, labels, forest, models=4)
     found = leakscope.advise(result, TARGET, tries={"min_samples_leaf": [5, 12, 90]})
     option = next(option for option in found.options if option.name == "min_samples_leaf")
     assert [point.setting for point in option.curve] == [
@@ -129,9 +141,9 @@ def test_an_estimator_is_changed_by_its_parameters() -> None:
 
 def test_a_quantity_is_priced_by_its_squared_error() -> None:
     quantity = X[:, 0] + 0.3 * RNG.normal(size=160)
-    result = auditing.audit_trained(X, quantity, RandomForestRegressor(8, random_state=0), models=4)
+    result = trained_audit(X, quantity, RandomForestRegressor(8, random_state=0), models=4)
     found = leakscope.advise(result, TARGET, tries={"min_samples_leaf": [20]})
-    models = result.half_models
+    models = result.examined.half_models
     assert found.own.error == pytest.approx(np.mean(models.scores[~models.trained_on] ** 2))
     assert found.own.r_squared == pytest.approx(1.0 - found.own.error / np.var(quantity))
     assert found.own.accuracy is None
@@ -140,7 +152,7 @@ def test_a_quantity_is_priced_by_its_squared_error() -> None:
 
 def test_more_than_two_classes_say_what_accuracy_counts() -> None:
     features, labels = load_wine(return_X_y=True)
-    result = auditing.audit_trained(features, labels, RandomForestClassifier(8, random_state=0))
+    result = trained_audit(features, labels, RandomForestClassifier(8, random_state=0))
     found = leakscope.advise(result, TARGET)
     assert any("more than half" in note for note in found.notes)
     assert any("--try" in note for note in found.notes)
@@ -168,9 +180,9 @@ def test_an_audit_of_a_fitted_model_has_nothing_to_try() -> None:
 
 def test_two_partial_functions_are_two_trainings(tmp_path: Path) -> None:
     keep = str(tmp_path / "models")
-    auditing.audit_trained(X, Y, partial(train, shrink=0.01), models=2, keep=keep)
+    trained_audit(X, Y, partial(train, shrink=0.01), models=2, keep=keep)
     with pytest.raises(InputError):
-        auditing.audit_trained(X, Y, partial(train, shrink=30.0), models=2, keep=keep)
+        trained_audit(X, Y, partial(train, shrink=30.0), models=2, keep=keep)
 
 
 @pytest.fixture
@@ -241,12 +253,12 @@ def test_what_cannot_be_tried_is_one_sentence(run: Path, capsys, tries: str, wor
 
 
 def test_two_trainings_are_compared_by_their_intervals(own) -> None:
-    changed = auditing.audit_trained(X, Y, partial(train, shrink=30.0), models=4, seed=2)
+    changed = trained_audit(X, Y, partial(train, shrink=30.0), models=4, seed=2)
     found = leakscope.compare(own, changed)
     top = int(np.argmax(own.advantage))
-    low, high = own.few.advantage.at(top)
+    low, high = own.examined.few.advantage.at(top)
     assert "fitted model" not in found.verdict
-    assert "Measured with 4 models of train and 4 of " in found.verdict
+    assert "Measured with 4 models of halves of the records (train) and 4 models" in found.verdict
     assert f"the interval of the largest advantage is {low:.2f} to {high:.2f}, then" in (
         found.verdict
     )

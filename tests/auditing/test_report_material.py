@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import trapezoid
 
 import leakscope
-from leakscope.auditing.writing import report_arrays
 from leakscope.data import read_example
+from leakscope.results.audit_run import report_arrays
 from leakscope.settings import AuditSettings
 from tests.audits import process_audit
 

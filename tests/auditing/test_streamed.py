@@ -145,9 +145,8 @@ class TestNoiseOfData:
         )
         data = read_dataset(self.whole(tmp_path), target="cost", ignore=("paid", "name"))
         known = process_audit(data, settings)
-        assert found.details.noise_variance == pytest.approx(
-            known.laws.separation.noise_variance, rel=1e-4
-        )
+        expected = known.laws.separation.noise_variance
+        assert found.details.noise_variance == pytest.approx(expected, rel=1e-4)
         assert found.details.noise_of_data is None
         assert "which the data chose by the marginal likelihood" in found.verdict
         assert [record.record_id for record in found.records[:10]] == list(known.ranking()[:10])

@@ -95,7 +95,7 @@ def test_ten_kills_lose_no_trained_model(tmp_path: Path) -> None:
     script = tmp_path / "driver.py"
     script.write_text(DRIVER)
     command = [sys.executable, "-W", "ignore", str(script), str(tmp_path)]
-    done = subprocess.run(command, check=False, timeout=300, capture_output=True, text=True)
+    done = subprocess.run(command, check=False, timeout=1200, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from leakscope.cli import main
-from leakscope.results import ModelAuditDocument, read_result
+from leakscope.results import Audit, read_result
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def test_run_directory_json_and_gate(here, capsys):
     assert content["kind"] == "audit_model"
     assert content["settings"]["alpha"] == 1.0
     document = read_result(here / "run" / "result.json")
-    assert isinstance(document, ModelAuditDocument)
+    assert isinstance(document, Audit)
     assert content["records"][0]["record_id"] == document.records[0].record_id == 169
     header = (here / "run" / "records.csv").read_text().splitlines()[0].split(",")
     assert {"tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "trusted"} <= set(header)
@@ -119,7 +119,7 @@ def test_report_of_a_model(here, capsys):
     assert "Most exposed: record 297 (not trusted), advantage 0.95" in page
     assert "135 of 569 records are not trusted" in page
     assert "not examined" not in page
-    assert '"tpr_01":' in page
+    assert '"tpr_at_fpr_0_01":' in page
     assert main(["report", "run", "--redact"]) == 0
     redacted = (here / "run" / "report-redacted.html").read_text()
     assert "record 297" not in redacted

@@ -112,7 +112,8 @@ def test_a_gate_and_a_report(table: Path, run: Run) -> None:
     assert found.code == 0, found.error
     page = Path("report.html").read_text()
     assert "own_code_of_a_user:train" in page
-    assert "to (95%)" in page
+    assert 'data-key="advantage_low"' in page
+    assert '<button type="button">95%</button>' in page
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leakscope.auditing import stream_cost, stream_costs
+from leakscope.auditing import stream_cost
 from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.running import cells
+from leakscope.subjects.stream import costs
 
 ASKED = ["--target", "y", "--kernel", "linear", "--run-dir", "run"]
 
@@ -38,7 +39,9 @@ def test_a_folder_is_streamed_and_says_what_it_costs(here, capsys):
     assert "streaming 240 records of 4 columns" in words(err)
     assert "go on with --run-dir run" in words(err)
     assert len(out.splitlines()) <= 24
-    assert "The 3 most exposed" in out
+    assert "on many, 240 records, streamed; your model was not examined." in words(out)
+    assert sum(line.endswith("yes") for line in out.splitlines()) == 3
+    assert "Every record: the Parquet files in answers/." in out
     assert "rests on the noise, which is assumed: at noise_variance 0.01, the pess" in words(out)
     assert "which the data would choose" in words(out)
     assert main(["report", "run"]) == 0
@@ -86,9 +89,9 @@ def test_one_file_is_streamed_where_it_does_not_fit_or_is_asked_to(here, capsys,
     assert "streaming" not in capsys.readouterr()[1]
     assert main(["audit", file, "--ignore", "name", "--stream", *ASKED]) == 0
     assert "streaming 120 records" in capsys.readouterr()[1]
-    monkeypatch.setattr(stream_costs, "available_memory", lambda: 300 * 2**20)
+    monkeypatch.setattr(costs, "available_memory", lambda: 300 * 2**20)
     assert not stream_cost(file).too_large
-    monkeypatch.setattr(stream_costs, "available_memory", lambda: 0)
+    monkeypatch.setattr(costs, "available_memory", lambda: 0)
     assert stream_cost(file).too_large
 
 

@@ -24,7 +24,6 @@ from leakscope.settings import (
     QuerySettings,
     ReconstructSettings,
     RetrainingSettings,
-    TargetSettings,
     VerifySettings,
     described,
 )
@@ -47,7 +46,6 @@ VERBS = [
     (("attack", "membership"), MembershipSettings, ()),
     (("verify",), VerifySettings, ()),
     (("verify",), RetrainingSettings, ()),
-    (("advise",), TargetSettings, ()),
     (("advise",), AdviseSettings, ()),
     (("plan", "linear"), LinearDesignSettings, ()),
     (("plan", "linear"), LinearPlanSettings, ()),

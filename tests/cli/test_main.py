@@ -57,6 +57,6 @@ def test_module_and_broken_pipe(tmp_path):
     program.stdout.close()
     errors = program.stderr.read().decode()
     program.stderr.close()
-    program.wait(timeout=60)
+    program.wait(timeout=600)
     assert "Traceback" not in errors
     assert "BrokenPipe" not in errors

@@ -186,9 +186,9 @@ def test_classes_are_coded(tmp_path):
 
 
 def test_too_many_columns_and_classes_are_refused(tmp_path, monkeypatch):
-    from leakscope.data import delimited, preparation
+    from leakscope.data import preparation, tables
 
-    monkeypatch.setattr(delimited, "MOST_COLUMNS", 4)
+    monkeypatch.setattr(tables, "MOST_COLUMNS", 4)
     monkeypatch.setattr(preparation, "MOST_CLASSES", 3)
     (tmp_path / "wide.csv").write_text("a,b,c,d,e\n1,2,3,4,5\n")
     with pytest.raises(InputError, match="has 5 columns, more than the 4 that are read"):

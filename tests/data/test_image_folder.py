@@ -43,7 +43,7 @@ def test_pixels_classes_and_ids(pets):
 def test_one_colour_picture_makes_all_three_channels(pets):
     pixels = np.random.default_rng(1).integers(0, 256, (8, 9, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(pets / "dog" / "colour.png")
-    dataset = data.read_image_folder(pets)
+    dataset = data.read_dataset(pets)
     assert dataset.features.shape == (9, 216)
     np.testing.assert_array_equal(dataset.features[-1].reshape(8, 9, 3), pixels)
 
@@ -60,22 +60,22 @@ def test_refusals(pets, tmp_path, monkeypatch):
         data.read_dataset(tmp_path / "pets" / "cat")
     with pytest.raises(InputError, match="options of a table's columns"):
         data.read_dataset(pets, target="class")
-    with pytest.raises(InputError, match="There is no folder"):
-        data.read_image_folder(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="There is no file"):
+        data.read_dataset(tmp_path / "nowhere")
     broken = pets / "dog" / "9.png"
     broken.write_bytes((pets / "dog" / "0.png").read_bytes()[:60])
     with pytest.raises(InputError, match=r"9\.png cannot be read as a picture"):
-        data.read_image_folder(pets)
+        data.read_dataset(pets)
     broken.write_bytes(b"text")
     with pytest.raises(InputError, match=r"9\.png cannot be read as a picture"):
-        data.read_image_folder(pets)
+        data.read_dataset(pets)
     Image.fromarray(np.zeros((5, 9), dtype=np.uint8)).save(broken)
     with pytest.raises(InputError, match=r"9\.png has 9 x 5 pixels, but .*0\.png has 9 x 8"):
-        data.read_image_folder(pets)
+        data.read_dataset(pets)
     Image.fromarray(np.zeros((8, 9), dtype=np.uint16)).save(broken)
     with pytest.raises(InputError, match="not a picture of 8-bit"):
-        data.read_image_folder(pets)
+        data.read_dataset(pets)
     broken.unlink()
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(InputError, match=r"pip install 'leakscope\[images\]'"):
-        data.read_image_folder(pets)
+        data.read_dataset(pets)

@@ -153,17 +153,17 @@ def test_reversed_ids_and_shuffled_groups_are_other_data(tmp_path):
 
 
 def test_the_file_s_bytes_tell_where_a_parser_s_last_digit_differs(tmp_path, monkeypatch):
-    from leakscope.data import dataset_reader
+    from leakscope.data import sources
 
     file = written(tmp_path, "x,y\n" + "\n".join(f"{i / 7},{i % 3}" for i in range(12)) + "\n")
     source = data.read_dataset(file, target="y").source
-    read = dataset_reader.read_table
+    read = sources.read_table
 
     def another_pandas(path, layout=None):
         table = read(path)
         return table.assign(x=np.nextafter(table["x"].to_numpy(), np.inf))
 
-    monkeypatch.setattr(dataset_reader, "read_table", another_pandas)
+    monkeypatch.setattr(sources, "read_table", another_pandas)
     assert data.read_again(source).features.shape == (12, 1)
     file.write_text(file.read_text().replace("0.0,0", "0.5,0"))
     with pytest.raises(InputError, match="they have changed since"):

@@ -10,7 +10,7 @@ import pytest
 
 from leakscope import data
 from leakscope.cli import main
-from leakscope.data.pickled_arrays import read_pickled_array
+from leakscope.data.sacro_target import read_pickled_array
 from leakscope.errors import InputError
 
 # As sacroml 2.0.1 writes it, shortened; its arrays are pickled with the highest protocol.

@@ -20,7 +20,8 @@ from leakscope.deciding import check_record
 from leakscope.deciding.evidence import Evidence, Given, require_model_file
 from leakscope.errors import InputError
 from leakscope.reporting import decision_html, decision_markdown
-from leakscope.results import DECISION_FILES, ModelAuditDocument, read_result
+from leakscope.results import DECISION_FILES, Audit, read_result
+from leakscope.results.columns import Table
 
 LIMIT = ("--threshold-advantage", "0.9")
 
@@ -62,7 +63,7 @@ def test_the_form_is_written_and_checks(place: Path, capsys: pytest.CaptureFixtu
 def test_the_numbers_are_the_audits(place: Path) -> None:
     record = leakscope.decide("run", threshold_advantage=0.2, prior=0.05)
     audit = read_result("run/result.json")
-    assert isinstance(audit, ModelAuditDocument)
+    assert isinstance(audit, Audit)
     assert [entry.record_id for entry in record.exposed] == [
         entry.record_id for entry in audit.records[:10]
     ]
@@ -221,7 +222,7 @@ def test_a_run_changed_by_hand_is_refused(place: Path, capsys: pytest.CaptureFix
 
 def test_a_model_file_that_changed_is_refused(place: Path) -> None:
     document = read_result("run/result.json")
-    assert isinstance(document, ModelAuditDocument)
+    assert isinstance(document, Audit)
     file = place / "model.skops"
     file.write_bytes(b"as audited")
 
@@ -246,13 +247,15 @@ def test_the_hash_of_a_model_file_is_its_sha256(place: Path) -> None:
     )
 
 
-def untrusted_audit() -> ModelAuditDocument:
+def untrusted_audit() -> Audit:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 3))
     y = (X[:, 0] + rng.normal(size=50) > 0).astype(int)
     found = leakscope.audit(X, y, model=LogisticRegression(C=0.1).fit(X, y))
-    doubted = [r.model_copy(update={"trusted": False}) for r in found.records[:3]]
-    return found.model_copy(update={"records": [*doubted, *found.records[3:]]})
+    trusted, check = found.trusted.copy(), found.table.columns["check"].copy()
+    trusted[found.order[:3]], check[found.order[:3]] = False, None
+    table = Table({**found.table.columns, "trusted": trusted, "check": check}, found.order)
+    return found.model_copy(update={"table": table})
 
 
 def test_untrusted_numbers_are_said_first_and_cannot_be_approved() -> None:

@@ -29,10 +29,13 @@ def form(filed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 def test_the_form_is_read_on_both_widths_and_prints(form: Path) -> None:
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=600_000
+        )
         troubles: list[str] = []
         for width in (1280, 400):
             page = browser.new_page(viewport={"width": width, "height": 900})
+            page.set_default_timeout(600_000)
             page.on("console", lambda message: troubles.append(message.text))
             page.on("request", lambda request: _elsewhere(request.url, troubles))
             page.goto(form.as_uri())
@@ -45,6 +48,7 @@ def test_the_form_is_read_on_both_widths_and_prints(form: Path) -> None:
             assert wide <= width
         assert page.locator(".choice").count() >= 2
         page = browser.new_page(viewport={"width": 794 - 2 * 45, "height": PRINTED_HEIGHT})
+        page.set_default_timeout(600_000)
         page.emulate_media(media="print")
         page.goto(form.as_uri())
         # What is signed stands on the first sheet, with the findings above it.

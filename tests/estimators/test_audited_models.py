@@ -16,7 +16,7 @@ import leakscope
 from leakscope import kernels, lood, measures
 from leakscope.errors import InputError
 from leakscope.estimators import AuditedClassifier, AuditedRegressor, LeakageAuditor
-from leakscope.estimators.class_coding import Classes
+from leakscope.estimators.gaussian_process import Classes
 from leakscope.laws import LawPair, MultivariateNormal
 
 

@@ -7,8 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from leakscope import measures
+from leakscope.attacking import ensemble_loss, lira, rmia
 from leakscope.errors import InputError
-from leakscope.fitted import FewModels, ensemble_loss, few_models, lira, model_effects, rmia
+from leakscope.fitted import FewModels, few_models, model_effects
 from leakscope.fitted.few_models import tabulated
 from leakscope.fitted.record_population import (
     COMPOSITION_SHARE,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from malformed_tables import arrow_file, arrow_stream, feather, good_table
 
-from leakscope.data.arrow_claims import arrow_claims
+from leakscope.data.arrow_tables import arrow_claims
 
 
 @pytest.mark.parametrize("made", [arrow_file, arrow_stream, feather])

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from leakscope import data, results
 from leakscope.cli import main
-from leakscope.data.json_files import read_json
+from leakscope.data.files import read_json
 from leakscope.errors import InputError
 from leakscope.laws import parse_law
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import leakscope
-from leakscope import InputError, results
+from leakscope import InputError
 from leakscope.cli import main
 from leakscope.running import open_cells, read_cells
 from papers import lood_images, reproduce
@@ -39,7 +39,7 @@ LINES = {
 def audited(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
-    results.write_run_directory(tmp_path / "run", leakscope.audit(X, y, kernel="rbf"))
+    leakscope.audit(X, y, kernel="rbf").write(tmp_path / "run")
     return tmp_path
 
 

@@ -97,7 +97,7 @@ def test_malformed_in_a_process(case, tmp_path):
         [sys.executable, "-m", "leakscope", *case.arguments],
         cwd=tmp_path,
         capture_output=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 2

@@ -22,8 +22,7 @@ from pyarrow import feather
 from leakscope import data
 from leakscope._numerics import memory
 from leakscope.auditing import stream_cost
-from leakscope.data.arrow_claims import arrow_claims
-from leakscope.data.arrow_tables import row_bytes
+from leakscope.data.arrow_tables import arrow_claims, row_bytes
 from leakscope.errors import InputError
 from leakscope.serving.inspection import inspect
 from leakscope.serving.uploads import Upload

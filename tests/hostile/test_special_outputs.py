@@ -21,7 +21,7 @@ import pytest
 from leakscope import results
 from leakscope.auditing import audit_out_of_core
 from leakscope.cli import main
-from leakscope.data.written_files import descriptor_of, partial_beside, write_file
+from leakscope.data.files import descriptor_of, partial_beside, write_file
 from leakscope.errors import InputError
 
 MEASURE = ["measure", "--member", "normal:0,1.4", "--nonmember", "normal:0,0.7"]
@@ -149,7 +149,7 @@ def test_tables_need_a_file(tmp_path: Path) -> None:
 
 def run_leakscope(arguments: list[str], **more: object) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "leakscope", *arguments]
-    return subprocess.run(command, timeout=120, check=False, **more)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(command, timeout=900, check=False, **more)  # type: ignore[call-overload,no-any-return]
 
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
@@ -163,7 +163,7 @@ def test_stdout_by_its_names_holds_json_alone(name: str, tmp_path: Path) -> None
 def test_a_shells_process_substitution_is_written(tmp_path: Path) -> None:
     words = " ".join(f"'{word}'" for word in [sys.executable, "-m", "leakscope", *MEASURE])
     script = f"{words} --json >(cat > '{tmp_path}/copy'); wait"
-    subprocess.run(["bash", "-c", script], timeout=120, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["bash", "-c", script], timeout=900, check=True, stdout=subprocess.DEVNULL)
     for _ in range(100):
         if (tmp_path / "copy").exists() and (tmp_path / "copy").stat().st_size:
             break
@@ -174,7 +174,7 @@ def test_a_shells_process_substitution_is_written(tmp_path: Path) -> None:
 def test_a_closed_stdout_is_no_traceback() -> None:
     words = " ".join(f"'{word}'" for word in [sys.executable, "-m", "leakscope", *MEASURE])
     done = subprocess.run(
-        ["bash", "-c", f"{words} >&-"], timeout=120, check=False, capture_output=True
+        ["bash", "-c", f"{words} >&-"], timeout=900, check=False, capture_output=True
     )
     assert done.returncode == 0
     assert done.stderr == b""

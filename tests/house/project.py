@@ -99,7 +99,7 @@ def _started_and_interrupted(words: list[str]) -> tuple[int, str]:
     ) as process:
         assert process.stdout is not None
         # A server that does not stop fails the test and does not hold it up.
-        patience = threading.Timer(120.0, process.kill)
+        patience = threading.Timer(900.0, process.kill)
         patience.start()
         for line in process.stdout:
             printed += line

@@ -29,7 +29,7 @@ NOTHING = (None, False, (), "")
 NOT_A_CHOICE = {
     ("results/document.py", "missing"): "what a file means that was written before it was stored",
     ("linear/data_models.py", "sigma"): "of another data model, which no verb plans",
-    ("lood/assumptions.py", "method"): "how a law was got, not how a plan is computed",
+    ("lood/separation.py", "method"): "how a law was got, not how a plan is computed",
 }
 
 

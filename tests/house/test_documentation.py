@@ -37,6 +37,7 @@ ROOMS = (
     "leakscope.running",
     "leakscope.serving",
     "leakscope.settings",
+    "leakscope.subjects",
     "leakscope.verifying",
     "papers",
 )

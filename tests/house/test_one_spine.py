@@ -30,7 +30,6 @@ SPINE = {"measures", "laws", "_numerics"}
 # A function whose name says that it gives a measure, and that does not ask `measures` for it.
 # Each entry says why: a file and a function, or a whole file.
 ALLOWED: dict[str, str] = {
-    "advising/audit_target.py:enough_advantage": "a bound on a target, from the target alone",
     "lasso/onaverage_kl.py:onavg_kl": "closed form for thousands of settings at once; "
     "tests/lasso/test_joint_laws.py holds it against measures.kl of joint_law_pair, and "
     "tests/lasso/test_divergences.py against cw_onavg_kl_at, which asks measures.jeffreys",
@@ -38,16 +37,18 @@ ALLOWED: dict[str, str] = {
     "lood/separation.py:kl": "the sum of the two parts that measures.kl_parts gave",
     "planning/lasso_targets.py:least_kl": "a search for a setting, over onavg_kl_with_slope",
     "reporting/charts.py:kernel_advantages": "a chart of stored numbers",
+    "results/advice.py:enough_advantage": "a bound on a target, from the target alone",
+    "results/audit.py:kl": "a column of the table; leakscope.subjects.laws computes it",
+    "results/audit.py:kl_reverse": "the same",
+    "results/audit.py:advantage": "the same",
+    "results/audit.py:auc": "the same",
+    "results/audit.py:tpr_at_fpr": "the same",
     "verifying/retrained_checks.py:_auc_stderr": "the standard error of a measure, for a check",
 }
 
 # Files that use the normal law's own functions, which are what measures are made of, and for what.
 NORMAL_FUNCTIONS: dict[str, str] = {
-    "advising/own_model.py": "the chance that a noised score names the right class",
-    "advising/released_error.py": "the chance that a released answer has the right sign",
-    "auditing/noise_path.py": "the chance that a draw has the wrong sign",
-    "auditing/model_facts.py": "the chance of the right label, with and without the record",
-    "estimators/class_coding.py": "class probabilities of two classes",
+    "estimators/gaussian_process.py": "class probabilities of two classes",
     "fitted/few_models.py": "the quantile beyond which a shift is claimed, over all records",
     "fitted/fitted_laws.py": "the chance of the right label, which is the law itself",
     "fitted/softmax_cavity.py": "the same with several classes",
@@ -57,11 +58,14 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "lasso/state_evolution.py": "state evolution and its slopes",
     "linear/design.py": "quadrature nodes for a record's norm",
     "relu/near_orthogonality.py": "chances that drawn points are nearly orthogonal",
-    "verifying/agreement.py": "the interval of a correlation",
-    "verifying/checks.py": "the threshold of a z-score",
-    "verifying/density_adversary.py": "normal scores of ranks",
-    "verifying/networks.py": "an activation function",
-    "verifying/simulation.py": "the width of an interval in standard errors",
+    "subjects/pricing.py": "the chance that a noised score names the right class",
+    "subjects/process/defence.py": "the chance that a released answer has the right sign",
+    "subjects/fit/subject.py": "the chance of the right label, with and without the record",
+    "subjects/process/noise_path.py": "the chance that a draw has the wrong sign",
+    "verifying/checks.py": "the threshold of a z-score, and the interval of a correlation",
+    "attacking/score_attacks.py": "normal scores of ranks",
+    "verifying/experiments/network_training.py": "an activation function",
+    "verifying/experiments/simulation.py": "the width of an interval in standard errors",
 }
 
 TELLTALES = {"ndtr", "log_ndtr", "ndtri", "erf", "erfc", "erfcx", "erfinv", "owens_t", "chndtr"}

@@ -39,7 +39,7 @@ def run_skipped(folder: Path, require_all: str) -> tuple[int, str]:
         env={**os.environ, "LEAKSCOPE_REQUIRE_ALL": require_all},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1200,
         check=False,
     )
     return done.returncode, done.stdout

@@ -12,9 +12,7 @@ from scipy.special import ndtr
 
 from leakscope._numerics.x64 import double_precision
 from leakscope.kernels import Activation, duals
-from leakscope.kernels.dual_tables import dual_table
-from leakscope.kernels.inverse_cosine import arccos, arcsin
-from leakscope.kernels.numerical_duals import function_of, slope_of
+from leakscope.kernels.duals import arccos, arcsin, dual_table, function_of, slope_of
 
 SLOPES = {
     "identity": np.ones_like,

@@ -14,10 +14,10 @@ import leakscope
 from leakscope import kernels, lood, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.lood import certificate, certified, conjugate_gradients, nystrom
+from leakscope.lood import nystrom
 from leakscope.lood.process import Process
-from leakscope.reporting.records_table import record_columns, table_columns
-from leakscope.results import AuditDocument, read_result
+from leakscope.reporting.audit_page import record_columns, table_columns
+from leakscope.results import Audit, read_result
 
 OLD = Path(__file__).parents[1] / "results" / "old"
 
@@ -61,14 +61,14 @@ KINDS = ["plain", "clusters", "outliers", "duplicates", "hidden cluster", "mater
 def test_the_dense_answer_lies_within_what_is_claimed(
     kind: str, noise: float, inducing: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(certified, "SOLVED_UP_TO", 0)
+    monkeypatch.setattr(nystrom, "SOLVED_UP_TO", 0)
     process = replace(made(kind), noise_variance=noise)
     exact = process.separation()
     found = lood.certified_records(process, inducing=inducing).laws
     covered = within(found, exact.kl)
     assert covered.mean() >= 0.99
     assert covered[np.argsort(-exact.kl)[:40]].mean() >= 0.95
-    sure = found.trusted & (exact.kl > certified.UNSEEN_BELOW)
+    sure = found.trusted & (exact.kl > nystrom.UNSEEN_BELOW)
     away = np.abs(found.kl / exact.kl - 1.0)
     assert np.mean(away[sure] <= 0.1) >= 0.99 if sure.any() else True
     low, high = found.ends
@@ -80,7 +80,7 @@ def test_the_dense_answer_lies_within_what_is_claimed(
 
 
 def test_the_claims_cover_over_many_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certified, "SOLVED_UP_TO", 0)
+    monkeypatch.setattr(nystrom, "SOLVED_UP_TO", 0)
     shares, first = [], []
     for seed in range(20):
         process = made(KINDS[seed % 4], records=600, seed=100 + seed)
@@ -94,7 +94,7 @@ def test_the_claims_cover_over_many_draws(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_claims_cover_where_nearly_everything_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two columns: errors are a ten thousandth and less, and the claims as small."""
-    monkeypatch.setattr(certified, "SOLVED_UP_TO", 0)
+    monkeypatch.setattr(nystrom, "SOLVED_UP_TO", 0)
     shares, inducing = [], []
     for seed in range(8):
         rng = np.random.default_rng(seed)
@@ -177,7 +177,7 @@ def test_all_records_inducing_is_the_dense_answer() -> None:
 
 
 def test_what_cannot_be_resolved_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certified, "SOLVED_UP_TO", 0)
+    monkeypatch.setattr(nystrom, "SOLVED_UP_TO", 0)
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(900, 20)), rng.normal(size=900)
     found = lood.certified_records(Process(X, y, kernels.rbf(3.0), 0.01), inducing=60)
@@ -192,12 +192,12 @@ def test_what_cannot_be_resolved_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
             X, y, kernel=kernels.rbf(3.0), route="nystrom", inducing=60, sensitivity=False
         )
     assert "Cannot tell: the approximation knows 900 of 900 records" in result.verdict
-    document = result
-    assert [column.heading for column in table_columns(document)][2:6] == [
-        *("KL", "from", "to", "trusted")
-    ]
-    columns = record_columns(document)
-    assert columns["low"] == pytest.approx([r.kl_low for r in document.records], rel=1e-3)
+    headings = [column.heading for column in table_columns(result)]
+    assert headings[2:5] == ["kl", "between", "to"]
+    assert "check" in headings
+    columns = record_columns(result)
+    assert columns["kl_low"] == pytest.approx([r.kl_low for r in result.records], rel=1e-3)
+    assert columns["check"] == ["failed"] * 900
     frame = result.to_frame()
     assert (frame["kl_low"] <= frame["kl"]).all()
     assert (frame["kl"] <= frame["kl_high"]).all()
@@ -208,13 +208,13 @@ def test_conjugate_gradients_solve_what_is_left() -> None:
     process = made("clusters", records=900)
     exact = process.separation()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(certified, "SOLVED_UP_TO", 0)
+        patch.setattr(nystrom, "SOLVED_UP_TO", 0)
         before = lood.certified_records(process, inducing=60).laws
     found = lood.certified_records(process, inducing=60)
     assert found.certificate.solved > 0
     assert found.laws.trusted.mean() > before.trusted.mean()
     assert within(found.laws, exact.kl).mean() >= 0.99
-    assert found.certificate.solved <= certified.SOLVED_AT_ONCE
+    assert found.certificate.solved <= nystrom.SOLVED_AT_ONCE
     assert f"{found.certificate.solved} were solved exactly" in found.certificate.sentence()
 
 
@@ -229,8 +229,8 @@ def test_the_bounds_of_conjugate_gradients_hold_before_they_end(
     exact = np.linalg.solve(M, columns)
     m = np.diagonal(np.linalg.inv(M))
     for steps in (0, 1, 3, 50):
-        monkeypatch.setattr(conjugate_gradients, "MOST_STEPS", steps)
-        found, rest = conjugate_gradients.solve_columns(whole, columns, np.full(3, 1e-9))
+        monkeypatch.setattr(nystrom, "MOST_STEPS", steps)
+        found, rest = nystrom.solve_columns(whole, columns, np.full(3, 1e-9))
         lengths = np.linalg.norm(rest, axis=0)
         bound = np.sqrt(m / s2)[:, None] * lengths
         assert (np.abs(found - exact) <= bound + 1e-9).all()
@@ -264,7 +264,7 @@ def test_the_most_exposed_are_seen_in_full() -> None:
 
 
 def test_quantiles_are_of_each_record_s_own_kind() -> None:
-    sample = certificate.Sample.of(np.arange(1000.0))
+    sample = nystrom.Sample.of(np.arange(1000.0))
     assert sample.exposed.sum() == 500
     np.testing.assert_allclose(sample.weights.sum(), 1000)
     scores = np.where(sample.exposed[sample.rows], 3.0, 1.0)
@@ -320,9 +320,10 @@ def test_an_older_approximate_run_opens_and_is_not_computed_again(tmp_path: Path
     path = tmp_path / "result.json"
     path.write_text(json.dumps(stored), encoding="utf-8")
     document = read_result(path)
-    assert isinstance(document, AuditDocument)
-    assert document.approximate
+    assert isinstance(document, Audit)
+    assert document.details.approximate
     assert document.doubt is not None
-    assert "too coarse for 3" in document.doubt
+    assert document.doubt.startswith("3 of ")
+    assert "known no better than to" in document.doubt
     with pytest.raises(InputError, match=r"'nystrom', .*but it is 'fitc'"):
         leakscope.advise(path, leakscope.AuditTarget("advantage", 0.2))

@@ -7,7 +7,7 @@ import pytest
 from brute_force import kl_multivariate, refit, refit_features, refit_group
 
 from leakscope import kernels, lood
-from leakscope.lood.identities import UNSEEN_BELOW, resolved
+from leakscope.lood.separation import UNSEEN_BELOW, resolved
 
 LIMIT = 1e-8
 

@@ -8,7 +8,7 @@ import pytest
 from leakscope import InputError, kernels, lood
 from leakscope._numerics import device_cholesky
 from leakscope._numerics.x64 import double_precision
-from leakscope.lood.on_device import device_records
+from leakscope.lood.device import device_records
 
 
 @pytest.mark.parametrize("noise_variance", [1e-4, 0.1, 10.0])

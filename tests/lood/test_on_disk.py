@@ -212,7 +212,7 @@ class TestRefusals:
             )
 
     def test_too_little_memory(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("leakscope.lood.on_disk.available_memory", lambda: 10**6)
+        monkeypatch.setattr("leakscope.lood.disk.available_memory", lambda: 10**6)
         X, y = problem(100)
         with pytest.raises(InputError, match="128 columns of the kernel matrix of 100 records"):
             lood.disk_records(X, y, kernel=kernels.rbf(1.0), noise_variance=0.1, folder=tmp_path)

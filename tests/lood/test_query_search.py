@@ -9,8 +9,8 @@ from sklearn.datasets import load_sample_images
 from leakscope import kernels, lood
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
-from leakscope.lood import search_objective
-from leakscope.lood.kernel_in_jax import as_jax
+from leakscope.lood import query_climb
+from leakscope.lood.query_climb import as_jax
 
 KERNELS = {
     "rbf": kernels.rbf(1.5),
@@ -55,9 +55,9 @@ def test_objective_against_refitting(name, group, queries, outputs):
         kernel(X), y, 0.05, kernel(X, Q), kernel(Q), group, np.longdouble
     )
     with double_precision():
-        fixed = search_objective.fixed_problem(X, y, np.array(group), kernel, 0.05)
-        kl = search_objective.lood(kernel, "kl", fixed, Q[None])
-        distance = search_objective.lood(kernel, "mean_distance", fixed, Q[None])
+        fixed = query_climb.fixed_problem(X, y, np.array(group), kernel, 0.05)
+        kl = query_climb.lood(kernel, "kl", fixed, Q[None])
+        distance = query_climb.lood(kernel, "mean_distance", fixed, Q[None])
     # The jitter of 1e-10 is all that separates the two.
     np.testing.assert_allclose(float(kl[0]), float(kl_multivariate(nonmember, member)), rtol=1e-6)
     shift = float(((member[0] - nonmember[0]) ** 2).sum() / 2)
@@ -81,8 +81,8 @@ def test_data_dependent_normalisation_against_refitting(channels, group):
         cross = kernel(asked, rows)
         laws.append((cross @ solved[:, :1], kernel(asked) - cross @ solved[:, 1:]))
     with double_precision():
-        both = search_objective.normalised_problem(X, y, np.array(group), kernel, 0.05, channels)
-        kl = float(search_objective.lood(kernel, "kl", both, Q[None])[0])
+        both = query_climb.normalised_problem(X, y, np.array(group), kernel, 0.05, channels)
+        kl = float(query_climb.lood(kernel, "kl", both, Q[None])[0])
     np.testing.assert_allclose(kl, float(kl_multivariate(laws[1], laws[0])), rtol=1e-7)
 
 
@@ -94,13 +94,13 @@ def test_slopes_against_differences(name, climb):
     kernel = KERNELS[name]
     Q = np.random.default_rng(2).normal(size=(1, 1, 4))
     with double_precision():
-        fixed = search_objective.fixed_problem(X, y, np.array([3]), kernel, 0.05)
-        _, _, uphill = search_objective.slope(kernel, climb, fixed, Q)
+        fixed = query_climb.fixed_problem(X, y, np.array([3]), kernel, 0.05)
+        _, _, uphill = query_climb.slope(kernel, climb, fixed, Q)
         for feature in range(4):
             step = np.zeros_like(Q)
             step[0, 0, feature] = 1e-6
             high, low = (
-                float(search_objective.slope(kernel, climb, fixed, Q + sign * step)[0][0])
+                float(query_climb.slope(kernel, climb, fixed, Q + sign * step)[0][0])
                 for sign in (1.0, -1.0)
             )
             assert float(uphill[0, 0, feature]) == pytest.approx((high - low) / 2e-6, rel=1e-5)
@@ -221,9 +221,9 @@ def test_normalised_without_bias_the_training_mean_reveals_without_bound():
     X, y = problem()
     kernel = kernels.nngp(depth=1)
     with double_precision():
-        both = search_objective.normalised_problem(X, y, np.array([3]), kernel, 0.05, 4)
+        both = query_climb.normalised_problem(X, y, np.array([3]), kernel, 0.05, 4)
         asked = np.stack([X[3], X.mean(axis=0) + 1e-3, X.mean(axis=0) + 1e-5])
-        own, near, nearer = np.asarray(search_objective.lood(kernel, "kl", both, asked[:, None, :]))
+        own, near, nearer = np.asarray(query_climb.lood(kernel, "kl", both, asked[:, None, :]))
     assert near > 10.0 * own
     assert nearer > 1000.0 * near
 

@@ -9,7 +9,7 @@ import pytest
 
 from leakscope import kernels, lood
 from leakscope.cli import main
-from leakscope.lood.recovery import nearness, recovered_records, twins
+from leakscope.lood.query_search import nearness, recovered_records, twins
 
 
 def records(seed: int = 0):

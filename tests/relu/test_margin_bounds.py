@@ -19,7 +19,7 @@ from leakscope.relu import (
     normal_data,
     train,
 )
-from leakscope.relu.populations import Population
+from leakscope.relu.near_orthogonality import Population
 
 
 def test_lemma_b1_as_printed_fails_for_two_orthogonal_points() -> None:

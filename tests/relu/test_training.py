@@ -10,7 +10,7 @@ import pytest
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
 from leakscope.relu import SphereData, TrainingPlan, kkt_residual, train
-from leakscope.relu.trained_networks import drawn_weights
+from leakscope.relu.training import drawn_weights
 
 
 def slow_descent(

@@ -33,8 +33,11 @@ def page_file(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("width", [1280, 400])
 def test_the_chart_is_drawn_and_nothing_is_asked_of_a_network(page_file: Path, width: int) -> None:
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=600_000
+        )
         page = browser.new_page(viewport={"width": width, "height": 900})
+        page.set_default_timeout(600_000)
         troubles: list[str] = []
         page.on("console", lambda message: troubles.append(message.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))

@@ -21,7 +21,9 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this ma
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        started = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=600_000
+        )
         yield started
         started.close()
 
@@ -36,7 +38,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def opened(browser: Any, path: Path, width: int = 1280) -> tuple[Any, list[str]]:
     """The page, drawn, and everything that should not have happened."""
     page = browser.new_page(viewport={"width": width, "height": 900})
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(600_000)
     troubles: list[str] = []
     page.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
@@ -75,8 +77,11 @@ def test_a_chart_answers_the_pointer_and_zooms(browser, reports):
     page.keyboard.down("Shift")
     page.mouse.wheel(0, -300)
     page.keyboard.up("Shift")
-    page.wait_for_timeout(400)
-    assert chart.text_content() != before
+    page.wait_for_function(
+        "before => document.querySelector("
+        "'#chart-histogram_advantage svg.marks').textContent !== before",
+        arg=before,
+    )
     assert page.evaluate("scrollY") == place
     assert troubles == []
     page.close()

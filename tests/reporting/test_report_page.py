@@ -74,7 +74,7 @@ def test_hostile_ids_are_text_and_nothing_else(hostile):
     assert set(SHOWN) <= set(content["records"]["id"])
     named = {row["record"] for row in content["charts"]["rank_ranges"]["data"]["values"]}
     assert set(SHOWN) <= named
-    assert "Leakage audit of <b>hostile" in reader.text
+    assert " on <b>hostile" in reader.text
 
 
 def test_nothing_is_asked_of_a_network(hostile):
@@ -101,18 +101,21 @@ def test_everything_the_issue_asks_for(digits):
         "As sensitive as the data.",
         "The question.",
         "The threat model.",
-        run.document.verdict,
+        *run.document.sentences,
         "How leakage is distributed",
         "What the best test achieves",
         "Every record, most exposed first",
-        "The most exposed pictures",
-        "How much depends on the noise and the kernel",
-        "Why this kernel.",
-        run.document.choices.kernel_reason,
-        run.document.choices.noise_reason,
+        "The most exposed, and those most like them",
+        "If the noise were another",
+        "The same data under other kernels",
+        "Why this kernel and this noise",
+        run.document.details.choices.kernel_reason,
+        run.document.details.choices.noise_reason,
         "nngp, depth 2, activation relu",
         "Labels that the other records contradict most",
-        "Pictures whose labels the others contradict most",
+        "Those whose labels the others contradict most",
+        "Which numbers are trusted, and by which check",
+        *run.document.checks,
         "What is assumed, and whether it holds",
         "This run was not verified.",
         "Glossary",
@@ -123,7 +126,7 @@ def test_everything_the_issue_asks_for(digits):
     ):
         assert " ".join(words.split()) in " ".join(reader.text.split()), words
     assert not re.search(r"\bsafe\b", reader.text, re.IGNORECASE)
-    odd = run.document.disagreeing
+    odd = run.document.details.disagreeing
     assert len(odd) == 4
     assert len(reader.tags("img")) == (12 + len(odd)) * 6
     content = data_of(page)
@@ -158,7 +161,7 @@ def test_other_kernels_are_shown_with_the_runs_own_numbers(digits, tmp_path):
     import shutil
 
     run = read_run(digits)
-    kernels = run.document.choices.kernels
+    kernels = run.document.details.kernels
     content = data_of(report_html(run))
     points = content["charts"]["kernel_advantages"]["data"]["values"]
     for place, entry in enumerate([kernels.in_use, *kernels.others]):
@@ -208,7 +211,7 @@ def test_ten_thousand_records_are_under_five_megabytes(tmp_path):
     y = X[:, 0] + rng.normal(size=10_000)
     kernel = leakscope.kernels.linear()
     result = leakscope.audit(X, y, kernel=kernel, sensitivity=False, record_ids=ids)
-    run = read_run(write_run_directory(tmp_path / "run", result.to_document()))
+    run = read_run(write_run_directory(tmp_path / "run", result))
     path = write_report(run)
     assert path.stat().st_size < 3_000_000
     page = path.read_text(encoding="utf-8")

@@ -11,10 +11,10 @@ from unittest import mock
 
 from starlette.testclient import TestClient
 
-from leakscope.auditing import choice_reasons
 from leakscope.serving import Access, Limits
 from leakscope.serving.application import application
 from leakscope.serving.audit_job import run_audit
+from leakscope.subjects.process import choices
 
 PORT = 8000
 HOME = f"http://127.0.0.1:{PORT}"
@@ -27,7 +27,7 @@ def client(
     access = Access(port=PORT)
     guarded = application(access, folder, limits, run=run or run_audit)
     # Without the comparison of kernels, which compiles a network: these tests are of the web page.
-    quick = mock.patch.object(choice_reasons, "COMPARED_UP_TO", 1)
+    quick = mock.patch.object(choices, "COMPARED_UP_TO", 1)
     with quick, TestClient(guarded, base_url=HOME) as found:
         if let_in:
             found.headers["origin"] = HOME
@@ -39,7 +39,7 @@ def upload(found: TestClient, name: str, content: bytes) -> Any:
     return found.post("/api/uploads", params={"name": name}, content=content)
 
 
-def finished(found: TestClient, job: str, seconds: float = 60.0) -> dict[str, Any]:
+def finished(found: TestClient, job: str, seconds: float = 600.0) -> dict[str, Any]:
     """The job's state once it is done, failed or cancelled."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

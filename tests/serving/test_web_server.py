@@ -40,7 +40,7 @@ def server(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str],
 
 
 def ask(port: int, path: str, **headers: str) -> http.client.HTTPResponse:
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=300)) as connection:
         connection.request("GET", path, headers=headers)
         with connection.getresponse() as answer:
             answer.read()
@@ -64,7 +64,7 @@ def test_it_is_private_and_leaves_nothing_behind(tmp_path, how):
             socket.create_connection(("127.0.0.2", port), timeout=2)
         # An upload without a length is refused long before it ends.
         own = f"http://127.0.0.1:{port}"
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as raw:
+        with socket.create_connection(("127.0.0.1", port), timeout=300) as raw:
             raw.sendall(
                 f"POST /api/uploads?name=a.csv HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
                 f"Cookie: {cookie}\r\nOrigin: {own}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
@@ -77,7 +77,7 @@ def test_it_is_private_and_leaves_nothing_behind(tmp_path, how):
         assert process.stdout is not None
         assert "Ctrl-C" in process.stdout.readline()
         process.send_signal(how)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=600)
         assert process.returncode == 0
         assert err == ""
     assert list(tmp_path.iterdir()) == []
@@ -112,7 +112,7 @@ def test_an_interruption_at_once_in_the_background_of_a_shell(tmp_path):
         assert started.stdout is not None
         started.stdout.readline()
         started.send_signal(signal.SIGINT)
-        started.communicate(timeout=60)
+        started.communicate(timeout=600)
         assert started.returncode == 0
     finally:
         started.kill()
@@ -139,7 +139,7 @@ def test_listening_to_others_prints_a_warning(tmp_path):
         assert ask(port, f"/?token={token}").status == 200
         assert ask(port, f"/?token={token}", Host=f"rebound.example:{port}").status == 403
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
         assert process.returncode == 0
 
 
@@ -177,7 +177,7 @@ def test_a_broken_body_is_refused_without_a_word(tmp_path):
         head = f"POST /api/jobs HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
         head += "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
         for wait, statuses in ((False, (b"400", b"403")), (True, (b"403",))):
-            with socket.create_connection(("127.0.0.1", port), timeout=20) as raw:
+            with socket.create_connection(("127.0.0.1", port), timeout=300) as raw:
                 raw.sendall(head.encode() + (b"" if wait else b"ZZ\r\n"))
                 answer = raw.recv(100)
                 if wait:
@@ -187,5 +187,5 @@ def test_a_broken_body_is_refused_without_a_word(tmp_path):
             assert answer.split()[1] in statuses
         assert ask(port, "/").status == 403
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=600)
         assert err == ""

@@ -22,7 +22,8 @@ from leakscope.verifying import (
     trac_in,
     train_subsets,
 )
-from leakscope.verifying.tangents import tangent_products
+from leakscope.verifying.experiments import influence
+from leakscope.verifying.experiments.influence import tangent_products
 
 
 @dataclass(frozen=True)
@@ -230,8 +231,8 @@ def test_tangent_products_in_blocks(data, monkeypatch):
     trainer = NetworkTrainer(DenseNetwork((8,)), epochs=1)
     ((model,),) = parameters_at(trainer, X, y, np.ones((1, 9), dtype=bool), Key(0))
     whole = tangent_products(trainer.network, model, X, queries)
-    monkeypatch.setattr("leakscope.verifying.tangents.BLOCK_BYTES", 8 * 2 * (48 + 60) * 2)
-    monkeypatch.setattr("leakscope.verifying.tangents.RIGHT_BLOCK", 2)
+    monkeypatch.setattr(influence, "BLOCK_BYTES", 8 * 2 * (48 + 60) * 2)
+    monkeypatch.setattr(influence, "RIGHT_BLOCK", 2)
     np.testing.assert_allclose(tangent_products(trainer.network, model, X, queries), whole)
     back = tangent_products(trainer.network, model, queries, X)
     np.testing.assert_allclose(np.transpose(back, (2, 3, 0, 1)), whole)
@@ -307,5 +308,4 @@ def test_prediction_differences_of_a_mean(tmp_path):
     expected = np.array([[-0.5], [0.5]])
     assert (np.abs(found.shift - expected) < 4.0 * found.stderr).all()
     np.testing.assert_allclose(found.stderr, 0.1 * np.sqrt(2 / 100), rtol=0.25)
-    np.testing.assert_allclose(found.size(), np.abs(found.shift[:, 0]))
-    assert list(found.to_frame()["row"]) == [0, 5]
+    assert found.rows.tolist() == [0, 5]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leakscope import InputError, kernels, lood
+import leakscope
+from leakscope import InputError, kernels
 from leakscope.measures import normal_kl_of_draws
-from leakscope.verifying import check_groups, counted, threshold_for
+from leakscope.results.columns import Table
+from leakscope.verifying.audits import check_audit
+from leakscope.verifying.checks import counted, threshold_for
 
 
 def kl_of_normals(mean, S, mean_other, S_other):
@@ -50,20 +53,32 @@ def problem(request):
     return X, y, groups
 
 
-def check(X, y, groups, laws, wrong=1.0):
-    rows = [np.flatnonzero(groups == g).tolist() for g in range(4)]
-    K = kernels.rbf(1.0)(X)
-    kl = laws.kl * np.where(np.arange(4) == 1, wrong, 1.0)
-    return check_groups(
-        K, y, rows, kl, laws.mean_distance, noise_variance=0.2, draws=3000, random_state=5
+def audited(X, y, groups):
+    return leakscope.audit(
+        X, y, kernel=kernels.rbf(1.0), noise_variance=0.2, groups=groups, sensitivity=False
     )
 
 
+def check(audit, draws=3000, wrong=1.0):
+    """``wrong`` is by how much group 1's KL is off, in a subject that looks at no stored number."""
+    kl = audit.kl * np.where(np.array(audit.record_ids) == 1, wrong, 1.0)
+    table = Table({**audit.table.columns, "kl": kl}, audit.order)
+    subject = audit.examined
+    subject.laws_again = lambda: None
+    return check_audit(
+        audit.model_copy(update={"table": table}),
+        subject,
+        records=4,
+        record_ids=(),
+        count=draws,
+        seed=5,
+    ).checks
+
+
 def test_right_laws_agree_and_a_wrong_one_differs(problem):
-    X, y, groups = problem
-    laws = lood.all_groups(kernels.rbf(1.0)(X), y, groups, noise_variance=0.2)
-    assert counted(check(X, y, groups, laws))["differs"] == 0
-    found = check(X, y, groups, laws, wrong=1.3)
+    audit = audited(*problem)
+    assert counted(check(audit))["differs"] == 0
+    found = check(audit, wrong=1.3)
     assert [c.law for c in found if c.verdict(threshold_for(8)) == "differs"] == ["group 1"]
 
 
@@ -71,11 +86,13 @@ def test_a_group_of_copies_is_one_record_to_the_draws(problem):
     X, y, groups = problem
     X = X.copy()
     X[1] = X[2] = X[0]
-    laws = lood.all_groups(kernels.rbf(1.0)(X), y, groups, noise_variance=0.2)
-    assert counted(check(X, y, groups, laws))["differs"] == 0
+    with pytest.warns(UserWarning, match="repeat another record's features"):
+        audit = audited(X, y, groups)
+    assert counted(check(audit))["differs"] == 0
 
 
 def test_too_few_draws_are_refused(problem):
-    _, y, _ = problem
-    with pytest.raises(InputError, match="a group of 18 needs at least 180 draws, not 120"):
-        check_groups(np.eye(18), y, [list(range(18))], [1.0], [1.0], noise_variance=0.2, draws=120)
+    X, y, _ = problem
+    audit = audited(X, y, [0] * 17 + [1])
+    with pytest.raises(InputError, match="a group of 17 needs at least 170 draws, not 120"):
+        check(audit, draws=120)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import leakscope
 from leakscope import data, kernels
 from leakscope._numerics.keys import Key
+from leakscope.auditing.audit import examined
 from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.settings import AuditSettings, ModelSettings
+from leakscope.subjects import Asked
 from leakscope.verifying import FunctionTrainer, Retraining, rows_to_check, verify
 from leakscope.verifying.checks import Check, leaning
 from tests.audits import model_audit, process_audit
@@ -75,7 +79,7 @@ CLASSES = "x,z,y\n" + "".join(
 )
 
 
-def test_labels_as_written_reach_the_function(tmp_path):
+def test_class_numbers_reach_the_function_as_in_an_audit_of_it(tmp_path):
     (tmp_path / "people.csv").write_text(CLASSES)
     people = data.read_dataset(tmp_path / "people.csv", target="y", task="classification")
     result = process_audit(people, AuditSettings(noise_variance=0.1, sensitivity=False))
@@ -87,54 +91,64 @@ def test_labels_as_written_reach_the_function(tmp_path):
         seen.update(targets.tolist())
         return RandomForestClassifier(5, random_state=seed).fit(features, targets)
 
-    again = Retraining(train=train, labels="written", models=8, run_dir=tmp_path / "run")
+    again = Retraining(train=train, models=8, run_dir=tmp_path / "run")
     found = verify(result, data=people, records=2, retraining=again)
-    assert seen == {"no", "yes"}
-    assert "40 labels as written" in found.how
+    assert seen == {0, 1}
+    assert "y, 40 class numbers, 0 to 1" in found.how
     assert all(check.measured is not None for check in found.checks)
-    # Coded, the same function gets numbers, and its models answer with numbers.
+    # The same function is taken by audit, with the same numbers.
     seen.clear()
-    coded = Retraining(train=train, models=8, run_dir=tmp_path / "other")
-    with pytest.raises(ValueError, match="continuous"):
-        verify(result, data=people, records=2, retraining=coded)
-    assert seen == {-0.5, 0.5}
+    examined(Asked(X=people.features, y=(people.target == "yes").astype(int), train=train))
+    assert seen == {0, 1}
+
+
+def test_an_estimator_retrains_too(tmp_path):
+    (tmp_path / "people.csv").write_text(CLASSES)
+    people = data.read_dataset(tmp_path / "people.csv", target="y", task="classification")
+    result = process_audit(people, AuditSettings(noise_variance=0.1, sensitivity=False))
+    train = "sklearn.ensemble:ExtraTreesClassifier"
+    again = Retraining(train=train, models=8, run_dir=tmp_path / "models")
+    found = verify(
+        result, data=people, records=1, retraining=replace(again, run_dir=tmp_path / "r")
+    )
+    assert f"models of {train}" in found.how
+    assert found.checks[0].measured is not None
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_probabilities_and_labels_come_in_the_audit_s_coding(classes):
+def test_probabilities_come_in_the_audit_s_coding(classes):
     names = np.array(["a", "b", "c"])[:classes]
     labels = names[np.arange(6) % classes]
     onehot = (labels[:, None] == names[None, :]).astype(float)
     y = (onehot[:, 1:] - 0.5) if classes == 2 else onehot - 1.0 / 3.0
     features = np.arange(6.0)[:, None]
 
-    class Model:
-        def predict(self, asked):
-            return labels[asked[:, 0].astype(int)]
-
-    class Certain(Model):
+    class Certain:
         def predict_proba(self, asked):
             return onehot[asked[:, 0].astype(int)]
 
-    for model in (Model, Certain):
-        trainer = FunctionTrainer(lambda features, targets, seed, m=model: m(), labels=labels)
+    class Numbers:
+        """Of two classes one number is enough: the probability of the second."""
+
+        def predict(self, asked):
+            found = onehot[asked[:, 0].astype(int)]
+            return found[:, 1] if classes == 2 else found
+
+    for model in (Certain, Numbers):
+        trainer = FunctionTrainer(lambda features, targets, seed, m=model: m(), "classification")
         answers = trainer.train(features, y, np.ones((1, 6), dtype=bool), features, Key(0))
         assert answers.answers[0] == pytest.approx(y), model
         assert answers.losses == pytest.approx([0.0]), model
 
 
-def test_a_quantity_in_its_own_units_comes_in_the_audit_s(audited):
-    written = 152.0 + 77.0 * Y
-    trainer = FunctionTrainer(lambda f, t, seed: lambda asked: t[: len(asked)], labels=written)
-    included = np.ones((1, 24), dtype=bool)
-    found = trainer.train(X, Y[:, None], included, X, Key(0))
-    assert found.answers[0, :, 0] == pytest.approx(Y)
+def test_text_is_refused_in_a_sentence():
+    def says_yes(features, targets, seed):
+        return lambda asked: np.array(["yes"] * len(asked))
 
-
-def test_text_without_written_labels_is_refused_in_a_sentence():
-    trainer = FunctionTrainer(lambda f, t, seed: lambda asked: np.array(["yes"] * len(asked)))
-    with pytest.raises(InputError, match=r"answered .*yes.*, which is no number.*--labels written"):
-        trainer.train(X, Y[:, None], np.ones((1, 24), dtype=bool), X, Key(0))
+    for task in ("regression", "classification"):
+        trainer = FunctionTrainer(says_yes, task)
+        with pytest.raises(InputError, match=r"says_yes answered with <U3, and not with numbers"):
+            trainer.train(X, Y[:, None], np.ones((1, 24), dtype=bool), X, Key(0))
 
 
 def test_a_record_can_be_named(audited, tmp_path, monkeypatch, capsys):

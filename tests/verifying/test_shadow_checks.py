@@ -12,13 +12,14 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 import leakscope
-from leakscope import auditing, fitted
+from leakscope import fitted
 from leakscope._numerics.arrays import FloatArray
-from leakscope.auditing import Examined, examined_again
+from leakscope.auditing.audit import examined
 from leakscope.data import read_example
 from leakscope.errors import InputError
 from leakscope.results import read_run
 from leakscope.settings import ModelSettings, TrainingSettings
+from leakscope.subjects import Asked, opened
 from tests.audits import model_audit
 
 
@@ -42,8 +43,8 @@ def test_right_laws_agree(audited):
 
 def test_laws_of_another_penalty_differ(audited):
     given = audited.examined
-    other = Ridge(alpha=1000.0).fit(given.X, given.y)
-    wrong = replace(audited, examined=Examined(other, given.X, given.y))
+    other = leakscope.audit(given.X, given.y, model=Ridge(alpha=1000.0).fit(given.X, given.y))
+    wrong = audited.model_copy().with_memory(audited.laws, other.examined)
     assert leakscope.verify(wrong, models=300, records=8).differs > 3
 
 
@@ -59,13 +60,13 @@ def test_weights_and_classes_are_those_of_the_fit():
 def test_a_named_model_is_fitted_again_from_its_run(tmp_path):
     named = model_audit(read_example("wine"), ModelSettings(model="logistic"))
     run = read_run(named.write(tmp_path / "run"))
-    again, ids = examined_again(run.document)
-    assert ids == named.record_ids
+    again = opened(run.document)
+    assert again.ids == named.record_ids
     # The penalty is the one that was chosen, and is not chosen again.
     assert again.estimator.C == named.examined.estimator.C
     assert (again.estimator.coef_ == named.examined.estimator.coef_).all()
     with pytest.raises(InputError, match="not the data"):
-        examined_again(run.document, read_example("iris"))
+        opened(run.document, read_example("iris"))
 
 
 def test_an_estimator_in_memory_is_not_in_its_run(audited, tmp_path):
@@ -80,7 +81,7 @@ def test_a_training_is_checked_by_many_more_models_of_it(tmp_path: Path) -> None
     how = TrainingSettings(
         train="sklearn.ensemble:GradientBoostingClassifier", models=8, keep=str(tmp_path / "models")
     )
-    result = auditing.audit_trained_dataset(wine, how)
+    result = examined(Asked(dataset=wine, training=how))
     found = leakscope.verify(result, models=21, records=3)
     assert found.agreement is not None
     assert found.agreement["models"] == 20

@@ -7,6 +7,7 @@ import pytest
 
 from leakscope import InputError, measures
 from leakscope._numerics.keys import Key
+from leakscope.attacking import cross_fitted_scores
 from leakscope.laws import LawPair, Normal, NormalMixture
 from leakscope.linear import (
     FourierSeries,
@@ -22,13 +23,12 @@ from leakscope.verifying import (
     ConditionalExperiment,
     SampledExperiment,
     SimulationPlan,
-    cross_fitted_scores,
     data_model_experiment,
     fitted_experiment,
     gaussian_design_experiment,
     simulate,
 )
-from leakscope.verifying.design_mixture import DesignMixtures
+from leakscope.verifying.experiments.simulation import DesignMixtures
 
 SHIFT = LawPair(Normal(1.0, 1.0), Normal(0.0, 1.0))
 

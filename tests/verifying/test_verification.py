@@ -3,15 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leakscope import InputError, kernels, lood
-from leakscope.verifying import (
-    Check,
-    RecordLaws,
-    check_records,
-    counted,
-    posterior_draws,
-    threshold_for,
-)
+import leakscope
+from leakscope import InputError, kernels
+from leakscope.results.columns import Table
+from leakscope.subjects.process.draws import posterior_draws
+from leakscope.verifying import Check, counted, threshold_for
+from leakscope.verifying.audits import check_audit
 
 
 @pytest.fixture(params=[1, 3])
@@ -20,7 +17,13 @@ def problem(request):
     X = rng.normal(size=(15, 2))
     y = rng.normal(size=15 if request.param == 1 else (15, request.param))
     K = kernels.rbf(1.0)(X, X)
-    return K, y, lood.all_records(K, y, noise_variance=0.2)
+    audit = leakscope.audit(X, y, kernel=kernels.rbf(1.0), noise_variance=0.2, sensitivity=False)
+    return K, y, audit
+
+
+def check(audit, draws=2000):
+    found = check_audit(audit, audit.examined, records=2, record_ids=(0, 7), count=draws, seed=3)
+    return found.checks
 
 
 def test_draws_have_the_posterior_law(problem):
@@ -40,18 +43,16 @@ def test_draws_have_the_posterior_law(problem):
 
 
 def test_right_laws_agree_and_wrong_ones_differ(problem):
-    K, y, laws = problem
-    told = RecordLaws.of(laws, [0, 7])
-    right = check_records(K, y, told, noise_variance=0.2, draws=2000, random_state=3)
+    _, y, audit = problem
+    right = check(audit)
     assert counted(right)["agrees"] == len(right) == 4 * (1 + (1 if y.ndim == 1 else 3))
-    wrong = RecordLaws(
-        told.rows,
-        told.mean_with,
-        told.variance_with,
-        told.mean_with,
-        1.5 * told.variance_without,
-    )
-    found = check_records(K, y, wrong, noise_variance=0.2, draws=2000, random_state=3)
+    columns = audit.table.columns
+    wrong = {
+        **columns,
+        "mean_without": columns["mean_with"],
+        "variance_without": 1.5 * columns["variance_without"],
+    }
+    found = check(audit.model_copy(update={"table": Table(wrong, audit.order)}))
     differing = {c.law for c in found if c.verdict(threshold_for(len(found))) == "differs"}
     assert differing == {"record 0, without it", "record 7, without it"}
 
@@ -74,6 +75,8 @@ def test_words():
     assert Check("law", "mean", float("nan"), 9.0, 1.0, 5.0).verdict() == "inconclusive"
     assert Check("law", "mean", 1.0, 1.0, 0.0, 0.0).verdict() == "agrees"
     assert Check("law", "mean", 1.0, 2.0, 0.0, 0.0).z == np.inf
-    laws = RecordLaws.of(lood.all_records(np.eye(2), np.zeros(2), noise_variance=1.0), [0])
+
+
+def test_too_few_draws_are_refused(problem):
     with pytest.raises(InputError, match="at least 100 draws"):
-        check_records(np.eye(2), np.zeros(2), laws, noise_variance=1.0, draws=3)
+        check(problem[2], draws=3)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import leakscope
-from leakscope import InputError, auditing, results
+from leakscope import InputError, results
 from leakscope.linear import GaussianDesign
+from leakscope.subjects import Asked
+from leakscope.subjects.fit.subject import arrays_as_dataset
 from leakscope.verifying import Retraining
 
 RNG = np.random.default_rng(0)
@@ -17,13 +19,13 @@ X = RNG.normal(size=(24, 2))
 Y = X[:, 0] + 0.2 * RNG.normal(size=24)
 
 
-def test_a_result_of_arrays_is_verified_in_memory() -> None:
+def test_a_result_of_arrays_is_verified_in_memory(tmp_path: Path) -> None:
     result = leakscope.audit(X, Y, noise_variance=0.1, record_ids=[f"r{i}" for i in range(24)])
     found = leakscope.verify(result, records=3, seed=1)
     assert found.differs == 0
     assert found.checks[0].law.startswith("record r")
     with pytest.raises(InputError, match="no data to read"):
-        leakscope.verify(result, records=3)
+        leakscope.verify(result.write(tmp_path / "run"), records=3)
 
 
 def test_groups_of_arrays_too() -> None:
@@ -38,8 +40,9 @@ def test_groups_of_arrays_too() -> None:
 def test_wrong_laws_differ() -> None:
     """The check has teeth: laws of another noise than the result says are found out."""
     result = leakscope.audit(X, Y, noise_variance=0.3)
-    forged = result.model_copy(update={"noise_variance": 0.1})
-    dataset = auditing.data_in_memory(result)
+    details = result.details.model_copy(update={"noise_variance": 0.1})
+    forged = result.model_copy(update={"details": details})
+    dataset = arrays_as_dataset(Asked(X=X, y=Y))
     assert leakscope.verify(forged, data=dataset, records=3).differs > 0
 
 

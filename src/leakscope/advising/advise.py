@@ -1,61 +1,46 @@
-"""From an audit and a target to the cheapest defence: the options priced, ranked and told."""
+"""From an audit and a target to the cheapest change: every option searched, priced and ranked."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from leakscope import __version__
 from leakscope._numerics.keys import Key
-from leakscope.advising.audit_target import AuditTarget
-from leakscope.advising.model_advice import model_options
-from leakscope.advising.own_model import LOSSES, OwnModel
-from leakscope.advising.ranked_options import OnStage, Ranked, ranked_options
-from leakscope.advising.streamed_advice import AnsweredRun, streamed_options
-from leakscope.advising.training_advice import training_options
-from leakscope.auditing import (
-    Audited,
-    AuditResult,
-    Examined,
-    ModelAuditResult,
-    audit_document,
-    data_of,
-    examined_again,
-    process_of_run,
-)
-from leakscope.data import Dataset, RecordId
+from leakscope.advising.options import Advising
+from leakscope.data import Dataset
 from leakscope.errors import InputError
-from leakscope.lood import Process
-from leakscope.results import (
-    Advice,
-    AdviceTarget,
-    AuditDocument,
-    DatasetEntry,
-    ModelAuditDocument,
-    Run,
-    StreamedAuditDocument,
-    result_of,
-)
+from leakscope.results import Audit, ResultDocument, Run, result_of
+from leakscope.results.advice import Advice, AdviceOption, Target
 from leakscope.settings import ADVISE_DEFAULTS, AdviseSettings, Questions, validated
+from leakscope.subjects.subject import Subject, Wanted, opened, subject_of
+
+OnStage = Callable[[str], None]
+
+# Two dropped and two left.
+LEAST_UNITS = 4
 
 PRIVACY_OF_CHOOSING = (
     "To choose a defence by looking at private data has a privacy cost of its own, which is not "
-    "included here: what is chosen, and which records are dropped or merged, depends on the "
-    "records."
+    "included here: what is chosen, and which records are dropped, depends on the records."
 )
-MODEL_FAMILY = (
-    "The advice speaks of a Gaussian process with the audit's kernel, one draw of which is "
-    "released; your model was not examined.  leakscope verify compares the audit with models that "
-    "are really trained."
+SOME_UNTRUSTED = (
+    "Noise on the answers of the model as it is was not tried: the numbers of some {unit}s are not "
+    "trusted, and noise does not change that.  Dropping takes such {unit}s first."
+)
+NONE_TRUSTED = (
+    "Neither noise on the answers nor dropping was tried: no {unit}'s numbers are trusted, and "
+    "nothing is chosen by them."
 )
 
 
 def advise(
-    audited: Audited | Process,
-    target: AuditTarget,
+    audited: Audit | Run | str | Path | Subject | Any,
+    target: Target,
     *,
     data: str | Path | Dataset | None = None,
     folds: int | None = None,
@@ -67,18 +52,19 @@ def advise(
     random_state: int | np.random.Generator | Key | None = None,
     on_stage: OnStage | None = None,
 ) -> Advice:
-    """Which defence keeps every record to a target, and what each costs in error.
+    """Which change keeps every record to a target, and what each costs in error.
 
-    Searched: noise on the answers, training noise (of a fitted model: its penalty), fewer
-    features, dropping or merging the most exposed, and pairs of these with noise on the answers.
-    Each is priced by cross-validation; the cheapest comes first.  Of an audit of a training, noise
-    on the answers and the options of the training in ``tries``.
+    Searched: noise on the answers, what the kind of model says can be changed of it (of a process
+    its training noise and the number of features, of a fitted model its penalty and its features,
+    of a training the options in ``tries``), dropping the most exposed, and pairs of these with
+    noise on the answers.  Each is priced by cross-validation; the cheapest comes first.
 
     Parameters
     ----------
     audited
-        An audit: its result in memory, a run, the path of a run directory or a result file; or
-        the process itself.  A result in memory knows its records; otherwise the data are read.
+        An audit: in memory, a run, the path of a run directory or a result file; or what is to be
+        changed itself, a subject or a :class:`leakscope.lood.Process`.  An audit in memory knows
+        its records; otherwise the data are read.
     target
         What no record, or group, may exceed.
     data
@@ -129,36 +115,6 @@ def advise(
     (True, ['dropping', 'fewer features'])
     """
     start = time.perf_counter()
-    document: AuditDocument | ModelAuditDocument | StreamedAuditDocument | None = None
-    model: Process | OwnModel | Examined | AnsweredRun
-    names: Sequence[RecordId]
-    fitted_model = _fitted_model(audited)
-    if fitted_model is not None and fitted_model.models is not None:
-        document = fitted_model
-        model, names = _examined(audited, fitted_model, data)
-        told = fitted_model.dataset
-    elif tries:
-        raise InputError(
-            "--try changes options of a training, and this audit is not one of a training "
-            "(audit --train)."
-        )
-    elif (streamed := _streamed(audited)) is not None:
-        model, names = streamed, ()
-        document, told = streamed.document, streamed.document.dataset
-    elif fitted_model is not None:
-        document = fitted_model
-        model, names = _own_model(audited, fitted_model, data)
-        told = fitted_model.dataset
-    elif isinstance(audited, Process):
-        model, names, told = audited, range(audited.units), _arrays(audited)
-    elif isinstance(audited, AuditResult) and data is None:
-        document = audited.to_document()
-        model, names, told = audited.process, audited.record_ids, audited.dataset
-    else:
-        document = audit_document(audited, "advise")
-        prepared = data_of(document, data)
-        model, names = process_of_run(document, prepared)
-        told = DatasetEntry.of(prepared)
     settings = validated(
         AdviseSettings,
         folds=folds,
@@ -167,115 +123,104 @@ def advise(
         questions=questions,
         check=check,
     )
-    if isinstance(model, Examined):
-        assert isinstance(document, ModelAuditDocument)
-        known = audited if isinstance(audited, ModelAuditResult) else document
-        found = training_options(known, model, tries or {}, target, on_stage=on_stage)
-    elif isinstance(model, OwnModel):
-        found = model_options(
-            model, names, target, settings, random_state=random_state, on_stage=on_stage
+    if not 0.0 < most_dropped < 1.0:
+        raise InputError(
+            f"the largest share to drop must lie between 0 and 1, but it is {most_dropped:g}."
         )
-    elif isinstance(model, AnsweredRun):
-        found = streamed_options(model, target, settings)
-    else:
-        found = ranked_options(
-            model, names, target, settings, random_state=random_state, on_stage=on_stage
+    audit, subject = _opened(audited, data)
+    wanted = Wanted(target, settings, tries or {}, random_state)
+    if len(subject.ids) < LEAST_UNITS:
+        raise InputError(
+            f"advice needs at least {LEAST_UNITS} {subject.unit}s, but there are "
+            f"{len(subject.ids)}."
         )
-    of_process = isinstance(model, (Process, AnsweredRun))
-    warnings = [PRIVACY_OF_CHOOSING, *([MODEL_FAMILY] if of_process else [])]
-    if found.doubt is not None:
-        warnings.insert(0, found.doubt)
-    if isinstance(document, AuditDocument) and document.approximate:
-        warnings.append("The audit was approximate; the advice is by exact laws.")
+    if on_stage is not None:
+        on_stage("audit")
+    advising = Advising(subject.for_advice(wanted), wanted)
+    own = advising.option("as audited", advising.own, "Change nothing", [advising.own])
+    doubt = None if own.trusted else advising.subject.cannot_tell(advising.laws, target)
+    options = _options(advising, own, on_stage)
+    terms, split = advising.terms, advising.folds
     return Advice(
         leakscope_version=__version__,
         settings={
             "target": target.words,
-            "folds": None if found.folds is None else found.folds.count,
-            "repeats": None if found.folds is None else len(found.folds.number),
+            "folds": None if split is None else split.count,
+            "repeats": None if split is None else len(split.number),
             "most_dropped": most_dropped,
             "questions": questions,
             "check": check,
             "tries": {name: list(values) for name, values in (tries or {}).items()},
             "seed": random_state if isinstance(random_state, int) else None,
-            "audit": {} if document is None else document.settings,
+            "audit": subject.settings if audit is None else audit.settings,
         },
-        provenance={} if document is None else document.provenance,
-        assumptions=[*([] if document is None else document.assumptions), *found.assumptions],
+        provenance={} if audit is None else audit.provenance,
+        assumptions=[*([] if audit is None else audit.assumptions), *terms.assumptions],
         timing={"advise": time.perf_counter() - start},
-        warnings=warnings,
-        dataset=told,
-        target=AdviceTarget(
-            measure=target.measure,
-            value=target.value,
-            fpr=target.fpr if target.measure == "tpr" else None,
-            delta=target.delta if target.measure == "epsilon" else None,
-        ),
+        warnings=[*([] if doubt is None else [doubt]), PRIVACY_OF_CHOOSING, *terms.warnings],
+        dataset=subject.dataset,
+        target=target,
         target_label=target.label,
-        unit="group" if isinstance(model, Process) and model.groups is not None else "record",
-        sentence=_sentence(found, target, model.unit if isinstance(model, Process) else "record"),
-        own=found.own,
-        options=found.options,
-        notes=found.notes,
-        model=document.model if isinstance(document, ModelAuditDocument) else None,
-        loss=_loss(model, document),
+        unit=subject.unit,
+        sentence=_sentence(own, options, doubt, target, subject.unit),
+        own=own,
+        options=options,
+        notes=advising.notes,
+        # What is assumed to stand for a model is told as that; what was examined, by its name.
+        model=None if subject.basis == "assumed" else subject.model,
+        loss=terms.loss,
     )
 
 
-def _streamed(audited: Audited | Process) -> AnsweredRun | None:
-    """The run of a streamed audit, with its answers; None where it is something else."""
-    if isinstance(audited, Run):
-        place, document = audited.directory, audited.document
-    elif isinstance(audited, (str, Path)):
-        place, document = Path(audited), result_of(audited)
-    else:
-        return None
-    if not isinstance(document, StreamedAuditDocument):
-        return None
-    return AnsweredRun(place.parent if place.name == "result.json" else place, document)
+def _opened(audited: Any, data: str | Path | Dataset | None) -> tuple[Audit | None, Subject]:
+    """The audit, where there is one, and what it examined."""
+    if not isinstance(audited, (ResultDocument, Run, str, Path)):
+        return None, subject_of(audited)
+    found = result_of(audited)
+    if not isinstance(found, Audit):
+        raise InputError(
+            f"advise needs the result of leakscope audit, and this is one of kind {found.kind}."
+        )
+    return found, opened(found, data)
 
 
-def _fitted_model(audited: Audited | Process) -> ModelAuditDocument | None:
-    """What is stored of the audit of a fitted model; None where it is something else."""
-    if isinstance(audited, ModelAuditResult):
-        return audited.to_document()
-    if isinstance(audited, (Process, AuditResult)):
-        return None
-    document = result_of(audited)
-    return document if isinstance(document, ModelAuditDocument) else None
+def _options(advising: Advising, own: AdviceOption, on_stage: OnStage | None) -> list[AdviceOption]:
+    """What can be done, by cost; what cannot meet the target comes last, the nearest first."""
+    begin = on_stage or (lambda stage: None)
+    options: list[AdviceOption] = []
+    laws, unit = advising.laws, advising.subject.unit
+    if not own.meets and laws.untrusted:
+        note = NONE_TRUSTED if laws.untrusted == laws.units else SOME_UNTRUSTED
+        advising.notes.append(note.format(unit=unit))
+    elif not own.meets:
+        begin("output noise")
+        options += advising.output_noise()
+    # Options that were named are tried in any case.
+    if not own.meets or advising.wanted.tries:
+        for change in advising.subject.changes(advising.wanted):
+            begin(change.name)
+            options += advising.change(change)
+    if not own.meets and laws.untrusted < laws.units:
+        begin("dropping")
+        options += advising.dropping()
+
+    def rank(option: AdviceOption) -> tuple[bool, float]:
+        # Null stands for infinite.
+        value = option.cost if option.meets else option.worst
+        return not option.meets, np.inf if value is None else value
+
+    return sorted(options, key=rank)
 
 
-def _own_model(
-    audited: Audited | Process, document: ModelAuditDocument, data: str | Path | Dataset | None
-) -> tuple[OwnModel, Sequence[RecordId]]:
-    """The model that was audited: as it is in memory, fitted again or read from its file."""
-    examined, names = _examined(audited, document, data)
-    return OwnModel.of(examined, document.question, document.fraction, document.observes), names
-
-
-def _examined(
-    audited: Audited | Process, document: ModelAuditDocument, data: str | Path | Dataset | None
-) -> tuple[Examined, Sequence[RecordId]]:
-    """What was audited, and its records: as it is in memory, or read again."""
-    if isinstance(audited, ModelAuditResult) and data is None:
-        return audited.examined, audited.record_ids
-    return examined_again(document, data)
-
-
-def _loss(model: object, document: object) -> str:
-    if isinstance(model, OwnModel):
-        return LOSSES[model.loss]
-    log_odds = isinstance(document, ModelAuditDocument) and document.observes == "log_odds"
-    return LOSSES["logistic" if log_odds else "square"]
-
-
-def _sentence(found: Ranked, target: AuditTarget, unit: str) -> str:
+def _sentence(
+    own: AdviceOption, options: Sequence[AdviceOption], doubt: str | None, target: Target, unit: str
+) -> str:
     """The answer in words."""
-    best = found.options[0] if found.options and found.options[0].meets else None
-    if found.doubt is not None:
-        return found.doubt if best is None else f"{found.doubt} {best.sentence}"
-    if found.own.meets:
-        worst = np.inf if found.own.worst is None else found.own.worst
+    best = options[0] if options and options[0].meets else None
+    if doubt is not None:
+        return doubt if best is None else f"{doubt} {best.sentence}"
+    if own.meets:
+        worst = np.inf if own.worst is None else own.worst
         return (
             f"The audit's own setting meets {target.words} already: the worst {unit} has "
             f"{target.shown(worst)}."
@@ -283,15 +228,3 @@ def _sentence(found: Ranked, target: AuditTarget, unit: str) -> str:
     if best is None:
         return f"No option that was tried meets {target.words}."
     return f"Cheapest: {best.name}. {best.sentence}"
-
-
-def _arrays(model: Process) -> DatasetEntry:
-    """What is told of a model in memory."""
-    return DatasetEntry(
-        name="arrays in memory",
-        records=len(model.features),
-        features=model.features.shape[1],
-        outputs=1 if model.targets.ndim == 1 else model.targets.shape[1],
-        target_name="target",
-        steps=[],
-    )

@@ -4,18 +4,24 @@ from leakscope.attacking.membership import attack_membership
 from leakscope.attacking.query import attack_query
 from leakscope.attacking.reconstruct import attack_reconstruct
 from leakscope.attacking.score_attacks import (
-    LEAST_MODELS,
+    cross_fitted_scores,
+    ensemble_loss,
     likelihood_ratio,
+    lira,
     loss_threshold,
     relative,
+    rmia,
 )
 
 __all__ = [
-    "LEAST_MODELS",
     "attack_membership",
     "attack_query",
     "attack_reconstruct",
+    "cross_fitted_scores",
+    "ensemble_loss",
     "likelihood_ratio",
+    "lira",
     "loss_threshold",
     "relative",
+    "rmia",
 ]

@@ -12,13 +12,8 @@ from numpy.typing import ArrayLike
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data import NetworkArrays, read_network, read_table
 from leakscope.errors import InputError
-from leakscope.relu import (
-    MembershipAnswer,
-    PointReconstruction,
-    Reconstruction,
-    TwoLayerNetwork,
-    attack_provenance,
-)
+from leakscope.laws import Provenance
+from leakscope.relu.network import TwoLayerNetwork
 from leakscope.results import AttackedNetwork
 
 Network = TwoLayerNetwork | NetworkArrays | str | Path
@@ -44,9 +39,9 @@ def told_of(arrays: NetworkArrays) -> AttackedNetwork:
     )
 
 
-def answered(found: MembershipAnswer | Reconstruction | PointReconstruction) -> dict[str, Any]:
-    """The provenance of a result; its assumptions are told beside it, with what was checked."""
-    told = attack_provenance(found).to_dict()
+def answered(provenance: Provenance) -> dict[str, Any]:
+    """What a result says of it; its assumptions are told beside it, with what was checked."""
+    told = provenance.to_dict()
     del told["assumptions"]
     return told
 

@@ -1,4 +1,7 @@
-"""From a trained network to candidates for its training records."""
+"""From a trained network to candidates for its training records.
+
+With one input by the theorems of **relu**; with several from its KKT residual, without a theorem.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from pathlib import Path
 from typing import get_args
 
 from leakscope import __version__, relu
-from leakscope._numerics.arrays import FloatArray
 from leakscope.attacking.network_inputs import (
     Network,
     TrainingSet,
@@ -17,10 +19,10 @@ from leakscope.attacking.network_inputs import (
     told_of,
     training_rows,
 )
-from leakscope.attacking.points import reconstructed_points
 from leakscope.data import NetworkArrays
 from leakscope.errors import InputError
-from leakscope.relu import Reconstruction
+from leakscope.relu.kkt_reconstruction import PointReconstruction, PointRecovery
+from leakscope.relu.reconstruction import Reconstruction
 from leakscope.results import (
     AssumptionEntry,
     ReconstructAttack,
@@ -34,6 +36,8 @@ TOLERANCE = RECONSTRUCT_DEFAULTS.tolerance
 
 # A network whose conditions are off by more is no KKT point, nor nearly one.
 FAR_FROM = 0.01
+
+NO_THEOREM = "kkt residual (no theorem)"
 
 
 def attack_reconstruct(
@@ -108,12 +112,15 @@ def attack_reconstruct(
     several = arrays.w.shape[1] > 1
     _require_options(several, form, black_box, tolerance, points)
     if several:
-        return reconstructed_points(arrays, margin, points, data, seed)
+        return _points(arrays, margin, points, data, seed)
     training = None
     if data is not None:
         x, y = training_rows(data, 1)
         training = (x[:, 0], y)
-    found = _found(arrays, margin, form, training, black_box, tolerance)
+    attacked = relu.TwoLayerNetwork(arrays.w, arrays.b, arrays.v)
+    known = relu.scan_margin(attacked, tolerance=tolerance).best if margin is None else margin
+    attack = relu.reconstruct_from_queries if black_box else relu.reconstruct
+    found = attack(attacked, margin=known, form=form, training=training, tolerance=tolerance)
     return ReconstructAttack(
         leakscope_version=__version__,
         settings={
@@ -122,7 +129,7 @@ def attack_reconstruct(
             "black_box": black_box,
             "tolerance": tolerance,
         },
-        provenance=answered(found),
+        provenance=answered(found.provenance()),
         assumptions=[AssumptionEntry(**asdict(one)) for one in found.assumptions],
         timing={"attack": time.perf_counter() - begin},
         warnings=list(arrays.notes),
@@ -154,21 +161,6 @@ def _require_options(
             raise InputError(f"{name} is for networks with one input; this one has several.")
     if points is not None and not several:
         raise InputError("points is for networks with several inputs; this one has one.")
-
-
-def _found(
-    arrays: NetworkArrays,
-    margin: float | None,
-    form: ReconstructForm,
-    training: tuple[FloatArray, FloatArray] | None,
-    black_box: bool,
-    tolerance: float,
-) -> Reconstruction:
-    network = relu.TwoLayerNetwork(arrays.w, arrays.b, arrays.v)
-    if margin is None:
-        margin = relu.scan_margin(network, tolerance=tolerance).best
-    attack = relu.reconstruct_from_queries if black_box else relu.reconstruct
-    return attack(network, margin=margin, form=form, training=training, tolerance=tolerance)
 
 
 def _verdict(found: Reconstruction, margin_known: bool) -> str:
@@ -204,4 +196,89 @@ def _verdict(found: Reconstruction, margin_known: bool) -> str:
         parts.append("The network is not a KKT point of the training set given: no guarantee.")
     else:
         parts.append("Nothing is proven: that takes the training set and the weights.")
+    return " ".join(parts)
+
+
+def _points(
+    arrays: NetworkArrays,
+    margin: float | None,
+    points: int | None,
+    data: TrainingSet | None,
+    seed: int,
+) -> ReconstructAttack:
+    """Attack a network with several inputs, and check what was found on the training set."""
+    begin = time.perf_counter()
+    network = relu.TwoLayerNetwork(arrays.w, arrays.b, arrays.v)
+    training = None if data is None else training_rows(data, network.features)
+    residual = None if training is None else relu.kkt_residual(network, *training)
+    found = relu.reconstruct_points(network, points=points, margin=margin, random_state=seed)
+    recovery = None
+    if training is not None:
+        recovery = relu.point_recovery(found.x, training[0], random_state=seed)
+    values = found.to_dict()
+    entries = []
+    for one in values.pop("candidates"):
+        del one["method"]
+        entries.append(
+            ReconstructedRecord(
+                theorem=NO_THEOREM,
+                piece=None,
+                certified=False,
+                multiplier_low=None,
+                multiplier_high=None,
+                **one,
+            )
+        )
+    return ReconstructAttack(
+        leakscope_version=__version__,
+        settings={"margin": margin, "points": points, "seed": seed},
+        provenance=answered(found.provenance()),
+        assumptions=[
+            AssumptionEntry(
+                statement="the network is a KKT point of the maximum-margin problem",
+                holds=None if residual is None else residual.residual <= 1e-6,
+                evidence=f"residual {found.residual:.1e} with the best points found; no training "
+                "set was given"
+                if residual is None
+                else f"residual {residual.residual:.1e} on the training set given",
+            ),
+            AssumptionEntry(
+                statement="the weights determine the records",
+                holds=None if found.determined else False,
+                evidence=f"{found.distinct} distinct neurons: the equations are "
+                f"{'as many as' if found.determined else 'fewer than'} the unknowns",
+            ),
+        ],
+        timing={"attack": time.perf_counter() - begin},
+        warnings=list(arrays.notes),
+        network=told_of(arrays),
+        form="kkt",
+        flats=[],
+        queries=None,
+        candidates=entries,
+        precision=None if recovery is None else recovery.precision,
+        recall=None if recovery is None else recovery.recall,
+        baseline_recall=None if recovery is None else recovery.baseline_recall,
+        verdict=_verdict_of_points(found, recovery),
+        **values,
+    )
+
+
+def _verdict_of_points(found: PointReconstruction, recovery: PointRecovery | None) -> str:
+    agreed = sum((one.agreement or 0.0) > 0.5 for one in found.candidates)
+    parts = [
+        f"An attack without a theorem. {found.solutions} of its starts explain the weights about "
+        f"equally well, the best to a KKT residual of {found.residual:.1e}; more than half of them "
+        f"agree on {agreed} of the {len(found.candidates)} candidates."
+    ]
+    if not found.determined:
+        parts.append(
+            "With so many records the network has too few distinct neurons to determine them: "
+            "other points explain it exactly as well."
+        )
+    if recovery is not None:
+        parts.append(
+            f"As many random points from the records' own mean and covariance would have a recall "
+            f"of {recovery.baseline_recall:.3f}."
+        )
     return " ".join(parts)

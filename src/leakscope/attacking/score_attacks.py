@@ -1,23 +1,52 @@
-"""Membership attacks on retrained models: likelihood ratio, loss threshold, and relative (RMIA).
+"""Membership attackers on scores: what they learn from models' answers, or from draws.
 
-Each takes the answers of models trained with the record (member) and without it (nonmember), and
-gives every model a score, higher for member; the scores go through :mod:`leakscope.measures` like
-any others.  What an attack has to learn from models, it learns from other models than it scores:
-the models are cut in two halves, and each half is scored by what was learnt on the other.  Scored
-by what they taught, models of a record that leaks nothing would seem to leak.
+**One record**, from the answers of models with it (member) and without it (nonmember):
+`likelihood_ratio`, `loss_threshold` and `relative` give every model a score, higher for member.
+
+**Every record**, from a table of models and records: `lira`, `rmia` and `ensemble_loss` give one
+number for every record that ranks it, and LiRA gives laws too.  BASE (Lassila et al. 2025) was
+shown to be RMIA in other words.
+
+**Draws** of two unknown laws: `cross_fitted_scores` learns them by histograms or kernel densities.
+
+Scores go through :mod:`leakscope.measures` like any others.  What an attacker has to learn from
+models or draws, it learns from others than it scores: they are cut in two halves, and each half is
+scored by what was learnt on the other.  Scored by what they taught, models of a record that leaks
+nothing would seem to leak: the paper **linear**'s adversary, two histograms compared bin by bin, is
+biased upwards by about sqrt(bins/draws).  Learnt on others it is biased downwards, since it knows
+less than the best one.
 """
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy import ndimage, special, stats
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.laws import Empirical, LawPair, Provenance
+from leakscope.laws import Empirical, LawPair, Normal, Provenance
 
 # A variance that was estimated from few models may be far too small by chance.
 LEAST_MODELS = 4
+
+# What the prior of BaVarIA counts for, in models.
+PRIOR_MODELS = 4.0
+
+# Draws of each kind that a half must hold.
+LEAST_DRAWS = 8
+
+# Points of the grid on which a density of normal scores is tabulated, and its ends.
+GRID, REACH = 2048, 6.0
+
+# Beyond one number, densities are sums over at most this many draws.
+CENTRES = 2000
+MOST_NUMBERS = 4
+
+Variance = Literal["own", "bayes", "shared"]
+Adversary = Literal["histogram", "kernel_density"]
 
 
 def likelihood_ratio(member: ArrayLike, nonmember: ArrayLike) -> LawPair:
@@ -67,14 +96,6 @@ def loss_threshold(member: ArrayLike, nonmember: ArrayLike, target: ArrayLike) -
     References
     ----------
     S. Yeom et al., "Privacy risk in machine learning", CSF 2018.
-
-    Examples
-    --------
-    >>> from leakscope import measures
-    >>> from leakscope.attacking import loss_threshold
-    >>> pair = loss_threshold([0.9, 1.0, 1.1, 1.0], [0.2, 0.4, 0.3, 0.1], target=1.0)
-    >>> float(measures.auc(pair).value)
-    1.0
     """
     losses = [
         _loss(_models(answers, name), target)
@@ -149,6 +170,75 @@ def relative(
     return _pair(scored[0], scored[1], "relative likelihood against a population (RMIA)")
 
 
+def lira(
+    log_odds: FloatArray,
+    trained_on: NDArray[np.bool_],
+    *,
+    variance: Variance = "own",
+    offline: bool = False,
+) -> LawPair:
+    """LiRA's two normals of every record (Carlini et al. 2022).
+
+    Parameters
+    ----------
+    log_odds, trained_on : arrays, models x records
+    variance : {"own", "bayes", "shared"}
+        Each record's own variances; those with a conjugate prior around the shared ones, which
+        counts for four models (as BaVarIA does, Brännvall 2026); or one for all records with it
+        and one for all without.
+    offline : bool
+        Only models without the record are used; the law with it is then the law without it, one
+        standard deviation higher for every record, which leaves the level to tell records apart.
+    """
+    scores = np.asarray(log_odds, dtype=np.float64)
+    laws: list[Normal] = []
+    for mask in (trained_on, ~trained_on):
+        count = mask.sum(axis=0)
+        if (count < 1).any() or (variance != "shared" and (count < 2).any()):
+            raise InputError("LiRA needs two models with each record and two without it.")
+        mean = np.mean(scores, axis=0, where=mask)
+        squares = np.sum((scores - mean) ** 2, axis=0, where=mask)
+        df = np.maximum(count - 1, 1)
+        shared = squares.sum() / max(float((count - 1).sum()), 1.0)
+        each = {
+            "own": squares / df,
+            "bayes": (squares + PRIOR_MODELS * shared) / (count - 1 + PRIOR_MODELS),
+            "shared": np.full(len(count), shared),
+        }[variance]
+        laws.append(Normal(mean, np.sqrt(each + 1e-4 * shared + 1e-18)))
+    member, nonmember = laws
+    if offline:
+        member = Normal(nonmember.mean + nonmember.sigma, nonmember.sigma)
+    return LawPair(
+        member,
+        nonmember,
+        Provenance(question="leave_one_out", observes="scores", method="empirical", source="LiRA"),
+    )
+
+
+def rmia(log_odds: FloatArray, trained_on: NDArray[np.bool_]) -> FloatArray:
+    """RMIA's ratio for every record, averaged over the models with it (Zarifzadeh et al. 2024).
+
+    The record's probability under a model with it, over its mean probability, ranked among the same
+    ratios of records that the model was not trained on.
+    """
+    scores = np.asarray(log_odds, dtype=np.float64)
+    log_p = -np.logaddexp(0.0, -scores)
+    p = np.exp(log_p)
+    means = [np.mean(p, axis=0, where=mask) for mask in (trained_on, ~trained_on)]
+    ratio = log_p - np.log(0.5 * (means[0] + means[1]))
+    total = np.zeros(scores.shape[1])
+    for row, mask in zip(ratio, trained_on, strict=True):
+        others = np.sort(row[~mask])
+        total += np.where(mask, np.searchsorted(others, row) / len(others), 0.0)
+    return np.asarray(total / trained_on.sum(axis=0))
+
+
+def ensemble_loss(log_odds: FloatArray, trained_on: NDArray[np.bool_]) -> FloatArray:
+    """Minus the mean log-odds of the models without the record: the harder, the more exposed."""
+    return np.asarray(-np.mean(log_odds, axis=0, where=~trained_on))
+
+
 def _models(answers: ArrayLike, name: str) -> FloatArray:
     found = np.asarray(answers, dtype=np.float64)
     found = found[:, None] if found.ndim == 1 else found
@@ -162,8 +252,6 @@ def _models(answers: ArrayLike, name: str) -> FloatArray:
 
 def _log_normal(asked: FloatArray, learnt: FloatArray) -> FloatArray:
     """Log density of the predictive law of a normal sample, summed over outputs."""
-    from scipy import stats
-
     count = len(learnt)
     spread = np.std(learnt, axis=0, ddof=1) * np.sqrt(1.0 + 1.0 / count)
     spread = np.maximum(spread, 1e-12 * (1.0 + np.abs(learnt).max(axis=0)))
@@ -190,9 +278,7 @@ def _population_loss(answers: ArrayLike, target: ArrayLike) -> FloatArray:
 
 
 def _log_mean(logs: FloatArray) -> FloatArray:
-    from scipy.special import logsumexp
-
-    return np.asarray(logsumexp(logs, axis=0) - np.log(len(logs)))
+    return np.asarray(special.logsumexp(logs, axis=0) - np.log(len(logs)))
 
 
 def _pair(member: FloatArray, nonmember: FloatArray, source: str) -> LawPair:
@@ -209,3 +295,137 @@ def _pair(member: FloatArray, nonmember: FloatArray, source: str) -> LawPair:
             source=f"retrained models; {source}",
         ),
     )
+
+
+def cross_fitted_scores(
+    member: ArrayLike,
+    nonmember: ArrayLike,
+    adversary: Adversary = "kernel_density",
+    *,
+    second_half: tuple[NDArray[np.bool_], NDArray[np.bool_]] | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Scores of all draws, estimates of log p(member)/p(nonmember) that the other half taught.
+
+    A likelihood ratio does not change when both samples go through one invertible map, so
+    observations are first mapped to normal scores by the pooled ranks of the half that teaches.
+    Narrow laws, heavy tails and any units are then all alike.
+
+    Parameters
+    ----------
+    member, nonmember
+        (draws,) or (draws, d): what the attacker saw; d up to 4, and 1 for the histogram.
+    adversary
+        ``"histogram"``: bins of equal pooled frequency.  ``"kernel_density"``: normal kernels
+        with Silverman's bandwidth.
+    second_half
+        Which draws make the second half; every other one where left out.
+    """
+    if adversary not in get_args(Adversary):
+        raise InputError(
+            f"adversary must be one of {', '.join(get_args(Adversary))}, not {adversary!r}."
+        )
+    sides = [_draws(side, name) for side, name in ((member, "member"), (nonmember, "nonmember"))]
+    numbers = sides[0].shape[1]
+    most = 1 if adversary == "histogram" else MOST_NUMBERS
+    if sides[1].shape[1] != numbers or numbers > most:
+        raise InputError(
+            f"the {adversary} adversary sees up to {most} number{'s' * (most > 1)} a draw, as many "
+            f"for members as for nonmembers, but they are {numbers} and {sides[1].shape[1]}: "
+            "let the experiment return a score instead."
+        )
+    later = second_half or tuple(np.arange(len(side)) % 2 == 1 for side in sides)
+    scores = [np.empty(len(side)) for side in sides]
+    for half in (False, True):
+        taught = [side[mask == half] for side, mask in zip(sides, later, strict=True)]
+        if min(len(draws) for draws in taught) < LEAST_DRAWS:
+            raise InputError(f"an adversary needs {LEAST_DRAWS} draws of each kind in each half.")
+        learn = _histogram if adversary == "histogram" else _kernel_density
+        asked = [side[mask != half] for side, mask in zip(sides, later, strict=True)]
+        for k, found in enumerate(learn(taught, asked)):
+            scores[k][later[k] != half] = found
+    return scores[0], scores[1]
+
+
+def _draws(values: ArrayLike, name: str) -> FloatArray:
+    found = np.asarray(values, dtype=np.float64)
+    found = found[:, None] if found.ndim == 1 else found
+    if found.ndim != 2 or 0 in found.shape:
+        raise InputError(f"{name} draws must be (draws,) or (draws, d), not {found.shape}.")
+    if not np.isfinite(found).all():
+        row = int(np.argmin(np.isfinite(found).all(axis=1)))
+        raise InputError(f"the {name} draw in row {row} is not finite.")
+    return found
+
+
+def _histogram(taught: list[FloatArray], asked: list[FloatArray]) -> list[FloatArray]:
+    pooled = np.concatenate(taught)[:, 0]
+    bins = max(2, int(2.0 * len(pooled) ** (1.0 / 3.0)))
+    edges = np.unique(np.quantile(pooled, np.arange(1, bins) / bins))
+    counts = [
+        np.bincount(np.searchsorted(edges, side[:, 0], side="right"), minlength=len(edges) + 1)
+        for side in taught
+    ]
+    # Half a draw in every bin keeps an empty one from saying more than it knows.
+    logs = [
+        np.log(count + 0.5) - np.log(len(side)) for count, side in zip(counts, taught, strict=True)
+    ]
+    ratio = logs[0] - logs[1]
+    return [ratio[np.searchsorted(edges, side[:, 0], side="right")] for side in asked]
+
+
+def _kernel_density(taught: list[FloatArray], asked: list[FloatArray]) -> list[FloatArray]:
+    pooled = np.sort(np.concatenate(taught), axis=0)
+    taught = [_normal_scores(side, pooled) for side in taught]
+    asked = [_normal_scores(side, pooled) for side in asked]
+    log_density = _tabulated if pooled.shape[1] == 1 else _summed
+    logs = [log_density(side, asked) for side in taught]
+    return [one - other for one, other in zip(logs[0], logs[1], strict=True)]
+
+
+def _normal_scores(side: FloatArray, pooled: FloatArray) -> FloatArray:
+    """Ranks among the pooled draws, ties halved, as quantiles of the normal law."""
+    mapped = np.empty_like(side)
+    for j in range(side.shape[1]):
+        below = np.searchsorted(pooled[:, j], side[:, j], side="left")
+        rank = 0.5 * (below + np.searchsorted(pooled[:, j], side[:, j], side="right"))
+        mapped[:, j] = special.ndtri((rank + 0.5) / (len(pooled) + 1.0))
+    return mapped
+
+
+def _bandwidth(values: FloatArray) -> float:
+    """Silverman's rule, (4/(d+2))^(1/(d+4)) n^(-1/(d+4)) times a robust spread."""
+    count, numbers = values.shape
+    quarters = np.quantile(values, [0.25, 0.75], axis=0)
+    spreads = np.minimum(values.std(axis=0), (quarters[1] - quarters[0]) / 1.349)
+    # A law that is narrow beside the other keeps a kernel of some width; one unit is all draws.
+    spread = max(float(np.mean(spreads)), 0.02)
+    power = 1.0 / (numbers + 4.0)
+    return float(spread * (4.0 / (numbers + 2.0)) ** power * count ** (-power))
+
+
+def _tabulated(side: FloatArray, asked: list[FloatArray]) -> list[FloatArray]:
+    """Log density by a fine histogram, smoothed; looked up by linear interpolation."""
+    edges = np.linspace(-REACH, REACH, GRID + 1)
+    centres, step = 0.5 * (edges[1:] + edges[:-1]), edges[1] - edges[0]
+    counts = np.histogram(np.clip(side[:, 0], -REACH, REACH), edges)[0].astype(np.float64)
+    smooth = ndimage.gaussian_filter1d(counts, _bandwidth(side) / step, mode="constant", truncate=6)
+    # Half a draw spread over the scores' own law: tails say no more than the draws can.
+    floor = 0.5 * np.exp(-0.5 * centres**2) / np.sqrt(2.0 * np.pi) * step
+    table = np.log((smooth + floor) / (len(side) + 0.5))
+    return [np.interp(values[:, 0], centres, table) for values in asked]
+
+
+def _summed(side: FloatArray, asked: list[FloatArray]) -> list[FloatArray]:
+    width = _bandwidth(side)
+    centres = side[:: max(1, -(-len(side) // CENTRES))]
+    found = []
+    for values in asked:
+        logs = np.empty(len(values))
+        for start in range(0, len(values), 1000):
+            block = values[start : start + 1000]
+            squares = ((block[:, None, :] - centres[None]) ** 2).sum(axis=2) / (2.0 * width**2)
+            kernel = special.logsumexp(-squares, axis=1) - side.shape[1] * np.log(width)
+            floor = np.log(0.5) - 0.5 * (block**2).sum(axis=1)
+            logs[start : start + 1000] = np.logaddexp(kernel, floor) - np.log(len(centres) + 0.5)
+        found.append(logs)
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from leakscope.data import Dataset, Task, from_frame, two_classes
+from leakscope.data import Dataset, Task, from_frame
 from leakscope.errors import InputError
 from leakscope.results.audit import EXPOSED_ABOVE, Audit
 from leakscope.results.columns import Table, trust_columns
@@ -19,7 +20,6 @@ from leakscope.settings import (
     AUDIT_DEFAULTS,
     DATA_DEFAULTS,
     MODEL_DEFAULTS,
-    TRAINING_DEFAULTS,
     AuditSettings,
     Missing,
     ModelSettings,
@@ -257,7 +257,7 @@ def audit_frame(
     (178, 'Ridge')
     """
 
-    def read(wanted: Task | None) -> Dataset:
+    def read(wanted: Task | None, two_values_are_classes: bool) -> Dataset:
         return from_frame(
             frame,
             target=target,
@@ -268,6 +268,7 @@ def audit_frame(
             group_column=group_column,
             by=by,
             na_values=na_values,
+            two_values_are_classes=two_values_are_classes,
         )
 
     dataset = dataset_for(read, task, Asked(settings=settings, chosen=model))
@@ -277,23 +278,33 @@ def audit_frame(
     return found
 
 
+def asked_by_settings(
+    settings: AuditSettings, chosen: ModelSettings, training: TrainingSettings
+) -> Asked:
+    """What settings ask for, before the data are read; refused where they do not go together."""
+    asked = Asked(settings=settings, chosen=chosen, training=training)
+    require_one_subject(asked)
+    return asked
+
+
+def expected(asked: Asked, dataset: Dataset) -> tuple[tuple[str, ...], str | None]:
+    """The stages that the audit will go through, and what a long one will take, in words."""
+    whole = replace(asked, dataset=dataset)
+    kind = kind_for(whole)
+    return kind.stages_for(whole), kind.cost(whole)
+
+
 def dataset_for(read: Any, task: Task | None, asked: Asked) -> Dataset:
     """The dataset as the model takes it: its target is classes where the model predicts them.
 
-    ``read`` is called with a task, None where the data are to say.
+    ``read`` is called once, with the task (None where the data are to say) and whether two values
+    are classes, as they are to a stand-in.
     """
     from leakscope.subjects.training.own_training import trains_classes
 
-    if task is not None:
-        found: Dataset = read(task)
-        return found
-    if classifies(asked.chosen) or trains_classes(asked.training):
-        found = read("classification")
-        return found
-    found = read(None)
-    stands_in = not (asked.has_model or asked.trains or asked.of_process)
-    if stands_in and two_classes(found):
-        found = read("classification")
+    if task is None and (classifies(asked.chosen) or trains_classes(asked.training)):
+        task = "classification"
+    found: Dataset = read(task, not (asked.has_model or asked.of_process))
     return found
 
 
@@ -308,8 +319,7 @@ def examined(asked: Asked, *, explain: int | None = None, on_stage: OnStage | No
         subject.warnings = (fallen, *subject.warnings)
     if explain is None:
         told = "explain" in asked.settings.model_fields_set
-        quick = getattr(subject, "explained_unasked", lambda: True)()
-        explain = asked.settings.explain if told or quick else 0
+        explain = asked.settings.explain if told or subject.explained_unasked else 0
     return audit_subject(subject, stage, explain=explain)
 
 
@@ -484,6 +494,3 @@ def _require_own_options(asked: Asked) -> None:
     elif process:
         option = described(AuditSettings, process[0]).typed
         raise InputError(f"{option} belongs to the Gaussian process; leave it out with --model.")
-
-
-DEFAULT_TRAINING = TRAINING_DEFAULTS

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,12 +18,12 @@ from leakscope.cli.output import (
     require_writable,
     say,
     show,
-    stages,
+    steps,
     table,
     wrapped,
 )
 from leakscope.errors import InputError
-from leakscope.settings import AdviseSettings, TargetSettings
+from leakscope.settings import TARGET_DELTA, TARGET_FPR, AdviseSettings
 
 if TYPE_CHECKING:
     from leakscope.advising import AuditTarget
@@ -38,7 +39,7 @@ OWN_POINT = (
 )
 
 
-@with_options(target=Options(TargetSettings), settings=Options(AdviseSettings))
+@with_options(settings=Options(AdviseSettings))
 def advise(
     *,
     run: Annotated[
@@ -47,7 +48,22 @@ def advise(
             help="A run directory of leakscope audit, or its result.json.", metavar="RUN"
         ),
     ],
-    target: TargetSettings,
+    target_advantage: Annotated[
+        float | None,
+        typer.Option(help="No record's advantage above this.", show_default=False),
+    ] = None,
+    target_tpr: Annotated[
+        float | None,
+        typer.Option(
+            help="No record's true-positive rate at --fpr above this.", show_default=False
+        ),
+    ] = None,
+    fpr: Annotated[float, typer.Option(help="False-positive rate of --target-tpr.")] = TARGET_FPR,
+    target_epsilon: Annotated[
+        float | None,
+        typer.Option(help="No record's epsilon at --delta above this.", show_default=False),
+    ] = None,
+    delta: Annotated[float, typer.Option(help="Delta of --target-epsilon.")] = TARGET_DELTA,
     data: DataNow = None,
     settings: AdviseSettings,
     html: Annotated[
@@ -59,21 +75,20 @@ def advise(
     """Which changes keep every record below a target, and what each costs in error.
 
     Give one target.  It tries noise on the answers, a larger penalty (of a Gaussian process: more
-    training noise), fewer features, dropping or merging the most exposed records, and each of
-    these together with noise on the answers.  Cross-validation says what each costs; the cheapest
-    comes first.  Of a training (audit --train): options of it that --try names, each trained as
-    often as the audit did.
+    training noise), fewer features, dropping the most exposed records, and each of these together
+    with noise on the answers.  Cross-validation says what each costs; the cheapest comes first.
+    Of a training (audit --train): options of it that --try names, each trained as often as the
+    audit did.
     """
-    wanted = _target(target)
+    wanted = _target(target_advantage, target_tpr, fpr, target_epsilon, delta)
     require_writable(json_path, run, data)
     if html is not None:
         from leakscope.reporting import require_report_path
 
         require_report_path(html)
-    from leakscope.advising import ADVICE_STAGES, parsed_tries
     from leakscope.advising import advise as advise_on
 
-    with stages(ADVICE_STAGES) as on_stage:
+    with steps("Advice") as on_stage:
         found = advise_on(
             run,
             wanted,
@@ -83,7 +98,7 @@ def advise(
             most_dropped=settings.most_dropped,
             questions=settings.questions,
             check=settings.check,
-            tries=parsed_tries(settings.tries),
+            tries=_tries(settings.tries),
             random_state=settings.seed,
             on_stage=on_stage,
         )
@@ -101,9 +116,10 @@ def advise(
             show(f"\nPage: {html} ({html.stat().st_size / 1e6:.1f} MB, names no record)\n")
 
 
-def _target(target: TargetSettings) -> AuditTarget:
-    given = [target.target_advantage, target.target_tpr, target.target_epsilon]
-    told = [value for value in given if value is not None]
+def _target(
+    advantage: float | None, tpr: float | None, fpr: float, epsilon: float | None, delta: float
+) -> AuditTarget:
+    told = [value for value in (advantage, tpr, epsilon) if value is not None]
     if len(told) != 1:
         raise InputError(
             "Give one target: --target-advantage, --target-tpr or --target-epsilon"
@@ -111,11 +127,36 @@ def _target(target: TargetSettings) -> AuditTarget:
         )
     from leakscope.advising import AuditTarget
 
-    if target.target_advantage is not None:
-        return AuditTarget("advantage", target.target_advantage)
-    if target.target_tpr is not None:
-        return AuditTarget("tpr", target.target_tpr, fpr=target.fpr)
-    return AuditTarget("epsilon", told[0], delta=target.delta)
+    if advantage is not None:
+        return AuditTarget("advantage", advantage)
+    if tpr is not None:
+        return AuditTarget("tpr", tpr, fpr=fpr)
+    return AuditTarget("epsilon", told[0], delta=delta)
+
+
+def _tries(texts: Sequence[str]) -> dict[str, list[float]]:
+    """``epochs=5,10`` as a name with its values, whole numbers kept whole."""
+    found: dict[str, list[float]] = {}
+    for text in texts:
+        name, _, values = text.partition("=")
+        try:
+            read = [_finite(value) for value in values.split(",")]
+        except ValueError:
+            read = []
+        if not name.strip() or not read:
+            raise InputError(
+                f"--try must name an option and numbers to try, such as epochs=5,10, but it is "
+                f"{text!r}."
+            )
+        found.setdefault(name.strip(), []).extend(read)
+    return found
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return int(text) if text.strip().lstrip("+-").isdigit() else value
 
 
 def _page(found: Advice) -> str:
@@ -127,10 +168,8 @@ def _page(found: Advice) -> str:
     heading += f"{found.target.value:g}; as audited "
     if own.trusted:
         heading += f"the worst has {measured(own.worst)}, the median {measured(own.median)}."
-    elif found.model is not None:
-        heading += "the numbers of some are not trusted."
     else:
-        heading += "float64 does not resolve what they have."
+        heading += "the numbers of some are not trusted."
     error = "error" if found.loss == "squared error" else found.loss
     columns: dict[str, Callable[[AdviceOption], str]] = {
         "option": lambda option: option.name,
@@ -146,11 +185,13 @@ def _page(found: Advice) -> str:
         "R2": lambda option: "-" if option.r_squared is None else _r_squared(option.r_squared),
         "accuracy": lambda option: "-" if option.accuracy is None else f"{option.accuracy:.1%}",
     }
-    # Of a fitted model all are asked at the record's own point; only classes have an accuracy.
-    unused = {"asked at"} if found.model is not None else set()
+    everywhere = {option.questions for option in (own, *found.options)}
+    # Only classes have an accuracy, and only squared errors an R2.
+    unused = {"asked at"} if everywhere == {"own"} else set()
     unused |= {"interval"} if own.worst_high is None else set()
     unused |= {"accuracy"} if own.accuracy is None else set()
-    unused |= {"R2"} if own.r_squared is None and found.model is not None else set()
+    unused |= {"R2"} if own.r_squared is None else set()
+    unused |= {error, "cost", "+-"} if own.error is None else set()
     shown = {name: column for name, column in columns.items() if name not in unused}
     rows = [[column(option) for column in shown.values()] for option in (own, *found.options)]
     parts = [wrapped(heading)]
@@ -158,7 +199,7 @@ def _page(found: Advice) -> str:
     parts.append(wrapped(found.sentence))
     parts += [wrapped(note) for option in found.options[:1] for note in option.notes]
     parts += [wrapped(f"{o.name}: {o.check.sentence}") for o in found.options if o.check]
-    if found.model is None and any(option.questions == "own" for option in found.options):
+    if everywhere == {"own", "any"}:
         parts.append(wrapped(OWN_POINT))
     unmet = [option for option in found.options if not option.meets]
     parts += [wrapped(f"{o.name}: {' '.join([o.sentence, *o.notes])}") for o in unmet]

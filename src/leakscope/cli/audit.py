@@ -11,15 +11,24 @@ from leakscope.cli.audit_page import page
 from leakscope.cli.derived_options import Options, with_options
 from leakscope.cli.help_sections import KERNEL, READING
 from leakscope.cli.options import DatasetFile, Example, JsonPath, RunDirectory, dataset_from
-from leakscope.cli.output import STDOUT, cells_bar, emit_json, require_writable, say, show, stages
-from leakscope.cli.streamed_page import exceeded, is_streamed, stream, streamed_page
+from leakscope.cli.output import (
+    STDOUT,
+    cells_bar,
+    emit_json,
+    require_writable,
+    say,
+    show,
+    stages_and_models,
+    wrapped,
+)
 from leakscope.errors import InputError
 from leakscope.settings import AuditSettings, DataSettings, ModelSettings, TrainingSettings
 
 if TYPE_CHECKING:
-    from leakscope.auditing import AuditedRecords
-    from leakscope.data import Dataset
-    from leakscope.results import ResultDocument
+    from leakscope.auditing import StreamCost
+    from leakscope.data import Dataset, Task
+    from leakscope.results import Audit
+    from leakscope.subjects import Asked
 
 SUMMARY = "A dataset in, every record's leakage out."
 # What the status says to a pipeline: a limit is exceeded.
@@ -53,6 +62,7 @@ SECTIONS = {
         "sensitivity",
         "route",
         "inducing",
+        "error",
     ),
     "Pipelines, and files larger than memory": ("fail_above", "seed", "streamed", "cluster"),
 }
@@ -121,51 +131,45 @@ def audit(
     above = auditing.gate_limits(fail_above)
     if top < 0:
         raise InputError(f"--top must be zero or more, but it is {top}.")
-    auditing.require_one_subject(settings, chosen, training)
+    asked = auditing.asked_by_settings(settings, chosen, training)
     require_writable(json_path, file)
-    if is_streamed(file, streamed, cluster):
+    cost = _stream_cost(file, streamed, cluster)
+    if cost is not None:
         assert file is not None
         place = run_dir or default_run_directory("audit", file.stem)
-        document = stream(file, data, settings, chosen, place, cluster)
-        if json_path is not None and json_path != STDOUT:
-            emit_json(document, json_path)
-        _finished(document, streamed_page(document, top), place, json_path)
-        return _judged(exceeded(document, above))
-    if run_dir is not None:
-        require_free(run_dir)
-    dataset = _dataset(data, settings, chosen, training, file, example)
-    place = run_dir or default_run_directory("audit", dataset.name)
-    if explain:
-        settings = settings.model_copy(update={"explain": max(settings.explain, top)})
-    result: AuditedRecords
-    if training.train is not None:
-        with cells_bar() as on_model:
-            result = auditing.audit_trained_dataset(
-                dataset, training, settings, on_progress=on_model
-            )
+        found = _streamed(file, cost, data, asked, place, cluster)
     else:
-        cost = auditing.audit_cost(dataset, settings, chosen)
-        if cost is not None:
-            say(cost)
-        with stages(auditing.audit_stages(dataset, settings, chosen)) as on_stage:
-            result = auditing.audit_by_settings(dataset, settings, chosen, on_stage=on_stage)
+        if run_dir is not None:
+            require_free(run_dir)
+        dataset = _dataset(data, asked, file, example)
+        place = run_dir or default_run_directory("audit", dataset.name)
+        if explain:
+            settings = settings.model_copy(update={"explain": max(settings.explain, top)})
+        names, words = auditing.expected(asked, dataset)
+        if words is not None:
+            say(words)
+        with stages_and_models(names) as (on_stage, on_progress):
+            found = auditing.audit(
+                dataset,
+                settings=settings,
+                chosen=chosen,
+                training=training,
+                on_stage=on_stage,
+                on_progress=on_progress,
+            )
     # Before the run, so that nothing is left where it fails; stdout may break after it.
     if json_path is not None and json_path != STDOUT:
-        emit_json(result.to_document(), json_path)
-    directory = result.write(place, dataset=dataset)
-    text = page(result, top, explain=explain, threshold=above.get("advantage"))
-    for sentence in result.warnings:
+        emit_json(found, json_path)
+    if cost is None:
+        found.write(place, dataset=dataset)
+    for sentence in found.warnings:
         say(f"warning: {sentence}")
-    _finished(result.to_document(), text, directory, json_path)
-    _judged(auditing.gate_failures(result, above))
-
-
-def _finished(document: ResultDocument, text: str, directory: Path, json_path: str | None) -> None:
-    """On stdout the result as JSON, where it is wanted there, or else the page for people."""
     if json_path == STDOUT:
-        emit_json(document, json_path)
+        emit_json(found, json_path)
     else:
-        show(f"{text}\n\nRun directory: {directory}\n")
+        text = page(found, top, explain=explain, threshold=above.get("advantage"))
+        show(f"{text}\n\nRun directory: {place}\n")
+    _judged(auditing.gate_failures(found, above))
 
 
 def _judged(failures: list[str]) -> None:
@@ -176,23 +180,64 @@ def _judged(failures: list[str]) -> None:
         raise typer.Exit(EXCEEDED)
 
 
-def _dataset(
-    data: DataSettings,
-    settings: AuditSettings,
-    chosen: ModelSettings,
-    training: TrainingSettings,
-    file: Path | None,
-    example: str | None,
-) -> Dataset:
+def _dataset(data: DataSettings, asked: Asked, file: Path | None, example: str | None) -> Dataset:
     """The dataset; its target is classes where the model, or the stand-in, takes it so."""
-    from leakscope.auditing import classifies, trains_classes
-    from leakscope.data import two_classes
+    from leakscope.auditing import dataset_for
 
-    classes = data.model_copy(update={"task": "classification"})
-    unsaid = data.task is None and example is None
-    if unsaid and (classifies(chosen) or trains_classes(training)):
-        return dataset_from(classes, file, example)
-    dataset = dataset_from(data, file, example)
-    if unsaid and chosen.model is None and not settings.of_process() and two_classes(dataset):
-        return dataset_from(classes, file, example)
-    return dataset
+    if example is not None:
+        return dataset_from(data, file, example)
+
+    def read(task: Task | None, two_values_are_classes: bool) -> Dataset:
+        wanted = data.model_copy(update={"task": task})
+        return dataset_from(wanted, file, None, two_values_are_classes=two_values_are_classes)
+
+    return dataset_for(read, data.task, asked)
+
+
+def _stream_cost(file: Path | None, stream: bool | None, cluster: str | None) -> StreamCost | None:
+    """What streaming costs, where records are to be read in blocks: as asked, or by their size."""
+    from leakscope.auditing import stream_cost
+
+    cost = None if file is None or stream is False else stream_cost(file)
+    if cost is None and (stream or cluster is not None):
+        raise InputError(
+            "--stream and --cluster are for .parquet, .arrow and .feather files, and for folders "
+            "of .parquet files."
+        )
+    wanted = cost is not None and (stream or cluster is not None or cost.too_large)
+    return cost if wanted else None
+
+
+def _streamed(
+    file: Path,
+    cost: StreamCost,
+    data: DataSettings,
+    asked: Asked,
+    place: Path,
+    cluster: str | None,
+) -> Audit:
+    """Say what it costs, and do it."""
+    from leakscope import auditing
+    from leakscope.results import require_free
+    from leakscope.running import cluster_client
+
+    if (place / "result.json").exists():
+        require_free(place)  # before a cost is stated that nobody will pay
+    if not asked.of_process:
+        raise InputError(
+            f"{file} is streamed, and a fitted model is examined in memory only: give --kernel "
+            "linear for the Gaussian process of linear regression, or audit a sample."
+        )
+    with cluster_client(scheduler=cluster) as client, cells_bar() as on_progress:
+        workers = None if client is None else max(1, sum(client.nthreads().values()))
+        told = f"{cost.sentence(workers)} If it stops, go on with --run-dir {place}"
+        for line in wrapped(told).splitlines():
+            say(line)
+        return auditing.audit_streamed(
+            file,
+            directory=place,
+            settings=asked.settings,
+            client=client,
+            on_progress=on_progress,
+            **dict(data),
+        )

@@ -10,7 +10,6 @@ description, and calls ``audit`` with the settings, or ends with one sentence.
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
@@ -67,10 +66,12 @@ class Options:
         try:
             return validated(self.model, **values)
         except InputError as error:
-            # The model speaks of its field, and here that is an option.
-            name = re.match(r"\w*", str(error)).group()  # type: ignore[union-attr]
-            option = found[name].option if name in found else name
-            raise InputError(f"{option}{str(error)[len(name) :]}") from None
+            # The model begins with its field, and here that is an option.
+            if error.option not in found:
+                raise
+            option = found[error.option].option
+            sentence = f"{option}{error.what.removeprefix(error.option)}"
+            raise InputError(sentence, option=error.option) from None
 
 
 class Verb:

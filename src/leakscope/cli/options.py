@@ -71,9 +71,15 @@ RunDirectory = Annotated[
 ]
 
 
-def dataset_from(data: DataSettings, file: Path | None, example: str | None) -> Dataset:
+def dataset_from(
+    data: DataSettings,
+    file: Path | None,
+    example: str | None,
+    *,
+    two_values_are_classes: bool = False,
+) -> Dataset:
     """The dataset that the options name: a file, or one that scikit-learn ships."""
-    from leakscope.data import read_dataset, read_example
+    from leakscope.data import Source
 
     if file is not None and example is not None:
         raise InputError("Give a file or --example, not both.")
@@ -81,12 +87,13 @@ def dataset_from(data: DataSettings, file: Path | None, example: str | None) -> 
         _require_unset(data, "target", "id_column", "task")
         _require_unset(data, "ignore", "group_column", "missing", "split")
         _require_unset(data, "header", "na_values", "decimal")
-        return read_example(example, by=data.by, sample=data.sample, sample_seed=data.sample_seed)
+        return Source.of(data, example=example).read()
     if file is None:
         raise InputError(
             "Which dataset?  Name a file, or try one that is here already: --example diabetes."
         )
-    found = read_dataset(file, **dict(data))
+    source = Source.of(data, file=file)
+    found = source.read(two_values_are_classes=two_values_are_classes)
     if len(found.record_ids) < 2:
         raise InputError(
             f"{file} gives one record; each is compared with the others, so at least two are "

@@ -155,11 +155,22 @@ def standard_error(value: float) -> str:
 @contextmanager
 def stages(names: Sequence[str]) -> Iterator[Callable[[str], None]]:
     """A progress bar over the named stages, on stderr, and only where stderr is a terminal."""
+    with stages_and_models(names) as (begin, _):
+        yield begin
+
+
+@contextmanager
+def stages_and_models(
+    names: Sequence[str],
+) -> Iterator[tuple[Callable[[str], None], Callable[[CellProgress], None] | None]]:
+    """The same, with what is called after each model of a stage that trains several."""
     if not sys.stderr.isatty():
-        yield lambda name: None
+        yield (lambda name: None), None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from leakscope.running import duration
 
     progress = Progress(
         TextColumn("{task.description:<10}"),
@@ -173,10 +184,15 @@ def stages(names: Sequence[str]) -> Iterator[Callable[[str], None]]:
         task = progress.add_task(names[0], total=len(names))
 
         def begin(name: str) -> None:
-            stage = name.partition(":")[0]
-            progress.update(task, description=name, completed=names.index(stage))
+            done = names.index(name.partition(":")[0])
+            progress.update(task, description=name, completed=done, total=len(names))
 
-        yield begin
+        def trained(models: CellProgress) -> None:
+            left = models.seconds_left
+            words = "models" if left is None else f"models, about {duration(left)} left"
+            progress.update(task, description=words, completed=models.done, total=models.total)
+
+        yield begin, trained
 
 
 @contextmanager

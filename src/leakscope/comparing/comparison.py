@@ -21,8 +21,7 @@ from leakscope.results.audit import EXPOSED_ABOVE, Audit
 from leakscope.results.columns import Record
 from leakscope.results.comparison import ComparedRecord, Comparison, SideEntry
 from leakscope.results.document import ResultDocument
-from leakscope.results.reader import read_result
-from leakscope.results.run_reader import Run, read_run
+from leakscope.results.reader import Run, read_result, read_run
 from leakscope.settings import COMPARE_DEFAULTS
 from leakscope.subjects.ranks import TOP, hundredth, rank_correlation, top_kept
 

@@ -1,97 +1,65 @@
 """Datasets and models from files and tables: read, checked, encoded; nothing is ever unpickled."""
 
-from leakscope.data.arrays import read_arrays
-from leakscope.data.arrow_claims import ArrowClaims, arrow_claims
-from leakscope.data.columns import MOST_CATEGORIES, column_name, kind_of
-from leakscope.data.dataset_reader import read_dataset
-from leakscope.data.datasets import (
-    Dataset,
-    RecordId,
-    Source,
-    Task,
-    require_distinct_ids,
-    same_data,
-    subgroup_label,
-)
-from leakscope.data.delimited import Layout, marks_in
-from leakscope.data.doubts import array_doubts, doubts, two_classes
-from leakscope.data.examples import EXAMPLES, read_example
-from leakscope.data.image_folder import read_image_folder
-from leakscope.data.json_files import read_json
-from leakscope.data.model_files import ModelFile, read_model
-from leakscope.data.models import NetworkArrays, read_network
-from leakscope.data.onnx_linear import LinearArrays
-from leakscope.data.pictures import picture_shape, pictured, png
-from leakscope.data.preparation import MOST_CLASSES, prepare
-from leakscope.data.reading_again import raw_features, read_again
-from leakscope.data.reasons import printable, reason
-from leakscope.data.regular_files import (
-    is_folder,
-    is_there,
-    require_file,
-    require_new_file,
-    require_usable_name,
-)
-from leakscope.data.sampling import sampled
-from leakscope.data.scores import read_scores
+from leakscope.data.arrays import read_arrays, read_scores
+from leakscope.data.datasets import Dataset, sampled
+from leakscope.data.doubts import doubts
+from leakscope.data.files import write_file
+from leakscope.data.models import ModelFile, NetworkArrays, read_model, read_network
+from leakscope.data.pictures import png
+from leakscope.data.preparation import prepare
+from leakscope.data.sources import EXAMPLES, Source, read_dataset, read_example
 from leakscope.data.table_datasets import from_frame
 from leakscope.data.tables import read_table
-from leakscope.data.written_files import (
-    descriptor_of,
-    partial_beside,
-    require_plain_output,
-    write_file,
-)
 
 __all__ = [
     "EXAMPLES",
-    "MOST_CATEGORIES",
-    "MOST_CLASSES",
-    "ArrowClaims",
     "Dataset",
-    "Layout",
-    "LinearArrays",
     "ModelFile",
     "NetworkArrays",
-    "RecordId",
     "Source",
-    "Task",
-    "array_doubts",
-    "arrow_claims",
-    "column_name",
-    "descriptor_of",
     "doubts",
     "from_frame",
-    "is_folder",
-    "is_there",
-    "kind_of",
-    "marks_in",
-    "partial_beside",
-    "picture_shape",
-    "pictured",
     "png",
     "prepare",
-    "printable",
-    "raw_features",
-    "read_again",
     "read_arrays",
     "read_dataset",
     "read_example",
-    "read_image_folder",
-    "read_json",
     "read_model",
     "read_network",
     "read_scores",
     "read_table",
-    "reason",
-    "require_distinct_ids",
-    "require_file",
-    "require_new_file",
-    "require_plain_output",
-    "require_usable_name",
-    "same_data",
     "sampled",
-    "subgroup_label",
-    "two_classes",
     "write_file",
 ]
+
+# For other rooms until they import from the file.
+from leakscope.data.arrow_tables import arrow_claims as arrow_claims
+from leakscope.data.columns import MOST_CATEGORIES as MOST_CATEGORIES
+from leakscope.data.columns import column_name as column_name
+from leakscope.data.columns import kind_of as kind_of
+from leakscope.data.columns import marks_in as marks_in
+from leakscope.data.datasets import RecordId as RecordId
+from leakscope.data.datasets import Task as Task
+from leakscope.data.datasets import require_distinct_ids as require_distinct_ids
+from leakscope.data.datasets import same_data as same_data
+from leakscope.data.datasets import subgroup_label as subgroup_label
+from leakscope.data.doubts import array_doubts as array_doubts
+from leakscope.data.doubts import two_classes as two_classes
+from leakscope.data.files import descriptor_of as descriptor_of
+from leakscope.data.files import is_folder as is_folder
+from leakscope.data.files import is_there as is_there
+from leakscope.data.files import partial_beside as partial_beside
+from leakscope.data.files import printable as printable
+from leakscope.data.files import read_json as read_json
+from leakscope.data.files import reason as reason
+from leakscope.data.files import require_file as require_file
+from leakscope.data.files import require_new_file as require_new_file
+from leakscope.data.files import require_plain_output as require_plain_output
+from leakscope.data.files import require_usable_name as require_usable_name
+from leakscope.data.onnx_graphs import LinearArrays as LinearArrays
+from leakscope.data.pictures import picture_shape as picture_shape
+from leakscope.data.pictures import pictured as pictured
+from leakscope.data.preparation import MOST_CLASSES as MOST_CLASSES
+from leakscope.data.sources import raw_features as raw_features
+from leakscope.data.sources import read_again as read_again
+from leakscope.data.tables import Layout as Layout

@@ -4,11 +4,21 @@ Three things make a small file large: compression, dictionaries (a text once, an
 its number) and run-end encoding (a value once, and how often).  Compressed sizes stand in the
 headers; dictionaries and runs are read as they are and measured row by row before they are written
 out in full.  Nested columns are never written out: no feature is nested.
+
+A buffer of an Arrow file that is compressed says in its first eight bytes how long it is unpacked,
+and pyarrow allocates that: 180 kilobytes of zstd can be 6 gigabytes.  pyarrow does not tell these
+sizes, so the headers are read here.  They are FlatBuffers (Arrow columnar format, "Encapsulated
+message format" and Message.fbs), of which five tables are needed: Footer, Block, Message,
+RecordBatch and DictionaryBatch.  A header that leads out of the file ends in an error of
+``struct``, which is told as a file that is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import mmap
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +27,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from leakscope._numerics.memory import require_memory
-from leakscope.data.arrow_claims import MAGIC, arrow_claims
-from leakscope.data.reasons import reason
-from leakscope.data.regular_files import require_file
+from leakscope.data.files import REMEDY, require_file, told_as
 from leakscope.errors import InputError
-
-REMEDY = "use fewer records, or a machine with more memory"
 
 # Where a table says which of its columns were a pandas index when it was written.
 INDEX = "pandas_index"
@@ -32,31 +38,22 @@ def read_parquet(path: Path) -> pd.DataFrame:
     """A Parquet file as a table."""
     from pyarrow import parquet
 
-    try:
+    with told_as(f"{path} is not a Parquet file"):
         with parquet.ParquetFile(path) as file:
             about = file.metadata
             # A column of one value is a few bytes however many rows it claims.
-            needed = max(8 * about.num_rows * about.num_columns, _unpacked(about))
+            needed = max(8 * about.num_rows * about.num_columns, _unpacked_pages(about))
             require_memory(needed, f"the table {path}, of {about.num_rows} rows,", REMEDY)
             schema = file.schema_arrow
         texts = [field.name for field in schema if _is_text(field.type)]
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
             return _frame(_row_groups(file, schema, path), path)
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{path} is not a Parquet file ({reason(error)}).") from error
 
 
 def read_arrow(path: Path) -> pd.DataFrame:
     """An Arrow IPC file (Feather) or stream as a table."""
-    try:
-        table = open_arrow(path)
-        return _frame(table, path)
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{path} is not an Arrow file ({reason(error)}).") from error
+    with told_as(f"{path} is not an Arrow file"):
+        return _frame(open_arrow(path), path)
 
 
 def open_arrow(path: Path, *, mapped: bool = False) -> Any:
@@ -90,15 +87,7 @@ def require_memory_in_full(column: Any, what: str) -> None:
 
 
 def row_bytes(array: Any) -> NDArray[np.int64]:
-    """How many bytes each value of an Arrow array takes, written out in full.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from leakscope.data.arrow_tables import row_bytes
-    >>> row_bytes(pa.array(["a", "abc", "a"]).dictionary_encode()).tolist()
-    [1, 3, 1]
-    """
+    """How many bytes each value of an Arrow array takes, written out in full."""
     from pyarrow import compute, types
 
     kind, count = array.type, len(array)
@@ -167,7 +156,7 @@ def _is_nested(kind: Any) -> bool:
     return bool(types.is_nested(kind))
 
 
-def _unpacked(about: Any) -> int:
+def _unpacked_pages(about: Any) -> int:
     """The bytes of all pages of a Parquet file, unpacked."""
     total = 0
     for group in range(about.num_row_groups):
@@ -252,3 +241,163 @@ def require_distinct(names: Sequence[str], where: Path | str) -> None:
         if name in seen:
             raise InputError(f"{where} has two columns called {name!r}; rename one of them.")
         seen.add(name)
+
+
+MAGIC = b"ARROW1"
+_CONTINUATION = 0xFFFFFFFF
+
+# Message.fbs: what a message's header is, and the places of fields in their tables.
+_DICTIONARY_BATCH, _RECORD_BATCH = 2, 3
+_HEADER_TYPE, _HEADER, _BODY_LENGTH = 1, 2, 3
+_LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3
+_DICTIONARY_DATA = 1
+_FOOTER_DICTIONARIES, _FOOTER_BATCHES = 2, 3
+_BLOCK = struct.Struct("<qi4xq")
+_BUFFER = struct.Struct("<qq")
+
+
+@dataclass(frozen=True)
+class ArrowClaims:
+    """What a file says that it holds.
+
+    ``unpacked_bytes`` is of all buffers, once those that are compressed are unpacked; ``batches``
+    are rows and unpacked bytes of each record batch.  A file with a footer can be read in any
+    order; one without is a stream.
+    """
+
+    rows: int
+    unpacked_bytes: int
+    batches: tuple[tuple[int, int], ...]
+    has_footer: bool
+
+
+def arrow_claims(path: Path) -> ArrowClaims:
+    """Read the headers of an Arrow IPC file or stream.
+
+    A header that is none, or leads out of the file, is a ValueError or a struct.error.
+    """
+    with path.open("rb") as stream:
+        # Closed with its last view: closing it before would be an error of its own, in place of
+        # the one that says what is wrong with the file.
+        view = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+    has_footer = view[: len(MAGIC)] == MAGIC
+    messages = _of_file(view) if has_footer else _of_stream(view)
+    found = [_claims_of(header, body) for header, body in messages]
+    batches = tuple((rows, size) for rows, size in found if rows is not None)
+    unpacked = sum(size for _, size in found)
+    return ArrowClaims(sum(rows for rows, _ in batches), unpacked, batches, has_footer)
+
+
+def _of_file(view: memoryview) -> Iterator[tuple[memoryview, memoryview]]:
+    """The messages that a file's footer names: those that are read, wherever they lie."""
+    (size,) = struct.unpack_from("<i", view, len(view) - len(MAGIC) - 4)
+    end = len(view) - len(MAGIC) - 4
+    if not 0 < size <= end:
+        raise ValueError("its footer is longer than the file")
+    with view[end - size : end] as footer:
+        root = _indirect(footer, 0)
+        blocks = [
+            block
+            for field in (_FOOTER_DICTIONARIES, _FOOTER_BATCHES)
+            for block in _structs(footer, root, field, _BLOCK)
+        ]
+    for offset, header_length, body_length in blocks:
+        if min(offset, header_length, body_length) < 0 or offset + header_length > len(view):
+            raise ValueError("its footer leads out of the file")
+        (first,) = struct.unpack_from("<I", view, offset)
+        prefix = 8 if first == _CONTINUATION else 4
+        start = offset + header_length
+        yield view[offset + prefix : start], view[start : start + body_length]
+
+
+def _of_stream(view: memoryview) -> Iterator[tuple[memoryview, memoryview]]:
+    place = 0
+    while place + 4 <= len(view):
+        (length,) = struct.unpack_from("<I", view, place)
+        place += 4
+        if length == _CONTINUATION:
+            (length,) = struct.unpack_from("<I", view, place)
+            place += 4
+        if length == 0:
+            return
+        header = view[place : place + length]
+        place += length
+        field = _field(header, _indirect(header, 0), _BODY_LENGTH)
+        body_length = 0 if field is None else struct.unpack_from("<q", header, field)[0]
+        if body_length < 0 or place + body_length > len(view):
+            raise ValueError("it was cut, or a header is wrong")
+        yield header, view[place : place + body_length]
+        place += body_length
+
+
+def _claims_of(header: memoryview, body: memoryview) -> tuple[int | None, int]:
+    """The rows of a record batch, None of any other message; and its unpacked bytes."""
+    message = _indirect(header, 0)
+    kind_at, table_at = _field(header, message, _HEADER_TYPE), _field(header, message, _HEADER)
+    if kind_at is None or table_at is None:
+        raise ValueError("a message has no header")
+    (kind,), table = struct.unpack_from("<B", header, kind_at), _indirect(header, table_at)
+    if kind == _DICTIONARY_BATCH:
+        data = _field(header, table, _DICTIONARY_DATA)
+        if data is None:
+            raise ValueError("a dictionary has no data")
+        return None, _unpacked(header, _indirect(header, data), body)
+    if kind != _RECORD_BATCH:
+        return None, 0
+    length_at = _field(header, table, _LENGTH)
+    rows = 0 if length_at is None else struct.unpack_from("<q", header, length_at)[0]
+    if rows < 0:
+        raise ValueError(f"a batch claims {rows} rows")
+    return rows, _unpacked(header, table, body)
+
+
+def _unpacked(header: memoryview, batch: int, body: memoryview) -> int:
+    """How long the buffers of a batch are once they are unpacked."""
+    if _field(header, batch, _COMPRESSION) is None:
+        return len(body)
+    total = 0
+    for offset, length in _structs(header, batch, _BUFFERS, _BUFFER):
+        if offset < 0 or length < 0 or offset + length > len(body):
+            raise ValueError("a buffer leads out of the file")
+        if length < 8:
+            continue
+        (claimed,) = struct.unpack_from("<q", body, offset)
+        # -1 stands before a buffer that is left as it is.
+        if claimed < -1:
+            raise ValueError(f"a buffer claims {claimed} bytes")
+        total += length - 8 if claimed == -1 else claimed
+    return total
+
+
+def _indirect(view: memoryview, place: int) -> int:
+    """Where the offset that stands at a place leads."""
+    found: int = place + struct.unpack_from("<I", view, place)[0]
+    return found
+
+
+def _field(view: memoryview, table: int, number: int) -> int | None:
+    """Where a field of a table stands; None where it is left out."""
+    vtable = table - struct.unpack_from("<i", view, table)[0]
+    if vtable < 0:
+        raise ValueError("a header leads out of the file")
+    (size,) = struct.unpack_from("<H", view, vtable)
+    entry = 4 + 2 * number
+    if entry + 2 > size:
+        return None
+    (offset,) = struct.unpack_from("<H", view, vtable + entry)
+    return table + offset if offset else None
+
+
+def _structs(
+    view: memoryview, table: int, number: int, form: struct.Struct
+) -> Iterator[tuple[int, ...]]:
+    """The entries of a field that is a vector of structs."""
+    field = _field(view, table, number)
+    if field is None:
+        return
+    vector = _indirect(view, field)
+    (count,) = struct.unpack_from("<I", view, vector)
+    if vector + 4 + count * form.size > len(view):
+        raise ValueError("a header leads out of the file")
+    for place in range(count):
+        yield form.unpack_from(view, vector + 4 + place * form.size)

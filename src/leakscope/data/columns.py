@@ -2,11 +2,16 @@
 
 A column is numbers, booleans or categories; what is none of them, or cannot be told, is refused in
 a sentence that names the column, the row (counted from 0 in the file) and what to do.
+
+``60 kg``, ``5%``, ``$5``, ``1,5`` and ``2024-03-01`` are quantities.  Taken for categories, each
+value would be a feature of its own and every record would look exposed; so they are refused, in a
+sentence that says how to write them.
 """
 
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,8 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from leakscope.data.written_numbers import written_numbers
-from leakscope.errors import InputError
+from leakscope.errors import InputError, Where
 
 Kind = Literal["number", "boolean", "category"]
 
@@ -28,46 +32,11 @@ MOST_DISTINCT = 0.75
 # A column of text in which at least this share are numbers is a column of numbers with mistakes.
 NUMBERS_FROM = 0.5
 
-
-@dataclass(frozen=True)
-class Roles:
-    """Which column is what, by name; every other column is a feature.
-
-    Attributes
-    ----------
-    target
-        The target.
-    id
-        Each record's own id; None for row numbers.
-    group
-        The person, or whatever unit leaves as a whole; never a feature.
-    by
-        Subgroups that exposure is summed up by; features too, unless they are ignored.
-    ignored
-        Neither features nor anything else.
-    """
-
-    target: str
-    id: str | None = None
-    group: str | None = None
-    by: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
-
-    def features(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """The columns that are features, in their order."""
-        used = {self.target, self.id, self.group, *self.ignored}
-        return tuple(name for name in columns if name not in used)
+_AS_DAYS = "turn them into numbers, such as days since a date"
 
 
 def column_name(columns: Sequence[str], wanted: str, role: str, where: str) -> str:
-    """A column by its name, or by its position (0 is the first, -1 the last).
-
-    Examples
-    --------
-    >>> from leakscope import data
-    >>> data.column_name(["age", "height"], "-1", "target", "people.csv")
-    'height'
-    """
+    """A column by its name, or by its position (0 is the first, -1 the last)."""
     if wanted in columns:
         return wanted
     try:
@@ -86,18 +55,13 @@ def listed(columns: Sequence[str], most: int = 12) -> str:
 
 
 def kind_of(column: pd.Series[Any], name: str, where: str) -> Kind:
-    """What a feature column holds, or a sentence where it holds nothing that can be used.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from leakscope import data
-    >>> data.kind_of(pd.Series([1.0, 2.5]), "height", "people.csv")
-    'number'
-    """
+    """What a feature column holds, or a sentence where it holds nothing that can be used."""
     if bool(column.isna().all()):
         raise InputError(
-            f"{where}: column {name!r} is empty in every row; leave it out with --ignore."
+            f"{where}: column {name!r} is empty in every row",
+            where=Where(where, name),
+            remedy="leave it out with --ignore",
+            option="ignore",
         )
     if isinstance(column.dtype, pd.CategoricalDtype):
         return _category(column, name, where)
@@ -105,16 +69,21 @@ def kind_of(column: pd.Series[Any], name: str, where: str) -> Kind:
         return "boolean"
     if _is_dates(column):
         raise InputError(
-            f"{where}: column {name!r} holds dates or times; turn them into numbers, such as days "
-            "since a date, or leave the column out with --ignore."
+            f"{where}: column {name!r} holds dates or times",
+            where=Where(where, name),
+            remedy=f"{_AS_DAYS}, or leave the column out with --ignore",
+            option="ignore",
         )
     if pd.api.types.is_numeric_dtype(column):
         return "number"
     present = column.dropna()
     if any(isinstance(value, (list, tuple, dict, set, np.ndarray)) for value in present):
         raise InputError(
-            f"{where}: column {name!r} holds lists or tables; give each of their values a column "
-            "of its own, or leave the column out with --ignore."
+            f"{where}: column {name!r} holds lists or tables",
+            where=Where(where, name),
+            remedy="give each of their values a column of its own, or leave the column out with "
+            "--ignore",
+            option="ignore",
         )
     if all(isinstance(value, (bool, np.bool_)) for value in present):
         return "boolean"
@@ -133,11 +102,14 @@ def refuse_written_numbers(column: pd.Series[Any], name: str, where: str) -> Non
     found = written_numbers(texts) if texts else None
     if found is None:
         return
-    what, remedy, place = found
+    writing, place = found
+    row = first.index[place]
     raise InputError(
-        f"{where}: column {name!r} holds {what} ({shown(texts[place])} in row "
-        f"{first.index[place]}, rows count from 0); {remedy}, or leave the column out with "
-        "--ignore."
+        f"{where}: column {name!r} holds {writing.what} ({shown(texts[place])} in row {row}, rows "
+        "count from 0)",
+        where=Where(where, name, row),
+        remedy=f"{writing.remedy}, or leave the column out with --ignore",
+        option=writing.option,
     )
 
 
@@ -160,19 +132,26 @@ def _category(column: pd.Series[Any], name: str, where: str) -> Kind:
         row = present.index[0]
         raise InputError(
             f"{where}: column {name!r} holds {values} different values in {len(present)} records "
-            f"({shown(present.iloc[0])} in row {row}), too many to be categories; name it with "
-            "--id if it is each record's own id, or leave it out with --ignore."
+            f"({shown(present.iloc[0])} in row {row}), too many to be categories",
+            where=Where(where, name, row),
+            remedy="name it with --id if it is each record's own id, or leave it out with --ignore",
+            option="ignore",
         )
     return "category"
 
 
-def require_present(column: pd.Series[Any], name: str, where: str, what_to_do: str) -> None:
+def require_present(
+    column: pd.Series[Any], name: str, where: str, remedy: str, option: str | None = None
+) -> None:
     """Refuse a column with an empty row, and say what to do."""
     missing = column.isna().to_numpy()
     if missing.any():
         row = column.index[int(np.argmax(missing))]
         raise InputError(
-            f"{where}: column {name!r} is empty in row {row} (rows count from 0); {what_to_do}."
+            f"{where}: column {name!r} is empty in row {row} (rows count from 0)",
+            where=Where(where, name, row),
+            remedy=remedy,
+            option=option,
         )
 
 
@@ -182,17 +161,21 @@ def numbers(column: pd.Series[Any], name: str, where: str) -> NDArray[np.float64
         raise InputError(f"{where}: column {name!r} holds complex numbers.")
     if _is_dates(column):
         raise InputError(
-            f"{where}: column {name!r} holds dates or times; turn them into numbers, such as days "
-            "since a date."
+            f"{where}: column {name!r} holds dates or times",
+            where=Where(where, name),
+            remedy=_AS_DAYS,
         )
     found = _parsed(column)
     bad = ~np.isfinite(found) & ~column.isna().to_numpy()
     if bad.any():
         place = int(np.argmax(bad))
+        row = column.index[place]
         raise InputError(
-            f"{where}: column {name!r} holds {shown(column.iloc[place])} in row "
-            f"{column.index[place]} (rows count from 0), which is not a finite number; correct it, "
-            "or leave the column out with --ignore."
+            f"{where}: column {name!r} holds {shown(column.iloc[place])} in row {row} (rows count "
+            "from 0), which is not a finite number",
+            where=Where(where, name, row),
+            remedy="correct it, or leave the column out with --ignore",
+            option="ignore",
         )
     return found
 
@@ -219,3 +202,136 @@ def shown(value: object, most: int = 40) -> str:
     """A value as it is told in a sentence, cut where it is long."""
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= most else f"{text[:most]}…"
+
+
+# Signs that stand where a value is not known; "-" does, unless "+" is there too.
+MARKS = re.compile(r"\?+|-+|\.+|\*+|#+|#N/A!?|n\.\s?a\.?|-\.-|\(\s*\)", re.IGNORECASE)
+
+
+def marks_in(column: pd.Series[Any]) -> dict[str, int]:
+    """Signs such as ``?`` that usually mean "not known", and how often a text column has them."""
+    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
+        return {}
+    counts = column.dropna().map(lambda value: value.strip() if isinstance(value, str) else "")
+    found = {str(k): int(v) for k, v in counts.value_counts().items() if MARKS.fullmatch(str(k))}
+    if (counts == "+").any():
+        found.pop("-", None)
+    return found
+
+
+def refuse_marks(table: pd.DataFrame, names: Sequence[str], where: str) -> None:
+    """Refuse signs that stand for values not known: they are no category, and no number."""
+    for name in names:
+        found = marks_in(table[name])
+        if not found:
+            continue
+        mark = max(found, key=lambda text: found[text])
+        texts = table[name].map(lambda value: value.strip() if isinstance(value, str) else "")
+        row = table.index[int(np.argmax((texts == mark).to_numpy()))]
+        times = "once" if found[mark] == 1 else f"{found[mark]} times"
+        raise InputError(
+            f"{where}: column {name!r} holds {mark!r} {times}, first in row {row} (rows count "
+            "from 0), which usually means that the value is not known",
+            where=Where(where, name, row),
+            remedy=f"give --na-values {mark!r} to read it as empty, or --na-values NA if it is a "
+            "category of its own",
+            option="na_values",
+        )
+
+
+_PLAIN = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+_MONEY = r"[$€£¥₹₽₩]|USD|EUR|GBP|CHF|JPY|CNY|INR"
+_CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s?[AaPp]\.?[Mm]\.?)?"
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
+_DATE = (
+    r"\d{4}-\d{1,2}(?:-\d{1,2})?|\d{4}[/.]\d{1,2}[/.]\d{1,2}|\d{1,2}([/.-])\d{1,2}\1\d{2}(?:\d{2})?"
+    rf"|\d{{1,2}}[ -]{_MONTH}[ -]\d{{2,4}}|{_MONTH} \d{{1,2}},? \d{{4}}|\d{{4}}-?W\d{{2}}(?:-\d)?"
+)
+
+# Of a column's texts that are written in one of these ways, at least this share makes the column
+# one of quantities.
+SHARE = 0.5
+
+# Numbers before one unit are quantities from this many different ones on: 2WD and 4WD are not.
+LEAST_AMOUNTS = 3
+
+
+@dataclass(frozen=True)
+class Writing:
+    """A way to write quantities, and what to do about it."""
+
+    pattern: re.Pattern[str]
+    what: str
+    remedy: str
+    option: str = "ignore"
+
+
+def _writing(pattern: str, what: str, remedy: str, option: str = "ignore") -> Writing:
+    return Writing(re.compile(pattern, re.IGNORECASE), what, remedy, option)
+
+
+WRITINGS: tuple[Writing, ...] = (
+    _writing(
+        rf"(?:{_DATE})(?:[T ]{_CLOCK}(?:Z|\s?[+-]\d{{2}}:?\d{{2}})?)?|{_CLOCK}",
+        "dates or times",
+        _AS_DAYS,
+    ),
+    _writing(
+        r"[+-]?\d{1,3}(?:[ '’_\u00a0\u202f]\d{3})+(?:[.,]\d+)?|[+-]?\d+(?:_\d+)+",
+        "numbers with signs between the thousands",
+        "write 1000, not 1_000 or 1 000",
+    ),
+    _writing(
+        r"[+-]?(?:\d+,\d+|,\d+|\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?)",
+        "numbers with commas",
+        "give --decimal , if the comma is the decimal sign, or write a point and nothing between "
+        "the thousands",
+        "decimal",
+    ),
+    _writing(rf"{_PLAIN}\s*[%‰]", "percentages", "write the numbers without the sign"),
+    _writing(
+        rf"[+-]?(?:{_MONEY})\s*{_PLAIN}[kKmM]?|{_PLAIN}[kKmM]?\s*(?:{_MONEY})",
+        "amounts of money",
+        "write the numbers without the currency",
+    ),
+    _writing(r"[+-]?0[xX][0-9a-fA-F]+|[+-]?0[bB][01]+|[+-]?0[oO][0-7]+",
+             "numbers in another base", "write them in decimal digits"),
+    _writing(rf"[<>≤≥]=?\s*{_PLAIN}|{_PLAIN}\s*\+", "bounds such as <5",
+             "write a number for each, such as the bound itself"),
+    _writing(r"\(\d+(?:\.\d+)?\)", "numbers in brackets", "write -5, not (5)"),
+)  # fmt: skip
+
+# A letter alone is a unit where it is a common one, and never an ordinal's ending.
+_WITH_UNIT = re.compile(
+    rf"({_PLAIN})\s*(?!(?:st|nd|rd|th)$)([^\W\d_][\w/^²³·.-]{{1,11}}|[gmlhsdwy])", re.IGNORECASE
+)
+
+
+def written_numbers(texts: Sequence[str]) -> tuple[Writing, int] | None:
+    """How the texts are written, and where the first stands; None where they are words."""
+    stripped = [text.strip() for text in texts]
+    plain = [re.fullmatch(_PLAIN, text) is not None for text in stripped]
+    for writing in WRITINGS:
+        found = [writing.pattern.fullmatch(text) is not None for text in stripped]
+        # Plain numbers among them are counted too.
+        count = sum(hit or bare for hit, bare in zip(found, plain, strict=True))
+        if any(found) and count >= SHARE * len(texts):
+            return writing, found.index(True)
+    return _with_unit(stripped)
+
+
+def _with_unit(texts: list[str]) -> tuple[Writing, int] | None:
+    """Numbers before one and the same unit."""
+    matches = [_WITH_UNIT.fullmatch(text) for text in texts]
+    units = [match[2].lower() for match in matches if match is not None]
+    if not units:
+        return None
+    unit = max(set(units), key=units.count)
+    amounts = {m[1] for m in matches if m is not None and m[2].lower() == unit}
+    if units.count(unit) < SHARE * len(texts) or len(amounts) < LEAST_AMOUNTS:
+        return None
+    first = next(i for i, m in enumerate(matches) if m is not None and m[2].lower() == unit)
+    told = matches[first]
+    assert told is not None
+    remedy = "write the numbers alone (or, if they are names, a letter before each)"
+    return Writing(_WITH_UNIT, f"numbers with the unit {told[2]}", remedy), first

@@ -1,66 +1,30 @@
-"""A dataset as the instruments take it: numbers, a target, and each record's own id."""
+"""A dataset as the instruments take it: numbers, a target, each record's own id; and samples."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from leakscope._numerics.keys import as_key
 from leakscope.data.columns import shown
 from leakscope.errors import InputError
-from leakscope.settings import DATA_DEFAULTS, Decimal, Missing
+from leakscope.settings import DATA_DEFAULTS
 from leakscope.settings import Task as Task
+
+if TYPE_CHECKING:
+    from leakscope.data.sources import Source
 
 RecordId = int | str
 
 # A column of more different numbers than this is cut into quarters where subgroups are wanted.
 MOST_SUBGROUPS = 20
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a dataset came from, so that it can be read again.
-
-    Attributes
-    ----------
-    file, example
-        The file's absolute path, or the example's name.
-    target, id_column, task, group_column, ignore, missing, split, header, na_values, decimal
-        As they were given.
-    sample, sample_seed
-        How many records were drawn, where not all were taken, and the seed.
-    digest
-        Of the features, the target, the ids and the groups, and of the file: the same data, or
-        not; see :func:`leakscope.data.datasets.same_data`.
-
-    Examples
-    --------
-    >>> from leakscope import data
-    >>> data.read_example("wine").source.example
-    'wine'
-    """
-
-    file: str | None
-    example: str | None
-    target: str | None
-    id_column: str | None
-    task: Task
-    digest: str
-    group_column: str | None = None
-    ignore: tuple[str, ...] = ()
-    missing: Missing = DATA_DEFAULTS.missing
-    split: str | None = None
-    header: bool = DATA_DEFAULTS.header
-    na_values: tuple[str, ...] = DATA_DEFAULTS.na_values
-    decimal: Decimal = DATA_DEFAULTS.decimal
-    sample: int | None = DATA_DEFAULTS.sample
-    sample_seed: int = DATA_DEFAULTS.sample_seed
 
 
 @dataclass(frozen=True)
@@ -96,13 +60,6 @@ class Dataset:
         channels last; None where nothing says so.
     sampled_from
         How many records there were, where these are a sample; None where they are all.
-
-    Examples
-    --------
-    >>> from leakscope import data
-    >>> diabetes = data.read_example("diabetes")
-    >>> diabetes.features.shape, diabetes.record_ids[:3]
-    ((442, 10), (0, 1, 2))
     """
 
     name: str
@@ -142,14 +99,7 @@ def many_numbers(column: pd.Series[Any]) -> bool:
 
 
 def subgroup_label(value: object) -> str:
-    """A subgroup's name: its value, a number in the fewest digits that are this number's alone.
-
-    Examples
-    --------
-    >>> from leakscope.data import subgroup_label
-    >>> subgroup_label(3.0), subgroup_label(0.1), subgroup_label(None)
-    ('3', '0.1', '(empty)')
-    """
+    """A subgroup's name: its value, a number in the fewest digits that are this number's alone."""
     if value is None or value != value:
         return "(empty)"
     if isinstance(value, float):
@@ -172,15 +122,6 @@ def digest(
 
     Parsers of decimal numbers differ in the last digit from one version to the next, so that
     the same file need not give the same values everywhere; its bytes are the same.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.data.datasets import digest, same_data
-    >>> X, y = np.eye(2), np.array([0.0, 1.0])
-    >>> one, other = digest(X, y, ("ann", "bob")), digest(X, y, ("bob", "ann"))
-    >>> same_data(one, one), same_data(one, other)
-    (True, False)
     """
     numbers = hashlib.sha256(np.ascontiguousarray(features).reshape(-1).view(np.uint8).data)
     values = numbers.copy()
@@ -217,14 +158,6 @@ def same_data(one: str, other: str, *, read_alike: bool = True) -> bool:
     ``read_alike`` says that the same columns were asked of both: the same file is then the same
     data, and other ids make other data.  Otherwise features and targets are compared alone; a
     digest of the former kind knows nothing else.
-
-    Examples
-    --------
-    >>> from leakscope.data.datasets import same_data
-    >>> same_data("2-a-b-c", "2-x-y-c"), same_data("2-a-b-c", "2-x-b-z")
-    (True, False)
-    >>> same_data("2-a-b-c", "2-x-b-z", read_alike=False), same_data("2-a-b-c", "b")
-    (True, True)
     """
     first, second = (text.split("-") for text in (one, other))
     if read_alike and len(first) == len(second) == 4:
@@ -236,14 +169,7 @@ def same_data(one: str, other: str, *, read_alike: bool = True) -> bool:
 def require_distinct_ids(
     ids: list[RecordId], what: str, rows: Sequence[int] | None = None
 ) -> tuple[RecordId, ...]:
-    """The ids as a tuple, or a sentence that names the first one that stands twice.
-
-    Examples
-    --------
-    >>> from leakscope import data
-    >>> data.require_distinct_ids(["a", "b"], "the ids")
-    ('a', 'b')
-    """
+    """The ids as a tuple, or a sentence that names the first one that stands twice."""
     first_row: dict[RecordId, int] = {}
     for row, value in zip(rows if rows is not None else range(len(ids)), ids, strict=True):
         if value in first_row:
@@ -253,3 +179,104 @@ def require_distinct_ids(
             )
         first_row[value] = row
     return tuple(ids)
+
+
+# A target of numbers is cut into so many parts of equal size.
+PARTS = 10
+
+
+def sampled(dataset: Dataset, count: int, *, seed: int = DATA_DEFAULTS.sample_seed) -> Dataset:
+    """``count`` records of a dataset as read, drawn at random by class or by tenths of the target.
+
+    Groups stay whole: of a dataset with groups so many are drawn that about ``count`` records
+    come.  A category that no record of the sample has is no feature of it.
+    """
+    records = len(dataset.record_ids)
+    if not 2 <= count <= records:
+        raise InputError(
+            f"--sample must be from 2 to {records}, the number of records, but it is {count}.",
+            option="sample",
+        )
+    units = np.arange(records)
+    if dataset.group is not None:
+        units = np.unique([str(value) for value in dataset.group], return_inverse=True)[1]
+        units = units.reshape(-1)
+    members = int(units.max()) + 1
+    wanted = count if members == records else max(2, round(members * count / records))
+    strata = _strata(dataset)[np.unique(units, return_index=True)[1]]
+    rows = np.flatnonzero(np.isin(units, _drawn(strata, wanted, seed)))
+    what = "class" if dataset.task == "classification" else "tenth of the target"
+    step = (
+        f"sampled {len(rows)} of {records} records at random, the same share of each {what} "
+        f"(seed {seed})"
+    )
+    return _taken(dataset, rows, step, count, seed)
+
+
+def _strata(dataset: Dataset) -> NDArray[np.intp]:
+    """Each record's class, or which tenth of the target it is in."""
+    if dataset.task == "classification":
+        texts = [str(value) for value in dataset.target.tolist()]
+        return np.unique(texts, return_inverse=True)[1].reshape(-1)
+    ranks = np.argsort(np.argsort(dataset.target, kind="stable"), kind="stable")
+    return ranks * PARTS // len(ranks)
+
+
+def _drawn(strata: NDArray[np.intp], count: int, seed: int) -> NDArray[np.intp]:
+    """Units, by strata in proportion; what is left over goes to the largest remainders.
+
+    No stratum is left out while there are at least as many units to draw as strata.
+    """
+    sizes = np.bincount(strata)
+    exact = sizes * count / len(strata)
+    shares = np.floor(exact).astype(np.intp)
+    if count >= np.count_nonzero(sizes):
+        shares = np.maximum(shares, sizes > 0)
+    while shares.sum() != count:
+        step = 1 if shares.sum() < count else -1
+        room = (shares < sizes) if step > 0 else (shares > 1)
+        gap = np.where(room, step * (exact - shares), -np.inf)
+        shares[int(np.argmax(gap))] += step
+    generator = as_key(seed).generator()
+    found = [
+        generator.choice(np.flatnonzero(strata == value), size=int(share), replace=False)
+        for value, share in enumerate(shares)
+    ]
+    return np.sort(np.concatenate(found))
+
+
+def _taken(dataset: Dataset, rows: NDArray[np.intp], step: str, count: int, seed: int) -> Dataset:
+    features = dataset.features[rows]
+    gone = [place for place in dataset.indicators if not features[:, place].any()]
+    kept = np.setdiff1d(np.arange(features.shape[1]), gone)
+    features = np.ascontiguousarray(features[:, kept])
+    steps = [*dataset.steps, step]
+    if gone:
+        steps.append(f"{len(gone)} categories left out that no record of the sample has")
+
+    def of(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+        return None if values is None else tuple(values[row] for row in rows)
+
+    target, ids, group = dataset.target[rows], of(dataset.record_ids) or (), of(dataset.group)
+    source = dataset.source
+    if source is not None:
+        parts = digest(features, target, ids, group).split("-")
+        file = source.digest.split("-")[-1]
+        if file:
+            # Another sample of the same file is other data.
+            parts[-1] = hashlib.sha256(f"{file};{count};{seed}".encode()).hexdigest()
+        source = replace(source, sample=count, sample_seed=seed, digest="-".join(parts))
+    place = {int(before): now for now, before in enumerate(kept)}
+    return replace(
+        dataset,
+        features=features,
+        target=target,
+        record_ids=ids,
+        feature_names=tuple(dataset.feature_names[column] for column in kept),
+        indicators=tuple(place[column] for column in dataset.indicators if column in place),
+        group=group,
+        by={name: of(values) or () for name, values in dataset.by.items()},
+        steps=tuple(steps),
+        source=source,
+        sampled_from=len(dataset.record_ids),
+    )

@@ -7,7 +7,6 @@ separates every record from every other.  None is wrong for certain, so each is 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,7 +39,6 @@ NOT_KNOWN = frozenset(
 
 # Of the features, this many numbers are compared with the target at once.
 BLOCK = 2**24
-
 
 # What a command's option says, where the data are in memory.
 IN_MEMORY = {
@@ -77,29 +75,18 @@ def doubts(dataset: Dataset) -> tuple[str, ...]:
         _classes(dataset),
         _not_known(dataset),
     ]
-    sentences = tuple(sentence for sentence in found if sentence is not None)
-    if dataset.source is not None:
-        return sentences
-    return tuple(
-        functools.reduce(lambda text, pair: text.replace(*pair), IN_MEMORY.items(), sentence)
-        for sentence in sentences
-    )
+    return tuple(sentence for sentence in found if sentence is not None)
+
+
+def _remedy(dataset: Dataset, of_a_file: str) -> str:
+    """What to do, as an option of a command; where the data are in memory, in other words."""
+    return of_a_file if dataset.source is not None else IN_MEMORY[of_a_file]
 
 
 def array_doubts(
     X: Any, y: Any, *, classes: bool = False, groups: Sequence[Any] | None = None
 ) -> tuple[str, ...]:
-    """The same of arrays as they are given; nothing is said of what is no table of numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import data
-    >>> y = np.array([0.5, 1.0, 2.5, 3.0])
-    >>> print(data.array_doubts(np.column_stack([y**2, 2.0 * y]), y)[0])
-    the feature '1' is the target in other words (they are perfectly correlated), so that the
-    model has nothing to learn; leave it out.
-    """
+    """The same of arrays as they are given; nothing is said of what is no table of numbers."""
     target = np.asarray(y)
     features: NDArray[Any] = np.asarray(X) if getattr(X, "ndim", 2) == 2 else np.empty(0)
     numbers = features.dtype.kind in "fiub" and (classes or target.dtype.kind in "fiub")
@@ -149,21 +136,19 @@ def _copies(dataset: Dataset) -> str | None:
     """Records that are there more than once; within a group they leave together."""
     rows = np.ascontiguousarray(dataset.features + 0.0)
     targets = [str(value) for value in dataset.target.tolist()]
-    groups = dataset.group or (None,) * len(targets)
-    keys: dict[tuple[bytes, str], set[object]] = {}
-    own: list[tuple[bytes, str]] = []
-    for place, (row, target) in enumerate(zip(rows, targets, strict=True)):
-        key = (row.tobytes(), target)
-        own.append(key)
-        keys.setdefault(key, set()).add(place if dataset.group is None else groups[place])
-    copied = sum(len(keys[key]) > 1 for key in own)
+    own = [(row.tobytes(), target) for row, target in zip(rows, targets, strict=True)]
+    owners: dict[tuple[bytes, str], set[object]] = {}
+    for key, owner in zip(own, dataset.group or range(len(own)), strict=True):
+        owners.setdefault(key, set()).add(owner)
+    copied = sum(len(owners[key]) > 1 for key in own)
     if copied < max(2, COPIES_FROM * len(own)):
         return None
     unit = "record" if dataset.group is None else "group"
+    remedy = _remedy(dataset, "name the person's column with --group")
     return (
         f"{copied} of {len(own)} records are exact copies of another {unit}'s: one gives little "
         "away when it leaves, because its copy stays; if the copies are of one person, remove "
-        "them, or name the person's column with --group."
+        f"them, or {remedy}."
     )
 
 
@@ -181,7 +166,8 @@ def _answer(dataset: Dataset) -> str | None:
             name = dataset.feature_names[start + int(hits[0])]
             return (
                 f"the feature {name!r} is the target in other words (they are perfectly "
-                "correlated), so that the model has nothing to learn; leave it out with --ignore."
+                "correlated), so that the model has nothing to learn; "
+                f"{_remedy(dataset, 'leave it out with --ignore')}."
             )
     return None
 
@@ -219,24 +205,16 @@ def _counts(dataset: Dataset) -> list[str]:
         values = features[:, column]
         if np.array_equal(np.sort(values), values.min() + np.arange(n)):
             found.append(dataset.feature_names[column])
+    remedy = _remedy(dataset, "name it with --id, or leave it out with --ignore")
     return [
         f"the feature {name!r} counts the records, as an id does, and sets every record apart from "
-        "every other; name it with --id, or leave it out with --ignore."
+        f"every other; {remedy}."
         for name in found[:3]
     ]
 
 
 def two_classes(dataset: Dataset) -> bool:
-    """Whether the target of a regression is two whole numbers, such as 0 and 1.
-
-    Examples
-    --------
-    >>> from dataclasses import replace
-    >>> from leakscope import data
-    >>> cancer = data.read_example("breast_cancer")
-    >>> data.two_classes(replace(cancer, task="regression")), data.two_classes(cancer)
-    (True, False)
-    """
+    """Whether the target of a regression is two whole numbers, such as 0 and 1."""
     values = _whole_values(dataset)
     return len(values) == 2 and float(np.abs(values).max()) <= LARGEST_CLASS
 
@@ -260,5 +238,6 @@ def _classes(dataset: Dataset) -> str | None:
     told = ", ".join(f"{value:g}" for value in values)
     return (
         f"the target {dataset.target_name!r} holds {len(values)} whole numbers only ({told}) and "
-        "is taken as a quantity; if they are classes, give --task classification."
+        "is taken as a quantity; if they are classes, "
+        f"{_remedy(dataset, 'give --task classification')}."
     )

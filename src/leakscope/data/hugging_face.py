@@ -20,13 +20,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from leakscope._numerics.memory import require_memory
-from leakscope.data.arrow_tables import REMEDY, open_arrow, require_memory_in_full, row_bytes
+from leakscope.data.arrow_tables import (
+    open_arrow,
+    require_distinct,
+    require_memory_in_full,
+    row_bytes,
+)
 from leakscope.data.columns import listed
-from leakscope.data.decoded_pictures import EncodedPicture, decode_pictures
-from leakscope.data.json_files import read_json
-from leakscope.data.pictures import array_picture
-from leakscope.data.reasons import printable, reason
-from leakscope.data.regular_files import require_file
+from leakscope.data.files import REMEDY, printable, read_json, require_file, told_as
+from leakscope.data.pictures import EncodedPicture, array_picture, decode_pictures
 from leakscope.errors import InputError
 
 STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
@@ -34,20 +36,10 @@ STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 
 @dataclass(frozen=True)
 class HuggingFaceFolder:
-    """An opened folder: its Arrow table, mapped, and what its columns are.
+    """An opened folder: its ``pyarrow.Table``, mapped, and what its columns are.
 
-    Attributes
-    ----------
-    where
-        The folder of this split, for sentences.
-    name
-        The folder's name, with the split's where there are splits.
-    split
-        The split that was taken; None where there are none.
-    table
-        A ``pyarrow.Table``.
-    kinds
-        What ``dataset_info.json`` says of each column.
+    ``where`` is the folder of the split that was taken, for sentences; ``kinds`` is what
+    ``dataset_info.json`` says of each column.
     """
 
     where: str
@@ -68,17 +60,11 @@ class HuggingFaceFolder:
 
 @dataclass(frozen=True)
 class ReadColumns:
-    """A folder's columns as a table of plain values.
+    """A folder's columns as a table of plain values, and what was done, in words.
 
-    Attributes
-    ----------
-    frame
-        Class labels by name; a list of numbers is a column each, ``embedding[0]`` and so on, and
-        a picture one each pixel.
-    steps
-        What was done, in words.
-    picture
-        Height, width and, in colour, 3, where one column is pictures; None otherwise.
+    Class labels stand by name; a list of numbers is a column each, ``embedding[0]`` and so on, and
+    a picture one each pixel.  ``picture`` is height, width and, in colour, 3, where one column is
+    pictures.
     """
 
     frame: pd.DataFrame
@@ -92,13 +78,7 @@ def is_hugging_face(folder: Path) -> bool:
 
 
 def open_hugging_face(folder: Path, split: str | None = None) -> HuggingFaceFolder:
-    """Open a folder, or one split of it; nothing is decoded yet.
-
-    Raises
-    ------
-    InputError
-        Where there are several splits and none is named, or a file is not what it should be.
-    """
+    """Open a folder, or one split of it; nothing is decoded yet."""
     place, name = folder, folder.resolve().name
     if (folder / SPLITS).is_file():
         split = _chosen_split(folder, split)
@@ -117,10 +97,7 @@ def open_hugging_face(folder: Path, split: str | None = None) -> HuggingFaceFold
         table = _taken(table, _joined([_mapped(place, file) for file in indices], place), place)
     if table.num_rows == 0:
         raise InputError(f"{place} holds no records.")
-    names = [str(column) for column in table.column_names]
-    twice = next((column for column in names if names.count(column) > 1), None)
-    if twice is not None:
-        raise InputError(f"{place} has two columns called {twice!r}; rename one of them.")
+    require_distinct([str(column) for column in table.column_names], place)
     described = {str(k): v for k, v in kinds.items() if isinstance(v, dict)}
     return HuggingFaceFolder(str(place), name, split, table, described)
 
@@ -214,12 +191,8 @@ def _mapped(place: Path, name: str) -> Any:
     path = place / name
     require_file(path)
     _require_inside(path, place)
-    try:
+    with told_as(f"{path} is not an Arrow stream"):
         return open_arrow(path, mapped=True)
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{path} is not an Arrow stream ({reason(error)}).") from error
 
 
 def _require_inside(path: Path, folder: Path) -> None:
@@ -231,12 +204,8 @@ def _require_inside(path: Path, folder: Path) -> None:
 def _joined(parts: list[Any], place: Path) -> Any:
     import pyarrow
 
-    try:
+    with told_as(f"{place}: its Arrow files do not hold the same columns"):
         return pyarrow.concat_tables(parts)
-    except Exception as error:
-        raise InputError(
-            f"{place}: its Arrow files do not hold the same columns ({reason(error)})."
-        ) from error
 
 
 def _taken(table: Any, indices: Any, place: Path) -> Any:

@@ -1,8 +1,15 @@
-"""Two-layer ReLU networks from files, as plain arrays; nothing is ever unpickled."""
+"""Models from files: a fitted one (.skops, .onnx), or a two-layer ReLU network as plain arrays.
+
+Nothing is ever unpickled.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import re
+import warnings
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +19,88 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.memory import require_memory
 from leakscope.data.arrays import read_arrays
-from leakscope.data.json_files import read_json
-from leakscope.data.onnx_models import read_onnx
-from leakscope.data.reasons import reason
-from leakscope.data.regular_files import require_file
+from leakscope.data.files import read_json, reason, require_file, told_as
+from leakscope.data.onnx_graphs import LinearArrays, read_onnx, read_onnx_linear
 from leakscope.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFile:
+    """A model as a file holds it: an estimator (skops) or its coefficients (ONNX)."""
+
+    path: Path
+    sha256: str
+    estimator: Any = None
+    linear: LinearArrays | None = None
+
+    @property
+    def classifies(self) -> bool:
+        """Whether it predicts classes."""
+        if self.linear is not None:
+            return self.linear.classes is not None
+        from sklearn.base import is_classifier
+
+        return bool(is_classifier(self.estimator))
+
+
+def read_model(path: str | Path) -> ModelFile:
+    """Read a fitted scikit-learn model, without running anything that the file brings along.
+
+    Parameters
+    ----------
+    path
+        A .skops file, whose types must all be among those that skops trusts and whose model is
+        scikit-learn's own; or an .onnx file of a linear, logistic, softmax or Poisson regression.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in (".skops", ".onnx"):
+        raise InputError(
+            f"{path}: a pickle can run any program when it is read, so none is; save the model "
+            "with skops.io.dump, and name the .skops file."
+        )
+    size = require_file(path)
+    require_memory(2 * size, f"the model {path}", "use a smaller model")
+    content = path.read_bytes()
+    sha256 = hashlib.sha256(content).hexdigest()
+    if suffix == ".onnx":
+        return ModelFile(path, sha256, linear=read_onnx_linear(path, content))
+    return ModelFile(path, sha256, estimator=_from_skops(path, content))
+
+
+def _from_skops(path: Path, content: bytes) -> Any:
+    try:
+        import skops.io
+    except ImportError:
+        raise InputError(
+            "A .skops file needs the package skops; install leakscope[skops]."
+        ) from None
+    with told_as(f"{path} is not a skops file of a model"):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+        require_memory(2 * unpacked, f"what {path} unpacks to", "use a smaller model")
+        foreign = skops.io.get_untrusted_types(data=content)
+        if any(name.startswith("sklearn.tree.") for name in foreign):
+            raise InputError(
+                f"{path} holds trees, which change their structure when a record leaves; "
+                "leakscope audit --train audits them by a few models."
+            )
+        if foreign:
+            raise InputError(
+                f"{path} needs {', '.join(foreign[:3])}, which is not among the types of "
+                "scikit-learn that skops trusts, so it is not read; save a plain scikit-learn "
+                "model or Pipeline."
+            )
+        with warnings.catch_warnings():
+            # Written by another version of scikit-learn: its coefficients are checked anyway.
+            warnings.simplefilter("ignore")
+            estimator = skops.io.loads(content, trusted=[])
+    if not type(estimator).__module__.startswith("sklearn.") or not hasattr(estimator, "fit"):
+        raise InputError(f"{path} holds a {type(estimator).__name__}, not a model of scikit-learn.")
+    return estimator
+
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".sav")
 
@@ -27,17 +110,6 @@ class NetworkArrays:
     """The parts of f(x) = sum over j of v_j relu(w_j . x + b_j), as a file holds them.
 
     ``w`` is k x d, ``b`` and ``v`` have length k; ``notes`` say what had to be taken for granted.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> from leakscope import data
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "net.npz")
-    ...     np.savez(file, w=[[1.0], [-1.0]], b=[0.0, 0.5], v=[1.0, 2.0])
-    ...     data.read_network(file).w.shape
-    (2, 1)
     """
 
     w: FloatArray
@@ -48,17 +120,7 @@ class NetworkArrays:
 
 
 def read_network(path: str | Path) -> NetworkArrays:
-    """Read .safetensors, .onnx, .npz or .json (arrays w, b, v), or a state_dict (.pt, .pth).
-
-    Examples
-    --------
-    >>> from leakscope import data
-    >>> data.read_network("network.pkl")
-    Traceback (most recent call last):
-    ...
-    leakscope.errors.InputError: network.pkl: a pickle can run any program when it is read, so
-    none is; save the arrays w, b and v with numpy.savez instead.
-    """
+    """Read .safetensors, .onnx, .npz or .json (arrays w, b, v), or a state_dict (.pt, .pth)."""
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix in _PICKLES:
@@ -84,10 +146,6 @@ def read_network(path: str | Path) -> NetworkArrays:
     return found
 
 
-def _read_npz(path: Path) -> NetworkArrays:
-    return _from_names(path, read_arrays(path))
-
-
 def _read_json(path: Path) -> NetworkArrays:
     content = read_json(path)
     if not isinstance(content, dict):
@@ -108,10 +166,8 @@ def _read_safetensors(path: Path) -> NetworkArrays:
         raise InputError(
             "A .safetensors file needs the package safetensors; install leakscope[models]."
         ) from None
-    try:
+    with told_as(f"{path} is not a safetensors file"):
         arrays = safetensors.numpy.load_file(path)
-    except Exception as error:
-        raise InputError(f"{path} is not a safetensors file ({reason(error)}).") from error
     return _from_names(path, arrays)
 
 
@@ -122,12 +178,8 @@ def _read_state_dict(path: Path) -> NetworkArrays:
         raise InputError(
             "A torch state_dict needs the package torch; install leakscope[torch]."
         ) from None
-    try:
+    with told_as(f"{path} is not a torch state_dict of plain tensors"):
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # whatever torch's reader of pickles and zips stumbles over
-        raise InputError(
-            f"{path} is not a torch state_dict of plain tensors ({reason(error)})."
-        ) from error
     if not isinstance(state, Mapping):
         raise InputError(f"{path} holds a {type(state).__name__}, not a state_dict.")
     arrays = {}
@@ -138,15 +190,10 @@ def _read_state_dict(path: Path) -> NetworkArrays:
     return _from_names(path, arrays)
 
 
-def _read_onnx(path: Path) -> NetworkArrays:
-    found = read_onnx(path)
-    return _checked(path, *found, ())
-
-
 READERS: dict[str, Callable[[Path], NetworkArrays]] = {
     ".safetensors": _read_safetensors,
-    ".onnx": _read_onnx,
-    ".npz": _read_npz,
+    ".onnx": lambda path: _checked(path, *read_onnx(path), ()),
+    ".npz": lambda path: _from_names(path, read_arrays(path)),
     ".json": _read_json,
     ".pt": _read_state_dict,
     ".pth": _read_state_dict,

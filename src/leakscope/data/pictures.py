@@ -1,4 +1,4 @@
-"""Records that are pictures, as PNG files.
+"""Records that are pictures: PNG and JPEG files as rows of pixels, and rows as PNG files.
 
 A PNG is a header, rows compressed by zlib, and checksums: no imaging library is needed to write
 one (PNG specification, third edition, Sections 5 and 11).
@@ -6,13 +6,22 @@ one (PNG specification, third edition, Sections 5 and 11).
 
 from __future__ import annotations
 
+import io
 import math
 import struct
+import warnings
 import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope._numerics.memory import require_memory
+from leakscope.data.datasets import Dataset
+from leakscope.data.files import require_text_name, told_as
 from leakscope.errors import InputError
 
 # Tables have 4 or 9 or 16 features without being pictures.
@@ -28,14 +37,7 @@ SHOWN_SIDE = 256
 
 
 def picture_shape(features: int) -> tuple[int, ...] | None:
-    """Height, width and, in colour, 3 of rows that may be square pictures; None otherwise.
-
-    Examples
-    --------
-    >>> from leakscope.data import picture_shape
-    >>> picture_shape(64), picture_shape(3072), picture_shape(100 - 1), picture_shape(9)
-    ((8, 8), (32, 32, 3), None, None)
-    """
+    """Height, width and, in colour, 3 of rows that may be square pictures; None otherwise."""
     for channels in (1, 3):
         side = math.isqrt(features // channels)
         if side >= LEAST_SIDE and channels * side * side == features:
@@ -47,14 +49,6 @@ def array_picture(shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """Height, width and, in colour, 3 of records that come as arrays; None where they are none.
 
     Two sides of at least eight are a grey picture; a third of one or three, its channels.
-
-    Examples
-    --------
-    >>> from leakscope.data import array_picture
-    >>> array_picture((8, 12)), array_picture((8, 12, 1)), array_picture((9, 9, 3))
-    ((8, 12), (8, 12), (9, 9, 3))
-    >>> array_picture((100, 4)), array_picture((3, 9, 9)), array_picture((64,))
-    (None, None, None)
     """
     if len(shape) not in (2, 3) or min(shape[:2]) < LEAST_SIDE:
         return None
@@ -67,14 +61,6 @@ def pictured(features: NDArray[np.float64]) -> tuple[int, ...] | None:
     """The shape of the pictures that rows are; None where they are none.
 
     They are where they fill a square and neighbouring pixels are alike, as in pictures of anything.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.data import pictured
-    >>> slopes = np.add.outer(np.arange(5.0), np.add.outer(np.arange(8.0), np.arange(8.0)).ravel())
-    >>> pictured(slopes), pictured(slopes[:, :60])
-    ((8, 8), None)
     """
     shape = picture_shape(features.shape[1])
     if shape is None or not np.isfinite(features).all():
@@ -97,13 +83,6 @@ def png(
     """A row of pixels, channels last, as the bytes of a PNG: ``low`` is black, ``high`` white.
 
     Pictures smaller than ``shown_side`` are enlarged by whole pixels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.data import png
-    >>> png(np.arange(64.0), (8, 8), 0.0, 63.0)[:4]
-    b'\\x89PNG'
     """
     pixels = np.asarray(row, dtype=np.float64)
     if pixels.size != math.prod(shape):
@@ -130,3 +109,135 @@ def _encoded(pixels: NDArray[np.uint8]) -> bytes:
 def _chunk(name: bytes, data: bytes) -> bytes:
     checksum = zlib.crc32(name + data)
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", checksum)
+
+
+# Modes of Pillow that are a picture of 8-bit grey or colour; a palette and transparency go.
+GREY_MODES = ("1", "L", "LA")
+COLOUR_MODES = ("P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
+
+# A picture that claims more pixels than this is not opened.
+MOST_PIXELS = 10_000_000
+
+
+@dataclass(frozen=True)
+class EncodedPicture:
+    """A picture that has not been opened: how a sentence calls it, and its file or its bytes."""
+
+    name: str
+    source: Path | bytes
+
+
+@dataclass(frozen=True)
+class DecodedPictures:
+    """Pictures as (n, d) numbers 0 to 255, row by row; red, green and blue within a pixel.
+
+    ``shape`` is height and width, and 3 where any picture has colour.
+    """
+
+    pixels: NDArray[np.float64]
+    shape: tuple[int, ...]
+
+    def in_words(self) -> str:
+        """``9 x 8 pixels, grey``: width by height, and what a pixel is."""
+        colour = "red, green and blue" if len(self.shape) == 3 else "grey"
+        return f"{self.shape[1]} x {self.shape[0]} pixels, {colour}"
+
+
+def decode_pictures(pictures: Sequence[EncodedPicture], where: str) -> DecodedPictures:
+    """Decode them all, once their headers have been looked at."""
+    width, height, colour = _checked(pictures)
+    channels = 3 if colour else 1
+    require_memory(
+        2 * 8 * len(pictures) * width * height * channels,
+        f"the pixels of {len(pictures)} pictures in {where}",
+        "use fewer or smaller pictures",
+    )
+    pixels = np.empty((len(pictures), width * height * channels))
+    for row, picture in enumerate(pictures):
+        pixels[row] = _pixels(picture, colour)
+    return DecodedPictures(pixels, (height, width, 3) if colour else (height, width))
+
+
+def _checked(pictures: Sequence[EncodedPicture]) -> tuple[int, int, bool]:
+    """The size that all pictures have, and whether any has colour, from their headers alone."""
+    size: tuple[int, int] | None = None
+    colour = False
+    for one in pictures:
+        with _opened(one) as picture:
+            if picture.mode not in (*GREY_MODES, *COLOUR_MODES):
+                raise InputError(f"{one.name} is not a picture of 8-bit grey or colour.")
+            if picture.width * picture.height > MOST_PIXELS:
+                raise InputError(
+                    f"{one.name} has {picture.width} x {picture.height} pixels, more than "
+                    f"{MOST_PIXELS}; make the pictures smaller."
+                )
+            if size is not None and picture.size != size:
+                raise InputError(
+                    f"{one.name} has {picture.width} x {picture.height} pixels, but "
+                    f"{pictures[0].name} has {size[0]} x {size[1]}; all pictures must have one "
+                    "size."
+                )
+            size = picture.size
+            colour = colour or picture.mode in COLOUR_MODES
+    assert size is not None
+    return *size, colour
+
+
+def _pixels(one: EncodedPicture, colour: bool) -> NDArray[np.float64]:
+    with _opened(one) as picture, told_as(f"{one.name} cannot be read as a picture"):
+        pixels = np.asarray(picture.convert("RGB" if colour else "L"), dtype=np.float64)
+    return pixels.ravel()
+
+
+def _opened(one: EncodedPicture) -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise InputError(
+            "pictures need the package Pillow: pip install 'leakscope[images]'."
+        ) from None
+    with told_as(f"{one.name} cannot be read as a picture"):
+        source = io.BytesIO(one.source) if isinstance(one.source, bytes) else one.source
+        with warnings.catch_warnings():
+            # Pillow warns of many pixels; ours is the stricter limit, and a sentence.
+            warnings.simplefilter("ignore")
+            return Image.open(source, formats=("PNG", "JPEG"))
+
+
+SUFFIXES = (".png", ".jpg", ".jpeg")
+
+
+def open_image_folder(folder: Path) -> Dataset:
+    """All of ``FOLDER/class/picture.png``; the subfolder's name is the class, the path the id."""
+    files = list(_pictures(folder))
+    if not files:
+        raise InputError(
+            f"{folder} is a folder without pictures; it must hold one subfolder per class, with "
+            f"files that end in {', '.join(SUFFIXES)}."
+        )
+    for file in files:
+        require_text_name(file)
+    found = decode_pictures([EncodedPicture(str(file), file) for file in files], str(folder))
+    return Dataset(
+        name=folder.resolve().name,
+        features=found.pixels,
+        target=np.array([file.parent.name for file in files]),
+        record_ids=tuple(file.relative_to(folder).as_posix() for file in files),
+        feature_names=tuple(f"pixel{position}" for position in range(found.pixels.shape[1])),
+        target_name="class",
+        task="classification",
+        steps=(
+            f"read {len(files)} pictures of {found.in_words()}, from {folder.resolve().name} "
+            "(Pillow)",
+            "target: the subfolder's name",
+            "record_id: the picture's path in the folder",
+        ),
+        picture=found.shape,
+    )
+
+
+def _pictures(folder: Path) -> Iterator[Path]:
+    for place in sorted(entry for entry in folder.iterdir() if entry.is_dir()):
+        yield from sorted(
+            file for file in place.iterdir() if file.is_file() and file.suffix.lower() in SUFFIXES
+        )

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from leakscope.data.columns import kind_of, listed, numbers, require_present
-from leakscope.errors import InputError
+from leakscope.data.datasets import Dataset
+from leakscope.errors import InputError, Where
 from leakscope.settings import AUDIT_DEFAULTS, DATA_DEFAULTS, Missing, Scaling
-
-if TYPE_CHECKING:
-    from leakscope.data.datasets import Dataset
-
 
 # Of what is audited, in size: distances and their squares stay within float64.
 LARGEST = 1e100
@@ -31,18 +28,10 @@ MOST_CLASSES = 1000
 
 @dataclass(frozen=True)
 class Encoded:
-    """A table's feature columns as numbers.
+    """A table's feature columns as (n, d) numbers, and what was done, in words.
 
-    Attributes
-    ----------
-    features
-        (n, d) numbers.
-    names
-        Of the d features; ``region=north`` for the indicator of a category.
-    indicators
-        Positions of the features that indicate a category, 0 or 1.
-    steps
-        What was done, in words.
+    ``indicators`` are positions of the features that indicate a category, such as
+    ``region=north``.
     """
 
     features: NDArray[np.float64]
@@ -73,9 +62,8 @@ def encode(
         column = table[name]
         kind = kind_of(column, name, where)
         if missing != "impute":
-            require_present(
-                column, name, where, "fill it in, or give --missing drop or --missing impute"
-            )
+            remedy = "fill it in, or give --missing drop or --missing impute"
+            require_present(column, name, where, remedy, "missing")
         if kind == "category":
             # An empty value is None in some tables and NaN in others; here it is NaN.
             texts = column.astype(str).astype(object).mask(column.isna(), np.nan)
@@ -113,7 +101,12 @@ def without_empty(
     if not count:
         return table, None
     if count == len(table):
-        raise InputError(f"{where}: every record has an empty value; give --missing impute.")
+        raise InputError(
+            f"{where}: every record has an empty value",
+            where=Where(where),
+            remedy="give --missing impute",
+            option="missing",
+        )
     columns = [name for name in names if bool(empty[name].any())]
     return table[~dropped], (
         f"dropped {count} record{'s' if count > 1 else ''} with an empty value "
@@ -250,7 +243,10 @@ def _coded(labels: NDArray[Any], name: str) -> tuple[NDArray[np.float64], str]:
     if count == len(labels):
         raise InputError(
             f"Every record has its own class in the target {name!r}, as if it were a quantity or "
-            "the id; name another target, or leave out --task classification."
+            "the id",
+            where=Where(column=name),
+            remedy="name another target, or leave out --task classification",
+            option="task",
         )
     one_hot = np.eye(count)[codes] - 1.0 / count
     return one_hot, f"target coded as {count} outputs, one-hot minus 1/{count}: {told}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,28 +12,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from leakscope.data.columns import (
-    Roles,
     column_name,
     listed,
     numbers,
+    refuse_marks,
     refuse_written_numbers,
     require_present,
+    shown,
+    written_numbers,
 )
-from leakscope.data.datasets import (
-    Dataset,
-    RecordId,
-    Source,
-    Task,
-    digest,
-    require_distinct_ids,
-    subgroups,
-)
-from leakscope.data.delimited import emptied, refuse_marks
+from leakscope.data.datasets import Dataset, RecordId, Task, require_distinct_ids, subgroups
+from leakscope.data.doubts import two_classes
 from leakscope.data.preparation import MOST_CLASSES, encode, without_empty
-from leakscope.data.regular_files import is_folder
-from leakscope.data.tables import table_from_frame
-from leakscope.data.written_numbers import written_numbers
-from leakscope.errors import InputError
+from leakscope.data.tables import emptied, table_from_frame
+from leakscope.errors import InputError, Where
 from leakscope.settings import DATA_DEFAULTS, Missing
 
 
@@ -50,10 +41,13 @@ def from_frame(
     by: str | Sequence[str] = (),
     na_values: Sequence[str] = DATA_DEFAULTS.na_values,
     name: str = "frame",
+    two_values_are_classes: bool = False,
 ) -> Dataset:
-    """A pandas, polars or Arrow table in memory as a dataset; the rest as in ``read_dataset``.
+    """A pandas, polars or Arrow table in memory as a dataset.
 
-    Where there is no id column, a pandas frame's index is the id unless it merely counts.
+    The options are those of :class:`leakscope.data.Source`, and ``two_values_are_classes`` that of
+    its ``read``.  Where there is no id column, a pandas frame's index is the id unless it merely
+    counts.
 
     Examples
     --------
@@ -74,20 +68,40 @@ def from_frame(
     columns = [str(column) for column in table.columns]
     where = "the frame"
     roles = roles_of(columns, where, target, id_column, group_column, by, ignore)
-    return dataset_of(
-        table,
-        roles,
-        Reading(
-            where=where,
-            name=name,
-            read_from="a frame in memory",
-            task=task or usual_task(table[roles.target]),
-            missing=missing,
-            source=None,
-            index=index,
-            na_values=tuple(na_values),
-        ),
+    opened = OpenTable(
+        table=table,
+        roles=roles,
+        where=where,
+        name=name,
+        read_from="a frame in memory",
+        task=task or usual_task(table[roles.target]),
+        missing=missing,
+        index=index,
+        na_values=tuple(na_values),
     )
+    found = opened.dataset()
+    if two_values_are_classes and task is None and two_classes(found):
+        return opened.as_classes(found, {})
+    return found
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column is what, by name; every other column is a feature.
+
+    The group is never a feature; subgroups (``by``) are, unless they are ignored.
+    """
+
+    target: str
+    id: str | None = None
+    group: str | None = None
+    by: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    def features(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """The columns that are features, in their order."""
+        used = {self.target, self.id, self.group, *self.ignored}
+        return tuple(name for name in columns if name not in used)
 
 
 def roles_of(
@@ -121,6 +135,17 @@ def roles_of(
     return roles
 
 
+def required_target(target: str | None, columns: list[str], where: str) -> str:
+    """The target's name, which only an archive can do without."""
+    if target is None:
+        raise InputError(
+            f"{where}: which column is the target?  Name it with --target; the columns are "
+            f"{listed(columns)}.",
+            option="target",
+        )
+    return target
+
+
 def usual_task(target: pd.Series[Any]) -> Task:
     """What a target asks for where nobody says: text of a few kinds, no quantities, is classes."""
     # Lists have no kinds, and numbers of the other order of bytes cannot be looked through.
@@ -135,107 +160,129 @@ def usual_task(target: pd.Series[Any]) -> Task:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Where a table came from, and how it is to be read; labels as a text file has them."""
+class OpenTable:
+    """A table that has been read, which column is what, and how it is told of.
 
+    Attributes
+    ----------
+    where, name, read_from
+        What sentences, the dataset and its first step call it.
+    task
+        Whether the target is a quantity or a class, said or usual.
+    index
+        A frame's index, where it is the id.
+    split
+        The split of a Hugging Face dataset that was taken.
+    steps
+        What was done already.
+    written
+        Labels as a text file has them.
+    """
+
+    table: pd.DataFrame
+    roles: Roles
     where: str
     name: str
     read_from: str
     task: Task
     missing: Missing
-    source: Source | None
     index: pd.Index[Any] | None = None
     picture: tuple[int, ...] | None = None
+    split: str | None = None
     steps: Sequence[str] = ()
     written: Mapping[str, pd.Series[Any]] = field(default_factory=dict)
     na_values: tuple[str, ...] = ()
 
-
-def dataset_of(table: pd.DataFrame, roles: Roles, reading: Reading) -> Dataset:
-    """The dataset: records without empty values, encoded features, a target, ids."""
-    where, missing, source, index = reading.where, reading.missing, reading.source, reading.index
-    picture = reading.picture
-    names = roles.features([str(column) for column in table.columns])
-    read = f"read {len(table)} records of {len(names)} features from {reading.read_from}"
-    steps = [read, *reading.steps]
-    if reading.na_values:
-        steps.append(f"read as empty: {listed([repr(text) for text in reading.na_values])}")
-    else:
-        refuse_marks(table, [*names, roles.target], where)
-    if roles.ignored:
-        steps.append(f"ignored: {listed(roles.ignored)}")
-    if missing == "drop":
-        table, step = without_empty(table, [*names, roles.target], where)
+    def dataset(self) -> Dataset:
+        """The dataset: records without empty values, encoded features, a target, ids."""
+        where, roles, picture = self.where, self.roles, self.picture
+        names = roles.features([str(column) for column in self.table.columns])
+        read = f"read {len(self.table)} records of {len(names)} features from {self.read_from}"
+        steps = [read, *self.steps]
+        if self.na_values:
+            steps.append(f"read as empty: {listed([repr(text) for text in self.na_values])}")
+        else:
+            refuse_marks(self.table, [*names, roles.target], where)
+        if roles.ignored:
+            steps.append(f"ignored: {listed(roles.ignored)}")
+        table, step = self._kept()
         steps.extend([step] if step else [])
+        steps.append(f"target: column {roles.target}")
+        if roles.id is not None:
+            ids = _ids(self._labelled(table, roles.id), roles.id, where)
+            steps.append(f"record_id: column {roles.id}")
+        elif self.index is not None:
+            own = pd.Series(self.index.to_numpy())[table.index]
+            ids = _ids(own, str(self.index.name or "index"), where)
+            steps.append("record_id: the frame's index")
+        else:
+            ids = tuple(int(row) for row in table.index)
+            steps.append("record_id: row numbers, starting at 0")
+        target = self._target(table, self.task)
+        encoded = encode(table, names, where, missing=self.missing)
+        steps.extend(encoded.steps)
+        group = None
+        if roles.group is not None:
+            require_present(table[roles.group], roles.group, where, "every record needs its group")
+            group = _labels(self._labelled(table, roles.group), roles.group, where)
+            steps.append(f"group: column {roles.group}, {len(set(group))} of them; not a feature")
+        return Dataset(
+            name=self.name,
+            features=encoded.features,
+            target=target,
+            record_ids=ids,
+            feature_names=encoded.names,
+            target_name=roles.target,
+            task=self.task,
+            steps=tuple(steps),
+            indicators=encoded.indicators,
+            group=group,
+            by={name: subgroups(self._labelled(table, name)) for name in roles.by},
+            picture=picture
+            if picture and math.prod(picture) == encoded.features.shape[1]
+            else None,
+        )
 
-    def labelled(name: str) -> pd.Series[Any]:
-        own = reading.written.get(name)
+    def as_classes(self, dataset: Dataset, written: Mapping[str, pd.Series[Any]]) -> Dataset:
+        """The same dataset with the target's values as class names, as they are written."""
+        table = replace(self, written={**self.written, **written})
+        target = table._target(table._kept()[0], "classification")
+        return replace(dataset, task="classification", target=target)
+
+    def _kept(self) -> tuple[pd.DataFrame, str | None]:
+        """The records that are taken, under their own row numbers, and the step in words."""
+        if self.missing != "drop":
+            return self.table, None
+        names = self.roles.features([str(column) for column in self.table.columns])
+        return without_empty(self.table, [*names, self.roles.target], self.where)
+
+    def _labelled(self, table: pd.DataFrame, name: str) -> pd.Series[Any]:
+        """A column of labels, as it is written where that is known."""
+        own = self.written.get(name)
         return table[name] if own is None else own.loc[table.index]
 
-    steps.append(f"target: column {roles.target}")
-    if roles.id is not None:
-        ids = _ids(labelled(roles.id), roles.id, where)
-        steps.append(f"record_id: column {roles.id}")
-    elif index is not None:
-        ids = _ids(pd.Series(index.to_numpy())[table.index], str(index.name or "index"), where)
-        steps.append("record_id: the frame's index")
-    else:
-        ids = tuple(int(row) for row in table.index)
-        steps.append("record_id: row numbers, starting at 0")
-    target = _target(labelled(roles.target), roles.target, reading.task, where)
-    encoded = encode(table, names, where, missing=missing)
-    steps.extend(encoded.steps)
-    group = None
-    if roles.group is not None:
-        require_present(table[roles.group], roles.group, where, "every record needs its group")
-        group = _labels(labelled(roles.group), roles.group, where)
-        steps.append(f"group: column {roles.group}, {len(set(group))} of them; not a feature")
-    if source is not None:
-        # The values of a folder's Arrow files are exact, and other splits lie beside them.
-        file = None if source.file is None or is_folder(Path(source.file)) else source.file
-        source = replace(source, digest=digest(encoded.features, target, ids, group, file))
-    return Dataset(
-        name=reading.name,
-        features=encoded.features,
-        target=target,
-        record_ids=ids,
-        feature_names=encoded.names,
-        target_name=roles.target,
-        task=reading.task,
-        steps=tuple(steps),
-        source=source,
-        indicators=encoded.indicators,
-        group=group,
-        by={name: subgroups(labelled(name)) for name in roles.by},
-        picture=picture if picture and math.prod(picture) == encoded.features.shape[1] else None,
-    )
-
-
-def required_target(target: str | None, columns: list[str], where: str) -> str:
-    """The target's name, which only an archive can do without."""
-    if target is None:
-        raise InputError(
-            f"{where}: which column is the target?  Name it with --target; the columns are "
-            f"{listed(columns)}."
+    def _target(self, table: pd.DataFrame, task: Task) -> NDArray[Any]:
+        name, where = self.roles.target, self.where
+        column = self._labelled(table, name) if task == "classification" else table[name]
+        require_present(
+            column, name, where, "every record needs a target; give --missing drop", "missing"
         )
-    return target
-
-
-def _target(column: pd.Series[Any], name: str, task: Task, where: str) -> NDArray[Any]:
-    require_present(column, name, where, "every record needs a target; give --missing drop")
-    if task == "classification":
-        return np.asarray(column.to_numpy())
-    is_text = not pd.api.types.is_numeric_dtype(column)
-    try:
-        return numbers(column, name, where)
-    except InputError as error:
-        if not is_text or ", which" not in str(error):
-            raise
-        refuse_written_numbers(column, name, where)
-        raise InputError(
-            f"{str(error).split(', which')[0]}, which is not a number; for a target of "
-            "classes give --task classification."
-        ) from None
+        if task == "classification":
+            return np.asarray(column.to_numpy())
+        try:
+            return numbers(column, name, where)
+        except InputError as error:
+            row = None if error.where is None else error.where.row
+            if row is None or pd.api.types.is_numeric_dtype(column):
+                raise
+            refuse_written_numbers(column, name, where)
+            raise InputError(
+                f"{where}: column {name!r} holds {shown(column[row])} in row {row} (rows count "
+                "from 0), which is not a number",
+                where=Where(where, name, row),
+                remedy="for a target of classes give --task classification",
+                option="task",
+            ) from None
 
 
 def _ids(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:

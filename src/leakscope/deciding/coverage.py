@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from leakscope.deciding.evidence import Evidence
 from leakscope.results import (
+    Advice,
     Audit,
+    Comparison,
     CoverageRow,
     Measurement,
     MembershipAttack,
+    MitigationRow,
     ModelMembershipAttack,
     ModelsMeasurement,
     QueryAttack,
@@ -210,3 +213,43 @@ NOT_AVAILABLE: tuple[tuple[str, str], ...] = (
     ("extraction (theft) of the model", NOT_HERE),
     ("poisoning of the training data to expose others", NOT_HERE),
 )
+
+
+def mitigation_rows(evidence: Evidence) -> list[MitigationRow]:
+    """From advice, comparisons, and what the audit itself offers."""
+    rows: list[MitigationRow] = []
+    for name, advice in evidence.all_of(Advice):
+        for option in advice.options:
+            price = f"error {_stated(option.error)}, {_stated(option.cost)} more than as audited"
+            if option.accuracy is not None:
+                price += f"; accuracy {_stated(option.accuracy)}"
+            rows.append(
+                MitigationRow(
+                    change=": ".join(part for part in (option.name, option.setting_words) if part),
+                    effect=f"worst {advice.target_label} {_stated(option.worst)}"
+                    + ("" if option.meets else ", which does not meet the target"),
+                    price=price,
+                    run=name,
+                )
+            )
+    for name, compared in evidence.all_of(Comparison):
+        rows.append(
+            MitigationRow(
+                change="; ".join(
+                    f"{entry.what}: {entry.first} to {entry.second}"
+                    for entry in compared.differences[:3]
+                )
+                or "none",
+                effect=f"largest advantage {_stated(compared.first.largest_advantage)} to "
+                f"{_stated(compared.second.largest_advantage)}",
+                price="not stated",
+                run=name,
+            )
+        )
+    for name, audit in evidence.audits:
+        rows += [MitigationRow(**told, run=name) for told in audit.about.remedies(audit)]
+    return rows
+
+
+def _stated(value: float | None) -> str:
+    return "not stated" if value is None else f"{value:.3g}"

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from leakscope import __version__
-from leakscope.deciding.coverage import coverage
+from leakscope.data import is_folder
+from leakscope.deciding.coverage import coverage, mitigation_rows
 from leakscope.deciding.evidence import (
     Evidence,
     Evident,
@@ -22,15 +23,17 @@ from leakscope.deciding.exposure import (
     threshold_entries,
 )
 from leakscope.deciding.fields import attacker_fields, context_fields, identity_fields
-from leakscope.deciding.mitigations import mitigation_rows
 from leakscope.deciding.wording import obstacles_of, summary_of
 from leakscope.errors import InputError
 from leakscope.results import (
+    DECISION_FILES,
     Decision,
     ModelsMeasurement,
     ResultDocument,
     SignOff,
+    read_result,
     reconciled,
+    require_sealed,
     sealed_record,
     versions,
 )
@@ -162,3 +165,40 @@ def _main(evidence: Evidence) -> ResultDocument:
     """The result whose attacker and assumptions are those of the decision."""
     measured = evidence.one_of(ModelsMeasurement)
     return evidence.audit or measured or evidence.stand_in or evidence.given[0].document
+
+
+def check_record(path: str | Path) -> str:
+    """The hash of a record whose files are as they were written.
+
+    Parameters
+    ----------
+    path
+        A record's .json, .html or .md file, or the folder with all three.
+
+    Raises
+    ------
+    InputError
+        Where it is no record, or a digit of it was changed.
+
+    Examples
+    --------
+    >>> from leakscope.deciding import check_record
+    >>> check_record("no-such-record.json")
+    Traceback (most recent call last):
+    ...
+    leakscope.errors.InputError: There is no file no-such-record.json.
+    """
+    path = Path(path)
+    if not is_folder(path):
+        return _checked(path)
+    found = [_checked(path / name) for name in DECISION_FILES]
+    if any(found[0] not in (path / name).read_text(encoding="utf-8") for name in DECISION_FILES):
+        raise InputError(f"{path} holds files of different records.")
+    return found[0]
+
+
+def _checked(path: Path) -> str:
+    found = require_sealed(path)
+    if path.suffix == ".json" and not isinstance(read_result(path), Decision):
+        raise InputError(f"{path} is not a record of leakscope decide.")
+    return found

@@ -76,7 +76,7 @@ class Evidence:
 
     @property
     def audits(self) -> list[tuple[str, Audit]]:
-        """Audits of the model itself, worked out from it or measured with models of its training."""
+        """Audits of the model itself, worked out from it or measured with its training."""
         return [(name, audit) for name, audit in self.all_of(Audit) if audit.basis != "assumed"]
 
     @property

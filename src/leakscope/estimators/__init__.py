@@ -1,9 +1,11 @@
 """The audit's scikit-learn face: an auditor, models that store their leakage, and scorers."""
 
-from leakscope.estimators.audited_classifier import AuditedClassifier
 from leakscope.estimators.audited_estimator import AuditedEstimator
-from leakscope.estimators.audited_regressor import AuditedRegressor
-from leakscope.estimators.leakage_auditor import LeakageAuditor
+from leakscope.estimators.gaussian_process import (
+    AuditedClassifier,
+    AuditedRegressor,
+    LeakageAuditor,
+)
 from leakscope.estimators.leakage_scores import (
     BestWithin,
     LeakageScorer,

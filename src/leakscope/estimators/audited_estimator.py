@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from leakscope.auditing.audit import examined
-from leakscope.estimators.model_family import own_ids
+from leakscope.estimators.gaussian_process import own_ids
 from leakscope.settings import MODEL_DEFAULTS, ModelSettings, validated
 from leakscope.subjects.subject import Asked
 

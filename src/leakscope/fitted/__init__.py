@@ -11,14 +11,7 @@ from leakscope.fitted.from_sklearn import from_sklearn
 from leakscope.fitted.leave_one_out import leave_one_out
 from leakscope.fitted.losses import Loss
 from leakscope.fitted.problem import ConvexProblem, FittedModel
-from leakscope.fitted.shadow import (
-    ShadowScores,
-    check_against_shadows,
-    ensemble_loss,
-    lira,
-    rmia,
-    shadow_models,
-)
+from leakscope.fitted.shadow import ShadowScores, check_against_shadows, shadow_models
 
 __all__ = [
     "ConvexProblem",
@@ -29,14 +22,11 @@ __all__ = [
     "Loss",
     "ShadowScores",
     "check_against_shadows",
-    "ensemble_loss",
     "few_models",
     "from_sklearn",
     "laws_of",
     "leave_one_out",
-    "lira",
     "model_effects",
-    "rmia",
     "shadow_models",
 ]
 

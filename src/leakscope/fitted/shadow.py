@@ -27,7 +27,7 @@ from leakscope.fitted.from_sklearn import class_names, fit_again, fresh_copy, in
 from leakscope.fitted.losses import own_log_odds
 from leakscope.fitted.problem import require_fraction
 from leakscope.fitted.record_population import means_and_squares
-from leakscope.laws import LawPair, Normal, Provenance
+from leakscope.laws import LawPair, Normal
 from leakscope.measures import advantage, tpr_at_fpr
 
 Mask = npt.NDArray[np.bool_]
@@ -306,58 +306,3 @@ def _common(first: FloatArray, second: FloatArray) -> float:
     count = max(1, round(0.01 * len(first)))
     top = [set(np.argsort(-values)[:count].tolist()) for values in (first, second)]
     return len(top[0] & top[1]) / count
-
-
-def lira(log_odds: FloatArray, trained_on: Mask, *, variance: Variance = "own") -> LawPair:
-    """LiRA's two normals of every record (Carlini et al. 2022).
-
-    Parameters
-    ----------
-    log_odds, trained_on : arrays, models x records
-    variance : {"own", "bayes", "shared"}
-        Each record's own variances; those with a conjugate prior around the shared ones, which
-        counts for four models (as BaVarIA does, Brännvall 2026); or one for all records with it
-        and one for all without.
-    """
-    scores = np.asarray(log_odds, dtype=np.float64)
-    laws: list[Normal] = []
-    for mask in (trained_on, ~trained_on):
-        count, mean, squares = means_and_squares(scores, mask)
-        if (count < 1).any() or (variance != "shared" and (count < 2).any()):
-            raise InputError("LiRA needs two models with each record and two without it.")
-        df = np.maximum(count - 1, 1)
-        shared = squares.sum() / max(float((count - 1).sum()), 1.0)
-        each = {
-            "own": squares / df,
-            "bayes": (squares + PRIOR_MODELS * shared) / (count - 1 + PRIOR_MODELS),
-            "shared": np.full(len(count), shared),
-        }[variance]
-        laws.append(Normal(mean, np.sqrt(each + 1e-4 * shared + 1e-18)))
-    return LawPair(
-        laws[0],
-        laws[1],
-        Provenance(question="leave_one_out", observes="scores", method="empirical", source="LiRA"),
-    )
-
-
-def rmia(log_odds: FloatArray, trained_on: Mask) -> FloatArray:
-    """RMIA's ratio for every record, averaged over the models with it (Zarifzadeh et al. 2024).
-
-    The record's probability under a model with it, over its mean probability, ranked among the same
-    ratios of records that the model was not trained on.
-    """
-    scores = np.asarray(log_odds, dtype=np.float64)
-    log_p = -np.logaddexp(0.0, -scores)
-    p = np.exp(log_p)
-    means = [means_and_squares(p, mask)[1] for mask in (trained_on, ~trained_on)]
-    ratio = log_p - np.log(0.5 * (means[0] + means[1]))
-    total = np.zeros(scores.shape[1])
-    for row, mask in zip(ratio, trained_on, strict=True):
-        others = np.sort(row[~mask])
-        total += np.where(mask, np.searchsorted(others, row) / len(others), 0.0)
-    return np.asarray(total / trained_on.sum(axis=0))
-
-
-def ensemble_loss(log_odds: FloatArray, trained_on: Mask) -> FloatArray:
-    """Minus the mean log-odds of the models without the record: the harder, the more exposed."""
-    return -means_and_squares(log_odds, ~trained_on)[1]

@@ -42,16 +42,6 @@ def from_torch(
         for Linear and Conv2d.  Layers without a bias have bias variance zero.
     input_shape
         Channels, height and width, where images come as rows.
-
-    Examples
-    --------
-    >>> from leakscope import kernels
-    >>> from leakscope import InputError
-    >>> try:
-    ...     kernels.from_torch("not a module")
-    ... except InputError as sentence:
-    ...     print(str(sentence).split(":")[0])
-    from_torch
     """
     try:
         from torch import nn

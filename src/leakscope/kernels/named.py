@@ -1,29 +1,23 @@
-"""From a kernel's name and options to the kernel."""
+"""From a kernel's name and options, or from its description in a result, to the kernel."""
 
 from __future__ import annotations
 
 import pkgutil
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from leakscope.errors import InputError
 from leakscope.kernels.kernel import Kernel
+from leakscope.kernels.layers import Activation
 from leakscope.settings import KERNELS
 
 
 def by_name(name: str, **options: Any) -> Kernel:
     """The kernel of that name, with these options and its own defaults for the others.
 
-    Parameters
-    ----------
-    name
-        As in :data:`leakscope.settings.KERNELS`.
-    options
-        Under the names that settings have for them, such as ``kernel_variance``.
-
-    Raises
-    ------
-    InputError
-        Where there is no such kernel, or it does not have such an option.
+    ``name`` is one of :data:`leakscope.settings.KERNELS`; options go under the names that settings
+    have for them, such as ``kernel_variance``.
 
     Examples
     --------
@@ -48,3 +42,27 @@ def factory_of(name: str) -> Any:
     """The function that makes the kernel of that name."""
     factory = KERNELS[name].factory
     return pkgutil.resolve_name(factory) if isinstance(factory, str) else factory
+
+
+def from_description(description: Mapping[str, Any]) -> Kernel:
+    """The kernel whose ``describe()`` this is, every parameter to its last digit.
+
+    Only a kernel that settings can name is read back; a network with convolutions, say, is not.
+    """
+    name = description.get("name")
+    if not isinstance(name, str) or name not in KERNELS:
+        raise InputError(
+            f"a kernel is read back from its description where it is one of "
+            f"{', '.join(KERNELS)}, but this one is called {name!r}."
+        )
+    options = {key: value for key, value in description.items() if key != "name"}
+    given = options.get("activation")
+    if isinstance(given, str) and (named := re.fullmatch(r"(\w+)\(([^()]+)\)", given)):
+        options["activation"] = Activation(named[1], float(named[2]))
+    try:
+        kernel: Kernel = factory_of(name)(**options)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"this is not the description of a kernel {name}: {error}.") from error
+    if kernel.describe() != dict(description):
+        raise InputError(f"this is not the description of a kernel {name}: {dict(description)}.")
+    return kernel

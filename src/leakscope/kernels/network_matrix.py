@@ -11,7 +11,7 @@ diagonal itself comes from the recursion of variances, without the rounding of a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import jax
@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.products import row_products
 from leakscope._numerics.x64 import double_precision
-from leakscope.kernels.composition import (
+from leakscope.kernels.duals import dual_table, function_of, slope_of
+from leakscope.kernels.layers import (
+    Layer,
     integrated_activations,
     needs_pairs_of_pixels,
     takes_images,
 )
-from leakscope.kernels.dual_tables import dual_table
-from leakscope.kernels.layers import Layer
-from leakscope.kernels.numerical_duals import function_of, slope_of
 from leakscope.kernels.propagation import Context, Covariance, State, Tables, propagate
 
 # float64 or, where it was asked for, float32.
@@ -51,20 +50,15 @@ ALIVE = 6
 
 def matrix(layers: Layers, X: Array, Z: Array | None = None, *, ntk: bool = False) -> Array:
     """The matrix over the records of X and Z (X itself where Z is None), in their precision."""
+    symmetric = Z is None
     columns = X if Z is None else Z
     _require_room(layers, X, columns)
     with double_precision():
-        tables = _tables(layers, [X] if Z is None else [X, Z], ntk)
-        if takes_images(layers):
-            out = np.empty((len(X), len(columns)), X.dtype)
-            _fill_from_images(layers, X, columns, out, tables, ntk, symmetric=Z is None)
-        elif jax.default_backend() == "cpu":
-            out = row_products(X, columns)
-            _fill_from_products(layers, X, columns, out, tables, ntk, symmetric=Z is None)
-        else:
-            out = np.empty((len(X), len(columns)), X.dtype)
-            _fill_on_device(layers, X, columns, out, tables, ntk, symmetric=Z is None)
-        if Z is None:
+        tables = _tables(layers, [X] if symmetric else [X, columns], ntk)
+        out, shape, block = _blocks(layers, X, columns, tables, ntk)
+        for some, others in _places(len(X), len(columns), shape, symmetric):
+            _put(out, some, others, block(some, others), symmetric)
+        if symmetric:
             np.fill_diagonal(out, _diagonal(layers, X, tables, ntk))
     return out
 
@@ -75,49 +69,63 @@ def diagonal(layers: Layers, X: Array, *, ntk: bool = False) -> Array:
         return _diagonal(layers, X, _tables(layers, [X], ntk), ntk)
 
 
-def evaluate(layers: Layers, x: jax.Array, z: jax.Array, *, ntk: bool = False) -> jax.Array:
+def evaluate(
+    layers: Layers,
+    x: jax.Array,
+    z: jax.Array,
+    tables: AllTables | None = None,
+    ntk: bool = False,
+) -> jax.Array:
     """The same as JAX code, to be differentiated, in whatever precision the caller works."""
     if takes_images(layers):
         state = _image_state(x, z, ntk, needs_pairs_of_pixels(layers))
     else:
         scale = 1.0 / x.shape[1]
         state = _dense_state(scale * (x @ z.T), scale * (x * x).sum(1), scale * (z * z).sum(1), ntk)
-    return _result(propagate(layers, state, Context()).pair, ntk)
+    context = Context(None if tables is None else iter(tables))
+    return _result(propagate(layers, state, context).pair, ntk)
 
 
-def _fill_from_products(
-    layers: Layers, X: Array, Z: Array, out: Array, tables: AllTables, ntk: bool, symmetric: bool
-) -> None:
-    q1 = _mean_squares(X)
-    q2 = q1 if symmetric else _mean_squares(Z)
-    scale = 1.0 / X.shape[1]
-    size = _dense_size(layers, tables, ntk, DENSE_BLOCK)
-    for rows, columns in _places(len(X), len(Z), (size, size), symmetric):
-        block = _dense_block(layers, out[rows, columns], q1[rows], q2[columns], scale, tables, ntk)
-        _put(out, rows, columns, np.asarray(block), symmetric)
+_block = jax.jit(evaluate, static_argnums=(0, 4))
 
 
-def _fill_on_device(
-    layers: Layers, X: Array, Z: Array, out: Array, tables: AllTables, ntk: bool, symmetric: bool
-) -> None:
+def _blocks(
+    layers: Layers, X: Array, Z: Array, tables: AllTables, ntk: bool
+) -> tuple[Array, tuple[int, int], Callable[[slice, slice], Array]]:
+    """The result's memory, the shape of a block, and what computes one; Z may be X itself."""
+    if takes_images(layers):
+        size = _image_size(layers, X, tables, ntk)
+        shape = (min(size, len(X)), min(size, len(Z)))
+
+        def of_images(rows: slice, columns: slice) -> Array:
+            x, z = _padded(X[rows], shape[0]), _padded(Z[columns], shape[1])
+            block = np.asarray(_block(layers, x, z, tables, ntk))
+            return block[: rows.stop - rows.start, : columns.stop - columns.start]
+
+        return np.empty((len(X), len(Z)), X.dtype), shape, of_images
+    cpu = jax.default_backend() == "cpu"
+    size = DENSE_BLOCK if cpu else DEVICE_BLOCK
+    if _needs_quadrature(tables, ntk):
+        size = QUADRATURE_BLOCK
+    if cpu:
+        out = row_products(X, Z)
+        q1 = _mean_squares(X)
+        q2 = q1 if Z is X else _mean_squares(Z)
+        scale = 1.0 / X.shape[1]
+
+        def of_products(rows: slice, columns: slice) -> Array:
+            products = out[rows, columns]
+            found = _dense_block(layers, products, q1[rows], q2[columns], scale, tables, ntk)
+            return np.asarray(found)
+
+        return out, (size, size), of_products
     x = jnp.asarray(X)
-    z = x if symmetric else jnp.asarray(Z)
-    size = _dense_size(layers, tables, ntk, DEVICE_BLOCK)
-    for rows, columns in _places(len(X), len(Z), (size, size), symmetric):
-        block = _product_block(layers, x[rows], z[columns], tables, ntk)
-        _put(out, rows, columns, np.asarray(block), symmetric)
+    z = x if Z is X else jnp.asarray(Z)
 
+    def on_device(rows: slice, columns: slice) -> Array:
+        return np.asarray(_block(layers, x[rows], z[columns], tables, ntk))
 
-def _fill_from_images(
-    layers: Layers, X: Array, Z: Array, out: Array, tables: AllTables, ntk: bool, symmetric: bool
-) -> None:
-    size = _image_size(layers, X, tables, ntk)
-    shape = (min(size, len(X)), min(size, len(Z)))
-    for rows, columns in _places(len(X), len(Z), shape, symmetric):
-        x, z = _padded(X[rows], shape[0]), _padded(Z[columns], shape[1])
-        block = np.asarray(_image_block(layers, x, z, tables, ntk))
-        kept = block[: rows.stop - rows.start, : columns.stop - columns.start]
-        _put(out, rows, columns, kept, symmetric)
+    return np.empty((len(X), len(Z)), X.dtype), (size, size), on_device
 
 
 def _places(
@@ -201,18 +209,14 @@ def _mean_squares(X: Array) -> Array:
     return result
 
 
-def _needs_quadrature(layers: Layers, tables: AllTables, ntk: bool) -> bool:
+def _needs_quadrature(tables: AllTables, ntk: bool) -> bool:
     return any(value is None or (ntk and slope is None) for value, slope in tables)
-
-
-def _dense_size(layers: Layers, tables: AllTables, ntk: bool, otherwise: int) -> int:
-    return QUADRATURE_BLOCK if _needs_quadrature(layers, tables, ntk) else otherwise
 
 
 def _image_size(layers: Layers, X: Array, tables: AllTables, ntk: bool) -> int:
     limit = PAIRS_BLOCK_BYTES if needs_pairs_of_pixels(layers) else IMAGE_BLOCK_BYTES
     size = math.isqrt(max(1, limit // _bytes_of_a_pair(layers, X)))
-    return min(size, QUADRATURE_BLOCK) if _needs_quadrature(layers, tables, ntk) else size
+    return min(size, QUADRATURE_BLOCK) if _needs_quadrature(tables, ntk) else size
 
 
 def _bytes_of_a_pair(layers: Layers, X: Array) -> int:
@@ -280,24 +284,6 @@ def _dense_block(
     ntk: bool,
 ) -> jax.Array:
     state = _dense_state(scale * products, q1, q2, ntk)
-    return _result(propagate(layers, state, Context(iter(tables))).pair, ntk)
-
-
-@partial(jax.jit, static_argnums=(0, 4))
-def _product_block(
-    layers: Layers, x: jax.Array, z: jax.Array, tables: AllTables, ntk: bool
-) -> jax.Array:
-    scale = 1.0 / x.shape[1]
-    q1, q2 = scale * (x * x).sum(1), scale * (z * z).sum(1)
-    state = _dense_state(scale * (x @ z.T), q1, q2, ntk)
-    return _result(propagate(layers, state, Context(iter(tables))).pair, ntk)
-
-
-@partial(jax.jit, static_argnums=(0, 4))
-def _image_block(
-    layers: Layers, x: jax.Array, z: jax.Array, tables: AllTables, ntk: bool
-) -> jax.Array:
-    state = _image_state(x, z, ntk, needs_pairs_of_pixels(layers))
     return _result(propagate(layers, state, Context(iter(tables))).pair, ntk)
 
 

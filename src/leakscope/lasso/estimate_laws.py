@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.normal_tails import log_interval
 from leakscope._numerics.quadrature import panels
+from leakscope._numerics.special_functions import log_interval
 from leakscope.errors import InputError
 from leakscope.lasso.noise_overlap import Overlap, noise_overlap
 from leakscope.lasso.onaverage_kl import joint_parameters

@@ -31,8 +31,8 @@ import numpy as np
 from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.normal_tails import log_interval
 from leakscope._numerics.quadrature import panels
+from leakscope._numerics.special_functions import log_interval
 from leakscope.errors import InputError
 from leakscope.lasso.noise_overlap import Overlap, noise_overlap, overlap_derivative
 from leakscope.lasso.state_evolution import (

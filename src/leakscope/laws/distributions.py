@@ -16,7 +16,7 @@ from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
-from leakscope._numerics.normal_tails import log_interval
+from leakscope._numerics.special_functions import log_interval
 from leakscope.errors import InputError
 
 

@@ -8,8 +8,6 @@ how the noise may be chosen, and where influence is greatest.
 """
 
 from leakscope.lood.activation_analysis import (
-    ActivationLood,
-    ConstantApproximation,
     DepthDecay,
     Initialisation,
     constant_approximation,
@@ -17,111 +15,78 @@ from leakscope.lood.activation_analysis import (
     edge_of_chaos,
     lood_by_activation,
 )
-from leakscope.lood.all_groups import all_groups
-from leakscope.lood.all_records import all_records
-from leakscope.lood.certified import (
-    Certificate,
-    CertifiedRecords,
-    certified_cost,
-    certified_records,
-)
-from leakscope.lood.conditions import StationarityConditions, stationarity_conditions
-from leakscope.lood.distinguish import distinguish
-from leakscope.lood.distinguishability import Distinguishability
-from leakscope.lood.features import (
-    FeatureRegression,
-    FeatureSums,
-    audit_features,
-    feature_sums,
-    finite_features,
-)
+from leakscope.lood.dense import all_records
+from leakscope.lood.device import device_records
+from leakscope.lood.disk import disk_records
+from leakscope.lood.distinguish import Distinguishability, distinguish
+from leakscope.lood.features import audit_features
+from leakscope.lood.groups import all_groups
 from leakscope.lood.influence import Influence, influence
-from leakscope.lood.inverse_blocks import WholeInverse, separation_of_blocks
 from leakscope.lood.mean_distance import (
-    NonOptimalPoint,
     SelfInfluence,
     find_non_optimal_point,
     self_influence,
+    stationarity_conditions,
 )
-from leakscope.lood.noise_choice import (
-    CRITERIA,
-    Criterion,
-    NoiseChoice,
-    choose_noise,
-    choose_noise_of_sums,
-)
-from leakscope.lood.noise_path import noise_path
-from leakscope.lood.noise_sweep import NoiseSweep, added_levels, ranks_of, sweep_levels, sweep_noise
-from leakscope.lood.nystrom import Inducing
-from leakscope.lood.on_device import device_columns, device_records
-from leakscope.lood.on_disk import disk_bytes, disk_records
-from leakscope.lood.posterior import Posterior, posterior
+from leakscope.lood.noise import choose_noise, noise_path, sweep_noise
+from leakscope.lood.nystrom import certified_records
+from leakscope.lood.posterior import posterior
 from leakscope.lood.process import Process
-from leakscope.lood.query_search import QuerySearch, search_query
-from leakscope.lood.real_numbers import require_real
-from leakscope.lood.recovery import twins
-from leakscope.lood.release import Release
-from leakscope.lood.search_each import search_each
-from leakscope.lood.separation import Separation
-from leakscope.lood.spectrum import Spectrum
+from leakscope.lood.query_search import QuerySearch, search_each, search_query
+from leakscope.lood.separation import Release, Separation
 
 __all__ = [
-    "CRITERIA",
-    "ActivationLood",
-    "Certificate",
-    "CertifiedRecords",
-    "ConstantApproximation",
-    "Criterion",
     "DepthDecay",
     "Distinguishability",
-    "FeatureRegression",
-    "FeatureSums",
-    "Inducing",
     "Influence",
     "Initialisation",
-    "NoiseChoice",
-    "NoiseSweep",
-    "NonOptimalPoint",
-    "Posterior",
     "Process",
     "QuerySearch",
     "Release",
     "SelfInfluence",
     "Separation",
-    "Spectrum",
-    "StationarityConditions",
-    "WholeInverse",
-    "added_levels",
     "all_groups",
     "all_records",
     "audit_features",
-    "certified_cost",
     "certified_records",
     "choose_noise",
-    "choose_noise_of_sums",
     "constant_approximation",
     "depth_decay",
-    "device_columns",
     "device_records",
-    "disk_bytes",
     "disk_records",
     "distinguish",
     "edge_of_chaos",
-    "feature_sums",
     "find_non_optimal_point",
-    "finite_features",
     "influence",
     "lood_by_activation",
     "noise_path",
     "posterior",
-    "ranks_of",
-    "require_real",
     "search_each",
     "search_query",
     "self_influence",
-    "separation_of_blocks",
     "stationarity_conditions",
-    "sweep_levels",
     "sweep_noise",
-    "twins",
 ]
+
+# For other rooms until they import from the file.
+from leakscope.lood.device import device_columns as device_columns
+from leakscope.lood.disk import disk_bytes as disk_bytes
+from leakscope.lood.features import FeatureRegression as FeatureRegression
+from leakscope.lood.features import FeatureSums as FeatureSums
+from leakscope.lood.features import feature_sums as feature_sums
+from leakscope.lood.features import finite_features as finite_features
+from leakscope.lood.groups import WholeInverse as WholeInverse
+from leakscope.lood.groups import separation_of_blocks as separation_of_blocks
+from leakscope.lood.inputs import require_real as require_real
+from leakscope.lood.noise import CRITERIA as CRITERIA
+from leakscope.lood.noise import Criterion as Criterion
+from leakscope.lood.noise import NoiseChoice as NoiseChoice
+from leakscope.lood.noise import NoiseSweep as NoiseSweep
+from leakscope.lood.noise import added_levels as added_levels
+from leakscope.lood.noise import choose_noise_of_sums as choose_noise_of_sums
+from leakscope.lood.noise import ranks_of as ranks_of
+from leakscope.lood.noise import sweep_levels as sweep_levels
+from leakscope.lood.nystrom import Certificate as Certificate
+from leakscope.lood.nystrom import certified_cost as certified_cost
+from leakscope.lood.posterior import Posterior as Posterior
+from leakscope.lood.query_search import twins as twins

@@ -11,7 +11,7 @@ predicting f(S) by the average of the other n labels bounds the variance v of f(
     v <= k(S, S) - 2 mean k(S, D) + mean K_DD + s2/n <= 4 h(alpha_min) + s2/n,
 
 that is, x = v/s2 <= 4 h(alpha_min)/s2 + 1/n.  Everything that a record can reveal follows from x
-and its leave-one-out residual r (:mod:`leakscope.lood.identities`):
+and its leave-one-out residual r (:mod:`leakscope.lood.separation`):
 
     mean distance = (r x/(1 + x))^2/2,      KL = [x - log(1 + x)]/2 + r^2 x/(2 s2 (1 + x)),
 
@@ -38,8 +38,8 @@ from leakscope import kernels
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
-from leakscope.lood.all_records import all_records, require_positive
-from leakscope.lood.real_numbers import real_numbers
+from leakscope.lood.dense import all_records
+from leakscope.lood.inputs import real_numbers, require_positive
 from leakscope.measures import kl_parts
 
 Phi = str | Callable[[Any], Any] | kernels.Activation
@@ -47,31 +47,11 @@ Phi = str | Callable[[Any], Any] | kernels.Activation
 
 @dataclass(frozen=True)
 class ConstantApproximation:
-    """How close a kernel matrix is to a constant one, and what that bounds.
+    """How close a kernel matrix is to a constant one, and what that bounds."""
 
-    Attributes
-    ----------
-    alpha
-        alpha_min, the constant.
-    distance
-        h(alpha_min), the largest difference from it.
-    records
-        How many records D' has, n + 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> near = lood.constant_approximation(np.array([[1.0, 0.9], [0.9, 1.1]]))
-    >>> round(near.alpha, 6), round(near.distance, 6)
-    (1.0, 0.1)
-    >>> round(near.kl_bound(noise_variance=0.5, residual=1.0), 4)
-    1.028
-    """
-
-    alpha: float
-    distance: float
-    records: int
+    alpha: float  # alpha_min, the constant
+    distance: float  # h(alpha_min), the largest difference from it
+    records: int  # how many records D' has, n + 1
 
     def excess_bound(self, noise_variance: float) -> float:
         """4 h/s2 + 1/n, an upper bound on x = v/s2 for every record."""
@@ -139,14 +119,7 @@ def constant_approximation(kernel_matrix: ArrayLike) -> ConstantApproximation:
 
 @dataclass(frozen=True)
 class Initialisation:
-    """Weight and bias variances, and the variance of the first layer, which they may repeat.
-
-    Examples
-    --------
-    >>> from leakscope import lood
-    >>> lood.edge_of_chaos("relu") == lood.Initialisation(2.0, 0.0, 1.0)
-    True
-    """
+    """Weight and bias variances, and the variance of the first layer, which they may repeat."""
 
     weight_variance: float
     bias_variance: float
@@ -170,7 +143,8 @@ def edge_of_chaos(activation: Phi, *, variance: float = 1.0) -> Initialisation:
     """
     import jax.numpy as jnp
 
-    from leakscope.kernels import as_activation, duals
+    from leakscope.kernels import duals
+    from leakscope.kernels.layers import as_activation
 
     require_positive(variance, "variance")
     phi = as_activation(activation)
@@ -201,12 +175,6 @@ class DepthDecay:
     exponent
         The slope of log gap against log L over the second half of the layers: Prop. G.1's -2 or
         -1; near 0 where the gap stays.
-
-    Examples
-    --------
-    >>> from leakscope import lood
-    >>> round(lood.depth_decay("relu", 500).exponent, 1)
-    -1.9
     """
 
     variances: FloatArray
@@ -241,7 +209,8 @@ def depth_decay(
     import jax
     import jax.numpy as jnp
 
-    from leakscope.kernels import as_activation, duals
+    from leakscope.kernels import duals
+    from leakscope.kernels.layers import as_activation
 
     if depth < 2:
         raise InputError(f"depth must be at least 2, but it is {depth}.")
@@ -271,36 +240,14 @@ def depth_decay(
 
 @dataclass(frozen=True)
 class ActivationLood:
-    """Every record's LOOD under one dense network.
-
-    Attributes
-    ----------
-    activation, depth
-        Of the network.
-    kl, mean_distance
-        (n,) at each record's own point.
-    constant
-        How close the kernel matrix is to a constant one.
-    mean_variance
-        The average of k(x, x) before any rescaling.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> X = np.random.default_rng(0).normal(size=(20, 5))
-    >>> relu, gelu = lood.lood_by_activation(
-    ...     X, X[:, 0], activations=("relu", "gelu"), depths=(2,), noise_variance=0.1)
-    >>> relu.kl.shape, relu.mean_variance > gelu.mean_variance
-    ((20,), True)
-    """
+    """Every record's LOOD under one dense network."""
 
     activation: str
     depth: int
-    kl: FloatArray
+    kl: FloatArray  # (n,) at each record's own point
     mean_distance: FloatArray
-    constant: ConstantApproximation
-    mean_variance: float
+    constant: ConstantApproximation  # how close the kernel matrix is to a constant one
+    mean_variance: float  # the average of k(x, x) before any rescaling
 
 
 def lood_by_activation(

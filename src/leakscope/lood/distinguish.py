@@ -7,12 +7,12 @@ B = (V_G)^{-1} = ([M^{-1}]_GG)^{-1}.  Leaving out G changes
     the mean at Q by  -C_G B a_G        and the covariance by  + C_G B C_G^T,
 
 so that with B = R R^T, U = C_G R and t = R^T a_G the two posteriors are Sigma = Sigma' + U U^T and
-mu = mu' - U t: the form of :mod:`leakscope.lood.sufficient`.
+mu = mu' - U t: the form of :mod:`leakscope.lood.separation`.
 
 At the group's own points C_G = [K M^{-1}]_GG = I - s2 V_G, and in the eigenvectors of V_G
 (eigenvalues m_i) the group falls apart into g independent "records" with leverage 1 - s2 m_i: the
-identities of :mod:`leakscope.lood.identities` apply as they stand, with no q x q matrix to invert.
-Since f(X_G) is sufficient, the same holds for every set of queries that contains X_G.
+leave-one-out identities apply as they stand, with no q x q matrix to invert.  Since f(X_G) is
+sufficient, the same holds for every set of queries that contains X_G.
 """
 
 from __future__ import annotations
@@ -30,11 +30,148 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.lood.all_records import ERROR_SHARE, checked_problem, factorise
-from leakscope.lood.distinguishability import Distinguishability
-from leakscope.lood.identities import EPS, TRUSTED_BELOW, Leverages, laws_from_leverages
-from leakscope.lood.real_numbers import real_numbers
-from leakscope.measures import kl_parts
+from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal, Provenance
+from leakscope.lood.dense import ERROR_SHARE, factorise
+from leakscope.lood.inputs import checked_group, checked_problem, real_numbers
+from leakscope.lood.separation import (
+    EPS,
+    TRUSTED_BELOW,
+    Leverages,
+    coordinate_pair,
+    laws_from_leverages,
+    leaving_out,
+)
+from leakscope.measures import kl_parts, kl_reverse_parts
+
+
+@dataclass(frozen=True)
+class Distinguishability:
+    """The two posteriors at q queries, and the few coordinates in which they differ.
+
+    Means are (q,) for a vector of targets and (q, C) for C outputs; covariances are (q, q) and
+    the same for every output.
+
+    Attributes
+    ----------
+    leave_out
+        Row numbers of the group.
+    mean_with, mean_without, covariance_with, covariance_without
+        Of the latent function at the queries.
+    mean_shift
+        Mean with minus mean without, computed without subtracting the two.
+    excess, score
+        (r,) x_i and (r, C) t_ic, the sufficient coordinates of :mod:`leakscope.lood.separation`;
+        r is at most the size of the group.
+    sufficient
+        Whether the queries contain the group's own points, so that no other set of queries
+        reveals more.
+    queries_used
+        How many queries float64 can tell apart; the others' answers follow from theirs.
+    error_estimate, trusted
+        Estimated relative error of ``kl``, and whether it is below 1e-8.
+    noise_variance
+        s2, in squared units of the target.
+    """
+
+    leave_out: tuple[int, ...]
+    mean_with: FloatArray
+    mean_without: FloatArray
+    covariance_with: FloatArray
+    covariance_without: FloatArray
+    mean_shift: FloatArray
+    excess: FloatArray
+    score: FloatArray
+    sufficient: bool
+    queries_used: int
+    error_estimate: float
+    trusted: bool
+    noise_variance: float
+
+    @property
+    def kl_label_free(self) -> float:
+        """The part of ``kl`` from the drop in variance; no label enters it."""
+        return float(self._parts(reverse=False)[0].sum())
+
+    @property
+    def kl_label(self) -> float:
+        """The part of ``kl`` from the shift in mean."""
+        return float(self._parts(reverse=False)[1].sum())
+
+    @property
+    def kl(self) -> float:
+        """KL(without || with) over all queries at once (lood Def. C.3), summed over outputs."""
+        return self.kl_label_free + self.kl_label
+
+    @property
+    def kl_reverse(self) -> float:
+        """KL(with || without)."""
+        return float(sum(part.sum() for part in self._parts(reverse=True)))
+
+    @property
+    def mean_distance(self) -> float:
+        """Half the squared difference of means, summed over queries and outputs (lood Def. C.1)."""
+        return 0.5 * float(np.sum(self.mean_shift**2))
+
+    @property
+    def average_mean_distance(self) -> float:
+        """Half the mean squared difference over queries and outputs: the authors' code's.
+
+        The same as ``mean_distance`` for one query and one output.
+        """
+        return self.mean_distance / self.mean_shift.size
+
+    def sufficient_pair(self) -> LawPair:
+        """The pair of laws of the r x C coordinates in which the two posteriors differ.
+
+        Every measure of it is that of the queries' answers, exactly; it exists also where the
+        queries' covariance is singular.  One left-out record and one output give a `Normal` pair,
+        whatever the number of queries.
+        """
+        shift = np.sqrt(self.excess)[:, None] * self.score
+        variances = np.ones_like(self.excess), 1.0 + self.excess
+        return coordinate_pair(shift, *variances, self.provenance())
+
+    def law_pair(self) -> LawPair:
+        """The pair of laws of the latent function at the queries, from the mean without the group.
+
+        `Normal` for one query and one output; otherwise `MultivariateNormal` over the queries,
+        output after output.
+        """
+        shift = self.mean_shift.reshape(len(self.mean_shift), -1)
+        if shift.size == 1:
+            return LawPair(
+                Normal(shift[0, 0], float(np.sqrt(self.covariance_with[0, 0]))),
+                Normal(0.0, float(np.sqrt(self.covariance_without[0, 0]))),
+                self.provenance(),
+            )
+        outputs = np.eye(shift.shape[1])
+        return LawPair(
+            MultivariateNormal(shift.T.ravel(), np.kron(outputs, self.covariance_with)),
+            MultivariateNormal(np.zeros(shift.size), np.kron(outputs, self.covariance_without)),
+            self.provenance(),
+        )
+
+    def provenance(self) -> Provenance:
+        """Which question these laws answer, and what they assume."""
+        resolved = Assumption(
+            statement="float64 resolves the laws to a relative 1e-8",
+            holds=self.trusted,
+            evidence=f"estimated error {self.error_estimate:.2g}; "
+            f"{self.queries_used} of {len(self.mean_shift)} queries told apart",
+        )
+        return leaving_out(
+            f"lood Def. C.3 and App. E, {len(self.leave_out)} left out, "
+            f"{len(self.mean_shift)} queries, by a rank-{len(self.leave_out)} update",
+            self.noise_variance,
+            resolved,
+            group=True,
+        )
+
+    def _parts(self, *, reverse: bool) -> tuple[FloatArray, FloatArray]:
+        squares = np.sum(self.score**2, axis=1)
+        function = kl_reverse_parts if reverse else kl_parts
+        return function(self.excess, squares, self.score.shape[1])
+
 
 # Untyped on purpose: the stubs of these wrappers change from one release to the next.
 _lapack: Any = linalg.lapack
@@ -110,19 +247,6 @@ def distinguish(
     return _at_queries(fit, targets, cross, prior, noise_variance, contained=contained)
 
 
-def checked_group(leave_out: Sequence[int], records: int) -> NDArray[np.intp]:
-    """The group's row numbers as an array, or a sentence that names the wrong one."""
-    group = np.atleast_1d(np.asarray(leave_out))
-    if group.ndim != 1 or group.size == 0 or group.dtype.kind not in "iu":
-        raise InputError("leave_out must be a list of row numbers, at least one.")
-    outside = group[(group < 0) | (group >= records)]
-    if outside.size:
-        raise InputError(f"leave_out names row {outside[0]}, but rows run from 0 to {records - 1}.")
-    if np.unique(group).size != group.size:
-        raise InputError("leave_out names a row twice.")
-    return group.astype(np.intp)
-
-
 @dataclass(frozen=True)
 class _Fit:
     """One factorisation, and what the group needs from it; ``H`` is [K M^{-1}]_GG."""
@@ -150,9 +274,7 @@ class _Fit:
 def _fit(
     matrix: FloatArray, targets: FloatArray, group: NDArray[np.intp], noise_variance: float
 ) -> _Fit:
-    noisy = matrix.copy()
-    noisy[np.diag_indices(len(noisy))] += noise_variance
-    factor = factorise(noisy, noise_variance)
+    factor = factorise(matrix, noise_variance)
     units = np.zeros((len(matrix), len(group)))
     units[group, np.arange(len(group))] = 1.0
     outputs = targets.reshape(len(targets), -1)

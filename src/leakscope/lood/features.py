@@ -6,11 +6,11 @@ the same number as [K M^{-1}]_ii, and
 
     s2 m_i = 1 - h_i,      s2 a_i = y_i - phi_i . beta,
 
-so that :mod:`leakscope.lood.identities` gives every record's laws from d x d algebra.  Two passes
+so that :mod:`leakscope.lood.separation` gives every record's laws from d x d algebra.  Two passes
 over the records in blocks: one for A and Phi^T y, one for h and a; memory d^2 and one block beside
 the answers, and Phi may be a memory-mapped array of millions of rows.  The two passes' arithmetic
-on a block is `feature_sums` and `FeatureRegression.leverages`, which the out-of-core audit of
-``leakscope.auditing`` shares.
+on a block is `feature_sums` and `FeatureRegression.leverages`, which the streamed audit of
+``leakscope.subjects.stream`` shares.
 """
 
 from __future__ import annotations
@@ -30,10 +30,8 @@ from leakscope._numerics.memory import require_memory
 from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.lood.all_records import checked_targets, require_positive
-from leakscope.lood.identities import EPS, Leverages, laws_from_leverages
-from leakscope.lood.real_numbers import require_real
-from leakscope.lood.separation import Separation
+from leakscope.lood.inputs import checked_targets, require_positive, require_real
+from leakscope.lood.separation import EPS, Leverages, Separation, laws_from_leverages
 
 # Bytes of features worked on at once: what a cache holds, but enough rows for a matrix product to
 # be quick, as long as that is not too much memory.
@@ -104,15 +102,7 @@ def audit_features(phi: ArrayLike, y: ArrayLike, noise_variance: float) -> Separ
 
 @dataclass(frozen=True)
 class FeatureSums:
-    """What the first pass adds up: Phi^T Phi (d, d), Phi^T y (d, C) and |y|^2, over ``records``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> lood.feature_sums(np.ones((3, 2)), np.ones((3, 1))).records
-    3
-    """
+    """What the first pass adds up: Phi^T Phi (d, d), Phi^T y (d, C) and |y|^2, over ``records``."""
 
     gram: FloatArray
     product: FloatArray
@@ -142,15 +132,7 @@ class FeatureSums:
 
 
 def feature_sums(block: FloatArray, outputs: FloatArray) -> FeatureSums:
-    """The sums over one block of features, (b, d), and its targets, (b, C).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> lood.feature_sums(np.ones((3, 2)), np.ones((3, 1))).records
-    3
-    """
+    """The sums over one block of features, (b, d), and its targets, (b, C)."""
     with np.errstate(over="ignore", invalid="ignore"):  # FeatureRegression.of refuses them
         squares = float(np.vdot(outputs, outputs))
         return FeatureSums(row_products(block.T), block.T @ outputs, squares, len(block))
@@ -158,31 +140,11 @@ def feature_sums(block: FloatArray, outputs: FloatArray) -> FeatureSums:
 
 @dataclass(frozen=True)
 class FeatureRegression:
-    """The factorised problem, from which the second pass answers for any block of records.
+    """The factorised problem, from which the second pass answers for any block of records."""
 
-    Attributes
-    ----------
-    lower
-        (d, d) Cholesky factor of A.
-    beta
-        (d, C) coefficients.
-    norm
-        ||A||_1.
-    noise_variance
-        s2.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import lood
-    >>> Phi, y = np.array([[1.0], [2.0], [3.0]]), np.array([[1.0], [2.0], [2.5]])
-    >>> lood.FeatureRegression.of(lood.feature_sums(Phi, y), 0.1).beta.round(3).tolist()
-    [[0.887]]
-    """
-
-    lower: FloatArray
-    beta: FloatArray
-    norm: float
+    lower: FloatArray  # (d, d) Cholesky factor of A
+    beta: FloatArray  # (d, C) coefficients
+    norm: float  # ||A||_1
     noise_variance: float
 
     @classmethod
@@ -300,16 +262,6 @@ def finite_features(kernel: Kernel, X: FloatArray) -> FloatArray | None:
 
     A linear kernel's are its scaled inputs and, where it has a bias, a constant.  Whatever the
     kernel says of itself is compared with its own matrix on a few records.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X = np.array([[1.0, 2.0], [0.0, 1.0]])
-    >>> lood.finite_features(kernels.linear(), X).shape
-    (2, 2)
-    >>> lood.finite_features(kernels.rbf(1.0), X) is None
-    True
     """
     phi: FloatArray | None = None
     described = kernel.describe()

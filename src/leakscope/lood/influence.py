@@ -3,7 +3,7 @@
 Symbols as in :mod:`leakscope.lood.distinguish`: C = K_QD' M^{-1}, a = M^{-1} y, m_i = [M^{-1}]_ii.
 Leaving out record i moves the mean at query j by -C_ji a_i/m_i and adds C_ji^2/m_i to the variance
 v_j (with all records), so that the pair (i, j) has the excess x_ij = C_ji^2/(m_i v_j) and the score
-t_i = a_i/sqrt(m_i) of :mod:`leakscope.lood.sufficient`.  All n x q pairs cost one factorisation,
+t_i = a_i/sqrt(m_i) of :mod:`leakscope.lood.separation`.  All n x q pairs cost one factorisation,
 one triangular inverse and one solve for the queries.
 """
 
@@ -19,19 +19,11 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal
-from leakscope.lood.all_records import (
-    ERROR_SHARE,
-    all_records,
-    checked_problem,
-    factorise,
-    probes,
-)
-from leakscope.lood.assumptions import leaving_out
+from leakscope.laws import Assumption, LawPair
+from leakscope.lood.dense import ERROR_SHARE, all_records, factorise, probes
 from leakscope.lood.distinguish import ESTIMATE_MARGIN
-from leakscope.lood.identities import EPS, TRUSTED_BELOW
-from leakscope.lood.real_numbers import real_numbers
-from leakscope.lood.separation import Separation
+from leakscope.lood.inputs import checked_problem, real_numbers
+from leakscope.lood.separation import EPS, TRUSTED_BELOW, Separation, coordinate_pair, leaving_out
 from leakscope.measures import kl_parts, kl_reverse_parts
 
 # Most records do nothing at most queries; what is below this share of the record's KL at its own
@@ -66,19 +58,6 @@ class Influence:
         ``NEGLIGIBLE`` times the record's value at its own point; and whether it is below 1e-8.
     noise_variance
         s2, in squared units of the target.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
-    >>> found = lood.influence(X, y, [[2.0], [2.9]], kernels.rbf(1.0), noise_variance=0.1)
-    >>> found.mean_distance.round(4).tolist()
-    [[0.0, 0.0], [0.0002, 0.0], [0.1547, 0.4193]]
-    >>> found.memorisation.round(4).tolist()
-    [0.0011, 0.0012, 0.4235]
-    >>> bool(found.trusted.all())
-    True
     """
 
     mean_distance: FloatArray
@@ -106,17 +85,8 @@ class Influence:
             self.noise_variance,
             self._resolved(),
         )
-        if shift.shape[2] == 1:
-            return LawPair(
-                Normal(shift[:, :, 0], np.sqrt(variance)),
-                Normal(np.zeros_like(without), np.sqrt(without)),
-                provenance,
-            )
-        identity = np.eye(shift.shape[2])
-        return LawPair(
-            MultivariateNormal(shift, variance[:, :, None, None] * identity),
-            MultivariateNormal(np.zeros_like(shift), without[:, :, None, None] * identity),
-            provenance,
+        return coordinate_pair(
+            shift[:, :, None, :], variance[:, :, None], without[:, :, None], provenance
         )
 
     def _resolved(self) -> Assumption:
@@ -176,8 +146,11 @@ def influence(
     laws = all_records(matrix, targets, noise_variance=noise_variance)
     m = laws.leverage / laws.variance_without
     a = ((targets - laws.mean_with) / noise_variance).reshape(count, -1)
-    at = _at_records if queries is None else _at_queries
-    answers = at(matrix, resolved, rows, asked, noise_variance, laws)
+    factor = factorise(matrix, noise_variance)
+    if queries is None:
+        answers = _at_records(factor, matrix, noise_variance, laws)
+    else:
+        answers = _at_queries(factor, resolved, rows, asked, noise_variance, m)
     added = answers.weight**2 * m[:, None]
     squares = np.sum(a**2, axis=1)
     excess, score = added / answers.variance, (squares / m)[:, None]
@@ -235,14 +208,13 @@ def _error(
 
 
 def _at_queries(
-    matrix: FloatArray,
+    factor: cholesky.Factor,
     kernel: Kernel,
     rows: FloatArray,
     asked: FloatArray,
     noise_variance: float,
-    laws: Separation,
+    m: FloatArray,
 ) -> _Answers:
-    factor = _factorised(matrix, noise_variance)
     cross = kernel(rows, asked)
     solved = cholesky.solve(factor, np.column_stack([cross, probes(len(rows))]))
     transposed, reach = solved[:, : len(asked)], np.mean(solved[:, len(asked) :] ** 2, axis=1)
@@ -256,7 +228,7 @@ def _at_queries(
         )
     size = np.sqrt(np.einsum("ij,ij->j", cross, cross))
     return _Answers(
-        weight=transposed / (laws.leverage / laws.variance_without)[:, None],
+        weight=transposed / m[:, None],
         variance=variance,
         reach=reach,
         error_matrix=ERROR_SHARE * EPS * factor.norm,
@@ -266,15 +238,9 @@ def _at_queries(
 
 
 def _at_records(
-    matrix: FloatArray,
-    kernel: Kernel,
-    rows: FloatArray,
-    asked: FloatArray,
-    noise_variance: float,
-    laws: Separation,
+    factor: cholesky.Factor, matrix: FloatArray, noise_variance: float, laws: Separation
 ) -> _Answers:
     """C = K M^{-1} = I - s2 M^{-1}, with the leverages, digits and all, on its diagonal."""
-    factor = _factorised(matrix, noise_variance)
     error_matrix = ERROR_SHARE * EPS * factor.norm
     smoother = cholesky.inverse(factor, overwrite=True).full()
     reach = np.einsum("ij,ij->i", smoother, smoother)
@@ -289,9 +255,3 @@ def _at_records(
         rounding_variance=noise_variance * laws.error_estimate * laws.leverage,
         rounding_weight=ROUNDING_SHARE * EPS * np.sqrt(reach)[:, None] * size,
     )
-
-
-def _factorised(matrix: FloatArray, noise_variance: float) -> cholesky.Factor:
-    noisy = matrix.copy()
-    noisy[np.diag_indices(len(noisy))] += noise_variance
-    return factorise(noisy, noise_variance, overwrite=True)

@@ -1,4 +1,4 @@
-"""Where a record's influence is greatest: the gradient of Prop. 5.1 and Algorithm 1.
+"""Where a record's influence is greatest: Theorem 4.1's conditions, Prop. 5.1 and Algorithm 1.
 
 Symbols: S the record in question with label y_S, D the others, M_D = K_DD + s2 I,
 kappa = K_SD M_D^{-1} K_DS, alpha = k(S, S) - kappa + s2, r = y_S - K_SD M_D^{-1} y_D its residual.
@@ -12,9 +12,18 @@ when S joins, M(Q) = Delta(Q)^2/2 is the mean distance (Def. C.1), and
 
 with ' the derivative in Q at Q = S.  Under Theorem 4.1's conditions k(S, S) = 1 and k'(S, S) = 0,
 and this is Prop. 5.1, Eq. (23).  (The proof in App. F.1 calls M the squared distance without the
-half of Def. C.1; Eq. (23) is right with the half.)
+half of Def. C.1; Eq. (23) is right with the half.)  KL, by contrast, is always greatest at the
+record itself.
 
-KL, by contrast, is always greatest at the record itself.
+**Theorem 4.1** makes the record itself a stationary query where (i) k(x, x) = 1 for all records
+(any other constant does as well: it rescales the kernel and the noise) and (ii) the derivative of
+k(x, x') in x vanishes at x = x'.  Neither is needed for the numbers of an audit: f(x_i) is
+sufficient, so the record itself is the most revealing query under any kernel (docs/lood.md).  What
+hangs on them is whether a gradient search can start to find it from nearby, and Prop. 5.1.
+
+(ii) is looked at with the kernel as a black box: along a few directions, among them the record's
+own (along which an unnormalised kernel grows), the fall k(x, x) - k(x + h e, x) is measured at
+h and h/2.  Where the slope vanishes it falls by 4, where there is a slope or a kink by 2.
 """
 
 from __future__ import annotations
@@ -30,9 +39,11 @@ from scipy import optimize
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.kernels import RBF, Kernel
-from leakscope.lood.all_records import checked_targets, factorise, require_positive
-from leakscope.lood.real_numbers import real_numbers
+from leakscope.kernels import Kernel
+from leakscope.kernels.formulas import RBF
+from leakscope.laws import Assumption
+from leakscope.lood.dense import factorise
+from leakscope.lood.inputs import checked_targets, real_numbers, require_positive
 
 # Untyped on purpose: the stubs of this function change from one release to the next.
 _minimize: Any = optimize.minimize
@@ -68,19 +79,6 @@ class SelfInfluence:
         ``"far"``: the others say nothing about S, the gradient vanishes and S is its own most
         influenced query (Lemma F.4); ``"close"``: its label is predicted, and nothing moves much;
         ``"between"``: the gradient is not small, some other query is influenced more.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X = np.linspace(-1, 1, 6)[:, None]
-    >>> for place in (9.0, 2.5, 0.1):
-    ...     found = lood.self_influence(
-    ...         X, np.sin(X[:, 0]), [place], np.sin(place), kernels.rbf(1.0), noise_variance=0.01)
-    ...     print(found.regime, round(found.best_mean_distance / found.mean_distance, 2))
-    far 1.0
-    between 1.1
-    close 1.0
     """
 
     mean_distance: float
@@ -94,30 +92,11 @@ class SelfInfluence:
 
 @dataclass(frozen=True)
 class NonOptimalPoint:
-    """What Algorithm 1 finds: a differing point that is not its own most influenced query.
+    """What Algorithm 1 finds: a differing point that is not its own most influenced query."""
 
-    Attributes
-    ----------
-    point, label
-        S* and its label.
-    influence
-        Its self-influence, with the better query.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X = np.linspace(-1, 1, 6)[:, None]
-    >>> found = lood.find_non_optimal_point(
-    ...     X, np.sin(X[:, 0]), lambda s: float(np.sin(s[0])), kernels.rbf(1.0),
-    ...     noise_variance=0.01, bounds=[(-5, 5)])
-    >>> found.influence.regime
-    'between'
-    """
-
-    point: FloatArray
+    point: FloatArray  # S*
     label: float
-    influence: SelfInfluence
+    influence: SelfInfluence  # its self-influence, with the better query
 
 
 @dataclass(frozen=True)
@@ -180,10 +159,14 @@ def self_influence(
     --------
     >>> import numpy as np
     >>> from leakscope import kernels, lood
-    >>> X, y = np.array([[0.0], [1.0]]), np.array([0.0, 1.0])
-    >>> found = lood.self_influence(X, y, [1.5], 0.0, kernels.rbf(1.0), noise_variance=0.1)
-    >>> found.gradient.round(3).tolist(), found.best_query.round(3).tolist()
-    ([0.514], [2.103])
+    >>> X = np.linspace(-1, 1, 6)[:, None]
+    >>> for place in (9.0, 2.5, 0.1):
+    ...     found = lood.self_influence(
+    ...         X, np.sin(X[:, 0]), [place], np.sin(place), kernels.rbf(1.0), noise_variance=0.01)
+    ...     print(found.regime, round(found.best_mean_distance / found.mean_distance, 2))
+    far 1.0
+    between 1.1
+    close 1.0
     """
     trained = _train(X, y, kernel, noise_variance)
     spot, target = _point(trained, point, label)
@@ -304,9 +287,7 @@ def _train(X: ArrayLike, y: ArrayLike, kernel: Kernel, noise_variance: float) ->
     require_positive(noise_variance, "noise_variance")
     resolved = kernel.resolved(rows)
     outputs = targets.reshape(len(rows), -1)
-    matrix = resolved(rows)
-    matrix[np.diag_indices(len(rows))] += noise_variance
-    factor = factorise(matrix, noise_variance, overwrite=True)
+    factor = factorise(resolved(rows), noise_variance, overwrite=True)
     weights = cholesky.solve(factor, outputs)
     return _Trained(rows, outputs, resolved, noise_variance, factor, weights)
 
@@ -324,3 +305,117 @@ def _point(trained: _Trained, point: ArrayLike, label: ArrayLike) -> tuple[Float
             f"{target.shape}."
         )
     return spot, target
+
+
+RECORDS = 8
+DIRECTIONS = 4
+STEPS = 24
+
+# Falls of these shares of k(x, x) are small enough for the leading power and large enough for
+# rounding.
+SMALL, RESOLVED = 1e-3, 1e-9
+
+# log2 of the ratio of falls: 2 where the slope vanishes, 1 where it does not.
+LEAST_POWER = 1.5
+
+NORMALISED_WITHIN = 1e-9
+
+
+@dataclass(frozen=True)
+class StationarityConditions:
+    """Theorem 4.1's two conditions, as found.
+
+    Attributes
+    ----------
+    normalised, least, largest
+        Whether k(x, x) is the same for all records, and its least and largest value.
+    stationary, least_power
+        Whether the slope at coincidence vanishes wherever it was looked at; the least power of
+        the step by which the kernel falls there, 2 for a smooth stationary kernel and 1 for one
+        with a slope or a kink.
+    records
+        How many records were looked at for the slope.
+    """
+
+    normalised: bool
+    least: float
+    largest: float
+    stationary: bool
+    least_power: float
+    records: int
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """The findings and their consequence, as they travel with a result."""
+        both = self.normalised and self.stationary
+        consequence = (
+            "the record itself is a stationary query"
+            if both
+            else "the record itself need not be a stationary query; it is still the most revealing"
+        )
+        return (
+            Assumption(
+                statement="the kernel is normalised, k(x, x) the same for all records "
+                "(lood Thm 4.1 (i); not needed for these numbers)",
+                holds=self.normalised,
+                evidence=f"between {self.least:.6g} and {self.largest:.6g}; {consequence}",
+            ),
+            Assumption(
+                statement="the kernel's slope vanishes where its arguments coincide "
+                "(lood Thm 4.1 (ii); not needed for these numbers)",
+                holds=self.stationary,
+                evidence=f"it falls with the power {self.least_power:.2f} of the distance at "
+                f"least, over {self.records} records",
+            ),
+        )
+
+
+def stationarity_conditions(kernel: Kernel, X: ArrayLike) -> StationarityConditions:
+    """Check Theorem 4.1's conditions numerically, for any kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels, lood
+    >>> X = np.random.default_rng(0).normal(size=(20, 3))
+    >>> print(lood.stationarity_conditions(kernels.rbf(1.0), X).assumptions()[0].evidence)
+    between 1 and 1; the record itself is a stationary query
+    """
+    rows = real_numbers(X, "X")
+    prior = kernel.diagonal(rows)
+    least, largest = float(np.min(prior)), float(np.max(prior))
+    rng = np.random.default_rng(0)
+    some = rows[np.sort(rng.permutation(len(rows))[:RECORDS])]
+    powers = [_least_power(kernel, x, rng) for x in some]
+    power = min(powers)
+    return StationarityConditions(
+        normalised=largest - least <= NORMALISED_WITHIN * largest,
+        least=least,
+        largest=largest,
+        stationary=power > LEAST_POWER,
+        least_power=power,
+        records=len(some),
+    )
+
+
+def _least_power(kernel: Kernel, x: FloatArray, rng: np.random.Generator) -> float:
+    """The least power of h by which k(x, x) - k(x + h e, x) falls, over some directions e."""
+    directions = rng.normal(size=(DIRECTIONS, len(x)))
+    if x.any():
+        directions = np.vstack([directions, x, -x])
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    size = max(float(np.linalg.norm(x)), 1.0)
+    # Not a whole number of lengths, which would lead through the origin.
+    steps = 0.7 * size * 2.0 ** -np.arange(STEPS)
+    moved = x + (directions[:, None, :] * steps[None, :, None]).reshape(-1, len(x))
+    values = kernel(moved, x[None, :])[:, 0].reshape(len(directions), STEPS)
+    own = float(kernel.diagonal(x[None, :])[0])
+    falls = np.abs(own - values) / own
+    powers = []
+    for fall in falls:
+        seen = np.flatnonzero((fall[:-1] < SMALL) & (fall[1:] > RESOLVED))
+        if seen.size:
+            powers.append(float(np.log2(fall[seen[-1]] / fall[seen[-1] + 1])))
+        else:
+            # Either flat in this direction, which is as stationary as can be, or a jump.
+            powers.append(2.0 if fall[-1] < SMALL else 0.0)
+    return min(powers)

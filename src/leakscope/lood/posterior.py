@@ -1,6 +1,6 @@
 """What a Gaussian process answers at any query: posterior means and variances, by every route.
 
-Symbols as in :mod:`leakscope.lood.identities`: M = K + s2 I, a = M^{-1} y.  At a query q, with k_q
+Symbols as in :mod:`leakscope.lood.separation`: M = K + s2 I, a = M^{-1} y.  At a query q, with k_q
 its kernel with the records,
 
     dense:     mean = k_q . a            variance = k(q, q) - ||L^{-1} k_q||^2,   M = L L^T
@@ -25,11 +25,17 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.lood.all_records import checked_problem, checked_targets, factorise, require_positive
+from leakscope.lood.dense import factorise
 from leakscope.lood.features import FeatureRegression, FeatureSums, feature_sums, finite_features
-from leakscope.lood.nystrom import Inducing, Rows, require_prior
+from leakscope.lood.inputs import (
+    checked_problem,
+    checked_targets,
+    real_numbers,
+    require_positive,
+    require_prior,
+)
+from leakscope.lood.nystrom import Inducing, Rows
 from leakscope.lood.process import Process
-from leakscope.lood.real_numbers import real_numbers
 from leakscope.lood.separation import Route
 
 # Bytes of kernel values between records and queries that are worked on at once.
@@ -38,50 +44,18 @@ BLOCK_BYTES = 2**26
 
 @dataclass(frozen=True)
 class Posterior:
-    """A Gaussian process trained on all records, ready to be asked.
+    """A Gaussian process trained on all records, ready to be asked."""
 
-    Attributes
-    ----------
-    kernel
-        With every parameter a number.
-    kernel_scale
-        A factor of the kernel, 1 unless it was fitted.
-    noise_variance
-        s2, in squared units of the target.
-    route
-        ``"dense"``, ``"features"`` or ``"nystrom"``.
-    weights
-        (p, C) what the p basis values of a query are multiplied with: a or beta.
-    lower
-        (p, p) L in its lower triangle; the rest is not used.
-    anchors
-        (p, d) the records that a query is compared with, all or the inducing ones; none where the
-        basis is features.
-    inducing
-        The inducing records; None by the other routes.
-    single
-        Whether targets were a vector: answers then are one, too.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X, y = np.array([[0.0], [1.0]]), np.array([1.0, -1.0])
-    >>> trained = lood.posterior(X, y, kernel=kernels.rbf(1.0), noise_variance=0.1)
-    >>> mean, variance = trained.at([[0.0], [9.0]])
-    >>> mean.round(3).tolist(), variance.round(3).tolist()
-    ([0.797, -0.0], [0.087, 1.0])
-    """
-
-    kernel: Kernel
+    kernel: Kernel  # with every parameter a number
     kernel_scale: float
     noise_variance: float
     route: Route
-    weights: FloatArray
-    lower: FloatArray
+    weights: FloatArray  # (p, C) what the p basis values of a query are multiplied with: a or beta
+    lower: FloatArray  # (p, p) L in its lower triangle; the rest is not used
+    # (p, d) the records that a query is compared with; none where the basis is features
     anchors: FloatArray | None
     inducing: Inducing | None
-    single: bool
+    single: bool  # whether targets were a vector: answers then are one, too
 
     def mean(self, queries: ArrayLike) -> FloatArray:
         """(q,) or (q, C) posterior means."""
@@ -199,86 +173,56 @@ def posterior(
     rows = _rows(X, "X")
     resolved = kernel.resolved(rows)
     require_positive(kernel_scale, "kernel_scale")
-    single = np.ndim(y) == 1
+    anchors, induced = rows, None
     if route == "features":
-        return _by_features(rows, y, resolved, noise_variance, kernel_scale, single)
-    if route == "nystrom":
+        phi = finite_features(resolved, rows)
+        if phi is None:
+            raise InputError("the route features needs a kernel with finitely many features.")
+        targets = checked_targets(y, len(rows), "the dataset")
+        require_positive(noise_variance, "noise_variance")
+        sums = FeatureSums.over(np.sqrt(kernel_scale) * phi, targets.reshape(len(rows), -1))
+        weights, lower = _regressed(sums, noise_variance)
+    elif route == "nystrom":
         if inducing is None:
             raise InputError("the route nystrom needs the row numbers of its inducing records.")
         process = Process(rows, real_numbers(y, "y"), resolved, noise_variance, kernel_scale)
-        return _by_inducing(process, inducing, single)
-    require_memory(
-        8 * (2 * len(rows) ** 2 + 3 * rows.size),
-        f"the factor of {len(rows)} records",
-        "train on fewer records, or take the route nystrom",
-    )
-    matrix = resolved(rows)
-    if kernel_scale != 1.0:
-        matrix = matrix * kernel_scale
-    matrix, targets = checked_problem(matrix, y, noise_variance)
-    matrix = np.require(matrix, requirements=["W"])
-    matrix[np.diag_indices(len(matrix))] += noise_variance
-    factor = factorise(matrix, noise_variance, overwrite=True)
+        require_prior(process.diagonal())
+        induced, outputs = Inducing.of(process, inducing), process.outputs
+        sums = FeatureSums.none(len(inducing), outputs.shape[1])
+        for some in induced.blocks():
+            sums = sums + feature_sums(induced.features(process.features[some]), outputs[some])
+        weights, lower = _regressed(sums, noise_variance)
+        anchors = rows[inducing]
+    else:
+        require_memory(
+            8 * (2 * len(rows) ** 2 + 3 * rows.size),
+            f"the factor of {len(rows)} records",
+            "train on fewer records, or take the route nystrom",
+        )
+        matrix = resolved(rows)
+        if kernel_scale != 1.0:
+            matrix = matrix * kernel_scale
+        matrix, targets = checked_problem(matrix, y, noise_variance)
+        factor = factorise(matrix, noise_variance, overwrite=True)
+        weights = cholesky.solve(factor, targets.reshape(len(targets), -1))
+        lower, route = factor.packed, "dense"
     return Posterior(
         kernel=resolved,
         kernel_scale=kernel_scale,
         noise_variance=float(noise_variance),
-        route="dense",
-        weights=cholesky.solve(factor, targets.reshape(len(targets), -1)),
-        lower=factor.packed,
-        anchors=rows,
-        inducing=None,
-        single=single,
+        route=route,
+        weights=weights,
+        lower=lower,
+        anchors=None if route == "features" else anchors,
+        inducing=induced,
+        single=np.ndim(y) == 1,
     )
 
 
-def _by_features(
-    rows: FloatArray,
-    y: ArrayLike,
-    kernel: Kernel,
-    noise_variance: float,
-    kernel_scale: float,
-    single: bool,
-) -> Posterior:
-    phi = finite_features(kernel, rows)
-    if phi is None:
-        raise InputError("the route features needs a kernel with finitely many features.")
-    targets = checked_targets(y, len(rows), "the dataset")
-    require_positive(noise_variance, "noise_variance")
-    outputs = targets.reshape(len(rows), -1)
-    sums = FeatureSums.over(np.sqrt(kernel_scale) * phi, outputs)
+def _regressed(sums: FeatureSums, noise_variance: float) -> tuple[FloatArray, FloatArray]:
+    """beta and L."""
     regression = FeatureRegression.of(sums, noise_variance)
-    return Posterior(
-        kernel=kernel,
-        kernel_scale=kernel_scale,
-        noise_variance=float(noise_variance),
-        route="features",
-        weights=regression.beta,
-        lower=regression.lower,
-        anchors=None,
-        inducing=None,
-        single=single,
-    )
-
-
-def _by_inducing(process: Process, rows: Rows, single: bool) -> Posterior:
-    require_prior(process.diagonal())
-    inducing, outputs = Inducing.of(process, rows), process.outputs
-    sums = FeatureSums.none(len(rows), outputs.shape[1])
-    for some in inducing.blocks():
-        sums = sums + feature_sums(inducing.features(process.features[some]), outputs[some])
-    regression = FeatureRegression.of(sums, process.noise_variance)
-    return Posterior(
-        kernel=process.kernel,
-        kernel_scale=process.kernel_scale,
-        noise_variance=process.noise_variance,
-        route="nystrom",
-        weights=regression.beta,
-        lower=regression.lower,
-        anchors=process.features[rows],
-        inducing=inducing,
-        single=single,
-    )
+    return regression.beta, regression.lower
 
 
 def _rows(values: ArrayLike, name: str = "queries") -> FloatArray:

@@ -15,14 +15,14 @@ from leakscope._numerics.eigenvectors import symmetric_eigen
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
-from leakscope.kernels import RBF, Kernel, Matern
-from leakscope.lood.all_groups import all_groups, checked_groups
-from leakscope.lood.all_records import all_records, checked_targets, factorise, require_positive
+from leakscope.kernels import Kernel
+from leakscope.kernels.formulas import RBF, Matern
+from leakscope.lood.dense import all_records, factorise
 from leakscope.lood.features import audit_features, finite_features
-from leakscope.lood.inverse_blocks import WholeInverse
-from leakscope.lood.real_numbers import real_numbers
+from leakscope.lood.groups import WholeInverse, all_groups
+from leakscope.lood.inputs import checked_groups, checked_targets, real_numbers, require_positive
+from leakscope.lood.noise import Spectrum, spectrum_bytes
 from leakscope.lood.separation import Separation
-from leakscope.lood.spectrum import Spectrum, spectrum_bytes
 
 Task = Literal["regression", "classification"]
 Rows = NDArray[np.intp]
@@ -193,9 +193,9 @@ class Process:
 
     def factor(self) -> cholesky.Factor:
         """The Cholesky factor of M = K + s2 I, computed anew in the memory of one matrix."""
-        matrix = self.matrix.copy() if "matrix" in vars(self) else self.fresh_matrix()
-        matrix[np.diag_indices_from(matrix)] += self.noise_variance
-        return factorise(matrix, self.noise_variance, overwrite=True)
+        kept = "matrix" in vars(self)
+        matrix = self.matrix if kept else self.fresh_matrix()
+        return factorise(matrix, self.noise_variance, overwrite=not kept)
 
     def inverse(self) -> WholeInverse:
         """M^{-1}, whole, and the blocks of it that tell what a unit's leaving changes."""

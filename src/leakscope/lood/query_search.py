@@ -2,33 +2,39 @@
 
 An attacker who knows all records but one, and the laws of the model's answers with and without it,
 can look for the query at which the two differ most.  Since that query is the record itself
-(docs/attack_query.md), the search reconstructs it.  :mod:`leakscope.lood.search_objective` has the
-formulas, :mod:`leakscope.lood.box_ascent` the climbing.
+(docs/attack_query.md), the search reconstructs it.  :mod:`leakscope.lood.query_climb` has the
+formulas and the climbing.
+
+How near a search came to the records it looked for has three views: the objective there against the
+records' own, distances (in the features, and in the kernel's own geometry), and what the trained
+model answers (the paper's Fig. 2(c), after Balle et al. 2022, Section V.B).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
-from leakscope.lood.all_records import checked_targets
-from leakscope.lood.distinguish import checked_group
-from leakscope.lood.real_numbers import real_numbers
+from leakscope.laws import LawPair, Normal
+from leakscope.lood.dense import all_records
+from leakscope.lood.distinguish import distinguish
+from leakscope.lood.influence import influence
+from leakscope.lood.inputs import checked_group, checked_targets, real_numbers
 from leakscope.settings import QUERY_DEFAULTS, SearchBegin, SearchClimb, SearchMethod
 
 if TYPE_CHECKING:
-    from leakscope.lood.search_objective import Climb, Objective, Problem
-
+    from leakscope.lood.query_climb import Climb, Normalised, Objective, Problem
 
 # Arrays of (starts x queries) by records that a step may hold at once, with its derivative.
 ALIVE = 24
@@ -68,16 +74,6 @@ class QuerySearch:
         own distance, than half the way to its nearest neighbour that is no twin.
     trace
         (steps + 1, S) the objective along the way.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope import kernels, lood
-    >>> X = np.random.default_rng(0).normal(size=(30, 4))
-    >>> found = lood.search_query(
-    ...     X, X[:, 0], leave_out=[3], kernel=kernels.rbf(2.0), noise_variance=0.01, starts=4)
-    >>> round(found.ratio, 4), found.starts_recovered
-    (1.0, 2)
     """
 
     leave_out: tuple[int, ...]
@@ -186,12 +182,8 @@ def search_query(
     >>> found.query.shape, found.recovered.shape, found.ratio <= 1.0
     ((3, 4), (8, 3), True)
     """
-    rows, targets, group = checked_search(X, y, leave_out)
-    if queries < 1 or starts < 1 or steps < 1:
-        raise InputError(
-            f"queries, starts and steps must be at least 1, but they are {queries}, {starts} and "
-            f"{steps}."
-        )
+    rows, targets, group = _checked_search(X, y, leave_out)
+    _require_at_least_one(queries, starts, steps)
     count, features = rows.shape
     require_memory(
         8 * (3 * count * count + starts * queries * (ALIVE * count + 8 * features)),
@@ -200,65 +192,45 @@ def search_query(
     )
     if method not in ("adam", "l-bfgs"):
         raise InputError(f"method must be adam or l-bfgs, but it is {method!r}.")
-    followed = what_to_follow(climb, objective, len(group), queries, normalise_channels)
-    low, high = checked_box(box, rows)
-    places = starting_points(
+    followed = _what_to_follow(climb, objective, len(group), queries, normalise_channels)
+    low, high = _checked_box(box, rows)
+    places = _starting_points(
         begin, rows, group, (low, high), (starts, queries), as_key(random_state)
     )
     # JAX is imported when a search runs, and not by those who only audit.
-    from leakscope.lood import box_ascent, recovery, search_objective
+    from leakscope.lood import query_climb
 
     problem: Problem
     if normalise_channels is None:
         mean, deviation = np.zeros(features), np.ones(features)
         resolved = kernel.resolved(rows)
-        problem = search_objective.fixed_problem(rows, targets, group, resolved, noise_variance)
+        problem = query_climb.fixed_problem(rows, targets, group, resolved, noise_variance)
     else:
-        mean, deviation = search_objective.channel_statistics(rows, normalise_channels)
+        mean, deviation = query_climb.channel_statistics(rows, normalise_channels)
         resolved = kernel.resolved((rows - mean) / deviation)
-        problem = search_objective.normalised_problem(
+        problem = query_climb.normalised_problem(
             rows, targets, group, resolved, noise_variance, normalise_channels
         )
     with double_precision():
         if method == "adam":
-            places, trace = box_ascent.adam(
+            places, trace = query_climb.adam(
                 resolved, followed, problem, places, (low, high), steps=steps, step_size=step_size
             )
         else:
-            places, trace = box_ascent.l_bfgs(
+            places, trace = query_climb.l_bfgs(
                 resolved, followed, problem, places, (low, high), steps=steps
             )
-        values = np.asarray(search_objective.lood(resolved, objective, problem, places))
+        values = np.asarray(query_climb.lood(resolved, objective, problem, places))
         best = places[int(np.nanargmax(values))]
-        if isinstance(problem, search_objective.Fixed):
-            answers = recovery.answers(
-                rows, targets, group, resolved, noise_variance, best, objective
-            )
+        if isinstance(problem, query_climb.Fixed):
+            answers = _answers_at(rows, targets, group, resolved, noise_variance, best, objective)
         else:
-            answers = recovery.normalised_answers(problem, resolved, rows[group], best, objective)
-    near = recovery.nearness(rows, group, best)
-    return QuerySearch(
-        leave_out=tuple(int(i) for i in group),
-        objective=objective,
-        climb=followed,
-        query=best,
-        lood=answers.lood,
-        lood_at_record=answers.lood_at_record,
-        nearest=group[near.place],
-        distance=near.distance,
-        relative_distance=near.relative_distance,
-        cosine=near.cosine,
-        prediction_kl=answers.prediction_kl(near.place),
-        queries=places,
-        values=values,
-        recovered=recovery.recovered_records(
-            resolved, (rows - mean) / deviation, group, (places - mean) / deviation
-        ),
-        trace=trace,
-    )
+            answers = _normalised_answers(problem, resolved, rows[group], best, objective)
+    ended = _Ended(objective, followed, places, values, trace)
+    return _result(rows, group, resolved, answers, ended, (mean, deviation))
 
 
-def starting_points(
+def _starting_points(
     begin: str,
     rows: FloatArray,
     group: NDArray[np.intp],
@@ -279,7 +251,7 @@ def starting_points(
     return np.asarray(np.clip(moved, low, high))
 
 
-def checked_search(
+def _checked_search(
     X: ArrayLike, y: ArrayLike, leave_out: Sequence[int]
 ) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
     """Rows, targets and the group as arrays, or a sentence that says what is wrong."""
@@ -294,7 +266,7 @@ def checked_search(
     return rows, checked_targets(y, len(rows), "X"), group
 
 
-def checked_box(
+def _checked_box(
     box: tuple[ArrayLike, ArrayLike] | None, rows: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Least and largest values, one a feature."""
@@ -314,7 +286,7 @@ def checked_box(
     return low, high
 
 
-def what_to_follow(
+def _what_to_follow(
     climb: str, objective: str, records: int, queries: int, channels: int | None
 ) -> Climb:
     """What to follow uphill, or a sentence that says why it cannot be."""
@@ -331,3 +303,289 @@ def what_to_follow(
     if climb != "lood" and applies:
         return "correlation"
     return "kl" if objective == "kl" else "mean_distance"
+
+
+# A query has recovered a record when it is nearer to it, in the kernel's own distance, than this
+# share of the way to the record's nearest neighbour; no other record can then be nearer, except a
+# twin, which nothing tells apart from it.
+RECOVERED_WITHIN = 0.5
+
+# What rounding leaves of a distance of zero: of sqrt(1 - rho), squared, and of rows beside their
+# own length.
+SAME_TO_KERNEL = 64 * float(np.finfo(np.float64).eps)
+SAME_ROW = 8 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """LOOD at the queries and at the group's own points, and the trained model's answers there.
+
+    The model is the one trained on all records; means are (q + g, C), the queries first, and
+    variances (q + g,).
+    """
+
+    lood: float
+    lood_at_record: float
+    mean: FloatArray
+    variance: FloatArray
+
+    def prediction_kl(self, places: NDArray[np.intp]) -> FloatArray:
+        """(q,) KL(answer at the group's record ``places[j]`` || answer at query j)."""
+        asked = np.arange(len(places))
+        own = len(places) + places
+        sigma = np.sqrt(self.variance)[:, None]
+        pair = LawPair(Normal(self.mean[asked], sigma[asked]), Normal(self.mean[own], sigma[own]))
+        return np.asarray(np.asarray(measures.kl(pair)).sum(axis=1))
+
+
+def _answers_at(
+    rows: FloatArray,
+    targets: FloatArray,
+    group: NDArray[np.intp],
+    kernel: Kernel,
+    noise_variance: float,
+    queries: FloatArray,
+    objective: Objective,
+) -> _Answers:
+    """By the identities of :mod:`leakscope.lood.distinguish`, without the search's own code."""
+    there, everywhere = (
+        distinguish(
+            rows,
+            targets,
+            leave_out=[int(i) for i in group],
+            queries=asked,
+            kernel=kernel,
+            noise_variance=noise_variance,
+        )
+        for asked in (queries, np.concatenate([queries, rows[group]]))
+    )
+    # The queries add nothing to the group's own points, so that the second pair has their KL.
+    values = (there.kl, everywhere.kl)
+    if objective == "mean_distance":
+        own = everywhere.mean_shift[len(queries) :]
+        values = (there.mean_distance, 0.5 * float(np.sum(own**2)))
+    tiny = np.finfo(np.float64).tiny
+    return _Answers(
+        *values,
+        mean=everywhere.mean_with.reshape(len(queries) + len(group), -1),
+        variance=np.maximum(np.diagonal(everywhere.covariance_with), tiny),
+    )
+
+
+def _normalised_answers(
+    problem: Normalised,
+    kernel: Kernel,
+    own: FloatArray,
+    queries: FloatArray,
+    objective: Objective,
+) -> _Answers:
+    """The same under data-dependent normalisation.  Called with JAX in 64 bits."""
+    from leakscope.lood.query_climb import lood
+
+    fit = problem.with_group
+    asked = (np.concatenate([queries, own]) - fit.mean) / fit.deviation
+    cross = kernel(asked, np.asarray(fit.rows))
+    half = cross @ np.asarray(fit.inverse_factor).T
+    variance = kernel.diagonal(asked) - np.einsum("ij,ij->i", half, half)
+    return _Answers(
+        lood=float(lood(kernel, objective, problem, queries[None])[0]),
+        lood_at_record=float(lood(kernel, objective, problem, own[None])[0]),
+        mean=cross @ np.asarray(fit.a),
+        variance=np.maximum(variance, np.finfo(np.float64).tiny),
+    )
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """For each query the place in the group of the nearest record, and how near it is."""
+
+    place: NDArray[np.intp]
+    distance: FloatArray
+    relative_distance: FloatArray
+    cosine: FloatArray
+
+
+def nearness(rows: FloatArray, group: NDArray[np.intp], queries: FloatArray) -> Nearness:
+    """Euclidean distances, as they are and relative to each record's nearest neighbour.
+
+    The relative distance is NaN where that neighbour is a twin: it is no distance away.
+    """
+    apart = np.linalg.norm(queries[:, None, :] - rows[group][None, :, :], axis=2)
+    place = np.argmin(apart, axis=1)
+    distance = apart[np.arange(len(queries)), place]
+    neighbours = np.array([_nearest_other(rows, int(i)) for i in group])
+    record = rows[group[place]]
+    lengths = np.linalg.norm(queries, axis=1) * np.linalg.norm(record, axis=1)
+    tiny = np.finfo(np.float64).tiny
+    cosine = np.sum(queries * record, axis=1) / np.maximum(lengths, tiny)
+    return Nearness(place, distance, distance / neighbours[place], cosine)
+
+
+def twins(rows: FloatArray, record: int) -> NDArray[np.intp]:
+    """The row numbers of other records with the same features, up to rounding."""
+    same = _distances(rows, record) <= SAME_ROW * np.linalg.norm(rows[record])
+    return np.flatnonzero(same)
+
+
+def _nearest_other(rows: FloatArray, record: int) -> float:
+    """The distance to the nearest neighbour; NaN where that is a twin."""
+    if len(twins(rows, record)):
+        return float("nan")
+    return float(_distances(rows, record).min())
+
+
+def _distances(rows: FloatArray, record: int) -> FloatArray:
+    apart = np.linalg.norm(rows - rows[record], axis=1)
+    apart[record] = np.inf
+    return np.asarray(apart)
+
+
+def recovered_records(
+    kernel: Kernel, rows: FloatArray, group: NDArray[np.intp], queries: FloatArray
+) -> NDArray[np.bool_]:
+    """(S, g) whether some query of each start, (S, q, d), ended at each record of the group.
+
+    The distance is that of the two functions' values as the kernel sees them, up to scale:
+    sqrt(1 - rho) with rho = k(x, z)/sqrt(k(x, x) k(z, z)).  The neighbour that says what is near
+    is the nearest that the kernel tells apart from the record.
+    """
+    starts, count, features = queries.shape
+    asked = queries.reshape(-1, features)
+    tiny = np.finfo(np.float64).tiny
+    own = np.sqrt(np.maximum(kernel.diagonal(rows), tiny))
+    there = np.sqrt(np.maximum(kernel.diagonal(asked), tiny))
+    between = 1.0 - kernel(rows[group], rows) / np.outer(own[group], own)
+    between[np.arange(len(group)), group] = np.inf
+    squared = 1.0 - kernel(asked, rows[group]) / np.outer(there, own[group])
+    between[between <= SAME_TO_KERNEL] = np.inf
+    nearest = between.min(axis=1)
+    within = np.where(np.isfinite(nearest), RECOVERED_WITHIN**2 * nearest, SAME_TO_KERNEL)
+    near = squared <= within
+    return np.asarray(near.reshape(starts, count, len(group)).any(axis=1))
+
+
+def search_each(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    records: Sequence[int],
+    kernel: Kernel,
+    noise_variance: float,
+    queries: int = QUERY_DEFAULTS.queries,
+    climb: SearchClimb = QUERY_DEFAULTS.climb,
+    starts: int = 1,
+    steps: int = QUERY_DEFAULTS.steps,
+    step_size: float = 0.02,
+    box: tuple[ArrayLike, ArrayLike] | None = None,
+    random_state: int | np.random.Generator | Key | None = None,
+) -> tuple[QuerySearch, ...]:
+    """:func:`search_query` for each of several records left out alone, in one climb: KL, Adam.
+
+    The searches share the factorisation and every product with the records, so that a hundred of
+    them cost little more than one.  Every record has its own starts, which do not depend on the
+    other records in the list.  With several ``queries`` asked together, ``lood`` is the search's
+    own value, in place of one by identities that share nothing with it.
+    """
+    rows, targets, chosen = _checked_search(X, y, records)
+    _require_at_least_one(queries, starts, steps)
+    count, features = rows.shape
+    sets = len(chosen) * starts
+    require_memory(
+        8 * (3 * count * count + sets * queries * (ALIVE * count + 8 * features)),
+        f"{sets} searches over {count} records",
+        "take fewer records or starts at a time",
+    )
+    followed = _what_to_follow(climb, "kl", 1, queries, None)
+    low, high = _checked_box(box, rows)
+    key = as_key(random_state)
+    begin = np.concatenate(
+        [
+            key.child(int(i)).generator().uniform(low, high, size=(starts, queries, features))
+            for i in chosen
+        ]
+    )
+    # JAX is imported when a search runs, and not by those who only audit.
+    from leakscope.lood import query_climb
+
+    resolved = kernel.resolved(rows)
+    problem = query_climb.fixed_problems(
+        rows, targets, np.repeat(chosen, starts), resolved, noise_variance
+    )
+    with double_precision():
+        places, trace = query_climb.adam(
+            resolved, followed, problem, begin, (low, high), steps=steps, step_size=step_size
+        )
+        values = np.asarray(query_climb.lood(resolved, "kl", problem, places))
+    shape = (len(chosen), starts)
+    places, values = places.reshape(*shape, queries, features), values.reshape(shape)
+    trace = trace.reshape(-1, *shape)
+    # What is reported comes from identities that are not the search's own.
+    start = np.nanargmax(values, axis=1)
+    asked = places[np.arange(len(chosen)), start].reshape(-1, features)
+    there = influence(rows, targets, asked, resolved, noise_variance)
+    own = all_records(resolved(rows), targets, noise_variance=noise_variance)
+    mean_there = resolved(asked, rows) @ there.a
+    mean_own = own.mean_with.reshape(count, -1)
+    found = []
+    for j, record in enumerate(chosen):
+        own_queries = slice(j * queries, (j + 1) * queries)
+        answers = _Answers(
+            lood=float(there.kl[record, j] if queries == 1 else values[j, start[j]]),
+            lood_at_record=float(own.kl[record]),
+            mean=np.concatenate([mean_there[own_queries], mean_own[[record]]]),
+            variance=np.append(there.variance_with[own_queries], own.variance_with[record]),
+        )
+        ended = _Ended("kl", followed, places[j], values[j], trace[:, j])
+        found.append(_result(rows, chosen[j : j + 1], resolved, answers, ended))
+    return tuple(found)
+
+
+class _Ended(NamedTuple):
+    """Where the starts of a search ended: queries (S, q, d), values (S,), traces (steps + 1, S)."""
+
+    objective: Objective
+    climb: Climb
+    places: FloatArray
+    values: FloatArray
+    trace: FloatArray
+
+
+def _result(
+    rows: FloatArray,
+    group: NDArray[np.intp],
+    kernel: Kernel,
+    answers: _Answers,
+    ended: _Ended,
+    statistics: tuple[FloatArray | float, FloatArray | float] = (0.0, 1.0),
+) -> QuerySearch:
+    """The search's result; ``statistics`` are the mean and deviation it normalises by."""
+    best = ended.places[int(np.nanargmax(ended.values))]
+    near = nearness(rows, group, best)
+    mean, deviation = statistics
+    return QuerySearch(
+        leave_out=tuple(int(i) for i in group),
+        objective=ended.objective,
+        climb=ended.climb,
+        query=best,
+        lood=answers.lood,
+        lood_at_record=answers.lood_at_record,
+        nearest=group[near.place],
+        distance=near.distance,
+        relative_distance=near.relative_distance,
+        cosine=near.cosine,
+        prediction_kl=answers.prediction_kl(near.place),
+        queries=ended.places,
+        values=ended.values,
+        recovered=recovered_records(
+            kernel, (rows - mean) / deviation, group, (ended.places - mean) / deviation
+        ),
+        trace=ended.trace,
+    )
+
+
+def _require_at_least_one(queries: int, starts: int, steps: int) -> None:
+    if queries < 1 or starts < 1 or steps < 1:
+        raise InputError(
+            f"queries, starts and steps must be at least 1, but they are {queries}, {starts} and "
+            f"{steps}."
+        )

@@ -1,19 +1,46 @@
 """What the leaving of each unit, a record or a group, changes in what a Gaussian process says.
 
-Symbols as in :mod:`leakscope.lood.identities`: M = K + s2 I, a = M^{-1} y, and for a unit G the
-block [M^{-1}]_GG.  In the eigenvectors of that block (eigenvalues m_i) the unit's own points fall
-apart into as many independent coordinates as it has records; a single record is its own
-coordinate.  Two numbers per coordinate (and output) hold everything:
+**The leave-one-out identities**, shared by every route.  Symbols: K the kernel matrix of all n
+records (the paper's K_D'D'), s2 the noise variance (the paper's sigma^2), M = K + s2 I,
+a = M^{-1} y, m_i = [M^{-1}]_ii and the leverage h_i = [K M^{-1}]_ii = 1 - s2 m_i.  A Gaussian
+process trained on all records has at record i
+
+    mean with    = y_i - s2 a_i        variance with    = s2 - s2^2 m_i = s2 h_i,
+
+and one trained on the others
+
+    mean without = y_i - a_i / m_i     variance without = 1/m_i - s2    = h_i / m_i.
+
+A group G falls apart, in the eigenvectors of [M^{-1}]_GG (eigenvalues m_i), into as many
+independent coordinates as it has records; a single record is its own coordinate.  Two numbers per
+coordinate (and output) hold everything:
 
     the excess    x_i = h_i/(s2 m_i)        the residual   r_i = a_i/m_i,
 
 the second being the label minus what the others predict.  For with 1/m_i = s2 (1 + x_i) and
 h_i = x_i/(1 + x_i) the latent function has there
 
-    variance with = s2 h_i     variance without = s2 x_i     mean with - mean without = h_i r_i,
+    variance with = s2 h_i     variance without = s2 x_i     mean with - mean without = h_i r_i.
 
-and t_i = r_i/sqrt(s2 (1 + x_i)) is the score of :mod:`leakscope.lood.sufficient`.  All of these
-are products and quotients: no digit is lost to a difference.
+All of these are products and quotients: no digit is lost to a difference.
+
+**The sufficient coordinates.**  The two laws of what the model says at any q queries, with and
+without g left-out records, differ only in r <= min(g, q) coordinates: with Sigma' the covariance
+with the records and the one without them Sigma = Sigma' + U U^T (U is q x g), the coordinates are
+those of U^T Sigma'^{-1} f(Q), and everything orthogonal to them has the same conditional law under
+both.  Scaled and turned, coordinate i of output c is
+
+    N(sqrt(x_i) t_ic, 1) with the records,    N(0, 1 + x_i) without them,
+
+where x_i are the eigenvalues of U^T Sigma'^{-1} U, the ``excess``, and t_ic is the ``score`` of
+the labels, a translation by the mean without the records being left out; at the records' own points
+t_i = r_i/sqrt(s2 (1 + x_i)).  Hence, per output,
+
+    KL(without || with) = sum_i [x_i - log(1 + x_i)]/2 + sum_i x_i t_i^2/2
+    KL(with || without) = sum_i [log(1 + x_i) - u_i]/2 + sum_i u_i t_i^2/2,   u_i = x_i/(1 + x_i).
+
+which are `leakscope.measures.kl_parts` and `kl_reverse_parts`, and the first is the paper's
+Def. C.3.  For one left-out record r = 1: q queries reduce to one `Normal` pair, exactly.
 """
 
 from __future__ import annotations
@@ -21,18 +48,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.special_functions import x_minus_log1p
 from leakscope.errors import InputError
-from leakscope.laws import Assumption, LawPair, Provenance
-from leakscope.lood.assumptions import leaving_out, released_answers
-from leakscope.lood.chosen_places import Chosen, chosen_places
-from leakscope.lood.release import Release
-from leakscope.lood.sufficient import coordinate_pair
+from leakscope.laws import Assumption, LawPair, Method, MultivariateNormal, Normal, Provenance
+from leakscope.lood.inputs import Chosen, chosen_places
 from leakscope.measures import kl_parts
 
 Route = Literal["dense", "features", "nystrom", "device", "disk"]
@@ -41,6 +66,90 @@ Route = Literal["dense", "features", "nystrom", "device", "disk"]
 # that there are fewer of them.
 PAIRS_AT_ONCE = 20_000
 BYTES_AT_ONCE, BYTES_A_PAIR = 64_000_000, 350
+
+What = Literal["draw", "mean"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """What a model hands out at a query: a draw of its latent function or its mean, with noise.
+
+    With v_o the variance of the noise that is added to answers, an attacker sees at record i
+
+        draw:  N(mean with, variance with + v_o)   against   N(mean without, variance without + v_o)
+        mean:  N(mean with, v_o)                   against   N(mean without, v_o).
+
+    A draw is what one model trained at random gives; the mean is an ensemble's.  The mean without
+    noise is a number: whoever knows all other records tells it apart with certainty, so it has no
+    leakage below one and is refused.
+
+    One answer at the record is one look.  k answers of one call have k fresh noises, and are worth
+    one answer with v_o/k; so all answers of a call to one draw are never worth more than the draw
+    itself, for the latent value at the record is sufficient.  Another call is another draw, and
+    composes.
+
+    **Questions elsewhere.**  Without noise no question tells more of a record than its own point.
+    With noise one may, where the function varies more.  At a question q with variance w without the
+    record, and c the covariance of f(q) and f(x_i) then, the score is the same and the excess
+    u^2/(w - u^2 + v_o), where u^2 = c^2/(s2 (1 + x)), and c^2 <= w s2 x by Cauchy and Schwarz.  So
+    it is at most
+
+        x' = x W/(W + v_o (1 + x))    with W = w,
+
+    which rises with w, and w is at most the kernel's largest value k(q, q), the ``reach``: with W
+    that value, x' bounds what one question can tell, wherever it is.  At the record's own point
+    W = s2 x, and x' is the excess itself.
+
+    Attributes
+    ----------
+    what
+        ``"draw"`` of the latent function, or its ``"mean"``.
+    noise_variance
+        v_o, of independent Gaussian noise added to each answer, in squared units of the target.
+    reach
+        The largest prior variance that any question meets: the laws then bound what one question
+        anywhere tells.  None where the record's own point is asked.
+    """
+
+    what: What = "draw"
+    noise_variance: float = 0.0
+    reach: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.what not in get_args(What):
+            raise InputError(f"release must be draw or mean, but it is {self.what!r}.")
+        if not (np.isfinite(self.noise_variance) and self.noise_variance >= 0.0):
+            raise InputError(
+                f"output_noise_variance must be zero or above, but it is {self.noise_variance!r}."
+            )
+        if self.what == "mean" and self.noise_variance == 0.0:
+            raise InputError(
+                "release='mean' without noise gives every record away, for an exact mean is told "
+                "apart with certainty; give output_noise_variance above zero, or release='draw'."
+            )
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is the draw itself, with nothing added."""
+        return self.what == "draw" and self.noise_variance == 0.0
+
+    def variance(self, latent: FloatArray) -> FloatArray:
+        """The variance of an answer where the latent function has this one."""
+        own = latent if self.what == "draw" else np.zeros_like(latent)
+        return np.asarray(own + self.noise_variance)
+
+    def spread(self, variance_without: FloatArray) -> FloatArray:
+        """W: the variance at the record without it, or what any question can meet."""
+        if self.reach is None:
+            return variance_without
+        return np.maximum(variance_without, self.reach)
+
+    def excess(self, excess: FloatArray, variance_without: FloatArray) -> FloatArray:
+        """x' of a draw's answers, from the latent function's own excess x."""
+        if self.noise_variance == 0.0:
+            return excess
+        spread = self.spread(variance_without)
+        return np.asarray(excess * (spread / (spread + self.noise_variance * (1.0 + excess))))
 
 
 @dataclass(frozen=True)
@@ -168,7 +277,7 @@ class Separation:
 
     @property
     def score(self) -> FloatArray:
-        """(n, C) t of :mod:`leakscope.lood.sufficient`, in the order of ``excess``."""
+        """(n, C) t, in the order of ``excess``."""
         return self.residual / np.sqrt(self.noise_variance * (1.0 + self.excess))[:, None]
 
     @property
@@ -382,3 +491,192 @@ class Separation:
         if self.groups is not None:
             raise InputError("means are those of single records, and here groups leave as a whole.")
         return np.asarray(values.reshape(self.targets.shape))
+
+
+# A record is trusted when its KL is estimated to be right to this relative error.
+TRUSTED_BELOW = 1e-8
+
+# Or when it is surely below this: no test then has an advantage of 1e-6 (Pinsker's inequality), and
+# nobody needs its digits.
+UNSEEN_BELOW = 1e-12
+
+# Below this a sum of squares has lost digits to the range of float64.
+TINY_SQUARES = 1e-280
+
+# Below this 1 - s2 m_i would show its rounding (some 1e-16) in the last five of sixteen digits.
+SMALL_LEVERAGE = 1e-4
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Leverages:
+    """What a route finds out about each record."""
+
+    leverage: FloatArray  # h_i, with its digits also where it is near 0
+    m: FloatArray  # [M^{-1}]_ii, with its digits also where it is near 0
+    a: FloatArray  # (n, C) rows of M^{-1} y
+    relative_error_h: FloatArray  # first-order estimates of the relative errors of h_i and m_i
+    relative_error_m: FloatArray
+    error_a: FloatArray  # (n,) the same of the length of a_i, absolute
+
+
+def laws_from_leverages(
+    found: Leverages,
+    targets: FloatArray,
+    *,
+    noise_variance: float,
+    condition_number: float,
+    route: Route,
+    assumptions: tuple[Assumption, ...] = (),
+) -> Separation:
+    """What each record's leaving changes, the parts of its KL, and whether float64 resolves it."""
+    h, m, outputs = found.leverage, found.m, found.a
+    mean_distance = 0.5 * np.sum((outputs * (h / m)[:, None]) ** 2, axis=1)
+    excess = h / (noise_variance * m)
+    kl_label_free = outputs.shape[1] * 0.5 * x_minus_log1p(excess)
+    kl_label = mean_distance / (noise_variance * h)
+    lost = mean_distance < TINY_SQUARES
+    if lost.any():
+        squares = np.sum(outputs[lost] ** 2, axis=1)
+        kl_label[lost] = 0.5 * (excess[lost] / m[lost]) * squares
+    error = _relative_error(found, excess, kl_label_free, kl_label)
+    return Separation(
+        targets=targets,
+        excess=excess,
+        residual=outputs / m[:, None],
+        kl_label_free=kl_label_free,
+        kl_label=kl_label,
+        error_estimate=error,
+        trusted=resolved(kl_label_free + kl_label, error),
+        condition_number=condition_number,
+        noise_variance=float(noise_variance),
+        route=route,
+        assumptions=assumptions,
+    )
+
+
+def resolved(kl: FloatArray, error: FloatArray) -> NDArray[np.bool_]:
+    """Whether each KL is known well enough, from its estimated relative error."""
+    return (error < TRUSTED_BELOW) | ((error < 1.0) & (kl * (1.0 + error) < UNSEEN_BELOW))
+
+
+def _relative_error(
+    found: Leverages, excess: FloatArray, kl_label_free: FloatArray, kl_label: FloatArray
+) -> FloatArray:
+    """How the errors of h_i, m_i and a_i reach the KL, to first order."""
+    relative_excess = found.relative_error_h + found.relative_error_m
+    # d(x - log(1 + x)) = x^2/(1 + x) dx/x
+    free_error = found.a.shape[1] * 0.5 * excess * (excess / (1.0 + excess)) * relative_excess
+    # kl_label is scale times |a_i|^2; where a label agrees exactly, its error is quadratic.
+    scale = 0.5 * excess / found.m
+    size = np.sqrt(np.sum(found.a**2, axis=1))
+    label_error = scale * found.error_a * (2.0 * size + found.error_a) + kl_label * (
+        found.relative_error_h + 2.0 * found.relative_error_m
+    )
+    total = np.maximum(kl_label_free + kl_label, np.finfo(np.float64).tiny)
+    return np.asarray((free_error + label_error) / total)
+
+
+def coordinate_pair(
+    shift: FloatArray,
+    variance_with: FloatArray,
+    variance_without: FloatArray,
+    provenance: Provenance,
+) -> LawPair:
+    """The room's one builder of pairs: independent coordinates, centred at the mean without.
+
+    ``shift`` is (..., r, C), the mean with, output by output; the variances are (..., r), the same
+    for every output.
+    """
+    width = shift.shape[-2] * shift.shape[-1]
+    if width == 1:
+        centred = shift[..., 0, 0]
+        return LawPair(
+            Normal(centred, np.sqrt(variance_with[..., 0])),
+            Normal(np.zeros_like(centred), np.sqrt(variance_without[..., 0])),
+            provenance,
+        )
+    mean = shift.reshape(*shift.shape[:-2], width)
+    identity = np.eye(width)
+    spread = (
+        np.repeat(variance, shift.shape[-1], axis=-1)[..., None] * identity
+        for variance in (variance_with, variance_without)
+    )
+    return LawPair(
+        MultivariateNormal(mean, next(spread)),
+        MultivariateNormal(np.zeros_like(mean), next(spread)),
+        provenance,
+    )
+
+
+def common_assumptions(noise_variance: float, *, group: bool = False) -> tuple[Assumption, ...]:
+    """What the analysis assumes of the model, the noise and the attacker."""
+    record = "group" if group else "record"
+    place = "at the queries" if group else "at the record"
+    return (
+        Assumption(
+            statement="the model is a Gaussian process with this kernel and squared loss, and the "
+            f"attacker sees a draw of its latent function {place}",
+            holds=None,
+            evidence="no trained model was examined",
+        ),
+        Assumption(
+            statement="noise_variance describes the randomness of training",
+            holds=None,
+            evidence=f"it was set to {noise_variance:g}, in squared units of the target, and sets "
+            "the level of every number; read the ranks",
+        ),
+        Assumption(
+            statement=f"scaling, encoding, kernel and noise stay as they are when the {record} "
+            "leaves",
+            holds=True,
+            evidence="they are fixed in this computation",
+        ),
+        Assumption(
+            statement=f"the attacker knows every other record and the {record} in question",
+            holds=None,
+            evidence="the strongest attacker is assumed",
+        ),
+    )
+
+
+def leaving_out(
+    source: str,
+    noise_variance: float,
+    *more: Assumption,
+    group: bool = False,
+    method: Method = "exact",
+) -> Provenance:
+    """The room's one question: a latent function trained with a record, or a group, and without."""
+    return Provenance(
+        question="leave_one_out",
+        adjacency="removed",
+        observes="latent",
+        random=("training",),
+        attacker_knows_label=True,
+        method=method,
+        source=source,
+        assumptions=(*common_assumptions(noise_variance, group=group), *more),
+    )
+
+
+def released_answers(latent: Provenance, release: Release, unit: str) -> Provenance:
+    """The question where an answer is seen instead of the latent function itself."""
+    place = "anywhere, by a bound" if release.reach is not None else f"at the {unit}"
+    what = "a draw of the latent function" if release.what == "draw" else "the posterior mean"
+    added = Assumption(
+        statement=f"the attacker sees one answer {place}, {what} plus independent Gaussian noise "
+        f"of variance {release.noise_variance:g}",
+        holds=None,
+        evidence="as the release is set; further answers with fresh noise compose",
+    )
+    common = len(common_assumptions(1.0))
+    # Of a mean, training is not random: the first two assumptions are about that.
+    kept = latent.assumptions[0 if release.what == "draw" else 2 : common]
+    return replace(
+        latent,
+        observes="prediction",
+        random=("training", "output_noise") if release.what == "draw" else ("output_noise",),
+        assumptions=(*kept, added, *latent.assumptions[common:]),
+    )

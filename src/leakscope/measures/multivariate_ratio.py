@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.log_space import log1mexp
+from leakscope._numerics.special_functions import log1mexp
 from leakscope.laws import MultivariateNormal
 from leakscope.measures.normal_divergence import renyi_of_normals
 from leakscope.measures.ratio import SearchedRatio, Tails

@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.log_space import x_minus_log1p
+from leakscope._numerics.special_functions import x_minus_log1p
 
 # Below this |r excess| the logarithm of left is expanded: it would lose its digits to excess.
 _EXPANDED = 0.3

@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.normal_tails import LOG_SQRT_2PI
 from leakscope._numerics.quadrature import panels
+from leakscope._numerics.special_functions import LOG_SQRT_2PI
 from leakscope.laws import NormalMixture
 from leakscope.measures import parabola
 from leakscope.measures.ratio import (

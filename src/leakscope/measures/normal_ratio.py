@@ -15,8 +15,13 @@ import numpy as np
 from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.log_space import log1mexp
-from leakscope._numerics.normal_tails import LOG_SQRT_2PI, log_between, log_interval, log_upper
+from leakscope._numerics.special_functions import (
+    LOG_SQRT_2PI,
+    log1mexp,
+    log_between,
+    log_interval,
+    log_upper,
+)
 from leakscope.laws import Normal
 from leakscope.measures import parabola
 from leakscope.measures.normal_divergence import renyi_of_normals

@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.log_space import log1mexp
-from leakscope._numerics.normal_tails import LOG_SQRT_2PI, log_between, log_interval
 from leakscope._numerics.quadrature import growing_panels
+from leakscope._numerics.special_functions import LOG_SQRT_2PI, log1mexp, log_between, log_interval
 
 CANCELS = 1e-2  # below this log ratio of two masses their difference is integrated instead
 _FAR = 40.0  # beyond this many of them nothing is left beside any difference near the centre

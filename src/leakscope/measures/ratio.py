@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.log_space import expm1_minus_x, log1mexp
+from leakscope._numerics.special_functions import expm1_minus_x, log1mexp
 
 IndexArray = npt.NDArray[np.intp]
 

@@ -17,9 +17,14 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.log_space import log1mexp
-from leakscope._numerics.normal_tails import LOG_SQRT_2PI, log_between, log_interval, log_upper
 from leakscope._numerics.quadrature import panels
+from leakscope._numerics.special_functions import (
+    LOG_SQRT_2PI,
+    log1mexp,
+    log_between,
+    log_interval,
+    log_upper,
+)
 from leakscope.laws import SpikeAndSlab
 from leakscope.measures import parabola
 from leakscope.measures.ratio import (

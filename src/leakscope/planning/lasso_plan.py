@@ -23,7 +23,7 @@ from leakscope.laws import LawPair, Normal, Provenance
 from leakscope.planning.lasso_targets import best_lasso, lasso_trade_off, optimal_noise
 from leakscope.planning.reachable import require_reachable
 from leakscope.results import LassoPlan
-from leakscope.settings import LASSO_PLAN_DEFAULTS, TARGET_DEFAULTS, LassoDivergence
+from leakscope.settings import LASSO_PLAN_DEFAULTS, TARGET_DELTA, LassoDivergence
 
 _NOISES = 8
 
@@ -234,7 +234,7 @@ def worst_case_epsilon(
     l2: float = 0.0,
     clip_norm: float | None = None,
     clip_label: float | None = None,
-    delta: float = TARGET_DEFAULTS.delta,
+    delta: float = TARGET_DELTA,
 ) -> WorstCase:
     """(epsilon, delta) of output perturbation of the LASSO with an l2 term, one record replaced.
 

@@ -1,71 +1,47 @@
 """Reconstruction and membership inference against two-layer ReLU networks (the paper **relu**)."""
 
-from leakscope.relu.black_box import FoundPieces, find_pieces, reconstruct_from_queries
-from leakscope.relu.kkt import KktResidual, kkt_residual
-from leakscope.relu.kkt_reconstruction import (
-    PointCandidate,
-    PointReconstruction,
-    reconstruct_points,
-)
-from leakscope.relu.margin_bounds import MarginBounds, TheoremConstants, margin_bounds
-from leakscope.relu.margin_scan import MarginScan, scan_margin
+from leakscope.relu.kkt import kkt_residual
+from leakscope.relu.kkt_reconstruction import point_recovery, reconstruct_points
+from leakscope.relu.margin_bounds import TheoremConstants, margin_bounds
 from leakscope.relu.max_margin import MaxMarginNetwork, max_margin_network
 from leakscope.relu.membership import (
-    LEAST_MARGIN,
     BoundedMargin,
     KnownMargin,
     LeakedPoints,
-    MembershipAnswer,
     membership_attack,
     scores_law_pair,
 )
 from leakscope.relu.near_orthogonality import (
-    Coverage,
-    NearOrthogonality,
+    MixtureData,
+    SphereData,
     coverage,
     near_orthogonality,
+    normal_data,
     orthogonality_of,
 )
-from leakscope.relu.network import TwoLayerNetwork
-from leakscope.relu.pieces import Pieces, pieces
-from leakscope.relu.point_recovery import PointRecovery, point_recovery
-from leakscope.relu.populations import MixtureData, SphereData, normal_data
-from leakscope.relu.provenance import attack_provenance
-from leakscope.relu.reconstruction import Candidate, Form, Reconstruction, reconstruct
-from leakscope.relu.sklearn_network import network_from_sklearn
-from leakscope.relu.span import DataSpan
-from leakscope.relu.trained_networks import TrainedNetworks, TrainingHistory
+from leakscope.relu.network import TwoLayerNetwork, network_from_sklearn
+from leakscope.relu.pieces import find_pieces, pieces
+from leakscope.relu.reconstruction import (
+    Form,
+    Reconstruction,
+    reconstruct,
+    reconstruct_from_queries,
+    scan_margin,
+)
 from leakscope.relu.training import TrainingPlan, train
 
 __all__ = [
-    "LEAST_MARGIN",
     "BoundedMargin",
-    "Candidate",
-    "Coverage",
-    "DataSpan",
     "Form",
-    "FoundPieces",
-    "KktResidual",
     "KnownMargin",
     "LeakedPoints",
-    "MarginBounds",
-    "MarginScan",
     "MaxMarginNetwork",
-    "MembershipAnswer",
     "MixtureData",
-    "NearOrthogonality",
-    "Pieces",
-    "PointCandidate",
-    "PointReconstruction",
-    "PointRecovery",
     "Reconstruction",
     "SphereData",
     "TheoremConstants",
-    "TrainedNetworks",
-    "TrainingHistory",
     "TrainingPlan",
     "TwoLayerNetwork",
-    "attack_provenance",
     "coverage",
     "find_pieces",
     "kkt_residual",

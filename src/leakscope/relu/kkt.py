@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.relu.network import TwoLayerNetwork, signs
-from leakscope.relu.span import DataSpan
+from leakscope.relu.training import DataSpan
 
 ROUNDS = 200
 # Rounds stop when the squared residual falls by less than this share of itself.
@@ -23,64 +22,27 @@ class KktResidual:
     """The parts of the KKT conditions, Eqs. (2) to (5) of **relu**, at a network.
 
     All are relative, so that they do not change when the network is scaled.
-
-    Attributes
-    ----------
-    stationarity
-        |theta - sum_i lambda_i y_i grad f(x_i)| / |theta|, at the multipliers below.
-    feasibility
-        Largest of (m - y_i f(x_i)) / m, at least 0; the margin m is the least y_i f(x_i) unless
-        it was given.
-    complementarity
-        sum_i lambda_i |y_i f(x_i) - m| / (m sum_i lambda_i).
-    multipliers
-        lambda, (n,), nonnegative, fitted; they belong to the network scaled to any margin.
-    margins
-        y_i f(x_i), (n,).
-    margin
-        m.
-    kinks
-        Pairs of a neuron and a point within ``kink_tolerance`` of the neuron's kink.
-    kink_tolerance
-        Up to |w_j.x_i + b_j| = this times |(w_j, b_j)| |(x_i, 1)| the derivative of the ReLU was
-        fitted anywhere in [0, 1].
-
-    Examples
-    --------
-    >>> from leakscope.relu import TwoLayerNetwork, kkt_residual
-    >>> network = TwoLayerNetwork([[0.5]], [0.5], [0.5**0.5])
-    >>> found = kkt_residual(network, [[1.0]], [1.0])
-    >>> float(found.stationarity).__round__(12), found.margin.__round__(4)
-    (0.0, 0.7071)
     """
 
+    # |theta - sum_i lambda_i y_i grad f(x_i)| / |theta|, at the multipliers below.
     stationarity: float
+    # Largest of (m - y_i f(x_i)) / m, at least 0; the margin m is the least y_i f(x_i) unless it
+    # was given.
     feasibility: float
-    complementarity: float
+    complementarity: float  # sum_i lambda_i |y_i f(x_i) - m| / (m sum_i lambda_i)
+    # lambda, (n,), nonnegative, fitted; they belong to the network scaled to any margin.
     multipliers: FloatArray
-    margins: FloatArray
-    margin: float
-    kinks: int
+    margins: FloatArray  # y_i f(x_i), (n,)
+    margin: float  # m
+    kinks: int  # pairs of a neuron and a point within ``kink_tolerance`` of the neuron's kink
+    # Up to |w_j.x_i + b_j| = this times |(w_j, b_j)| |(x_i, 1)| the derivative of the ReLU was
+    # fitted anywhere in [0, 1].
     kink_tolerance: float
 
     @property
     def residual(self) -> float:
         """The largest of the three parts."""
         return max(self.stationarity, self.feasibility, self.complementarity)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {
-            "residual": self.residual,
-            "stationarity": self.stationarity,
-            "feasibility": self.feasibility,
-            "complementarity": self.complementarity,
-            "multipliers": self.multipliers.tolist(),
-            "margins": self.margins.tolist(),
-            "margin": self.margin,
-            "kinks": self.kinks,
-            "kink_tolerance": self.kink_tolerance,
-        }
 
 
 def kkt_residual(
@@ -110,14 +72,6 @@ def kkt_residual(
         m, if it is known; the least y_i f(x_i) otherwise.
     kink_tolerance
         How near to a kink counts as on it, relative.  0: only pre-activations that are exactly 0.
-
-    Examples
-    --------
-    >>> from leakscope.relu import SphereData, TrainingPlan, kkt_residual, train
-    >>> x, y = SphereData(30).training_sets(1, 5, random_state=0)
-    >>> trained = train(x, y, TrainingPlan(width=20, steps=5000), random_state=0)
-    >>> kkt_residual(trained.network(0), x[0], y[0]).residual < 0.05
-    True
     """
     points = network.inputs(x)
     labels = signs(y, len(points))

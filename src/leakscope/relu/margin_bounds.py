@@ -34,31 +34,13 @@ from leakscope.relu.network import signs
 
 @dataclass(frozen=True)
 class TheoremConstants:
-    """Lemmas B.1 and B.2 for one training set, from n, delta and Delta alone.
+    """Lemmas B.1 and B.2 for one training set, from n, delta and Delta alone."""
 
-    Attributes
-    ----------
-    n, coherence, least_squared_norm
-        n, delta = max |x_i.x_j| and Delta = min |x_i|^2.
-    upper
-        The bound of Lemma B.1 on A_i^s / m; infinite where the lemma does not apply.
-    lower
-        The bound of Lemma B.2 on A_k^{y_k} / m; minus infinity where it does not apply.
-
-    Examples
-    --------
-    >>> from leakscope.relu import TheoremConstants
-    >>> TheoremConstants.of(n=20, coherence=100.0, least_squared_norm=1000.0).covered
-    False
-    >>> TheoremConstants.of(n=20, coherence=100.0, least_squared_norm=10_000.0).covered
-    True
-    """
-
-    n: int
+    n: int  # n, delta = max |x_i.x_j| and Delta = min |x_i|^2
     coherence: float
     least_squared_norm: float
-    upper: float
-    lower: float
+    upper: float  # the bound of Lemma B.1 on A_i^s / m; infinite where the lemma does not apply
+    lower: float  # the bound of Lemma B.2 on A_k^{y_k} / m; minus infinity where it does not apply
 
     @classmethod
     def of(
@@ -86,39 +68,15 @@ class TheoremConstants:
 
 @dataclass(frozen=True, eq=False)
 class MarginBounds:
-    """What holds for every KKT network on one training set, from its whole Gram matrix.
+    """What holds for every KKT network on one training set, from its whole Gram matrix."""
 
-    Attributes
-    ----------
-    on_margin
-        (n,), whether the point provably lies on the margin.
-    upper
-        (n, 2), the bounds u on A_i^- / m and A_i^+ / m; infinite where they cannot be had.
-    radius
-        Spectral radius of M; below one the bounds exist.
-    printed, corrected
-        The paper's constants as printed, and with the bias put back.
-    x, y
-        The training set.
-
-    Examples
-    --------
-    >>> from leakscope.relu import SphereData, margin_bounds
-    >>> x, y = SphereData(1000).training_sets(1, 20, random_state=0)
-    >>> bounds = margin_bounds(x[0], y[0])
-    >>> bounds.corrected.covered, bounds.covered
-    (False, True)
-    >>> fresh = SphereData(1000).sample(3, random_state=1)
-    >>> bool((bounds.query_bound(fresh) < 0.5).all())
-    True
-    """
-
-    on_margin: NDArray[np.bool_]
+    on_margin: NDArray[np.bool_]  # (n,), whether the point provably lies on the margin
+    # (n, 2), the bounds u on A_i^- / m and A_i^+ / m; infinite where they cannot be had.
     upper: FloatArray
-    radius: float
-    printed: TheoremConstants
+    radius: float  # spectral radius of M; below one the bounds exist
+    printed: TheoremConstants  # the paper's constants as printed, and with the bias put back
     corrected: TheoremConstants
-    x: FloatArray
+    x: FloatArray  # the training set
     y: FloatArray
 
     @property

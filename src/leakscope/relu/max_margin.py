@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +13,6 @@ from scipy import sparse
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.relu.margin_polish import polished
 from leakscope.relu.network import TwoLayerNetwork, signs
 
 BoolArray = NDArray[np.bool_]
@@ -35,13 +36,6 @@ class MaxMarginNetwork:
         at unit (w, b).  Both are evaluated anew from the polished answer, not the solver's.
     stationarity
         Largest entry of theta - sum_i lambda_i y_i grad f(x_i), over the largest entry of theta.
-
-    Examples
-    --------
-    >>> from leakscope import relu
-    >>> found = relu.max_margin_network([-1.0, 0.5, 2.0], [-1, 1, 1])
-    >>> found.on_margin.tolist(), found.gap < 1e-12
-    ([True, True, False], True)
     """
 
     network: TwoLayerNetwork
@@ -91,7 +85,7 @@ def max_margin_network(x: ArrayLike, y: ArrayLike) -> MaxMarginNetwork:
         found = _result(points, labels, *answer)
         return abs(found.gap) + found.stationarity
 
-    answer = polished(points, labels, *_conic(points, labels), score)
+    answer = _polished(points, labels, *_conic(points, labels), score)
     return _result(points, labels, *answer)
 
 
@@ -135,33 +129,20 @@ def _conic(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatA
     scale = max(1.0, float(np.abs(unique).max()))
     rows = np.column_stack([unique, np.ones_like(unique)])
     patterns, cones = _patterns(unique)
-    total = 2 * len(patterns)
+    outputs = np.tile([1.0, -1.0], len(patterns))
+    total = len(outputs)
     # variables: u of each pattern and sign (2 each), then the norms
-    norms = 2 * total
-    equations: list[Any] = []
-    margin = sparse.lil_matrix((len(unique), 3 * total))
-    for p, pattern in enumerate(patterns):
-        for s, sign in enumerate((1.0, -1.0)):
-            at = 2 * (2 * p + s)
-            margin[:, at : at + 2] = -(sign * y[first] * pattern)[:, None] * rows
-    equations.append(margin)
-    sides = [-np.ones(len(unique))]
-    linear = len(unique)
-    for p, cone in enumerate(cones):
-        for s in range(2):
-            block = sparse.lil_matrix((len(cone), 3 * total))
-            at = 2 * (2 * p + s)
-            block[:, at : at + 2] = -cone / scale
-            equations.append(block)
-            sides.append(np.zeros(len(cone)))
-            linear += len(cone)
-    second = sparse.lil_matrix((3 * total, 3 * total))
-    for j in range(total):
-        second[3 * j, norms + j] = -1.0
-        second[3 * j + 1, 2 * j] = second[3 * j + 2, 2 * j + 1] = -1.0
-    equations.append(second)
-    sides.append(np.zeros(3 * total))
-    cost = np.concatenate([np.zeros(norms), np.ones(total)])
+    margin = [
+        -(sign * y[first] * patterns[j // 2])[:, None] * rows for j, sign in enumerate(outputs)
+    ]
+    in_cone: Any = sparse.block_diag([-cones[j // 2] / scale for j in range(total)])
+    linear: Any = sparse.vstack([sparse.csc_matrix(np.hstack(margin)), in_cone])
+    linear = sparse.hstack([linear, sparse.csc_matrix((linear.shape[0], total))])
+    of_norm = np.column_stack([2 * total + np.arange(total), np.arange(2 * total).reshape(-1, 2)])
+    second: Any = -sparse.identity(3 * total, format="csr")[of_norm.ravel()]
+    sides = np.zeros(linear.shape[0] + 3 * total)
+    sides[: len(unique)] = -1.0
+    cost = np.concatenate([np.zeros(2 * total), np.ones(total)])
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_iter = 500
@@ -169,9 +150,9 @@ def _conic(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatA
     solution = clarabel.DefaultSolver(
         sparse.csc_matrix((3 * total, 3 * total)),
         cost,
-        sparse.vstack(equations).tocsc(),
-        np.concatenate(sides),
-        [clarabel.NonnegativeConeT(linear)] + [clarabel.SecondOrderConeT(3)] * total,
+        sparse.vstack([linear, second]).tocsc(),
+        sides,
+        [clarabel.NonnegativeConeT(linear.shape[0])] + [clarabel.SecondOrderConeT(3)] * total,
         settings,
     ).solve()
     found = np.asarray(solution.x)
@@ -180,8 +161,7 @@ def _conic(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatA
             f"The conic solver stopped with {solution.status}; records so near each other that "
             "no network of moderate norm separates them have to be merged or moved first."
         )
-    vectors = found[:norms].reshape(total, 2)
-    outputs = np.tile([1.0, -1.0], len(patterns))
+    vectors = found[: 2 * total].reshape(total, 2)
     multipliers = np.zeros(len(x))
     multipliers[first] = np.maximum(np.asarray(solution.z)[: len(unique)], 0.0)
     return vectors, outputs, multipliers
@@ -266,3 +246,176 @@ def _stationarity(
     residual = [v - np.maximum(before, 0.0) @ mass, w - v * first, b - v * zeroth]
     largest = max(float(np.abs(part).max()) for part in (w, b, v))
     return max(float(np.abs(part).max()) for part in residual) / largest
+
+
+def _polished(
+    x: FloatArray,
+    y: FloatArray,
+    vectors: FloatArray,
+    outputs: FloatArray,
+    multipliers: FloatArray,
+    score: Callable[..., float],
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Newton's method from the solver's answer, on the neurons and kinks that it seems to mean.
+
+    What is noise and what is a small neuron, and whether a kink lies on a record or beside it,
+    cannot be read off one tolerance: several are tried, and ``score``, the certificate's
+    error, chooses.
+    """
+    best: tuple[float, Any] = (np.inf, None)
+    for start, support, pinned in _starts(x, y, vectors, outputs, multipliers):
+        for found in (_newton(x, y, *start, support, pinned), start):
+            value = score(*found)
+            if value < best[0]:
+                best = (value, found)
+        if best[0] <= 1e-12:
+            break
+    answer: tuple[FloatArray, FloatArray, FloatArray] = best[1]
+    return answer
+
+
+def _starts(
+    x: FloatArray, y: FloatArray, vectors: FloatArray, outputs: FloatArray, multipliers: FloatArray
+) -> Iterator[tuple[tuple[FloatArray, FloatArray, FloatArray], BoolArray, NDArray[np.intp]]]:
+    size = np.linalg.norm(vectors, axis=1)
+    choices = itertools.product(
+        (1e-6, 1e-4, 1e-5, 1e-3), (1e-6, 1e-4, 1e-8, 1e-3), (1e-6, 1e-4), (False, True)
+    )
+    for least, reach, smallest, free in choices:
+        keep = size > least * size.max()
+        support = multipliers > smallest * multipliers.max()
+        u, s = vectors[keep].copy(), outputs[keep]
+        pinned = _pinned(x, y, u, s, support, reach)
+        if free:
+            pinned = _unpinned(x, u, s, pinned)
+        u, s, pinned = _merged(x, u, s, pinned)
+        yield (u, s, np.where(support, multipliers, 0.0)), support, pinned
+
+
+def _pinned(
+    x: FloatArray,
+    y: FloatArray,
+    vectors: FloatArray,
+    outputs: FloatArray,
+    support: BoolArray,
+    reach: float,
+) -> NDArray[np.intp]:
+    """The record on which each neuron kinks, -1 for none.
+
+    sum_i lambda_i y_i relu(w x_i + b) is largest at a neuron, which a term of the neuron's own
+    sign forbids at its kink: only records of the other sign can be there.
+    """
+    unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
+    distance = np.abs(unit[:, :1] * x + unit[:, 1:]) / np.sqrt(1.0 + x * x)
+    distance = np.where(support & (outputs[:, None] * y < 0.0), distance, np.inf)
+    nearest = np.argmin(distance, axis=1)
+    near = distance[np.arange(len(unit)), nearest] <= reach
+    return np.where(near, nearest, -1)
+
+
+def _unpinned(
+    x: FloatArray, vectors: FloatArray, outputs: FloatArray, pinned: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """The same pins without those beside which a free neuron of the same kind was found.
+
+    A kink on a record excludes one of its own kind in the gaps on both sides: where the solver
+    shows both, a hair apart, one of them is its noise.
+    """
+    kept = pinned.copy()
+    order = np.sort(x)
+    kinks = -vectors[:, 1] / vectors[:, 0]
+    for j in np.flatnonzero(pinned >= 0):
+        at = int(np.searchsorted(order, x[pinned[j]]))
+        low, high = np.concatenate([[-np.inf], order, [np.inf]])[[at, at + 2]]
+        twin = (pinned < 0) & (outputs == outputs[j]) & (low < kinks) & (kinks < high)
+        twin &= (vectors[:, 0] > 0.0) == (vectors[j, 0] > 0.0)
+        if twin.any():
+            other = int(np.flatnonzero(twin)[0])
+            kept[j] = -1
+            vectors[j] = vectors[other] * (
+                np.linalg.norm(vectors[j]) / np.linalg.norm(vectors[other])
+            )
+    return kept
+
+
+def _merged(
+    x: FloatArray, vectors: FloatArray, outputs: FloatArray, pinned: NDArray[np.intp]
+) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
+    """One neuron for each output sign and set of active records (Lemma A.1), and for each pin."""
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    before = vectors[:, :1] * x + vectors[:, 1:]
+    for j, at in enumerate(pinned):
+        if at >= 0:
+            key: tuple[Any, ...] = (outputs[j], vectors[j, 0] > 0.0, int(at))
+        else:
+            key = (outputs[j], tuple(before[j] > 0.0))
+        groups.setdefault(key, []).append(j)
+    members = list(groups.values())
+    return (
+        np.array([vectors[group].sum(axis=0) for group in members]),
+        np.array([outputs[group[0]] for group in members]),
+        np.array([pinned[group[0]] for group in members]),
+    )
+
+
+def _newton(
+    x: FloatArray,
+    y: FloatArray,
+    vectors: FloatArray,
+    outputs: FloatArray,
+    multipliers: FloatArray,
+    support: BoolArray,
+    pinned: NDArray[np.intp],
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Solve u/|u| = s sum_i lambda_i y_i sigma'_ij (x_i, 1) and y f = 1 on the support.
+
+    A neuron pinned to a record has u . (x, 1) = 0 there, and the share of that record's
+    multiplier which counts for it is one more unknown.
+    """
+    rows = np.column_stack([x, np.ones_like(x)])
+    live = np.flatnonzero(support)
+    pins = [(j, int(i)) for j, i in enumerate(pinned) if i >= 0]
+    active = vectors @ rows.T > 0.0
+    for j, i in pins:
+        active[j] = (rows[:, 0] > x[i]) == (vectors[j, 0] > 0.0)
+        active[j, i] = False
+    u, lam = vectors.copy(), multipliers[live].copy()
+    share = np.full(len(pins), 0.5)
+    neurons, records = len(u), len(live)
+    scale = 1.0 / np.sqrt(1.0 + x[live] ** 2)
+    for _ in range(30):
+        size = np.linalg.norm(u, axis=1)
+        unit = u / size[:, None]
+        weight = (outputs[:, None] * active[:, live]) * y[live]
+        for (j, i), part in zip(pins, share, strict=True):
+            weight[j, np.flatnonzero(live == i)[0]] = outputs[j] * y[i] * part
+        stationary = unit - (weight * lam) @ rows[live]
+        answer = ((u @ rows[live].T) * active[:, live] * outputs[:, None]).sum(axis=0) * y[live]
+        pin_values = np.array([u[j] @ rows[i] for j, i in pins])
+        residual = np.concatenate([stationary.ravel(), (answer - 1.0) * scale, pin_values])
+        jacobian = np.zeros((len(residual), 2 * neurons + records + len(pins)))
+        for j in range(neurons):
+            block = slice(2 * j, 2 * j + 2)
+            jacobian[block, block] = (np.eye(2) - np.outer(unit[j], unit[j])) / size[j]
+            jacobian[block, 2 * neurons : 2 * neurons + records] = -(
+                weight[j][:, None] * rows[live]
+            ).T
+            jacobian[2 * neurons : 2 * neurons + records, block] = (
+                scale * y[live] * outputs[j] * active[j, live]
+            )[:, None] * rows[live]
+        for p, (j, i) in enumerate(pins):
+            where = np.flatnonzero(live == i)[0]
+            last = 2 * neurons + records + p
+            jacobian[2 * j : 2 * j + 2, last] = -outputs[j] * y[i] * lam[where] * rows[i]
+            jacobian[last, 2 * j : 2 * j + 2] = rows[i]
+        step = np.linalg.lstsq(jacobian, -residual, rcond=1e-12)[0]
+        if not np.all(np.isfinite(step)):
+            break
+        u = u + step[: 2 * neurons].reshape(neurons, 2)
+        lam = lam + step[2 * neurons : 2 * neurons + records]
+        share = share + step[2 * neurons + records :]
+        if np.abs(step).max() <= 1e-15 * max(1.0, float(np.abs(u).max())):
+            break
+    full = np.zeros(len(x))
+    full[live] = np.maximum(lam, 0.0)
+    return u, outputs, full

@@ -25,37 +25,19 @@ LEAST_MARGIN = float(np.exp(-1.0))
 
 @dataclass(frozen=True, eq=False)
 class MembershipAnswer:
-    """What an attacker concludes about each query.
+    """What an attacker concludes about each query."""
 
-    Attributes
-    ----------
-    answers
-        f at the queries, any shape (..., N).
-    scores
-        Higher is more likely a member; the same shape.
-    member
-        The attacker's decision.
-    threshold
-        A query is called a member where its score is at or above this.
-    margin
-        The margin the attacker works with, (...,); None for the one who only has a bound.
-    source
-        The corollary.
-
-    Examples
-    --------
-    >>> from leakscope.relu import KnownMargin
-    >>> found = KnownMargin(2.0).attack([1.99, -2.0, 0.3])
-    >>> found.member.tolist(), found.source
-    ([True, True, False], 'relu Cor. 4.3')
-    """
-
-    answers: FloatArray
-    scores: FloatArray
-    member: NDArray[np.bool_]
-    threshold: float
+    answers: FloatArray  # f at the queries, any shape (..., N)
+    scores: FloatArray  # higher is more likely a member; the same shape
+    member: NDArray[np.bool_]  # the attacker's decision
+    threshold: float  # a query is called a member where its score is at or above this
+    # The margin the attacker works with, (...,); None for the one who only has a bound.
     margin: FloatArray | None
-    source: str
+    source: str  # the corollary
+
+    def provenance(self) -> Provenance:
+        """A typical training point against a fresh one in its place, by the network's answer."""
+        return _provenance(self.source)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -82,12 +64,6 @@ class KnownMargin:
         m, one for all or one for each network of a batch.
     tolerance
         How far from m, as a share of m, still counts.
-
-    Examples
-    --------
-    >>> from leakscope.relu import KnownMargin
-    >>> KnownMargin(1.0, tolerance=0.01).attack([1.0, 1.005, 0.9, 1.5]).member.tolist()
-    [True, True, False, False]
     """
 
     margin: FloatArray
@@ -121,12 +97,6 @@ class LeakedPoints:
         f at the leaked points, (..., k).  None: the queries themselves are those points.
     tolerance
         As for `KnownMargin`.
-
-    Examples
-    --------
-    >>> from leakscope.relu import LeakedPoints
-    >>> LeakedPoints([0.2, -1.0]).attack([0.99, 0.1]).member.tolist()
-    [True, False]
     """
 
     answers: FloatArray | None
@@ -159,12 +129,6 @@ class BoundedMargin:
     ----------
     lower
         C; by default 1/e, which Remark B.5 has for a network whose loss is below 1/(2e).
-
-    Examples
-    --------
-    >>> from leakscope.relu import BoundedMargin
-    >>> BoundedMargin(0.5).attack([0.8, -0.1]).member.tolist()
-    [True, False]
     """
 
     lower: float = LEAST_MARGIN
@@ -221,20 +185,12 @@ def scores_law_pair(
     """Scores of members and of fresh points as a pair of empirical laws, for the measures.
 
     Batches are on the leading axes: (..., N) scores each.
-
-    Examples
-    --------
-    >>> from leakscope.measures import auc
-    >>> from leakscope.relu import scores_law_pair
-    >>> float(auc(scores_law_pair([0.9, 1.0, 1.0], [0.1, 0.2, 0.1])).value)
-    1.0
     """
-    told = replace(membership_provenance(source), method="empirical")
+    told = replace(_provenance(source), method="empirical")
     return LawPair(Empirical(members), Empirical(nonmembers), told)
 
 
-def membership_provenance(source: str) -> Provenance:
-    """A typical training point against a fresh one in its place, by the network's answer."""
+def _provenance(source: str) -> Provenance:
     return Provenance(
         question="population",
         adjacency="replaced",

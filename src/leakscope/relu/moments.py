@@ -95,26 +95,16 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class MomentBounds:
-    """Least and largest multiplier of every place over all training sets that fit the weights.
+    """Least and largest multiplier of every place over all training sets that fit the weights."""
 
-    Attributes
-    ----------
-    residual
-        The least possible largest error of the moment equations; zero, up to rounding, if the
-        network is a KKT point of some training set with this margin.
-    low, high
-        For points, c x 2 in all: multiplier times sqrt(1 + x^2).
-    interval_low, interval_high
-        Of the multipliers in a constant piece, summed.
-    mean_low, mean_high
-        Of the multipliers' weighted mean place in a constant piece; nan where there may be none.
-    """
-
+    # The least possible largest error of the moment equations; zero, up to rounding, if the network
+    # is a KKT point of some training set with this margin.
     residual: float
-    low: FloatArray
+    low: FloatArray  # for points, c x 2 in all: multiplier times sqrt(1 + x^2)
     high: FloatArray
-    interval_low: FloatArray
+    interval_low: FloatArray  # of the multipliers in a constant piece, summed
     interval_high: FloatArray
+    # Of the multipliers' weighted mean place in a constant piece; nan where there may be none.
     mean_low: FloatArray
     mean_high: FloatArray
 

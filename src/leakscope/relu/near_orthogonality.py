@@ -1,10 +1,13 @@
-"""Assumption 4.1 as numbers: how probable nearly orthogonal points of full length are."""
+"""Assumption 4.1 as numbers: how probable nearly orthogonal points of full length are.
+
+For the paper's three examples of data: a sphere, a normal law, a mixture of normal laws.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,71 +16,131 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.relu.margin_bounds import margin_bounds
-from leakscope.relu.populations import MixtureData, Population, SphereData
 
 NODES = 400
+
 # Half-width, in standard deviations, of the range that quadratures cover.
 REACH = 14.0
 
 
+class Population(ABC):
+    """A law of points in d dimensions, from which training and test points are drawn."""
+
+    @property
+    @abstractmethod
+    def features(self) -> int:
+        """d."""
+
+    @abstractmethod
+    def draw(self, shape: tuple[int, ...], generator: np.random.Generator) -> FloatArray:
+        """Independent points, an array of ``shape`` + (d,)."""
+
+    def sample(
+        self, count: int, random_state: int | np.random.Generator | Key | None = None
+    ) -> FloatArray:
+        """``count`` independent points, (count, d)."""
+        return self.draw((count,), as_key(random_state).generator())
+
+    def training_sets(
+        self, sets: int, n: int, random_state: int | np.random.Generator | Key | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Points (sets, n, d) and fair-coin labels (sets, n); set i draws from child i."""
+        key = as_key(random_state)
+        generators = [key.child(i).generator() for i in range(sets)]
+        points = np.stack([self.draw((n,), g) for g in generators])
+        labels = np.stack([2.0 * g.integers(0, 2, n) - 1.0 for g in generators])
+        return points, labels
+
+
 @dataclass(frozen=True)
-class NearOrthogonality:
-    """The two events of Assumption 4.1 with o(d) and Omega(d) made into shares of d.
+class SphereData(Population):
+    """Uniform on the sphere of radius sqrt(d), the first example of Section 4."""
 
-    Attributes
+    dim: int
+
+    def __post_init__(self) -> None:
+        if self.dim < 1:
+            raise InputError(f"dim must be 1 or more, but it is {self.dim}.")
+
+    @property
+    def features(self) -> int:
+        """d."""
+        return self.dim
+
+    def draw(self, shape: tuple[int, ...], generator: np.random.Generator) -> FloatArray:
+        """Normal points, scaled to the sphere."""
+        points = generator.standard_normal((*shape, self.dim))
+        norms = np.linalg.norm(points, axis=-1, keepdims=True)
+        return np.asarray(points * (np.sqrt(self.dim) / norms))
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class MixtureData(Population):
+    """A mixture of normal laws N(mean_c, I); one component is the normal law itself.
+
+    Parameters
     ----------
-    n, features
-        n and d.
-    inner_share, norm_share
-        a and b: the events are n |x_1.x_2| <= a d, and |x|^2 >= b d.
-    inner_failure, norm_failure
-        The probabilities of their complements, for one pair and for one point; exact.
-    tau
-        The least tau of Assumption 4.1: max(n^2 inner_failure, n norm_failure).
-    whole_set
-        1 - n (n - 1)/2 inner_failure - n norm_failure, at least 0: a lower bound (union) of the
-        probability that both hold for all of a training set.
-
-    Examples
-    --------
-    >>> from leakscope.relu import SphereData, near_orthogonality
-    >>> found = near_orthogonality(SphereData(1000), 20, inner_share=0.5)
-    >>> found.inner_failure > 0.4  # n |x_1.x_2| exceeds d/2 for almost every second pair
-    True
-    >>> near_orthogonality(SphereData(1_000_000), 20, inner_share=0.5).tau < 1e-100
-    True
+    means
+        (C, d).
+    weights
+        (C,), by default equal.
     """
 
-    n: int
+    means: FloatArray
+    weights: FloatArray
+
+    def __init__(self, means: ArrayLike, weights: ArrayLike | None = None) -> None:
+        centres = np.asarray(means, dtype=np.float64)
+        if centres.ndim != 2 or 0 in centres.shape or not np.isfinite(centres).all():
+            raise InputError(
+                "means must be finite numbers, one row a component, but their shape is "
+                f"{centres.shape}."
+            )
+        shares = np.full(len(centres), 1.0) if weights is None else np.asarray(weights, np.float64)
+        if shares.shape != (len(centres),) or not (shares > 0.0).all():
+            raise InputError(f"weights must be {len(centres)} positive numbers.")
+        object.__setattr__(self, "means", centres)
+        object.__setattr__(self, "weights", shares / shares.sum())
+
+    @property
+    def features(self) -> int:
+        """d."""
+        return int(self.means.shape[1])
+
+    def draw(self, shape: tuple[int, ...], generator: np.random.Generator) -> FloatArray:
+        """A component for each point, then the point."""
+        which = generator.choice(len(self.weights), size=shape, p=self.weights)
+        noise = generator.standard_normal((*shape, self.features))
+        return np.asarray(self.means[which] + noise)
+
+
+def normal_data(mean: ArrayLike) -> MixtureData:
+    """N(mean, I), the second example of Section 4: a mixture of one component."""
+    return MixtureData(np.atleast_2d(np.asarray(mean, dtype=np.float64)))
+
+
+@dataclass(frozen=True)
+class NearOrthogonality:
+    """The two events of Assumption 4.1 with o(d) and Omega(d) made into shares of d."""
+
+    n: int  # n and d
     features: int
-    inner_share: float
+    inner_share: float  # a and b: the events are n |x_1.x_2| <= a d, and |x|^2 >= b d
     norm_share: float
+    # The probabilities of their complements, for one pair and for one point; exact.
     inner_failure: float
     norm_failure: float
 
     @property
     def tau(self) -> float:
-        """The least tau of Assumption 4.1."""
+        """The least tau of Assumption 4.1: max(n^2 inner_failure, n norm_failure)."""
         return max(self.n**2 * self.inner_failure, self.n * self.norm_failure)
 
     @property
     def whole_set(self) -> float:
-        """Lower bound of the probability that a whole training set satisfies both."""
+        """Lower bound (union) of the probability that a whole training set satisfies both."""
         pairs = 0.5 * self.n * (self.n - 1)
         return max(1.0 - pairs * self.inner_failure - self.n * self.norm_failure, 0.0)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {
-            "n": self.n,
-            "features": self.features,
-            "inner_share": self.inner_share,
-            "norm_share": self.norm_share,
-            "inner_failure": self.inner_failure,
-            "norm_failure": self.norm_failure,
-            "tau": self.tau,
-            "whole_set": self.whole_set,
-        }
 
 
 def near_orthogonality(
@@ -133,31 +196,15 @@ def near_orthogonality(
 
 @dataclass(frozen=True)
 class Coverage:
-    """Share of random training sets that a theorem covers, by simulation.
+    """Share of random training sets that a theorem covers, by simulation."""
 
-    Attributes
-    ----------
-    trials
-        Training sets drawn, with fair-coin labels.
-    gram, corrected, printed
-        Share in which every point is proven to be on the margin: by the whole Gram matrix
-        (`margin_bounds`), by the paper's constants with the bias put back, and as printed.
-    points
-        Mean share of points proven to be on the margin, by the Gram matrix.
-
-    Examples
-    --------
-    >>> from leakscope.relu import SphereData, coverage
-    >>> found = coverage(SphereData(1000), 20, trials=20, random_state=0)
-    >>> found.gram, found.corrected
-    (1.0, 0.0)
-    """
-
-    trials: int
+    trials: int  # training sets drawn, with fair-coin labels
+    # Share in which every point is proven to be on the margin: by the whole Gram matrix
+    # (`margin_bounds`), by the paper's constants with the bias put back, and as printed.
     gram: float
     corrected: float
     printed: float
-    points: float
+    points: float  # mean share of points proven to be on the margin, by the Gram matrix
 
     def stderr(self, share: float) -> float:
         """Standard error of one of the shares, after adding one success and one failure."""
@@ -172,14 +219,7 @@ def coverage(
     trials: int = 200,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> Coverage:
-    """How often Theorem 4.2, with constants, covers a training set of n points.
-
-    Examples
-    --------
-    >>> from leakscope.relu import SphereData, coverage
-    >>> coverage(SphereData(50), 20, trials=5, random_state=0).gram
-    0.0
-    """
+    """How often Theorem 4.2, with constants, covers a training set of n points."""
     if trials < 1:
         raise InputError(f"trials must be 1 or more, but it is {trials}.")
     key = as_key(random_state)
@@ -200,15 +240,7 @@ def coverage(
 
 
 def orthogonality_of(x: ArrayLike) -> dict[str, float]:
-    """Assumption 4.1 looked at in a dataset: n delta / d, Delta / d and n delta / Delta.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from leakscope.relu import orthogonality_of
-    >>> orthogonality_of(2.0 * np.eye(4))["inner"]
-    0.0
-    """
+    """Assumption 4.1 looked at in a dataset: n delta / d, Delta / d and n delta / Delta."""
     points = np.asarray(x, dtype=np.float64)
     if points.ndim != 2 or len(points) < 2:
         raise InputError("A dataset of two points or more is needed, one row per point.")

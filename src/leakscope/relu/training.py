@@ -1,30 +1,70 @@
-"""Training two-layer ReLU networks to an approximate KKT point, many at once."""
+"""Training two-layer ReLU networks to an approximate KKT point, many at once.
+
+Training runs in the span of the data: at most n + 1 numbers a neuron, whatever the dimension.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
-from leakscope.relu import descent, margin_flow
-from leakscope.relu.network import signs
-from leakscope.relu.span import DataSpan
-from leakscope.relu.trained_networks import TrainedNetworks, TrainingHistory, first_weights
+from leakscope.relu import descent
+from leakscope.relu.network import TwoLayerNetwork, signs
 
 Loss = Literal["exponential", "logistic"]
 
 # Bytes that the arrays of one step may take on a CPU before a batch falls out of its cache.
 CPU_BATCH_BYTES = 4 * 2**20
+
 # The same on an accelerator, where only memory limits a batch.
 DEVICE_BATCH_BYTES = 16 * 2**30
+
+# Numbers that one block of queries may hold on the way through a network.
+BLOCK = 2**27
+
+
+@dataclass(frozen=True, eq=False)
+class DataSpan:
+    """Orthonormal coordinates of training points, one set of points a network.
+
+    The gradient of y_i f(x_i) in w_j is a multiple of x_i.  So w_j(t) - w_j(0) stays in the span
+    of the points, and what is orthogonal to it stays as it was initialised; the network's values
+    at the training points do not see it.
+    """
+
+    basis: FloatArray  # (B, r, d), orthonormal rows that span each set of points; r = min(n, d)
+    # (B, n, r), the points in that basis: ``coordinates @ basis`` gives them back.
+    coordinates: FloatArray
+
+    @classmethod
+    def of(cls, points: ArrayLike) -> DataSpan:
+        """The span of ``points`` (B, n, d), by a QR factorisation of each set."""
+        x = np.asarray(points, dtype=np.float64)
+        sets, count, features = x.shape
+        if features <= count:
+            basis = np.broadcast_to(np.eye(features), (sets, features, features))
+            return cls(basis, x)
+        q, r = np.linalg.qr(np.swapaxes(x, 1, 2))
+        return cls(np.swapaxes(q, 1, 2), np.swapaxes(r, 1, 2))
+
+    @property
+    def rank(self) -> int:
+        """r, the number of coordinates."""
+        return int(self.coordinates.shape[2])
+
+    @property
+    def whole(self) -> bool:
+        """Whether the basis is the identity, so that nothing lies outside the span."""
+        return self.rank == int(self.basis.shape[2])
 
 
 @dataclass(frozen=True)
@@ -49,7 +89,7 @@ class TrainingPlan:
         Stop when the residual measured along the path, the largest of stationarity,
         complementarity and drift, is at or below this.
     flow_steps
-        After a quarter of the steps, so many steps of the limit of vanishing loss (`margin_flow`):
+        After a quarter of the steps, so many steps of the limit of vanishing loss (`descent.flow`):
         plain descent turns the direction only logarithmically in time, and these steps bring it
         near a KKT point.  The margin is capped at ``flow_margin`` before them and the cap rises
         to ``last_margin`` after them.  0: plain descent.
@@ -63,12 +103,6 @@ class TrainingPlan:
         Share of the labels that are flipped before training, at random for each network.
     check_every
         Steps between two measurements of the residual.
-
-    Examples
-    --------
-    >>> from leakscope.relu import TrainingPlan
-    >>> TrainingPlan(width=50).loss
-    'exponential'
     """
 
     width: int = 1000
@@ -119,15 +153,6 @@ class TrainingPlan:
         return max(self.steps // 4, 1)
 
 
-class Trained(NamedTuple):
-    """What a batch leaves: weights in the span, what is kept of those outside, the checks."""
-
-    w: FloatArray
-    v: FloatArray
-    kept: FloatArray
-    history: TrainingHistory
-
-
 def train(
     x: ArrayLike,
     y: ArrayLike,
@@ -141,8 +166,7 @@ def train(
     """Train networks to an approximate KKT point of the maximum-margin problem (Eq. (1)).
 
     Full-batch descent in float64 on the gradient of log L, on whatever device JAX has.  It runs
-    in the span of each training set, and by the residual it knows when to stop; see `descent` and
-    `margin_flow`.
+    in the span of each training set, and by the residual it knows when to stop; see `descent`.
 
     Parameters
     ----------
@@ -193,8 +217,11 @@ def train(
         _train_batch(span, labels, plan, seeds, range(i, min(i + size, count)), progress)
         for i in range(0, count, size)
     ]
-    whole = _joined(parts)
-    return TrainedNetworks(plan, points, labels, span, tuple(seeds), *whole)
+    w, v, kept = (
+        np.concatenate(arrays) for arrays in zip(*(part[:3] for part in parts), strict=True)
+    )
+    history = _side_by_side([part[3] for part in parts])
+    return TrainedNetworks(plan, points, labels, span, tuple(seeds), w, v, kept, history)
 
 
 def batch_size(width: int, n: int, rank: int, networks: int) -> int:
@@ -253,8 +280,8 @@ def _train_batch(
     seeds: list[int],
     rows: range,
     progress: Callable[[int, float], None] | None,
-) -> Trained:
-    """Descend with the networks ``rows`` until the residual says stop."""
+) -> tuple[FloatArray, FloatArray, FloatArray, TrainingHistory]:
+    """W and v in the span, what is kept of the weights outside it, and the checks."""
     with double_precision():
         import jax.numpy as jnp
 
@@ -267,10 +294,8 @@ def _train_batch(
             jnp.asarray(squared),
             jnp.asarray(np.sqrt(squared.max(axis=1))),
         )
-        starts = [first_weights(plan, span.basis[i], seeds[i]) for i in rows]
-        w = jnp.stack([start.w for start in starts])
-        v = jnp.stack([start.v for start in starts])
-        outside = jnp.stack([start.outside for start in starts])
+        starts = [_first_weights(plan, span.basis[i], seeds[i]) for i in rows]
+        w, v, outside = (jnp.stack(parts) for parts in zip(*starts, strict=True))
         kept = jnp.ones_like(outside)
         records: list[tuple[int, Any]] = []
         done = 0
@@ -288,9 +313,7 @@ def _train_batch(
             w, v, kept = state.w, state.v, kept * state.shrunk
             done += steps
             if done == plan.flow_at and not plan.plain:
-                sizes = jnp.asarray(margin_flow.flow_steps(plan.flow_steps))
-                flow = margin_flow.compiled_flow(plan.flow_steps)
-                w, v, shrunk = flow(w, v, problem, sizes)
+                w, v, shrunk = descent.flow(w, v, problem, plan.flow_steps)
                 kept = kept * shrunk
             record = descent.Check(*(np.asarray(part) for part in found))
             records.append((done, record))
@@ -305,13 +328,9 @@ def _train_batch(
                 break
         history = TrainingHistory(
             np.array([at for at, _ in records]),
-            np.stack([r.log_loss for _, r in records]),
-            np.stack([r.margins.min(axis=1) for _, r in records]),
-            np.stack([r.stationarity for _, r in records]),
-            np.stack([r.complementarity for _, r in records]),
-            np.stack([r.drift for _, r in records]),
+            *(np.stack([getattr(r, name) for _, r in records]) for name in descent.Check._fields),
         )
-        return Trained(np.asarray(w), np.asarray(v), np.asarray(kept), history)
+        return np.asarray(w), np.asarray(v), np.asarray(kept), history
 
 
 def _caps(plan: TrainingPlan, done: int, steps: int) -> FloatArray:
@@ -322,9 +341,8 @@ def _caps(plan: TrainingPlan, done: int, steps: int) -> FloatArray:
     return np.asarray(plan.flow_margin * (plan.last_margin / plan.flow_margin) ** rise)
 
 
-def _joined(parts: list[Trained]) -> Trained:
-    """Batches side by side; one that stopped early keeps its last values."""
-    histories = [part.history for part in parts]
+def _side_by_side(histories: list[TrainingHistory]) -> TrainingHistory:
+    """Of batches; one that stopped early keeps its last values."""
     longest = max(histories, key=lambda h: len(h.steps))
     checks = len(longest.steps)
 
@@ -333,11 +351,132 @@ def _joined(parts: list[Trained]) -> Trained:
         padded = [np.concatenate([c, np.repeat(c[-1:], checks - len(c), axis=0)]) for c in columns]
         return np.concatenate(padded, axis=1)
 
-    names = ("log_loss", "margin", "stationarity", "complementarity", "drift")
-    history = TrainingHistory(longest.steps, *(beside(name) for name in names))
-    return Trained(
-        np.concatenate([part.w for part in parts]),
-        np.concatenate([part.v for part in parts]),
-        np.concatenate([part.kept for part in parts]),
-        history,
+    return TrainingHistory(longest.steps, *(beside(name) for name in descent.Check._fields))
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingHistory:
+    """What was measured at each check: C of them, for B networks."""
+
+    steps: NDArray[np.int64]  # (C,), the steps done
+    # (C, B).  The residuals are those along the path since the check before; see `descent`.
+    log_loss: FloatArray
+    margin: FloatArray
+    stationarity: FloatArray
+    complementarity: FloatArray
+    drift: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedNetworks:
+    """B trained networks, their training sets and how training went.
+
+    Weights are kept in the span of the data; what lies outside it is drawn again from the seed
+    when a whole network is asked for, so that fifty networks of width 10,000 in 1,000 dimensions
+    take 85 MB and not 4 GB.
+    """
+
+    plan: TrainingPlan  # how they were trained
+    x: FloatArray  # (B, n, d) points and (B, n) labels, label noise included
+    y: FloatArray
+    # The span, each network's seed, and its weights there: (B, k, r+1), bias last, and (B, k).
+    span: DataSpan
+    seeds: tuple[int, ...]
+    w: FloatArray
+    v: FloatArray
+    # (B,), what is left, as a factor, of the initial weights outside the span: descent does not
+    # move them, but weight decay and every scaling of the network do.
+    kept: FloatArray
+    history: TrainingHistory  # the checks
+
+    def __len__(self) -> int:
+        return len(self.v)
+
+    @property
+    def margins(self) -> FloatArray:
+        """y_i f(x_i) at the training points, (B, n)."""
+        before = np.einsum("bkr,bnr->bkn", self.w[..., :-1], self.span.coordinates)
+        before += self.w[..., -1:]
+        return np.asarray(self.y * np.einsum("bk,bkn->bn", self.v, np.maximum(before, 0.0)))
+
+    @property
+    def margin(self) -> FloatArray:
+        """The least of each network's margins, (B,)."""
+        return np.asarray(self.margins.min(axis=1))
+
+    @property
+    def correct(self) -> NDArray[np.bool_]:
+        """Whether every training point is classified as its label says, (B,)."""
+        return self.margin > 0.0
+
+    @property
+    def residual(self) -> FloatArray:
+        """The last residual along the path: the largest of its three parts, (B,)."""
+        last = self.history
+        parts = (last.stationarity[-1], last.complementarity[-1], last.drift[-1])
+        return np.asarray(np.max(parts, axis=0))
+
+    def network(self, index: int) -> TwoLayerNetwork:
+        """Network ``index`` with all its d weights a neuron."""
+        with double_precision():
+            w = np.asarray(self._whole(index))
+        return TwoLayerNetwork(w, self.w[index, :, -1], self.v[index])
+
+    def outputs(self, queries: ArrayLike) -> FloatArray:
+        """f at ``queries``, (m, d) for all networks or (B, m, d), one set each; (B, m)."""
+        asked = np.asarray(queries, dtype=np.float64)
+        if asked.ndim == 2:
+            asked = np.broadcast_to(asked, (len(self), *asked.shape))
+        if asked.ndim != 3 or len(asked) != len(self) or asked.shape[2] != self.x.shape[2]:
+            raise InputError(
+                f"Queries must have {self.x.shape[2]} features, one set for all or one for each "
+                f"of the {len(self)} networks, but their shape is {np.shape(queries)}."
+            )
+        block = max(BLOCK // self.v.shape[1], 1)
+        answers = np.empty(asked.shape[:2])
+        with double_precision():
+            import jax.numpy as jnp
+
+            for i in range(len(self)):
+                w, b = self._whole(i), jnp.asarray(self.w[i, :, -1])
+                v = jnp.asarray(self.v[i])
+                for first in range(0, asked.shape[1], block):
+                    part = jnp.asarray(asked[i, first : first + block])
+                    found = jnp.maximum(part @ w.T + b, 0.0) @ v
+                    answers[i, first : first + block] = np.asarray(found)
+        return answers
+
+    def _whole(self, index: int) -> Any:
+        import jax.numpy as jnp
+
+        inside = jnp.asarray(self.w[index, :, :-1])
+        if self.span.whole:
+            return inside
+        basis = jnp.asarray(self.span.basis[index])
+        first = drawn_weights(self.plan, self.x.shape[2], self.seeds[index])[0]
+        return self.kept[index] * (first - (first @ basis.T) @ basis) + inside @ basis
+
+
+def drawn_weights(plan: TrainingPlan, features: int, seed: int) -> tuple[Any, Any, Any]:
+    """w (k, d), b (k,), v (k,) at initialisation; the same on every device."""
+    import jax
+    import jax.numpy as jnp
+
+    hidden, bias, output = jax.random.split(jax.random.key(seed), 3)
+    limit = plan.output_scale / np.sqrt(plan.width)
+    return (
+        plan.initial_scale * jax.random.normal(hidden, (plan.width, features), jnp.float64),
+        plan.initial_scale * jax.random.normal(bias, (plan.width,), jnp.float64),
+        jax.random.uniform(output, (plan.width,), jnp.float64, -limit, limit),
     )
+
+
+def _first_weights(plan: TrainingPlan, basis: FloatArray, seed: int) -> tuple[Any, Any, Any]:
+    """W (k, r+1) in the span, bias last, v (k,), and the squared norm outside the span."""
+    import jax.numpy as jnp
+
+    w, b, v = drawn_weights(plan, basis.shape[1], seed)
+    rows = jnp.asarray(basis)
+    inside = w @ rows.T
+    outside = jnp.zeros(()) if basis.shape[0] == basis.shape[1] else w - inside @ rows
+    return jnp.concatenate([inside, b[:, None]], axis=1), v, jnp.sum(outside**2)

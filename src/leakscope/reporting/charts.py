@@ -6,17 +6,13 @@ move, Shift and wheel to zoom, double click to go back: the bare wheel is left t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from leakscope.results import (
-    AuditRecord,
-    KernelSensitivityEntry,
-    PenaltyOption,
-    SensitivityEntry,
-)
+from leakscope.reporting.pages import shown_id
+from leakscope.results import LineChart, RangeChart, SpanChart
+from leakscope.results.sections import Chart
 
 if TYPE_CHECKING:
     import altair as alt
@@ -36,9 +32,6 @@ HEIGHT = 240
 
 # Of a log-log ROC: rates below this are of no use to an attacker.
 LEAST_RATE = 1e-6
-
-# Rank ranges are drawn for this many records.
-RANGES_SHOWN = 20
 
 BLUE, ORANGE, GREEN, GREY = "#1f5a96", "#d98243", "#2c6e2a", "#767676"
 
@@ -143,99 +136,62 @@ def rank_name(rank: int, records: int) -> str:
     return f"most exposed ({words})" if rank == 1 else words
 
 
-def median_by_noise(swept: SensitivityEntry, noise_variance: float) -> dict[str, Any]:
-    """The median KL at each noise variance of the sweep; a line marks the one in use."""
+def line_chart(chart: LineChart) -> dict[str, Any]:
+    """Lines over a setting, on logarithmic axes but for fractions; a rule marks the one in use."""
     import altair as alt
 
+    names = [name for name, _, _ in chart.series]
     values = [
-        {"noise_variance": noise, "median_kl": level}
-        for noise, level in zip(swept.noise_variances, swept.median_kl, strict=True)
-        if level is not None and level > 0.0
+        {"setting": setting, "level": level, "of": name}
+        for name, settings, levels in chart.series
+        for setting, level in zip(settings, levels, strict=True)
+        if level is not None and (chart.fraction or level > 0.0)
     ]
     log = alt.Scale(type="log", nice=False, padding=12)
     axis = alt.Axis(format="~g", labelOverlap=True, tickCount=5)
-    line = (
-        plot(values)
-        .mark_line(point={"size": 60, "color": BLUE}, color=BLUE)
-        .encode(
-            x=alt.X("noise_variance:Q", title="noise variance", scale=log, axis=axis),
-            y=alt.Y("median_kl:Q", title="median KL (nats)", scale=log, axis=axis),
-            tooltip=[
-                alt.Tooltip("noise_variance:Q", format=".3g"),
-                alt.Tooltip("median_kl:Q", format=".4g"),
-            ],
-        )
-    )
-    used = (
-        plot([{"noise_variance": noise_variance}])
-        .mark_rule(color=ORANGE, strokeDash=[5, 4])
-        .encode(x="noise_variance:Q")
-    )
-    return described(alt.layer(used, line.add_params(zoom(["x", "y"]))))
-
-
-def exposure_by_penalty(swept: Sequence[PenaltyOption]) -> dict[str, Any]:
-    """The largest and the median advantage at each penalty; a line marks the one in use."""
-    import altair as alt
-
-    values = [
-        {"penalty": entry.value, "advantage": level, "of": name}
-        for entry in swept
-        for name, level in (
-            ("largest", entry.largest_advantage),
-            ("median", entry.median_advantage),
-        )
-        if level is not None
-    ]
-    axis = alt.Axis(format="~g", labelOverlap=True, tickCount=5)
-    log = alt.Scale(type="log", nice=False, padding=12)
+    scale = alt.Scale(domain=[0, 1]) if chart.fraction else log
+    colours = [BLUE] if len(names) == 1 else [ORANGE, BLUE, GREEN, GREY][: len(names)]
     line = (
         plot(values)
         .mark_line(point={"size": 60})
         .encode(
-            x=alt.X("penalty:Q", title=swept[0].setting, scale=log, axis=axis),
-            y=alt.Y("advantage:Q", title="advantage", scale=alt.Scale(domain=[0, 1])),
-            color=alt.Color("of:N", title=None, scale=alt.Scale(range=[ORANGE, BLUE])),
+            x=alt.X("setting:Q", title=chart.x, scale=log, axis=axis),
+            y=alt.Y("level:Q", title=chart.y, scale=scale, axis=axis),
+            color=alt.Color(
+                "of:N",
+                title=None,
+                scale=alt.Scale(domain=names, range=colours),
+                legend=alt.Legend(orient="bottom") if len(names) > 1 else None,
+            ),
             tooltip=[
-                alt.Tooltip("penalty:Q", format=".3g"),
-                alt.Tooltip("advantage:Q", format=".3f"),
+                alt.Tooltip("of:N"),
+                alt.Tooltip("setting:Q", title=chart.x, format=".3g"),
+                alt.Tooltip("level:Q", title=chart.y, format=".4g"),
             ],
         )
     )
     used = (
-        plot([{"penalty": entry.value} for entry in swept if entry.factor == 1.0])
-        .mark_rule(strokeDash=[5, 4])
-        .encode(x="penalty:Q")
+        plot([] if chart.used is None else [{"setting": chart.used}])
+        .mark_rule(color=ORANGE, strokeDash=[5, 4])
+        .encode(x="setting:Q")
     )
     return described(alt.layer(used, line.add_params(zoom(["x", "y"]))))
 
 
-def rank_ranges(
-    records: list[AuditRecord], names: list[str], *, over: Literal["noise", "kernels"] = "noise"
-) -> dict[str, Any]:
-    """Best to worst rank of the first records over the sweep; a tick marks the rank in use."""
+def range_chart(chart: RangeChart) -> dict[str, Any]:
+    """Best to worst rank of the first units; a tick marks the rank in use."""
     import altair as alt
 
-    def ends(record: AuditRecord) -> tuple[int | None, int | None]:
-        if over == "kernels":
-            return record.kernel_rank_low, record.kernel_rank_high
-        return record.rank_low, record.rank_high
-
     values = [
-        {"record": name, "rank": rank, "best": ends(record)[0], "worst": ends(record)[1]}
-        for rank, (record, name) in enumerate(zip(records, names, strict=True), start=1)
-        if None not in ends(record)
-    ][:RANGES_SHOWN]
+        {"record": shown_id(name), "rank": rank, "best": best, "worst": worst}
+        for rank, (name, best, worst) in enumerate(chart.rows, start=1)
+    ]
     y = alt.Y(
         "rank:O",
         title="rank in this audit",
         axis=alt.Axis(labelOverlap=False, ticks=False, domain=False),
     )
-    x = alt.X(
-        "best:Q",
-        title="rank over the sweep" if over == "noise" else "rank over the kernels",
-        scale=alt.Scale(type="log", nice=False, padding=6),
-    )
+    x = alt.X("best:Q", title=chart.x, scale=alt.Scale(type="log", nice=False, padding=6))
     tooltip = [
         alt.Tooltip(f"{name}:{kind}")
         for name, kind in zip(("record", "rank", "best", "worst"), "NQQQ", strict=True)
@@ -250,28 +206,22 @@ def rank_ranges(
     return described(alt.layer(bars, ticks), height=18 * max(4, len(values)))
 
 
-def kernel_advantages(compared: KernelSensitivityEntry) -> dict[str, Any]:
-    """The median and the largest advantage under each kernel; the first is the one in use."""
+def span_chart(chart: SpanChart) -> dict[str, Any]:
+    """The median and the largest advantage under each choice; the first is the one in use."""
     import altair as alt
 
-    entries = [compared.in_use, *compared.others]
-    names = [
-        f"{_short_name(entry.kernel)}{' (in use)' if place == 0 else ''}"
-        for place, entry in enumerate(entries)
-    ]
     parts = ("median", "largest")
     values = [
-        {"kernel": name, "advantage": value, "of": part}
-        for name, entry in zip(names, entries, strict=True)
-        for part, value in zip(
-            parts, (entry.median_advantage, entry.largest_advantage), strict=True
-        )
+        {"choice": name, "advantage": value, "of": part}
+        for name, *ends in chart.rows
+        for part, value in zip(parts, ends, strict=True)
     ]
+    names = [name for name, _, _ in chart.rows]
     axis = alt.Axis(labelLimit=170, ticks=False)
-    y = alt.Y("kernel:N", title=None, sort=names, axis=axis)
+    y = alt.Y("choice:N", title=None, sort=names, axis=axis)
     x = alt.X("advantage:Q", title="advantage", scale=alt.Scale(domain=[-0.02, 1.02], nice=False))
     base = plot(values)
-    line = base.mark_line(color="#9dbbd8", strokeWidth=3).encode(x=x, y=y, detail="kernel:N")
+    line = base.mark_line(color="#9dbbd8", strokeWidth=3).encode(x=x, y=y, detail="choice:N")
     colours = alt.Scale(domain=list(parts), range=[BLUE, ORANGE])
     points = base.mark_point(filled=True, size=90, opacity=1.0).encode(
         x=x,
@@ -280,7 +230,7 @@ def kernel_advantages(compared: KernelSensitivityEntry) -> dict[str, Any]:
             "of:N", title=None, scale=colours, legend=alt.Legend(orient="bottom", symbolSize=90)
         ),
         tooltip=[
-            alt.Tooltip("kernel:N"),
+            alt.Tooltip("choice:N"),
             alt.Tooltip("of:N"),
             alt.Tooltip("advantage:Q", format=".4f"),
         ],
@@ -288,12 +238,21 @@ def kernel_advantages(compared: KernelSensitivityEntry) -> dict[str, Any]:
     return described(alt.layer(line, points), height=34 * len(names) + 30)
 
 
-def _short_name(kernel: dict[str, Any]) -> str:
-    """A kernel's name and one number: a long label leaves a narrow screen no chart."""
-    if isinstance(kernel.get("length_scale"), float):
-        return f"{kernel.get('name', 'kernel')} {kernel['length_scale']:.4g}"
-    name = str(kernel.get("name", "kernel"))
-    return f"{name} depth {kernel['depth']}" if "depth" in kernel else name
+# Each form of chart that a kind of model may show: how it is drawn, and what stands below it.
+DRAWN: dict[type, tuple[Any, str]] = {
+    LineChart: (line_chart, "The dashed line is the {x} in use."),
+    RangeChart: (
+        range_chart,
+        "Best to worst {x} of the most exposed; the tick is the rank in this audit.",
+    ),
+    SpanChart: (span_chart, "Median and largest advantage."),
+}
+
+
+def section_chart(chart: Chart) -> tuple[dict[str, Any], str]:
+    """A chart of a section as the page takes it, and its caption."""
+    draw, caption = DRAWN[type(chart)]
+    return draw(chart), caption.format_map(vars(chart))
 
 
 def plot(values: list[dict[str, Any]]) -> alt.Chart:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from leakscope.reporting import comparison_charts
-from leakscope.reporting.embedding import chart_library, script_digest, script_json
-from leakscope.reporting.templating import part, template
+from leakscope.reporting.charts import BLUE, GREY, HEIGHT, ORANGE, described, plot, zoom
+from leakscope.reporting.pages import rendered, shown_id
 from leakscope.reporting.writing import require_report_path
-from leakscope.results import Comparison, write_private
+from leakscope.results import ComparedRecord, Comparison, write_private
+
+# The most exposed in either run are drawn, up to this many: more would only be slow.
+POINTS = 2000
+
+SIDES = ("first", "second")
+
+Measure = Literal["advantage", "kl"]
+MEASURES: tuple[Measure, ...] = ("advantage", "kl")
 
 
 def comparison_html(document: Comparison) -> str:
@@ -32,20 +40,13 @@ def comparison_html(document: Comparison) -> str:
     >>> "eve-3" in page, "eve-3" in reporting.comparison_html(found.aggregates_only())
     (True, False)
     """
-    drawn = _charts(document)
-    library, own = chart_library(), part("report.js")
-    page: str = template("compare.html").render(
+    return rendered(
+        "compare.html",
+        charts=_charts(document),
         document=document,
         redact=document.redacted,
-        drawn=drawn,
-        shown=len(comparison_charts.most_exposed(document.records)),
-        data=script_json({"charts": drawn, "records": None}),
-        style=part("report.css"),
-        scripts=(library, own),
-        digests=" ".join(script_digest(source) for source in (library, own)),
+        shown=len(most_exposed(document.records)),
     )
-    # A lone surrogate in an id cannot be written as UTF-8.
-    return page.encode("utf-8", "replace").decode("utf-8")
 
 
 def write_comparison(document: Comparison, path: str | Path) -> Path:
@@ -75,13 +76,13 @@ def _charts(document: Comparison) -> dict[str, Any]:
     first, second = document.first, document.second
     units = (first.units, second.units)
     drawn = {
-        "two_advantages": comparison_charts.two_histograms(
+        "two_advantages": two_histograms(
             document.advantage_edges,
             (first.advantage_counts, second.advantage_counts),
             units,
             "advantage",
         ),
-        "two_log10_kls": comparison_charts.two_histograms(
+        "two_log10_kls": two_histograms(
             document.log10_kl_edges,
             (first.log10_kl_counts, second.log10_kl_counts),
             units,
@@ -89,9 +90,106 @@ def _charts(document: Comparison) -> dict[str, Any]:
         ),
     }
     if document.records:
-        for measure in ("advantage", "kl"):
-            chart = comparison_charts.before_and_after(
-                document.records, "kl" if measure == "kl" else "advantage"
-            )
-            drawn[f"before_after_{measure}"] = chart
+        for measure in MEASURES:
+            drawn[f"before_after_{measure}"] = before_and_after(document.records, measure)
     return drawn
+
+
+def two_histograms(
+    edges: Sequence[float],
+    counts: tuple[Sequence[int], Sequence[int]],
+    units: tuple[int, int],
+    title: str,
+) -> dict[str, Any]:
+    """The shares of both runs' records between the same edges, one over the other.
+
+    Examples
+    --------
+    >>> from leakscope.reporting.comparison_page import two_histograms
+    >>> chart = two_histograms([0.0, 0.5, 1.0], ([3, 1], [0, 2]), (4, 2), "advantage")
+    >>> chart["data"]["values"][-1]
+    {'from': 0.5, 'to': 1.0, 'run': 'second', 'records': 2, 'share': 1.0}
+    """
+    import altair as alt
+
+    values = [
+        {"from": low, "to": high, "run": side, "records": count, "share": count / max(total, 1)}
+        for side, side_counts, total in zip(SIDES, counts, units, strict=True)
+        for low, high, count in zip(edges[:-1], edges[1:], side_counts, strict=True)
+    ]
+    scale = alt.Scale(domain=[edges[0], edges[-1]], nice=False)
+    chart = (
+        plot(values)
+        .mark_bar(opacity=0.55, clip=True)
+        .encode(
+            x=alt.X("from:Q", title=title, scale=scale, bin="binned", axis=alt.Axis(grid=False)),
+            x2="to:Q",
+            y=alt.Y("share:Q", title="share", stack=None, axis=alt.Axis(format="%")),
+            color=alt.Color(
+                "run:N",
+                title=None,
+                scale=alt.Scale(domain=list(SIDES), range=[BLUE, ORANGE]),
+                legend=alt.Legend(orient="bottom"),
+            ),
+            tooltip=[
+                alt.Tooltip("run:N"),
+                alt.Tooltip("from:Q", format=".3g"),
+                alt.Tooltip("to:Q", format=".3g"),
+                alt.Tooltip("records:Q"),
+            ],
+        )
+    )
+    return described(chart.add_params(zoom(["x"])), height=HEIGHT + 30)
+
+
+def before_and_after(records: Sequence[ComparedRecord], measure: Measure) -> dict[str, Any]:
+    """Each record of both runs: the first across, the second up; above the line it rose."""
+    import altair as alt
+
+    logarithmic = measure == "kl"
+    values = []
+    for record in most_exposed(records):
+        first, second = (getattr(record, f"{side}_{measure}") for side in SIDES)
+        if first is None or second is None or (logarithmic and min(first, second) <= 0.0):
+            continue
+        values.append(
+            {
+                "record": shown_id(record.record_id),
+                "first": first,
+                "second": second,
+                "ranks": f"{record.first_rank} and then {record.second_rank}",
+            }
+        )
+    ends = [value[side] for value in values for side in SIDES]
+    low, high = (min(ends), max(ends)) if ends else (0.1, 1.0)
+    scale = (
+        alt.Scale(type="log", domain=[0.8 * low, 1.25 * high], nice=False)
+        if logarithmic
+        else alt.Scale(domain=[-0.02, 1.02], nice=False)
+    )
+    axis = alt.Axis(format="~g", labelOverlap=True, tickCount=6)
+    name = "KL (nats)" if logarithmic else "advantage"
+    x = alt.X("first:Q", title=f"{name}, first run", scale=scale, axis=axis)
+    y = alt.Y("second:Q", title=f"{name}, second run", scale=scale, axis=axis)
+    line = [{"first": end, "second": end} for end in ((low, high) if logarithmic else (0.0, 1.0))]
+    diagonal = plot(line).mark_line(color=GREY, strokeDash=[5, 4], clip=True).encode(x=x, y=y)
+    points = (
+        plot(values)
+        .mark_circle(color=BLUE, size=36, opacity=0.55, clip=True)
+        .encode(
+            x=x,
+            y=y,
+            tooltip=[
+                alt.Tooltip("record:N"),
+                alt.Tooltip("first:Q", format=".4g"),
+                alt.Tooltip("second:Q", format=".4g"),
+                alt.Tooltip("ranks:N"),
+            ],
+        )
+    )
+    return described(alt.layer(diagonal, points.add_params(zoom(["x", "y"]))), height=HEIGHT + 90)
+
+
+def most_exposed(records: Sequence[ComparedRecord]) -> list[ComparedRecord]:
+    """Those that are drawn: the best rank in either run first, up to ``POINTS``."""
+    return sorted(records, key=lambda r: min(r.first_rank, r.second_rank))[:POINTS]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from leakscope.reporting.templating import part, template
+from leakscope.reporting.pages import rendered
 from leakscope.results import (
     DECISION_FILES,
     NO_HASH,
@@ -34,13 +34,7 @@ def decision_html(document: Decision) -> str:
     >>> "Decision, to be signed" in page, "not stated" in page
     (True, True)
     """
-    return _rendered(
-        "decision.html",
-        document,
-        choices=_choices(document),
-        style=part("report.css"),
-        digests="'none'",
-    )
+    return _sealed("decision.html", document, choices=_choices(document))
 
 
 def decision_markdown(document: Decision) -> str:
@@ -58,7 +52,7 @@ def decision_markdown(document: Decision) -> str:
     >>> text.splitlines()[0]
     '## Privacy: membership leakage of Ridge(alpha=1)'
     """
-    return _rendered("decision.md", document)
+    return _sealed("decision.md", document)
 
 
 def write_decision(document: Decision, folder: str | Path) -> Path:
@@ -97,9 +91,7 @@ def _choices(document: Decision) -> tuple[str, ...]:
     return CHOICES if document.within_thresholds else CHOICES[1:]
 
 
-def _rendered(name: str, document: Decision, **more: Any) -> str:
-    text: str = template(name).render(
-        document=document, not_stated=NOT_STATED, no_hash=NO_HASH, **more
+def _sealed(name: str, document: Decision, **more: Any) -> str:
+    return sealed_text(
+        rendered(name, document=document, not_stated=NOT_STATED, no_hash=NO_HASH, **more)
     )
-    # A lone surrogate in an id cannot be written as UTF-8.
-    return sealed_text(text.encode("utf-8", "replace").decode("utf-8"))

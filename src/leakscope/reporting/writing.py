@@ -1,15 +1,16 @@
-"""Writing a report: whole, and for its owner only."""
+"""The report of any result: an audit's page, or what another result says in short."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from leakscope.data import is_folder, is_there, require_new_file
 from leakscope.errors import InputError
-from leakscope.reporting.page import report_html
-from leakscope.reporting.short_page import result_in_file, short_html
+from leakscope.reporting.audit_page import audit_html
+from leakscope.reporting.pages import HOLDS, rendered, words_used
 from leakscope.results import (
+    Audit,
     Measurement,
     ModelsMeasurement,
     ResultDocument,
@@ -22,6 +23,70 @@ from leakscope.results import (
 
 REPORT_FILE = "report.html"
 REDACTED_FILE = "report-redacted.html"
+
+# Kinds of result whose table names records, and is left out of a redacted page.
+NAMES_RECORDS = ("verify", "measure_models", "compare", "attack_query", "attack_membership")
+
+
+def report_html(run: Run, *, redact: bool = False, beside: Sequence[ResultDocument] = ()) -> str:
+    """The report of a run as one page that needs nothing else.
+
+    Parameters
+    ----------
+    run
+        From :func:`leakscope.results.read_run`.
+    redact
+        Aggregates only: no ids, no rows of single records, no pictures.
+    beside
+        Other results of verify and measure of the same data, set beside the audit.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import leakscope
+    >>> from leakscope import reporting, results
+    >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
+    >>> audit = leakscope.audit(X, y, record_ids=["ann-1", "bob-2", "eve-3"], kernel="rbf")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = results.read_run(audit.write(pathlib.Path(folder, "run")))
+    ...     page, redacted = reporting.report_html(run), reporting.report_html(run, redact=True)
+    >>> "eve-3" in page, "eve-3" in redacted
+    (True, False)
+    """
+    if isinstance(run.document, Audit):
+        return audit_html(run, run.document, redact=redact, beside=beside)
+    return short_html(run.document, versions=run.versions, redact=redact)
+
+
+def short_html(
+    document: ResultDocument, *, versions: Mapping[str, str] | None = None, redact: bool = False
+) -> str:
+    """A result in short as one page: what it says, its table, what it rests on; no script.
+
+    Examples
+    --------
+    >>> import leakscope
+    >>> from leakscope.reporting import short_html
+    >>> page = short_html(leakscope.measure("normal:1,1", "normal:0,1"))
+    >>> "advantage (best TPR - FPR)" in page, "<script" in page
+    (True, False)
+    """
+    short = document.in_short()
+    told = [*short.sentences, *short.headings, *(row[0] for row in short.rows), "member"]
+    return rendered(
+        "short_report.html",
+        document=document,
+        short=short,
+        title=short.title,
+        rows=[] if redact and document.kind in NAMES_RECORDS else short.rows,
+        warnings=[] if redact else short.warnings,
+        redact=redact,
+        assumptions=[(entry, HOLDS[entry.holds]) for entry in document.assumptions],
+        glossary=words_used(told),
+        settings={k: v for k, v in document.settings.items() if v is not None},
+        versions=dict(versions or {}),
+    )
 
 
 def write_report(
@@ -54,8 +119,7 @@ def write_report(
     >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = results.write_run_directory(pathlib.Path(folder, "run"), result.to_document())
-    ...     run = results.read_run(path)
+    ...     run = results.read_run(result.write(pathlib.Path(folder, "run")))
     ...     written = reporting.write_report(run)
     ...     written.name, oct(written.stat().st_mode & 0o777)
     ('report.html', '0o600')
@@ -105,12 +169,10 @@ def report(
     >>> import pathlib, tempfile
     >>> import numpy as np
     >>> import leakscope
-    >>> from leakscope import auditing
     >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = auditing.write_run(result, pathlib.Path(folder, "run"))
-    ...     leakscope.report(run).name
+    ...     leakscope.report(result.write(pathlib.Path(folder, "run"))).name
     'report.html'
     """
     if path is not None:
@@ -131,7 +193,11 @@ def report(
 
 
 def _report_of_file(file: Path, path: str | Path | None, *, redact: bool) -> Path:
-    document = result_in_file(file)
+    document = result_of(file)
+    if isinstance(document, Audit):
+        raise InputError(
+            f"{file} is the result of an audit, whose charts lie beside it; name the run directory."
+        )
     ending = "-redacted.html" if redact else ".html"
     target = file.with_name(f"{file.stem}{ending}") if path is None else Path(path)
     require_report_path(target)

@@ -5,8 +5,21 @@ from leakscope.results.advice import (
     AdviceCheck,
     AdviceOption,
     AdvicePoint,
-    AdviceTarget,
+    Target,
     setting_text,
+)
+from leakscope.results.attacks import (
+    Applicability,
+    AttackedNetwork,
+    FoundQuery,
+    MembershipAttack,
+    MembershipTest,
+    ModelMembershipAttack,
+    QueryAttack,
+    QueryStart,
+    ReconstructAttack,
+    ReconstructedFlat,
+    ReconstructedRecord,
 )
 from leakscope.results.audit import (
     EXPOSED_ABOVE,
@@ -16,8 +29,9 @@ from leakscope.results.audit import (
     Explanation,
     Subgroup,
     Totals,
+    explained,
 )
-from leakscope.results.columns import COLUMNS, Column, Record, Table
+from leakscope.results.columns import COLUMNS, Column, Record, Table, shown_columns
 from leakscope.results.comparison import (
     STEPS,
     ComparedRecord,
@@ -40,6 +54,9 @@ from leakscope.results.decision import (
     SignOff,
     StatedField,
     ThresholdEntry,
+    require_sealed,
+    sealed_record,
+    sealed_text,
 )
 from leakscope.results.document import (
     SCHEMA_VERSION,
@@ -52,15 +69,12 @@ from leakscope.results.document import (
     write_result,
 )
 from leakscope.results.kinds import register
-from leakscope.results.measurement import MeasureInterval, Measurement
-from leakscope.results.membership import (
-    Applicability,
-    MembershipAttack,
-    MembershipTest,
-    ModelMembershipAttack,
+from leakscope.results.measurement import (
+    MeasuredRecord,
+    MeasureInterval,
+    Measurement,
+    ModelsMeasurement,
 )
-from leakscope.results.models_measurement import MeasuredRecord, ModelsMeasurement
-from leakscope.results.opening import digest_of_result, has_digest, result_of
 from leakscope.results.plan import (
     LassoChoice,
     LassoPlan,
@@ -68,21 +82,25 @@ from leakscope.results.plan import (
     LinearPlan,
     LinearTarget,
 )
-from leakscope.results.query import FoundQuery, QueryAttack, QueryStart
-from leakscope.results.reader import read_result
+from leakscope.results.reader import (
+    Run,
+    digest_of_result,
+    has_digest,
+    read_result,
+    read_run,
+    result_of,
+)
 from leakscope.results.reconciliation import (
     ReconciledRow,
     fpr_reached,
     reconciled,
     was_retrained,
 )
-from leakscope.results.reconstruction import (
-    AttackedNetwork,
-    ReconstructAttack,
-    ReconstructedFlat,
-    ReconstructedRecord,
-)
 from leakscope.results.run_directory import (
+    GALLERY_FILE,
+    ExposedPicture,
+    Gallery,
+    Neighbour,
     complete_run_directory,
     default_run_directory,
     require_free,
@@ -90,9 +108,6 @@ from leakscope.results.run_directory import (
     write_folder,
     write_run_directory,
 )
-from leakscope.results.run_pictures import GALLERY_FILE, ExposedPicture, Gallery, Neighbour
-from leakscope.results.run_reader import Run, read_run
-from leakscope.results.seal import require_sealed, sealed_record, sealed_text
 from leakscope.results.sections import LineChart, RangeChart, Section, SpanChart
 from leakscope.results.shown import Short, Shown, certain, digits
 from leakscope.results.trust import Trust
@@ -112,7 +127,6 @@ __all__ = [
     "AdviceCheck",
     "AdviceOption",
     "AdvicePoint",
-    "AdviceTarget",
     "Applicability",
     "AssumptionEntry",
     "AttackedNetwork",
@@ -169,6 +183,7 @@ __all__ = [
     "StatedField",
     "Subgroup",
     "Table",
+    "Target",
     "ThresholdEntry",
     "Totals",
     "Trust",
@@ -179,6 +194,7 @@ __all__ = [
     "default_run_directory",
     "digest_of_result",
     "digits",
+    "explained",
     "fpr_reached",
     "has_digest",
     "read_result",
@@ -191,6 +207,7 @@ __all__ = [
     "sealed_record",
     "sealed_text",
     "setting_text",
+    "shown_columns",
     "to_json",
     "versions",
     "was_retrained",

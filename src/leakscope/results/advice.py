@@ -2,34 +2,111 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import math
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from leakscope.errors import InputError
 from leakscope.results.audit import ExaminedModel
 from leakscope.results.document import DatasetEntry, Number, ResultDocument
 from leakscope.results.shown import Short, digits
+from leakscope.settings import TARGET_DELTA, TARGET_FPR
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Measure = Literal["advantage", "tpr", "epsilon"]
 
-class AdviceTarget(BaseModel):
-    """What no record, or group, may exceed.
+
+class Target(BaseModel):
+    """A measure of how exposed a record, or a group, is, and the value that none may exceed.
+
+    Every measure here falls, or stays, when noise is added to what the attacker sees.
+
+    Parameters
+    ----------
+    measure
+        ``advantage``; ``tpr``, the true-positive rate at the false-positive rate ``fpr``; or
+        ``epsilon``, the pair's at ``delta``, the larger of both directions.
+    value
+        The most that the worst record may have.
+    fpr, delta
+        Of ``tpr`` (0.001 where left out) and of ``epsilon`` (1e-5); None of other measures.
 
     Examples
     --------
-    >>> from leakscope.results import AdviceTarget
-    >>> AdviceTarget(measure="tpr", value=0.01, fpr=0.001).fpr
-    0.001
+    >>> from leakscope import AuditTarget
+    >>> AuditTarget("tpr", 0.01, fpr=0.001).words
+    'TPR at FPR 0.001 <= 0.01'
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    measure: Literal["advantage", "tpr", "epsilon"]
+    measure: Measure
     value: float
     fpr: float | None = None
     delta: float | None = None
+
+    def __init__(
+        self, measure: Measure, value: float, fpr: float | None = None, delta: float | None = None
+    ) -> None:
+        if measure not in get_args(Measure):
+            raise InputError(
+                f"the target's measure must be one of {', '.join(get_args(Measure))}, but it is "
+                f"{measure!r}."
+            )
+        fpr = (TARGET_FPR if fpr is None else fpr) if measure == "tpr" else None
+        delta = (TARGET_DELTA if delta is None else delta) if measure == "epsilon" else None
+        for name, share in (("fpr", fpr), ("delta", delta)):
+            if share is not None and not 0.0 < share < 1.0:
+                raise InputError(
+                    f"a target's {name} must lie between 0 and 1, both excluded, but it is "
+                    f"{share:g}."
+                )
+        if measure == "epsilon":
+            if not (math.isfinite(value) and value > 0.0):
+                raise InputError(f"a target epsilon must be above 0, but it is {value:g}.")
+        elif not (fpr or 0.0) < value < 1.0:
+            why = ", which guessing reaches," if measure == "tpr" else ""
+            raise InputError(
+                f"a target {measure} must lie between {fpr or 0.0:g}{why} and 1, both excluded, "
+                f"but it is {value:g}."
+            )
+        super().__init__(measure=measure, value=value, fpr=fpr, delta=delta)
+
+    @property
+    def label(self) -> str:
+        """What is measured, in words."""
+        if self.measure == "advantage":
+            return "advantage"
+        if self.measure == "tpr":
+            return f"TPR at FPR {self.fpr:g}"
+        return f"epsilon at delta {self.delta:g}"
+
+    @property
+    def words(self) -> str:
+        """The target in words."""
+        return f"{self.label} <= {self.value:g}"
+
+    @property
+    def enough_advantage(self) -> float:
+        """An advantage with which the target is met, whatever the pair.
+
+        No test's true-positive rate exceeds its false-positive rate by more than the advantage, and
+        the advantage is delta at epsilon = 0.
+        """
+        return self.value - (self.fpr or 0.0) if self.delta is None else self.delta
+
+    def shown(self, value: float) -> str:
+        """A value of the measure in words: what would round to certainty is not called that."""
+        if self.measure == "epsilon":
+            return "infinite" if math.isinf(value) else f"{value:.4g}"
+        return ">0.9999" if value >= 0.99995 else f"{value:.4g}"
+
+    def met(self, worst: float) -> bool:
+        """Whether a worst record with this measure meets the target."""
+        return bool(worst <= self.value)
 
 
 class AdvicePoint(BaseModel):
@@ -121,7 +198,7 @@ class AdviceOption(BaseModel):
         Where models of a training were trained for it, the ends of the worst unit's interval.
     error, stderr
         Cross-validated error of a released answer, squared or as ``Advice.loss`` says, and the
-        standard error over folds.
+        standard error over folds; None, as is the cost, of a kind of model that has no price.
     cost, cost_stderr, split_stderr
         The error minus that of the audit's own setting on the same folds; its standard error
         over folds (other records) and over repetitions (another split); the last is ``None``
@@ -137,8 +214,8 @@ class AdviceOption(BaseModel):
     curve
         Leakage and error along the way.
     dropped, merged
-        The ids of the units to drop, and of the records that share a row: they name records, and
-        the file is as sensitive as the data.
+        The ids of the units to drop, and, in older files, of the records that share a row: they
+        name records, and the file is as sensitive as the data.
     features
         The features that are kept, where fewer are.
     check
@@ -217,14 +294,14 @@ class Advice(ResultDocument):
     >>> result = lood.Process(X, np.sin(X[:, 0]), kernels.rbf(1.0), noise_variance=0.001)
     >>> advice = leakscope.advise(result, leakscope.AuditTarget("advantage", 0.1))
     >>> sorted(advice.to_frame()["option"])[:3]
-    ['as audited', 'dropping', 'fewer features']
+    ['as audited', 'dropping', 'kernel noise']
     >>> "privacy cost of its own" in advice.warnings[0]
     True
     """
 
     kind: Literal["advice"] = "advice"
     dataset: DatasetEntry
-    target: AdviceTarget
+    target: Target
     target_label: str
     unit: Literal["record", "group"]
     sentence: str

@@ -458,14 +458,14 @@ class Audit(ResultDocument):
         dataset
             What was audited, as read, for the pictures of a report, where records are pictures.
         """
-        from leakscope.auditing.writing import write_run
+        from leakscope.results.audit_run import write_run
 
         return write_run(self, directory, dataset=dataset)
 
     @classmethod
     def open(cls, path: str | Path) -> Audit:
         """The audit of a run directory or a result file, whichever version wrote it."""
-        from leakscope.results.opening import result_of
+        from leakscope.results.reader import result_of
 
         found = result_of(Path(path))
         if not isinstance(found, cls):

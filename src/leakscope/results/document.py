@@ -7,7 +7,6 @@ of the old form would misunderstand the new one; a file from a newer leakscope i
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -150,7 +149,7 @@ class DatasetEntry(BaseModel):
             outputs=1 if dataset.target.ndim == 1 else dataset.target.shape[1],
             target_name=dataset.target_name,
             steps=list(dataset.steps),
-            source=None if source is None else SourceEntry(**asdict(source)),
+            source=None if source is None else SourceEntry(**source.to_dict()),
             sampled_from=dataset.sampled_from,
         )
 
@@ -194,8 +193,8 @@ def write_result(document: ResultDocument, path: str | Path) -> Path:
     >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = results.write_result(result.to_document(), pathlib.Path(folder, "result.json"))
-    ...     results.read_result(file) == result.to_document()
+    ...     file = results.write_result(result, pathlib.Path(folder, "result.json"))
+    ...     results.read_result(file) == result
     True
     """
     path = Path(path)

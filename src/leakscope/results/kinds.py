@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from leakscope.errors import InputError
+from leakscope.settings.audit import REGISTERED
 
 # In the order in which they are asked whether they take what is given.
 KINDS: dict[str, Any] = {
@@ -27,6 +28,7 @@ def register(name: str, kind: Any) -> None:
     others = {key: value for key, value in KINDS.items() if key != name}
     KINDS.clear()
     KINDS.update({name: kind, **others})
+    REGISTERED.update(kind.models)
 
 
 def kind_named(name: str) -> Any:
@@ -43,3 +45,8 @@ def all_kinds() -> Iterator[Any]:
     """Every kind, in the order in which they are asked."""
     for name in list(KINDS):
         yield kind_named(name)
+
+
+def named_models() -> dict[str, Any]:
+    """The kind of every model that can be named."""
+    return {name: kind for kind in all_kinds() for name in kind.models}

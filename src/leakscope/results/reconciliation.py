@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from leakscope.results.audit import Audit
 from leakscope.results.document import Number, ResultDocument
-from leakscope.results.measurement import Measurement
-from leakscope.results.models_measurement import ModelsMeasurement
+from leakscope.results.measurement import Measurement, ModelsMeasurement
 from leakscope.results.verification import Verification
 
 Agrees = Literal["agrees", "differs", "cannot be compared"]
@@ -104,7 +103,7 @@ def reconciled(audit: Audit | None, others: Iterable[ResultDocument | None]) -> 
     >>> X, y = load_diabetes(return_X_y=True)
     >>> audit = leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y))
     >>> found = leakscope.verify(audit, records=4, models=100)
-    >>> row, = results.reconciled(audit.to_document(), [found])
+    >>> row, = results.reconciled(audit, [found])
     >>> row.quantity, row.agrees
     ('mean TPR at 2.7% FPR (1% was asked for, which takes more models), all records', 'agrees')
     """

@@ -1,13 +1,10 @@
-"""The run directory: settings, result, table and arrays of one finished run.
-
-It is as sensitive as the data: only its owner may read it.  It is written beside its place under
-another name and then renamed, so that a run directory is whole or not there.
-"""
+"""The run directory: settings, result, table, arrays and pictures of one run, with its digests."""
 
 from __future__ import annotations
 
 import csv
 import errno
+import hashlib
 import platform
 import re
 import shutil
@@ -16,15 +13,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from leakscope.data import require_usable_name
+from leakscope.data import is_there, read_json, require_file, require_usable_name
 from leakscope.errors import InputError
-from leakscope.results.document import ResultDocument, to_json
-from leakscope.results.run_digests import DIGESTS_FILE, run_digests
+from leakscope.results.document import Number, ResultDocument, to_json
+from leakscope.settings import first_problem
 
 RUNS_FOLDER = "leakscope-runs"
 
@@ -104,7 +102,7 @@ def write_run_directory(
     >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = results.write_run_directory(pathlib.Path(folder, "run"), result.to_document())
+    ...     run = results.write_run_directory(pathlib.Path(folder, "run"), result)
     ...     sorted(file.name for file in run.iterdir())
     ['arrays.npz', 'digests.json', 'records.csv', 'result.json', 'settings.json']
     """
@@ -251,3 +249,141 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[package] = "not installed as a package"
     return found
+
+
+DIGESTS_FILE = "digests.json"
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal digits."""
+    require_file(path)
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def run_digests(directory: Path, names: Iterable[str]) -> dict[str, str]:
+    """The digests of the files of a run that is about to be whole, by name."""
+    return {name: digest_of(directory / name) for name in sorted(names)}
+
+
+def require_unchanged(directory: Path, names: tuple[str, ...] | None = None) -> bool:
+    """Refuse a run, or the named files of one, that changed since; whether there is a digest.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from leakscope.results.run_directory import require_unchanged
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     require_unchanged(pathlib.Path(folder))
+    False
+    """
+    place = directory / DIGESTS_FILE
+    if not is_there(place):
+        return False
+    told = read_json(place)
+    if not isinstance(told, dict) or not all(
+        isinstance(entry, str) and re.fullmatch("[0-9a-f]{64}", entry) for entry in told.values()
+    ):
+        raise InputError(f"{place} does not hold the digests of the run's files.")
+    for name, digest in told.items():
+        if names is not None and name not in names:
+            continue
+        if Path(name).name != name or not is_there(directory / name):
+            raise InputError(f"{directory} is not whole: {name} is missing.")
+        if digest_of(directory / name) != digest:
+            raise InputError(
+                f"{directory / name} was changed after the run was written; make the run again, or "
+                f"remove {DIGESTS_FILE} if the change was meant."
+            )
+    return names is None or any(name in told for name in names)
+
+
+GALLERY_FILE = "gallery.json"
+
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+# Plain names only: a gallery never leads out of its run directory.
+PictureName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,60}\.png$")]
+
+
+class Picture(BaseModel):
+    """A record that is a picture: its id, its target in words and its file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    record_id: int | str
+    target: str
+    file: PictureName
+
+
+class Neighbour(Picture):
+    """A picture with its kernel correlation k(x, z) / sqrt(k(x, x) k(z, z)) to the record.
+
+    Examples
+    --------
+    >>> from leakscope.results import Neighbour
+    >>> Neighbour(record_id=3, target="cat", file="record_3.png", similarity=0.9).similarity
+    0.9
+    """
+
+    similarity: Number
+
+
+class ExposedPicture(Picture):
+    """One of the most exposed records, with those most similar to it in the kernel.
+
+    Examples
+    --------
+    >>> from leakscope.results import ExposedPicture
+    >>> shown = ExposedPicture(record_id=3, target="cat", file="a.png", rank=1, neighbours=[])
+    >>> shown.rank
+    1
+    """
+
+    rank: int
+    neighbours: list[Neighbour]
+
+
+class Gallery(BaseModel):
+    """The pictures of a run, most exposed record first; ``gallery.json`` in its directory.
+
+    ``disagreeing`` has those whose label the other records contradict most, the worst first.
+
+    Examples
+    --------
+    >>> from leakscope.results import Gallery
+    >>> Gallery(pictures=[]).pictures
+    []
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pictures: list[ExposedPicture]
+    disagreeing: list[ExposedPicture] = Field(default_factory=list)
+
+    def files(self) -> list[str]:
+        """The names of all picture files, each once."""
+        every = (*self.pictures, *self.disagreeing)
+        named = [p.file for shown in every for p in (shown, *shown.neighbours)]
+        return list(dict.fromkeys(named))
+
+
+def read_gallery(directory: Path) -> tuple[Gallery, dict[str, bytes]]:
+    """The gallery of a run directory and the contents of its files; empty where it has none."""
+    path = directory / GALLERY_FILE
+    if not path.exists():
+        return Gallery(pictures=[]), {}
+    require_file(path)
+    try:
+        gallery = Gallery.model_validate_json(path.read_bytes())
+        for name in gallery.files():
+            require_file(directory / name)
+        contents = {name: (directory / name).read_bytes() for name in gallery.files()}
+    except ValidationError as error:
+        raise InputError(f"{path} is not a gallery: {first_problem(error)}.") from error
+    except OSError as error:
+        raise InputError(f"{error.filename} cannot be read: {error.strerror or error}.") from error
+    for name, content in contents.items():
+        if not content.startswith(PNG_SIGNATURE):
+            raise InputError(f"{directory / name} is not a PNG picture.")
+    return gallery, contents

@@ -32,11 +32,9 @@ class Trust:
     >>> import numpy as np
     >>> from leakscope.results import Trust
     >>> shares = np.array([0.1, 0.7, np.nan])
-    >>> found = Trust.checked("no other record carries 40% of its variance", shares <= 0.4,
-    ...                       looked=~np.isnan(shares))
+    >>> found = Trust.checked("few share it", shares <= 0.4, looked=~np.isnan(shares))
     >>> found.trusted.tolist(), [found.why(row) for row in range(3)]
-    ([True, False, False], ['no other record carries 40% of its variance', 'failed: no other \
-record carries 40% of its variance', 'not checked'])
+    ([True, False, False], ['few share it', 'failed: few share it', 'not checked'])
     """
 
     checks: tuple[str, ...]

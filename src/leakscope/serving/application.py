@@ -23,11 +23,11 @@ from leakscope.data import EXAMPLES
 from leakscope.errors import InputError
 from leakscope.serving import pages
 from leakscope.serving.audit_job import (
-    FORM_SETTINGS,
     LIBRARY_FILE,
-    MODEL_WORDS,
     AuditRequest,
     Outcome,
+    model_fields,
+    model_words,
 )
 from leakscope.serving.audit_process import AuditProcess
 from leakscope.serving.inspection import inspect
@@ -35,8 +35,8 @@ from leakscope.serving.jobs import Busy, Job, Jobs
 from leakscope.serving.limits import MEGABYTE, Limits
 from leakscope.serving.security import REPORT_POLICY, Access, Guard
 from leakscope.serving.uploads import SUFFIXES, TooLarge, Upload, Uploads
-from leakscope.serving.wording import STAGE_WORDS, form_fields, in_page_words
-from leakscope.settings import AuditSettings, validated
+from leakscope.serving.wording import form_fields, in_page_words, stage_words
+from leakscope.settings import validated
 
 # An audit: what is wanted, the file, where to write, what to call at each stage.
 Run = Callable[[AuditRequest, Upload | None, Path, Callable[[str], None]], Outcome]
@@ -129,12 +129,14 @@ class _House:
 
     async def start(self, request: Request) -> Response:
         await run_in_threadpool(self.warm)
+        asked = model_fields()
+        names = dict.fromkeys(name for own in asked.values() for name in own)
         return HTMLResponse(
             pages.render(
                 "start.html",
                 examples=[(name, EXAMPLE_WORDS.get(name, "")) for name in EXAMPLES],
-                models=MODEL_WORDS.items(),
-                settings=form_fields(AuditSettings, FORM_SETTINGS),
+                models=model_words().items(),
+                settings=form_fields(names, asked),
                 jobs=self.jobs.all(),
                 suffixes=SUFFIXES,
                 limit=self.limits.upload_bytes,
@@ -207,6 +209,7 @@ class _House:
             nothing = {"advantage": None, "verify": False, "against": None}
             given = {**before.model_dump(), **nothing, **given}
         asked = validated(AuditRequest, **given)
+        asked.settings()
         if again is not None and asked.stages == asked.model_copy(update=nothing).stages:
             raise InputError("Say which advantage no record may exceed.")
         if asked.against is not None and not self._finished(asked.against):
@@ -252,7 +255,6 @@ class _House:
                     "noise": outcome.noise,
                     "no_noise": outcome.no_noise,
                     "examined": outcome.examined,
-                    "fitted": outcome.fitted,
                     "pages": list(outcome.pages),
                 },
             }
@@ -264,7 +266,7 @@ class _House:
 
     async def job_page(self, request: Request) -> Response:
         job = self._job(request)
-        told = [(stage, STAGE_WORDS[stage]) for stage in job.stages]
+        told = [(stage, stage_words(stage)) for stage in job.stages]
         others = [one for one in self.jobs.all() if one.outcome is not None and one.id != job.id]
         return HTMLResponse(pages.render("job.html", job=job, stages=told, others=others))
 
@@ -320,7 +322,8 @@ def _page_file(request: Request, path: Path, name: str) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     status = 413 if isinstance(error, TooLarge) else 429 if isinstance(error, Busy) else 400
-    return _sentence(request, in_page_words(str(error)), status)
+    assert isinstance(error, InputError)
+    return _sentence(request, in_page_words(error), status)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

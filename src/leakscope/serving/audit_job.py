@@ -5,55 +5,50 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from leakscope._numerics.json_numbers import without_non_finite
 from leakscope.errors import InputError
+from leakscope.results.kinds import named_models
 from leakscope.serving.uploads import Upload
 from leakscope.serving.wording import in_page_words
 from leakscope.settings import (
+    AUDIT_DEFAULTS,
+    MODEL_DEFAULTS,
     AuditSettings,
     DataSettings,
-    KernelName,
-    ModelName,
     ModelSettings,
-    NoiseVariance,
 )
 
 if TYPE_CHECKING:
-    from leakscope.auditing import AuditResult, ModelAuditResult
     from leakscope.data import Dataset
+    from leakscope.results import Audit
 
 Text = str | None
 
-# A field that was left empty is not given.
-Penalty = Annotated[
-    Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None,
-    BeforeValidator(lambda value: None if value == "" else value),
-]
-
-# What is audited, in the words of the form; what is not here goes by the model's name.
-STAND_IN, PROCESS = "stand_in", "process"
-MODEL_WORDS = {
-    STAND_IN: "fitted for you: ridge for a number, logistic for a class",
-    "ridge": "ridge regression",
-    "linear": "linear regression",
-    "logistic": "logistic regression",
-    "poisson": "Poisson regression, for counts",
-    "kernel_ridge": "kernel ridge regression",
-    PROCESS: "a Gaussian process (an infinitely wide network)",
-}
+# The choice of the form where no model is named, in its words; and a model that is like it.
+STAND_IN, LIKE_STAND_IN = "stand_in", "ridge"
+STAND_IN_WORDS = "fitted for you: ridge for a number, logistic for a class"
 
 LIBRARY_FILE = "vega.js"
 
-DEFAULTS = AuditSettings()
+
+def model_words() -> dict[str, str]:
+    """What can be audited, in the words of the form, by name."""
+    return {STAND_IN: STAND_IN_WORDS, **{n: k.models[n] for n, k in named_models().items()}}
+
+
+def model_fields() -> dict[str, tuple[str, ...]]:
+    """The settings that the form asks for, of each model that can be named."""
+    return {name: kind.form(name) for name, kind in named_models().items()}
 
 
 class AuditRequest(DataSettings):
-    """What the page asks for: an example or an upload, its columns, a model, a few settings.
+    """What the page asks for: an example or an upload, its columns, a model and its settings.
 
+    ``given`` are the settings of the model, which stand beside the others in what is asked for.
     ``advantage`` asks for advice as well: what would bring every record's advantage there;
     ``verify`` for a verification, and ``against`` for a comparison with the audit of that id.
     """
@@ -63,57 +58,46 @@ class AuditRequest(DataSettings):
     example: Text = None
     upload: Text = None
     ignore: tuple[str, ...] = Field(default=(), max_length=10_000)
-    kernel: KernelName = DEFAULTS.kernel
-    noise_variance: NoiseVariance = DEFAULTS.noise_variance
-    model: ModelName | Literal["stand_in", "process"] = "stand_in"
-    penalty: Penalty = None
+    model: str = STAND_IN
+    given: dict[str, Any] = Field(default_factory=dict)
     advantage: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     verify: bool = False
     against: Text = None
 
-    def settings(self) -> AuditSettings:
-        """The settings of the audit; those of the kernel are of a Gaussian process only."""
-        if self.model != PROCESS:
-            return AuditSettings()
-        return AuditSettings(**{name: getattr(self, name) for name in FORM_SETTINGS})
+    @model_validator(mode="before")
+    @classmethod
+    def _collected(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """The model's settings together; a field that was left empty is not given."""
+        names = {name for names in model_fields().values() for name in names}
+        own = {name: value for name, value in values.items() if name in names}
+        rest = {name: value for name, value in values.items() if name not in names}
+        given = rest.get("given") or own
+        return {**rest, "given": {k: v for k, v in given.items() if v not in ("", None)}}
 
-    def chosen(self) -> ModelSettings:
-        """The model, where one is named, with its penalty."""
-        if self.model in (STAND_IN, PROCESS):
-            return ModelSettings()
-        given: dict[str, Any] = {"model": self.model}
-        if self.penalty is not None:
-            given["C" if self.model == "logistic" else "alpha"] = self.penalty
-        return ModelSettings(**given)
+    def settings(self) -> tuple[AuditSettings, ModelSettings]:
+        """Those of the audit and of the model; one sentence where they cannot be used."""
+        kinds = named_models()
+        if self.model not in (STAND_IN, *kinds):
+            raise InputError(f"There is no such model; there are {', '.join(kinds)}.")
+        asked = () if self.model == STAND_IN else kinds[self.model].form(self.model)
+        for name in self.given:
+            if name not in asked:
+                raise InputError(f"{name} does not go with the model that is chosen.")
+        if self.model == STAND_IN:
+            return AUDIT_DEFAULTS, MODEL_DEFAULTS
+        found: tuple[AuditSettings, ModelSettings] = kinds[self.model].chosen(
+            self.model, self.given
+        )
+        return found
 
     @property
     def stages(self) -> tuple[str, ...]:
         """What the job goes through, in order."""
-        own = PROCESS_STAGES if self.model == PROCESS else FITTED_STAGES
+        kind = named_models()[LIKE_STAND_IN if self.model == STAND_IN else self.model]
+        moved = () if kind.slider is None else (kind.slider,)
         more = {"advise": self.advantage, "verify": self.verify, "set beside": self.against}
-        return (*own, *(stage for stage, asked in more.items() if asked))
-
-
-# A test compares them with those of the audit, which the server's own process does not import.
-FITTED_STAGES = ("read", "check", "fit", "laws", "measure", "option", "report")
-PROCESS_STAGES = (
-    "read",
-    "check",
-    "kernel",
-    "factorise",
-    "sensitivity",
-    "conditions",
-    "measure",
-    "compare",
-    "explain",
-    "report",
-    "noise",
-)
-
-# The settings of an audit that the page asks for.
-FORM_SETTINGS = tuple(
-    name for name in AuditRequest.model_fields if name in AuditSettings.model_fields
-)
+        asked = (stage for stage, wanted in more.items() if wanted)
+        return ("read", *kind.stages, "report", *moved, *asked)
 
 
 @dataclass(frozen=True)
@@ -129,13 +113,11 @@ class Outcome:
     records, features, unit
         What was audited.
     noise
-        :class:`leakscope.auditing.noise_path.NoisePath` as plain values; None where there is none.
+        What the slider moves, as plain values; None where there is none.
     no_noise
         Why there is none, as a sentence.
     examined
         What was examined, as a sentence.
-    fitted
-        Whether it was a fitted model.
     pages
         What else was asked for, as pages: ``advice``, ``verification``, ``comparison``.
     """
@@ -150,7 +132,6 @@ class Outcome:
     noise: dict[str, Any] | None
     no_noise: str | None
     examined: str = ""
-    fitted: bool = False
     pages: Mapping[str, Path] = field(default_factory=dict)
 
 
@@ -158,99 +139,95 @@ def run_audit(
     request: AuditRequest, upload: Upload | None, directory: Path, on_stage: Callable[[str], None]
 ) -> Outcome:
     """Audit what was asked for; everything that is written goes into ``directory``."""
-    from leakscope.auditing import ModelAuditResult, audit_by_settings, write_run
+    from leakscope.auditing import audit
     from leakscope.reporting import write_report
     from leakscope.results import read_run
 
     on_stage("read")
     dataset = _dataset(request, upload)
-    result = audit_by_settings(dataset, request.settings(), request.chosen(), on_stage=on_stage)
+    settings, chosen = request.settings()
+    found = audit(dataset, settings=settings, chosen=chosen, on_stage=on_stage)
     on_stage("report")
-    own = isinstance(result, ModelAuditResult)
-    if isinstance(result, ModelAuditResult):
-        written = result.write(directory)
-    else:
-        written = write_run(result, directory, dataset=dataset)
-    run = read_run(written)
+    run = read_run(found.write(directory, dataset=dataset))
     report, redacted = write_report(run), write_report(run, redact=True)
     keep_library(directory.parent)
-    noise, why_not = _noise(result, dataset, on_stage)
-    pages = _pages(request, result, directory, on_stage)
+    noise, why_not = _slider(found, on_stage)
+    pages = _pages(request, found, directory, on_stage)
     return Outcome(
         report=report,
         redacted=redacted,
-        verdict=result.verdict,
-        warnings=tuple(in_page_words(sentence) for sentence in result.warnings),
-        records=result.dataset.records,
-        features=result.dataset.features,
-        unit=result.unit,
+        verdict=found.verdict,
+        warnings=tuple(in_page_words(sentence) for sentence in found.warnings),
+        records=found.dataset.records,
+        features=found.dataset.features,
+        unit=found.unit,
         noise=noise,
         no_noise=why_not,
-        examined=_examined(result),
-        fitted=own,
+        examined=_examined(found),
         pages=pages,
     )
 
 
-def _examined(result: AuditResult | ModelAuditResult) -> str:
-    from leakscope.auditing import ModelAuditResult
-
-    if not isinstance(result, ModelAuditResult):
-        return "For a Gaussian process with this kernel; your model was not examined."
-    if result.model.stand_in:
+def _examined(found: Audit) -> str:
+    name = found.model.name[:1].upper() + found.model.name[1:]
+    if found.model.stand_in:
         return (
-            f"{result.model.name} stands in for your model, which was not examined: choose its "
-            "kind and penalty on the first page, or name its file on the command line."
+            f"{name} stands in for your model, which was not examined: choose its kind and penalty "
+            "on the first page, or name its file on the command line."
         )
-    return f"{result.model.name} was fitted on these data, and examined itself."
+    return f"{name} was fitted on these data, and examined itself."
 
 
-def _noise(
-    result: AuditResult | ModelAuditResult, dataset: Dataset, on_stage: Callable[[str], None]
+def _slider(
+    found: Audit, on_stage: Callable[[str], None]
 ) -> tuple[dict[str, Any] | None, str | None]:
-    """What the slider shows, or why there is none."""
-    from leakscope.auditing import ModelAuditResult, audit_noise_path, noise_path_unavailable
-
-    if isinstance(result, ModelAuditResult):
+    """What the slider shows, or why there is none; neither where there is nothing to move."""
+    if found.about.slider is None:
         return None, None
-    on_stage("noise")
-    why_not = noise_path_unavailable(result)
-    if why_not is not None:
-        return None, why_not
+
+    def tell(level: Any = None) -> None:
+        on_stage(found.about.slider)
+
+    tell()
     try:
-        path = audit_noise_path(result, dataset, on_level=lambda level: on_stage("noise"))
+        path = found.examined.path(on_level=tell)
     except InputError as error:
-        return None, in_page_words(str(error))
-    return _plain(path.to_dict()), None
+        return None, in_page_words(error)
+    return (None, path) if isinstance(path, str) else (_plain(path.to_dict()), None)
 
 
 def _pages(
     request: AuditRequest,
-    result: AuditResult | ModelAuditResult,
+    audited: Audit,
     directory: Path,
     on_stage: Callable[[str], None],
 ) -> dict[str, Path]:
     """Advice, a verification and a comparison, those that were asked for."""
-    from leakscope.advising import AuditTarget, advise
-    from leakscope.comparing import compare
-    from leakscope.reporting import short_html, write_advice, write_comparison
-    from leakscope.results import write_private
-    from leakscope.verifying import verify
-
     found: dict[str, Path] = {}
     if request.advantage is not None:
+        from leakscope.advising import AuditTarget, advise
+        from leakscope.reporting import write_advice
+
         on_stage("advise")
-        advice = advise(result, AuditTarget("advantage", request.advantage), random_state=0)
+        advice = advise(audited, AuditTarget("advantage", request.advantage), random_state=0)
         found["advice"] = write_advice(advice, directory / "advice.html")
     if request.verify:
+        from leakscope.reporting import short_html
+        from leakscope.results import write_private
+        from leakscope.verifying import verify
+
         on_stage("verify")
         found["verification"] = directory / "verification.html"
-        write_private(found["verification"], short_html(verify(result)))
+        write_private(found["verification"], short_html(verify(audited)))
     if request.against is not None:
+        from leakscope.comparing import compare
+        from leakscope.reporting import write_comparison
+
         on_stage("set beside")
         before = directory.with_name(f"run-{request.against}")
-        comparison = compare(before, directory)
-        found["comparison"] = write_comparison(comparison, directory / "comparison.html")
+        found["comparison"] = write_comparison(
+            compare(before, directory), directory / "comparison.html"
+        )
     return found
 
 
@@ -281,7 +258,7 @@ def _dataset(request: AuditRequest, upload: Upload | None) -> Dataset:
     except FileNotFoundError:
         raise InputError("That file is no longer held; upload it again.") from None
     except InputError as error:
-        raise InputError(upload.without_path(str(error))) from None
+        raise upload.named(error) from None
     return replace(
         dataset,
         name=PurePosixPath(upload.name).stem,

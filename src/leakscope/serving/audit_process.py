@@ -20,6 +20,7 @@ from typing import Any
 from leakscope.errors import InputError
 from leakscope.serving.audit_job import AuditRequest, Outcome, run_audit
 from leakscope.serving.uploads import Upload
+from leakscope.serving.wording import in_page_words
 
 # How often a running audit is looked at.
 TICK_SECONDS = 0.1
@@ -129,7 +130,7 @@ def _audit_until_closed(connection: Connection) -> None:
             )
             answer = ("done", outcome)
         except InputError as error:
-            answer = ("refused", str(error))
+            answer = ("refused", in_page_words(error))
         except MemoryError:
             answer = ("refused", "There was not enough memory for this audit.")
         except Exception:

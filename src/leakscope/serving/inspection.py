@@ -30,7 +30,7 @@ def inspect(upload: Upload) -> dict[str, Any]:
     try:
         table, layout = _read(upload.path)
     except InputError as error:
-        raise InputError(upload.without_path(str(error))) from None
+        raise upload.named(error) from None
     columns = _columns(table)
     if len(columns) < 2:
         raise InputError(

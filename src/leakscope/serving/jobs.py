@@ -162,7 +162,7 @@ class Jobs:
         except GivenUp:
             found = {"state": "cancelled"}
         except InputError as error:
-            found = {"state": "failed", "problem": in_page_words(str(error))}
+            found = {"state": "failed", "problem": in_page_words(error)}
         except MemoryError:
             found = {"state": "failed", "problem": "There was not enough memory for this audit."}
         except Exception:

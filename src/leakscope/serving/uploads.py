@@ -41,6 +41,11 @@ class Upload:
     name: str
     path: Path
 
+    def named(self, error: InputError) -> InputError:
+        """An error about the file, under the user's name for it."""
+        remedy = None if error.remedy is None else self.without_path(error.remedy)
+        return InputError(self.without_path(error.what), remedy=remedy, option=error.option)
+
     def without_path(self, sentence: str) -> str:
         """A sentence about the file, under the user's name for it."""
         return sentence.replace(str(self.path), self.name).replace(self.path.name, self.name)

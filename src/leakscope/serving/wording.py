@@ -1,58 +1,48 @@
-"""The library's sentences in the words of the page: options become the fields they are there."""
+"""What the page says: stages in plain words, fields of the form, and errors for who sees a form."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from leakscope.settings import described
+from leakscope.errors import InputError
+from leakscope.settings import AuditSettings, DataSettings, ModelSettings, described
 
-FIELDS: tuple[tuple[str, str], ...] = (
-    ("give --missing drop or --missing impute", "choose what to do with empty values"),
-    ("give --missing drop", "choose to drop records with empty values"),
-    ("give --missing impute", "choose to fill empty values in"),
-    ("name it with --id", "choose it as the id"),
-    ("leave it out with --ignore", "leave it out"),
-    ("leave the column out with --ignore", "leave the column out"),
-    ("Name it with --target", "Choose it"),
-    ("give --task classification", "choose the task “a class”"),
-    ("take the approximate route nystrom", "use the command line with --route nystrom"),
-)
-
-PLAIN = {
-    "--missing": "empty values",
-    "--ignore": "the columns to leave out",
-    "--id": "the id",
-    "--target": "the target",
-    "--task": "the task",
-    "--group": "the group",
-    "--by": "the subgroups",
-    "--noise-variance": "the noise variance",
-    "--kernel": "the kernel",
+# The fields of the form by the names of their settings: what stands over each.
+LABELS = {
+    "target": "What is predicted",
+    "task": "It is",
+    "id_column": "Each record’s own id",
+    "group_column": "Several rows are one person",
+    "by": "Compare subgroups",
+    "missing": "Empty values",
+    "na_values": "These mean empty",
+    "ignore": "Columns to leave out",
+    "C": "Its penalty",
+    "alpha": "Its penalty",
+    "kernel": "Kernel",
+    "noise_variance": "Noise variance",
 }
 
 # Where the page can say it more briefly than a help page.
 HINTS = {
+    "C": "C, the inverse penalty; by cross-validation where left empty",
+    "alpha": "alpha; by cross-validation where left empty",
     "kernel": "what “similar records” means",
     "noise_variance": "a number, or marginal_likelihood",
 }
 
-
-def in_page_words(sentence: str) -> str:
-    """A sentence of the command line, for somebody who sees a form.
-
-    Examples
-    --------
-    >>> from leakscope.serving.wording import in_page_words
-    >>> in_page_words("column 'a' is empty in row 3; give --missing drop or --missing impute.")
-    "column 'a' is empty in row 3; choose what to do with empty values."
-    """
-    for said, meant in FIELDS:
-        sentence = sentence.replace(said, meant)
-    return re.sub(r"--[a-z-]+", lambda option: PLAIN.get(option.group(), option.group()), sentence)
-
+# What to do about an error, by the setting that it is about.
+REMEDIES = {
+    "missing": "choose what to do with empty values",
+    "na_values": "say which signs mean empty",
+    "ignore": "leave the column out, or choose it as each record’s own id",
+    "target": "choose the column that is predicted",
+    "task": "choose whether a number or a class is predicted, or another target",
+}
 
 # The stages of jobs in plain words.
 STAGE_WORDS: dict[str, str] = {
@@ -76,6 +66,42 @@ STAGE_WORDS: dict[str, str] = {
 }
 
 
+def stage_words(stage: str) -> str:
+    """A stage in plain words; one that the page does not know, by its name."""
+    return STAGE_WORDS.get(stage, stage.capitalize())
+
+
+def in_page_words(said: InputError | str) -> str:
+    """An error or a warning for somebody who sees a form.
+
+    What an error's fields say is worded here; elsewhere an option becomes the field that it is.
+
+    Examples
+    --------
+    >>> from leakscope.errors import InputError
+    >>> from leakscope.serving.wording import in_page_words
+    >>> in_page_words(InputError("column 'a' is empty in row 3", remedy="give --missing drop",
+    ...                          option="missing"))
+    "column 'a' is empty in row 3; choose what to do with empty values."
+    >>> in_page_words("column 'a' is constant; leave it out with --ignore.")
+    "column 'a' is constant; leave it out with “Columns to leave out”."
+    """
+    if isinstance(said, InputError) and said.remedy is not None and said.option in REMEDIES:
+        return f"{said.what}; {REMEDIES[said.option]}."
+    fields = {_option(name): f"“{label}”" for name, label in LABELS.items()}
+    return re.sub(r"--[\w-]+", lambda found: fields.get(found.group(), found.group()), str(said))
+
+
+def _model_of(name: str) -> type[BaseModel]:
+    """The settings that have a field of the form."""
+    models = (DataSettings, AuditSettings, ModelSettings)
+    return next(model for model in models if name in model.model_fields)
+
+
+def _option(name: str) -> str:
+    return described(_model_of(name), name).option
+
+
 @dataclass(frozen=True)
 class Field:
     """A field of the form for one setting: its label, what it means, and what it offers."""
@@ -85,22 +111,22 @@ class Field:
     hint: str
     value: str
     choices: tuple[tuple[str, str], ...]
+    # The models that it goes with.
+    models: tuple[str, ...]
 
 
-def form_fields(model: type[BaseModel], names: tuple[str, ...]) -> list[Field]:
-    """The form's fields for these settings; the model has their choices and defaults.
+def form_fields(names: Iterable[str], models: dict[str, tuple[str, ...]]) -> list[Field]:
+    """The form's fields for these settings; ``models`` says which each named model asks for.
 
     Examples
     --------
     >>> from leakscope.serving.wording import form_fields
-    >>> from leakscope.settings import AuditSettings
-    >>> form_fields(AuditSettings, ("noise_variance",))[0].value
+    >>> form_fields(["noise_variance"], {"process": ("noise_variance",)})[0].value
     '0.01'
     """
     found = []
     for name in names:
-        one = described(model, name)
-        label = name.replace("_", " ")
+        one = described(_model_of(name), name)
         choices = [
             (choice, f"{choice} ({words})" if words else choice)
             for choice, words in one.choices.items()
@@ -108,10 +134,11 @@ def form_fields(model: type[BaseModel], names: tuple[str, ...]) -> list[Field]:
         found.append(
             Field(
                 name=name,
-                label=label[:1].upper() + label[1:],
+                label=LABELS.get(name, name.replace("_", " ").capitalize()),
                 hint=HINTS.get(name, in_page_words(one.text)),
-                value=one.shown_default or "",
+                value="" if one.default is None else one.shown_default or "",
                 choices=tuple(choices),
+                models=tuple(model for model, asked in models.items() if name in asked),
             )
         )
     return found

@@ -6,45 +6,50 @@ Python functions are derived from these models; the kernels that can be named ar
 
 from leakscope.settings.advise import (
     ADVISE_DEFAULTS,
-    TARGET_DEFAULTS,
+    TARGET_DELTA,
+    TARGET_FPR,
     AdviseSettings,
     Questions,
-    TargetSettings,
+)
+from leakscope.settings.attack import (
+    MEMBERSHIP_DEFAULTS,
+    POOL_ATTACK_DEFAULTS,
+    QUERY_DEFAULTS,
+    RECONSTRUCT_DEFAULTS,
+    MarginKnowledge,
+    MembershipSettings,
+    PoolAttackSettings,
+    QuerySettings,
+    ReconstructForm,
+    ReconstructSettings,
+    SearchBegin,
+    SearchClimb,
+    SearchMethod,
 )
 from leakscope.settings.audit import (
     AUDIT_DEFAULTS,
+    FOLDS,
+    MODEL_DEFAULTS,
+    PENALTIES,
+    STAND_IN_COEFFICIENTS,
+    STAND_IN_RECORDS,
+    TRAINING_DEFAULTS,
     AuditSettings,
     KernelName,
+    ModelName,
+    ModelObserves,
+    ModelQuestion,
+    ModelSettings,
     NoiseVariance,
     RouteChoice,
     Scaling,
+    TrainingSettings,
 )
 from leakscope.settings.compare import COMPARE_DEFAULTS, CompareSettings
 from leakscope.settings.data import DATA_DEFAULTS, DataSettings, Decimal, Missing, Task
 from leakscope.settings.decide import DECIDE_DEFAULTS, DecideSettings, ReleaseAccess
 from leakscope.settings.kernel_catalogue import KERNELS, NamedKernel, kernel_options
 from leakscope.settings.measure import MEASURE_DEFAULTS, MeasureSettings
-from leakscope.settings.model import (
-    FOLDS,
-    MODEL_DEFAULTS,
-    PENALTIES,
-    STAND_IN_COEFFICIENTS,
-    STAND_IN_RECORDS,
-    ModelName,
-    ModelObserves,
-    ModelQuestion,
-    ModelSettings,
-)
-from leakscope.settings.network_attacks import (
-    MEMBERSHIP_DEFAULTS,
-    POOL_ATTACK_DEFAULTS,
-    RECONSTRUCT_DEFAULTS,
-    MarginKnowledge,
-    MembershipSettings,
-    PoolAttackSettings,
-    ReconstructForm,
-    ReconstructSettings,
-)
 from leakscope.settings.plan import (
     LASSO_PLAN_DEFAULTS,
     LINEAR_PLAN_DEFAULTS,
@@ -58,16 +63,16 @@ from leakscope.settings.plan import (
     LinearMethod,
     LinearPlanSettings,
 )
-from leakscope.settings.query import (
-    QUERY_DEFAULTS,
-    QuerySettings,
-    SearchBegin,
-    SearchClimb,
-    SearchMethod,
+from leakscope.settings.setting import (
+    LARGEST,
+    LEAST,
+    Described,
+    default_of,
+    described,
+    first_problem,
+    in_text,
+    validated,
 )
-from leakscope.settings.setting import LARGEST, LEAST, Described, default_of, described, in_text
-from leakscope.settings.training import TRAINING_DEFAULTS, TrainingSettings
-from leakscope.settings.validation import first_problem, validated
 from leakscope.settings.verify import (
     RETRAINING_DEFAULTS,
     VERIFY_DEFAULTS,
@@ -97,7 +102,8 @@ __all__ = [
     "RETRAINING_DEFAULTS",
     "STAND_IN_COEFFICIENTS",
     "STAND_IN_RECORDS",
-    "TARGET_DEFAULTS",
+    "TARGET_DELTA",
+    "TARGET_FPR",
     "TRAINING_DEFAULTS",
     "VERIFY_DEFAULTS",
     "AdviseSettings",
@@ -139,7 +145,6 @@ __all__ = [
     "SearchBegin",
     "SearchClimb",
     "SearchMethod",
-    "TargetSettings",
     "Task",
     "TrainingSettings",
     "VerifySettings",

@@ -1,4 +1,4 @@
-"""The settings of ``leakscope advise``: the target, and how its options are priced."""
+"""The settings of ``leakscope advise``: how options are searched and priced."""
 
 from __future__ import annotations
 
@@ -11,23 +11,8 @@ from leakscope.settings.setting import Natural, setting
 Questions = Literal["own", "any"]
 
 
-class TargetSettings(BaseModel):
-    """What no record, or group, may exceed; one of the three.
-
-    Examples
-    --------
-    >>> from leakscope.settings import TargetSettings
-    >>> TargetSettings(target_tpr=0.01).fpr
-    0.001
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    target_advantage: float | None = setting(None, "No record's advantage above this.")
-    target_tpr: float | None = setting(None, "No record's true-positive rate at --fpr above this.")
-    fpr: float = setting(0.001, "False-positive rate of --target-tpr.")
-    target_epsilon: float | None = setting(None, "No record's epsilon at --delta above this.")
-    delta: float = setting(1e-5, "Delta of --target-epsilon.")
+# Of a target TPR and a target epsilon, where they are not given.
+TARGET_FPR, TARGET_DELTA = 1e-3, 1e-5
 
 
 class AdviseSettings(BaseModel):
@@ -75,5 +60,4 @@ class AdviseSettings(BaseModel):
     seed: Natural = setting(0, "Seed of the folds and shadow models.", metavar="NUMBER")
 
 
-TARGET_DEFAULTS = TargetSettings()
 ADVISE_DEFAULTS = AdviseSettings()

@@ -71,10 +71,10 @@ _LAYERS = {"depth": "depth", "activation": "activation", **_LINEAR}
 _INTERCEPT = {"bias_variance": 1.0}
 
 KERNELS: dict[str, NamedKernel] = {
-    "rbf": NamedKernel("leakscope.kernels.rbf:rbf", "smooth functions", _SCALED),
-    "matern": NamedKernel("leakscope.kernels.matern:matern", "rough functions", _MATERN),
+    "rbf": NamedKernel("leakscope.kernels.formulas:rbf", "smooth functions", _SCALED),
+    "matern": NamedKernel("leakscope.kernels.formulas:matern", "rough functions", _MATERN),
     "linear": NamedKernel(
-        "leakscope.kernels.linear:linear", "linear regression", _LINEAR, by_name=_INTERCEPT
+        "leakscope.kernels.formulas:linear", "linear regression", _LINEAR, by_name=_INTERCEPT
     ),
     "nngp": NamedKernel("leakscope.kernels.network:nngp", "a wide network", _LAYERS),
 }

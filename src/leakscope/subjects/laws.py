@@ -8,7 +8,7 @@ one way for all.  Where the numbers are posterior means, so are all of them: the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.laws import Law, LawPair, Provenance
+from leakscope.results.advice import Target
 from leakscope.results.audit import FPRS
 from leakscope.results.trust import Trust
 
@@ -44,6 +45,35 @@ MEASURES: dict[str, Measure] = {
         for fpr, name in FPRS.items()
     },
 }
+
+
+def measure_of(target: Target) -> Measure:
+    """The measure that a target limits, of a batch of pairs."""
+    if target.measure == "advantage":
+        return MEASURES["advantage"]
+    if target.measure == "tpr":
+        return lambda pair: exact(measures.tpr_at_fpr(pair, target.fpr or 0.0))
+    return lambda pair: exact(measures.epsilon_at_delta(pair, target.delta or 0.0))
+
+
+def column_of(target: Target) -> str:
+    """Where a table has what a target limits."""
+    return FPRS.get(target.fpr or 0.0, target.measure)
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """How exposed the units are by a target's measure: the worst and the median.
+
+    ``known`` is whether it is known that the target is met, or that it is not; ``low`` and ``high``
+    are the ends of the worst unit's interval, where it has one.
+    """
+
+    worst: float
+    median: float
+    known: bool = True
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,6 +102,11 @@ class UnitLaws(ABC):
         """Whether a check was made for the unit and passed."""
         return self.trust.trusted
 
+    @property
+    def untrusted(self) -> int:
+        """How many units have passed no check."""
+        return int(np.count_nonzero(~self.trusted))
+
     @abstractmethod
     def batches(self) -> Iterator[tuple[Rows, LawPair]]:
         """Some units at a time, with the batch of their pairs."""
@@ -88,6 +123,49 @@ class UnitLaws(ABC):
     @abstractmethod
     def spread(self) -> FloatArray:
         """(U,) how far an answer without the unit varies: the scale of noise that could hide it."""
+
+    @property
+    def takes_noise(self) -> bool:
+        """Whether answers are numbers, to which noise can be added."""
+        return True
+
+    @property
+    def first_noise(self) -> float:
+        """A variance at which to begin a search for noise on the answers."""
+        return float(np.median(self.spread)) ** 2
+
+    def enough_noise(self, advantage: float) -> float:
+        """A variance of noise with which no unit's advantage is above this one, by a bound."""
+        return np.inf
+
+    def least_noise(self, target: Target) -> float | None:
+        """The least variance of noise on each answer with which all units meet a target.
+
+        None where no noise was found.
+        """
+        return least_variance(self, measure_of(target), target.value, self.most_noise(target))
+
+    def most_noise(self, target: Target) -> float:
+        """Where a search for noise ends: a variance that is enough, or the largest in float64."""
+        return min(self.enough_noise(target.enough_advantage), LARGEST_VARIANCE)
+
+    def exposures(self, target: Target, noises: Sequence[float] = (0.0,)) -> list[Exposure]:
+        """How exposed the units are, for each of some standard deviations of noise on answers."""
+        return [self._exposure(target, noise) for noise in noises]
+
+    def _exposure(self, target: Target, noise: float) -> Exposure:
+        values = self.noised(noise).measured_for(target)
+        # One trusted unit above the target settles it; otherwise all must be trusted.
+        known = self.trusted.all() or np.any(values[self.trusted] > target.value)
+        worst, ends = int(np.argmax(values)), tuple[float, ...]()
+        column = column_of(target)
+        if noise == 0.0 and f"{column}_low" in self.columns:
+            ends = tuple(float(self.columns[f"{column}_{end}"][worst]) for end in ("low", "high"))
+        return Exposure(float(values[worst]), float(np.median(values)), bool(known), *ends)
+
+    def measured_for(self, target: Target) -> FloatArray:
+        """(U,) the measure that a target limits."""
+        return self.measured(measure_of(target))
 
     def measured(self, measure: Measure) -> FloatArray:
         """(U,) a measure of every unit's pair."""
@@ -163,6 +241,11 @@ class PairLaws(UnitLaws):
         )
 
     @property
+    def takes_noise(self) -> bool:
+        """Whether the laws can be built again with noise."""
+        return self.with_noise is not None
+
+    @property
     def spread(self) -> FloatArray:
         """(U,) the standard deviation of an answer without the unit."""
         if self.sd_without is None:
@@ -229,6 +312,11 @@ class PosteriorLaws(UnitLaws):
             found[rows] = measure(flat).reshape(drawn.batch_shape).mean(axis=1)
         return found
 
+    def measured_for(self, target: Target) -> FloatArray:
+        """(U,) as the table has it, where it has."""
+        known = self.values.get(column_of(target))
+        return super().measured_for(target) if known is None else known
+
     def measures(self) -> dict[str, FloatArray]:
         """Every measure's posterior mean."""
         return {
@@ -257,37 +345,67 @@ def _noised(pair: LawPair, sd: float) -> LawPair:
     return LawPair(sides[0], sides[1], pair.provenance)
 
 
-def noise_for(laws: UnitLaws, measure: Measure, limit: float) -> float | None:
-    """The least sd of noise on each answer that brings a measure of every unit to a limit.
+# The squares of larger variances leave float64, and no search begins below the smallest.
+LARGEST_VARIANCE, SMALLEST_VARIANCE = 1e150, 1e-60
 
-    Two digits, rounded up.  Zero where none is needed, None where no noise does it or answers
-    take none.
+# The variance is found to this relative width; the end that meets the limit is returned.
+WIDTH = 1e-6
+
+
+def least_variance(
+    laws: UnitLaws, measure: Measure, limit: float, most: float = LARGEST_VARIANCE
+) -> float | None:
+    """The least variance of noise on each answer that brings a measure of every unit to a limit.
+
+    Noise cannot help the attacker (data processing): a unit within the limit stays there, and the
+    search carries only those that are not.  None where ``most`` does not do it, or answers take no
+    noise.
     """
-    # Noise cannot help the attacker: who is within the limit stays there.
-    rows = np.flatnonzero(laws.measured(measure) > limit)
+
+    def above(variance: float) -> Rows:
+        values = active.noised(float(np.sqrt(variance))).measured(measure)
+        return np.flatnonzero(values > limit)
+
+    active = laws
+    rows = above(0.0)
     if not rows.size:
         return 0.0
-
-    def above(noise: float) -> Rows:
-        return rows[laws.some(rows).noised(noise).measured(measure) > limit]
-
-    try:
-        low = high = float(np.median(laws.spread[rows]))
-        left = above(high)
-    except InputError:
+    if not laws.takes_noise:
         return None
-    while left.size:
-        low, rows, high = high, left, 2.0 * high
-        if high > 1e100:
+    active = active.some(rows)
+    # Powers of ten up, or down, to a bracket; then halve it on a logarithmic scale.
+    low, high = 0.0, min(max(active.first_noise, SMALLEST_VARIANCE), most)
+    while above(high).size:
+        if high >= most:
             return None
-        left = above(high)
-    if low == high:
-        low = 0.5 * high
+        low, high = high, min(10.0 * high, most)
+    if low == 0.0:
+        low = 0.1 * high
         while not above(low).size:
-            low, high = 0.5 * low, low
-    while high > low * 1.001:
-        middle = float(np.sqrt(low * high))
-        left = above(middle)
-        low, high, rows = (middle, high, left) if left.size else (low, middle, rows)
-    unit = 10.0 ** (np.floor(np.log10(high)) - 1.0)
-    return float(f"{np.ceil(high / unit) * unit:.2g}")
+            low, high = 0.1 * low, low
+    active = active.some(above(low))
+    while high > low * (1.0 + WIDTH):
+        middle = float(np.sqrt(low) * np.sqrt(high))
+        rows = above(middle)
+        if rows.size:
+            low, active = middle, active.some(rows)
+        else:
+            high = middle
+    return high
+
+
+def noise_for(laws: UnitLaws, measure: Measure, limit: float) -> float | None:
+    """The least standard deviation of noise that brings every unit to a limit, to two digits.
+
+    Zero where none is needed, None where no noise does it or answers take none.
+    """
+    found = least_variance(laws, measure, limit)
+    return None if found is None else rounded_up(float(np.sqrt(found)), 2)
+
+
+def rounded_up(value: float, digits: int | None) -> float:
+    """So many digits, rounded up; as it is without a number of them."""
+    if digits is None or value == 0.0:
+        return value
+    unit = 10.0 ** (np.floor(np.log10(value)) - (digits - 1.0))
+    return float(f"{np.ceil(value / unit) * unit:.{digits}g}")

@@ -8,7 +8,7 @@ file with one class, and one line that registers it
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,18 +21,23 @@ from numpy.typing import NDArray
 from leakscope.data import Dataset, RecordId, Task
 from leakscope.errors import InputError
 from leakscope.laws import Provenance
+from leakscope.results.advice import AdviceCheck, Target
 from leakscope.results.audit import Audit, Basis, Details, ExaminedModel
 from leakscope.results.document import DatasetEntry
 from leakscope.results.sections import Section
 from leakscope.settings import (
+    ADVISE_DEFAULTS,
     AUDIT_DEFAULTS,
     MODEL_DEFAULTS,
     TRAINING_DEFAULTS,
+    AdviseSettings,
     AuditSettings,
     ModelSettings,
     TrainingSettings,
+    validated,
 )
 from leakscope.subjects.laws import PairLaws, Rows, UnitLaws
+from leakscope.subjects.pricing import Folds, HeldOut, Terms, Unavailable, folds_of
 
 OnStage = Callable[[str], None]
 
@@ -95,12 +100,56 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What advice is asked for: the target, and how changes are tried and priced."""
+
+    target: Target
+    settings: AdviseSettings = ADVISE_DEFAULTS
+    tries: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    random_state: Any = None
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Levels of a change that were tried, in their order, and the worst unit's measure at each.
+
+    ``found`` is the least level that meets the target, None where none did; ``rises`` is whether
+    one beyond it does not; ``refined`` are levels between.  What is not known counts as infinite.
+    """
+
+    levels: Sequence[float]
+    worst: Sequence[float]
+    found: float | None = None
+    rises: bool = False
+    refined: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
 class Change:
     """A setting of a subject that can be moved towards less leakage.
 
-    ``levels`` rise in that direction; ``at`` gives the subject changed so, and ``words`` say what
-    to do.  Between two levels ``between`` finds another, where there is one; without it every level
-    stands for itself, and all are tried.
+    Attributes
+    ----------
+    name, setting
+        Of the option, and of its number.
+    levels
+        Towards less leakage; the first may be the present one.
+    at
+        The subject changed so: the subject itself at its present level.
+    words
+        What to do, in an imperative.
+    between
+        A level between two, None where they are near enough; left out where every level stands for
+        itself, and the cheapest that meets the target is taken.
+    beyond
+        How many levels are tried beyond the first that meets the target; None for all.
+    along
+        Levels to price, of those tried or others, given how many a large model can afford; all that
+        were tried where left out.
+    told, always
+        Notes on what was tried, and notes in any case.
+    unmet
+        The verdict where no level meets the target.
     """
 
     name: str
@@ -109,7 +158,11 @@ class Change:
     at: Callable[[float], Subject]
     words: Callable[[float], str]
     between: Callable[[float, float], float | None] | None = None
-    notes: Callable[[int], tuple[str, ...]] = lambda tried: ()
+    beyond: int | None = None
+    along: Callable[[Scan, int], Sequence[float]] | None = None
+    told: Callable[[Scan], tuple[str, ...]] = lambda scan: ()
+    always: tuple[str, ...] = ()
+    unmet: str = "Does not meet"
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +182,16 @@ class Answers:
     trained_on: NDArray[np.bool_] | None = None
 
 
+# Options of advise that a kind takes only where it says so, and what is said where it does not.
+NOT_ITS_OPTION = {
+    "tries": "--try changes options of a training, and this audit is not one of a training "
+    "(audit --train).",
+    "questions": "questions anywhere are bounded for Gaussian processes with an rbf or matern "
+    "kernel only; leave out --questions any.",
+    "check": "shadow models check advice on a fitted model only; leave out --check.",
+}
+
+
 def shared_answers(
     scores: NDArray[np.float64], trained_on: NDArray[np.bool_], units: Rows, how: str, models: int
 ) -> Answers:
@@ -141,6 +204,10 @@ def shared_answers(
         scores,
         trained_on,
     )
+
+
+class LawsNotStoredError(InputError):
+    """The laws of an audit are not in its result."""
 
 
 class Subject(ABC):
@@ -169,8 +236,12 @@ class Subject(ABC):
     # What the ends of an interval are, in a heading.
     interval_words: ClassVar[str] = "95%"
     Details: ClassVar[type[Details]] = Details
+    # Those of ``NOT_ITS_OPTION`` that it takes.
+    advice_options: ClassVar[tuple[str, ...]] = ()
     # Models of this kind that can be named, with a few words for a form.
     models: ClassVar[Mapping[str, str]] = {}
+    # The setting that a page's slider moves (``path``), where there is one.
+    slider: ClassVar[str | None] = None
 
     ids: tuple[RecordId, ...]
     unit: Literal["record", "group"] = "record"
@@ -178,6 +249,8 @@ class Subject(ABC):
     settings: dict[str, Any]
     warnings: tuple[str, ...] = ()
     by: Mapping[str, Sequence[str]] = {}
+    # Names of the features that are left, where a change left some out.
+    features_left: tuple[str, ...] = ()
 
     # How it comes about.
 
@@ -185,6 +258,16 @@ class Subject(ABC):
     @abstractmethod
     def takes(cls, asked: Asked) -> bool:
         """Whether what is asked for is of this kind."""
+
+    @classmethod
+    def form(cls, model: str) -> tuple[str, ...]:
+        """The settings that a form asks for, of a model that can be named."""
+        return ()
+
+    @classmethod
+    def chosen(cls, model: str, given: Mapping[str, Any]) -> tuple[AuditSettings, ModelSettings]:
+        """The settings by which a model that can be named is audited, with what a form gives."""
+        return AUDIT_DEFAULTS, validated(ModelSettings, model=model, **given)
 
     @classmethod
     def stages_for(cls, asked: Asked) -> tuple[str, ...]:
@@ -209,6 +292,11 @@ class Subject(ABC):
             "leakscope.audit returned."
         )
 
+    @classmethod
+    def around(cls, thing: Any) -> Subject | None:
+        """The subject of an object of one's own, where this kind knows such; else None."""
+        return None
+
     # What it is and what it says.
 
     @property
@@ -230,6 +318,11 @@ class Subject(ABC):
         """
         return self.Details(), {}
 
+    @property
+    def explained_unasked(self) -> bool:
+        """Whether reasons are found without being asked for: where that is quick."""
+        return True
+
     def units_of(self, labels: Sequence[str]) -> Sequence[str]:
         """The subgroup of each unit, from that of each record."""
         return labels
@@ -244,19 +337,66 @@ class Subject(ABC):
 
     # What can be changed of it, and what that costs.
 
-    def changes(self) -> Sequence[Change]:
+    def for_advice(self, wanted: Wanted) -> Subject:
+        """What advice changes, by its laws and nothing else; options that it lacks are refused."""
+        settings = wanted.settings
+        given = {
+            "tries": bool(wanted.tries),
+            "questions": settings.questions != "own",
+            "check": settings.check is not None,
+        }
+        for name, sentence in NOT_ITS_OPTION.items():
+            if given[name] and name not in self.advice_options:
+                raise InputError(sentence)
+        return self
+
+    def changes(self, wanted: Wanted) -> Iterable[Change]:
         """Settings that can be moved towards less leakage."""
         return ()
 
     def keep(self, units: Rows) -> Subject:
         """The same on some of its units."""
-        raise InputError(f"{self.words} cannot be examined again on fewer records.")
+        raise Unavailable(f"{self.words} cannot be examined again on fewer records.")
 
-    def held_out(self, folds: Any, kept: Rows | None = None) -> Any:
-        """Answers about every record by models without its fold, and trained on ``kept`` only."""
-        raise InputError(f"{self.words} has no price: it cannot be trained on parts of its data.")
+    def folds(self, wanted: Wanted) -> Folds | None:
+        """How the records are split for the price; None where it needs no parts of them."""
+        return folds_of(np.arange(len(self.ids)), wanted.settings, wanted.random_state)
+
+    def held_out(self, folds: Folds | None, kept: Rows | None = None) -> HeldOut:
+        """Answers about every record by models without its fold, trained on ``kept`` units only."""
+        raise Unavailable(f"{self.words} cannot be trained on parts of its data")
+
+    def terms(self, wanted: Wanted, folds: Folds | None) -> Terms:
+        """How advice is worded and priced."""
+        return Terms()
+
+    def cannot_tell(self, laws: UnitLaws, target: Target) -> str:
+        """What is said where it is not known whether the target is met as things are."""
+        return (
+            f"Cannot tell whether the model as it is meets {target.words}: the numbers of "
+            f"{laws.untrusted} of {laws.units} {self.unit}s are not trusted."
+        )
+
+    def noise_notes(self, laws: UnitLaws, target: Target) -> tuple[str, ...]:
+        """What to know of noise on the answers."""
+        return ()
+
+    def holds_at(self, noise: float) -> Literal["own", "any"]:
+        """Against which questions numbers hold: those at the record's own point, or any."""
+        return "own"
+
+    def checked(self, noise: float, wanted: Wanted) -> AdviceCheck | None:
+        """The target's measure by models of this changed one, where that is asked for."""
+        return None
 
     # Models with and without units.
+
+    def laws_again(self) -> UnitLaws | None:
+        """The laws from the data, where a result does not hold them; None where that is a training.
+
+        ``verify`` compares the numbers of a result with them before it asks any model.
+        """
+        return None
 
     # What ``verify`` counts for this kind: draws of each law, or models that all units share.
     counted_in: ClassVar[Literal["draws", "models"]] = "draws"
@@ -342,16 +482,35 @@ def stored_provenance(audit: Audit) -> Provenance:
     return Provenance(**{k: v for k, v in audit.provenance.items() if k in names})
 
 
+# What is not trusted and has no spread left counts as given away: two laws this narrow, one apart.
+LOST_SPREAD = 1e-100
+
+
+def lost(audit: Audit, good: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Units whose stored means and spreads are no numbers; of a trusted one that is refused."""
+    bad = np.flatnonzero(~good & audit.trusted)
+    if bad.size:
+        raise InputError(
+            f"the result's {audit.unit} {audit.record_ids[bad[0]]!r} cannot be measured: a mean or "
+            "a variance is missing or not above 0."
+        )
+    return ~good
+
+
 def normal_laws(audit: Audit) -> PairLaws:
     """Normal laws from a table's means and standard deviations."""
     from leakscope.laws import LawPair, Normal
 
     table = audit.table
     if "sd_with" not in table:
-        raise InputError("the laws of this audit are not in its result; audit again.")
+        raise LawsNotStoredError("the laws of this audit are not in its result; audit again.")
     provenance = stored_provenance(audit)
     with_mean, without_mean = table.of("mean_with"), table.of("mean_without")
     with_sd, without_sd = table.of("sd_with"), table.of("sd_without")
+    good = (with_sd > 0.0) & (without_sd > 0.0) & np.isfinite(with_mean + without_mean)
+    gone = lost(audit, good & np.isfinite(with_sd + without_sd))
+    with_mean, without_mean = np.where(gone, 1.0, with_mean), np.where(gone, 0.0, without_mean)
+    with_sd, without_sd = (np.where(gone, LOST_SPREAD, sd) for sd in (with_sd, without_sd))
 
     def pair(sd: float) -> LawPair:
         return LawPair(
@@ -389,6 +548,19 @@ def opened(audit: Audit, data: str | Path | Dataset | None = None) -> Subject:
         return found
     again: Subject = audit.about.opened(audit, data)
     return again
+
+
+def subject_of(thing: Any) -> Subject:
+    """A subject as it is, or that of an object which some kind knows, such as a process."""
+    from leakscope.results.kinds import all_kinds
+
+    if isinstance(thing, Subject):
+        return thing
+    for kind in all_kinds():
+        found: Subject | None = kind.around(thing)
+        if found is not None:
+            return found
+    raise InputError(f"this is neither an audit nor a model to examine: {type(thing).__name__}.")
 
 
 def task_of(text: Any) -> Task:

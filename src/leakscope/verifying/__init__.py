@@ -1,32 +1,46 @@
 """Simulation and retraining that check the laws, in runs that survive being killed."""
 
-from leakscope.verifying.agreement import LEAST_RECORDS, Agreement, Interval, agreement
-from leakscope.verifying.checks import Check, counted, threshold_for
-from leakscope.verifying.density_adversary import cross_fitted_scores
-from leakscope.verifying.influence_functions import InfluenceEstimate, influence_functions
-from leakscope.verifying.membership_experiment import (
+from leakscope.verifying.checks import (
+    LEAST_RECORDS,
+    Agreement,
+    Check,
+    Interval,
+    agreement,
+    choose_records,
+    counted,
+    rows_to_check,
+    threshold_for,
+)
+from leakscope.verifying.experiments.influence import (
+    influence_functions,
+    tangent_products,
+    trac_in,
+)
+from leakscope.verifying.experiments.membership_experiment import (
     ConditionalExperiment,
     SampledExperiment,
     data_model_experiment,
     fitted_experiment,
     gaussian_design_experiment,
 )
-from leakscope.verifying.memorisation import Contrast, SubsetModels, SubsetPlan, train_subsets
-from leakscope.verifying.network_training import (
+from leakscope.verifying.experiments.memorisation import (
+    SubsetPlan,
+    train_subsets,
+)
+from leakscope.verifying.experiments.network_training import (
+    ConvolutionalNetwork,
+    DenseNetwork,
     NetworkTrainer,
-    TrainedAnswers,
-    Trainer,
     parameters_at,
 )
-from leakscope.verifying.networks import ConvolutionalNetwork, DenseNetwork
-from leakscope.verifying.prediction_difference import PredictionDifference, prediction_difference
-from leakscope.verifying.record_choice import choose_records, rows_to_check
+from leakscope.verifying.experiments.retraining import (
+    RetrainingPlan,
+    prediction_difference,
+    retrain,
+)
+from leakscope.verifying.experiments.simulation import SimulationPlan, simulate
 from leakscope.verifying.retrained_checks import FunctionTrainer, Retraining
-from leakscope.verifying.retraining import Retrained, RetrainedRecord, RetrainingPlan, retrain
-from leakscope.verifying.simulation import Simulated, SimulationPlan, simulate
 from leakscope.verifying.stored_numbers import require_stored_numbers
-from leakscope.verifying.tangents import tangent_products
-from leakscope.verifying.trac_in import TracIn, trac_in
 from leakscope.verifying.verify import verify
 
 __all__ = [
@@ -34,30 +48,19 @@ __all__ = [
     "Agreement",
     "Check",
     "ConditionalExperiment",
-    "Contrast",
     "ConvolutionalNetwork",
     "DenseNetwork",
     "FunctionTrainer",
-    "InfluenceEstimate",
     "Interval",
     "NetworkTrainer",
-    "PredictionDifference",
-    "Retrained",
-    "RetrainedRecord",
     "Retraining",
     "RetrainingPlan",
     "SampledExperiment",
-    "Simulated",
     "SimulationPlan",
-    "SubsetModels",
     "SubsetPlan",
-    "TracIn",
-    "TrainedAnswers",
-    "Trainer",
     "agreement",
     "choose_records",
     "counted",
-    "cross_fitted_scores",
     "data_model_experiment",
     "fitted_experiment",
     "gaussian_design_experiment",

@@ -19,9 +19,9 @@ from leakscope.errors import InputError
 from leakscope.results.audit import Audit
 from leakscope.results.reconciliation import fpr_reached
 from leakscope.subjects.subject import Answers, Subject
-from leakscope.verifying.checks import Check, leaning
+from leakscope.verifying.checks import Check, leaning, rows_to_check
 from leakscope.verifying.plan_checks import Outcome
-from leakscope.verifying.record_choice import rows_to_check
+from leakscope.verifying.stored_numbers import require_computed_numbers
 
 # A check of models that all units share agrees where its standard error is within this share of the
 # score's own sd.
@@ -61,7 +61,8 @@ def check_audit(
     seed: int,
 ) -> Outcome:
     """The laws of some units against answers of models with and without them."""
-    place = _places(audit, subject)
+    place = places(audit, subject)
+    require_computed_numbers(audit, subject)
     exposure = _exposure(audit, place)
     rows = rows_to_check(subject.ids, exposure, records, record_ids, random_state=seed)
     if not record_ids and subject.doubted_first:
@@ -80,7 +81,7 @@ def check_audit(
     return Outcome(checks, answers.how, dict(answers.settings))
 
 
-def _places(audit: Audit, subject: Subject) -> np.ndarray[Any, np.dtype[np.intp]]:
+def places(audit: Audit, subject: Subject) -> np.ndarray[Any, np.dtype[np.intp]]:
     """Where each unit of the subject stands in the audit's table."""
     there = {name: row for row, name in enumerate(audit.record_ids)}
     strange = sorted({str(name) for name in there} ^ {str(name) for name in subject.ids})
@@ -100,12 +101,14 @@ def _exposure(audit: Audit, place: np.ndarray[Any, np.dtype[np.intp]]) -> FloatA
     return np.where(finite, found, np.max(found[finite], initial=0.0))
 
 
-def _sd(audit: Audit, side: str) -> FloatArray:
-    """The standard deviation of an answer, with the unit or without it."""
+def _sd(audit: Audit, side: str) -> FloatArray | None:
+    """The standard deviation of an answer; None of answers that are yes or no."""
     table = audit.table
     if f"sd_{side}" in table:
         return table.of(f"sd_{side}")
-    return np.sqrt(table.of(f"variance_{side}"))
+    if f"variance_{side}" in table:
+        return np.sqrt(table.of(f"variance_{side}"))
+    return None
 
 
 def _means(audit: Audit, side: str) -> FloatArray:
@@ -125,18 +128,29 @@ def _moments(
     for k, (place, name) in enumerate(zip(places.tolist(), names, strict=True)):
         for side, found in (("with", answers.inside[k]), ("without", answers.outside[k])):
             drawn = np.asarray(found).reshape(len(found), -1)
-            mean, sd = _means(audit, side)[place], float(_sd(audit, side)[place])
+            mean, spread = _means(audit, side)[place], _sd(audit, side)
             if drawn.shape[1] != len(mean):
                 raise InputError(
                     f"the result's {name} has not one mean for each of {drawn.shape[1]} outputs."
                 )
+            law = f"{name}, {side} it"
+            if spread is None:
+                checks.append(_of_chance(law, drawn[:, 0], float(mean[0])))
+                continue
+            sd = float(spread[place])
             if not sd > 0.0 or not np.isfinite(mean).all():
                 raise InputError(
                     f"a variance of the result's {name} must be above 0 to be verified, but it is "
                     f"{sd**2:g}."
                 )
-            checks += _of_side(f"{name}, {side} it", drawn, mean, sd)
+            checks += _of_side(law, drawn, mean, sd)
     return checks
+
+
+def _of_chance(law: str, found: FloatArray, chance: float) -> Check:
+    """How often the answer is yes; where it always or never is, one more answer may differ."""
+    stderr = np.hypot(found.std(ddof=1) / np.sqrt(len(found)), 1.0 / len(found))
+    return Check(law, "chance", chance, float(found.mean()), float(stderr), resolution=0.1)
 
 
 def _of_side(law: str, found: FloatArray, mean: FloatArray, sd: float) -> list[Check]:
@@ -216,11 +230,14 @@ def _shared(
     scores, trained_on = answers.scores, answers.trained_on
     assert scores is not None
     assert trained_on is not None
+    spreads = [_sd(audit, side) for side in ("with", "without")]
+    if spreads[0] is None or spreads[1] is None:
+        raise InputError("the result does not say how far the scores of its records spread.")
     told = Scores(
         _means(audit, "with")[place, 0],
-        _sd(audit, "with")[place],
+        spreads[0][place],
         _means(audit, "without")[place, 0],
-        _sd(audit, "without")[place],
+        spreads[1][place],
     )
     for row in rows:
         if not (np.isfinite(told.shift[row]) and told.nonmember_sd[row] >= 0.0):

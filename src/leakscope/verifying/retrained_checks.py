@@ -20,13 +20,16 @@ from leakscope.running import OnProgress, cluster_client, open_cells
 from leakscope.settings import RETRAINING_DEFAULTS
 from leakscope.subjects.subject import Subject
 from leakscope.subjects.training.own_training import OwnTraining, named_training, training_of
-from leakscope.verifying.agreement import LEAST_RECORDS, agreement
-from leakscope.verifying.checks import Check, leaning
-from leakscope.verifying.network_training import NetworkTrainer, TrainedAnswers, Trainer
-from leakscope.verifying.networks import DenseNetwork
+from leakscope.verifying.audits import places
+from leakscope.verifying.checks import LEAST_RECORDS, Check, agreement, leaning, rows_to_check
+from leakscope.verifying.experiments.network_training import (
+    DenseNetwork,
+    NetworkTrainer,
+    TrainedAnswers,
+    Trainer,
+)
+from leakscope.verifying.experiments.retraining import RetrainedRecord, RetrainingPlan, retrain
 from leakscope.verifying.plan_checks import Outcome
-from leakscope.verifying.record_choice import rows_to_check
-from leakscope.verifying.retraining import RetrainedRecord, RetrainingPlan, retrain
 
 AUC_RESOLUTION = 0.1
 
@@ -180,11 +183,11 @@ def by_retraining(
     on_progress: OnProgress | None,
 ) -> Outcome:
     """The audit's AUCs against attacks on models trained with and without each record."""
-    if audit.question != "leave_one_out":
+    if subject.counted_in == "models" or audit.question != "leave_one_out":
         raise InputError(
-            "an audit whose attacker does not know the other records is verified by shadow models, "
-            "and retraining with and without a record answers another question: leave --train and "
-            "--network out, or examine your own training with leakscope audit --train."
+            f"an audit of {subject.words} is verified by shadow models, and retraining with and "
+            "without a record answers another question: leave --train and --network out, or "
+            "examine your own training with leakscope audit --train."
         )
     if audit.unit == "group":
         raise InputError(
@@ -192,10 +195,7 @@ def by_retraining(
             "draws."
         )
     features, targets, task = subject.training_set()
-    place = {name: row for row, name in enumerate(audit.record_ids)}
-    if set(place) != set(subject.ids):
-        raise InputError("the records of the data are not those of the result.")
-    own = np.array([place[name] for name in subject.ids], dtype=np.intp)
+    own = places(audit, subject)
     exposure = np.nan_to_num(audit.kl[own], posinf=float(np.finfo(np.float64).max))
     rows = rows_to_check(subject.ids, exposure, records, record_ids, random_state=seed)
     trainer, what = retraining.trainer(subject.activation, task)

@@ -11,6 +11,8 @@ import numpy as np
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.results.audit import Audit
+from leakscope.subjects.laws import UnitLaws
+from leakscope.subjects.subject import LawsNotStoredError, Subject
 
 # How far a stored number may lie from the one computed again.
 RELATIVE, ABSOLUTE = 1e-6, 1e-9
@@ -33,10 +35,25 @@ def require_stored_numbers(audit: Audit) -> None:
     _require_summary(audit)
     try:
         laws = audit.about.stored_laws(audit)
-    except InputError:
-        # The result alone does not hold them: groups, and posteriors without their scores.
+    except LawsNotStoredError:
+        # Groups (:func:`require_computed_numbers`), labels, and posteriors without their scores.
+        pass
+    else:
+        _require_close(audit, laws)
+    _require_count(audit)
+
+
+def require_computed_numbers(audit: Audit, subject: Subject) -> None:
+    """The same where the result does not hold the laws, and they follow from its data."""
+    laws = subject.laws_again()
+    if laws is None:
         return
-    rows = np.flatnonzero(audit.trusted)
+    there = {name: row for row, name in enumerate(subject.ids)}
+    _require_close(audit, laws.some(np.array([there[name] for name in audit.record_ids])))
+
+
+def _require_close(audit: Audit, laws: UnitLaws) -> None:
+    rows = np.flatnonzero(audit.trusted & laws.trusted)
     if not rows.size:
         return
     found = laws.some(rows).measures()
@@ -46,9 +63,10 @@ def require_stored_numbers(audit: Audit) -> None:
         if name not in audit.table:
             continue
         told = audit.table.of(name)[rows]
-        if np.isnan(told).any():
+        if np.isnan(told).all():
             continue
         allowed = RELATIVE * np.abs(values) + ABSOLUTE + laws.tolerance + slack * (1.0 + values)
+        allowed = np.where(np.isfinite(values), allowed, 0.0)
         with np.errstate(invalid="ignore"):
             near = (np.abs(told - values) <= allowed) | (told == values)
         if not near.all():
@@ -79,10 +97,8 @@ def _slack(audit: Audit, rows: np.ndarray) -> FloatArray:
     return 8.0 * np.nan_to_num(relative * (1.0 + relative), posinf=1.0) + 64.0 * ROUNDING
 
 
-def _require_summary(audit: Audit) -> None:
-    """The order of the units and the median, which the verdict and the page are made from."""
-    by = audit.about.ranked_by
-    words = WORDS[by].split(" ", 1)[1]
+def _require_count(audit: Audit) -> None:
+    """How many are exposed."""
     if audit.exposed is not None and audit.complete:
         passing = int(np.count_nonzero(audit.advantage >= audit.exposed_above))
         if passing != audit.exposed:
@@ -90,6 +106,12 @@ def _require_summary(audit: Audit) -> None:
                 f"the result says that {audit.exposed} records are exposed, but its records say "
                 f"{passing}; the file was changed after it was written."
             )
+
+
+def _require_summary(audit: Audit) -> None:
+    """The order of the units and the median, which the verdict and the page are made from."""
+    by = audit.about.ranked_by
+    words = WORDS[by].split(" ", 1)[1]
     ranked = audit.table.of(by)[audit.order]
     wrong = np.flatnonzero(np.diff(np.where(np.isnan(ranked), np.inf, ranked)) > 0.0)
     if wrong.size:

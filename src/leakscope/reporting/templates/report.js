@@ -44,15 +44,15 @@
   // Each heading says which column stands below it, and in which form.
   const forms = {
     rank: (row) => String(row + 1),
-    text: (row, key) => String(records[key][row]),
+    text: (row, key) => (records[key][row] === null ? "–" : String(records[key][row])),
     number: (row, key) => number(records[key][row]),
     fraction: (row, key) => fraction(records[key][row]),
-    range: (row, key) => range(records[key][row], records[key.replace("best", "worst")][row]),
+    range: (row, key, upper) => range(records[key][row], records[upper][row]),
     yes: (row, key) => (records[key][row] ? "yes" : "NO"),
   };
   const cells = headings.map((heading) => [
     heading.dataset.key === "id" ? "id" : heading.className,
-    (row) => forms[heading.dataset.form](row, heading.dataset.key),
+    (row) => forms[heading.dataset.form](row, heading.dataset.key, heading.dataset.upper),
   ]);
 
   function draw() {
@@ -86,7 +86,7 @@
         const x = values[a];
         const y = values[b];
         if (x === null || y === null) return (x === null) - (y === null) || a - b;
-        const order = key === "id" ? compare(x, y) : x - y;
+        const order = typeof x === "string" ? compare(x, y) : x - y;
         return (descending ? -order : order) || a - b;
       });
     } else if (descending) {
@@ -103,7 +103,7 @@
   for (const heading of headings) {
     heading.querySelector("button").addEventListener("click", () => {
       const key = heading.dataset.key;
-      const measured = !["rank", "id", "best", "kernel_best"].includes(key);
+      const measured = !["rank", "text", "range"].includes(heading.dataset.form);
       sorted = { key, descending: sorted.key === key ? !sorted.descending : measured };
       arrange();
     });

@@ -86,7 +86,7 @@
     const found = told.outcome;
     byId("verdict").textContent = found.verdict;
     byId("examined").textContent = found.examined;
-    for (const part of document.querySelectorAll(".of-process")) part.hidden = found.fitted;
+    for (const part of document.querySelectorAll(".of-process")) part.hidden = found.noise === null && found.no_noise === null;
     for (const name of found.pages) {
       const page = "/jobs/" + encodeURIComponent(job) + "/pages/" + name;
       byId(name + "-open").href = page;

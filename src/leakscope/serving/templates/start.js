@@ -148,20 +148,20 @@
       names.length === 0 ? "none" : names.length <= 4 ? names.join(", ") : `${names.length} of them`;
   }
 
-  // Every setting that the page shows; which ones, the server says.
+  // The model and the settings that go with it; which ones, the server says.
+  const goes_with = (field, model) => !field.dataset.models || field.dataset.models.split(" ").includes(model);
+
   const settings = () =>
     Object.fromEntries(
-      Array.from(document.querySelectorAll("[data-setting]"), (field) => [field.name, field.value.trim()]),
+      Array.from(document.querySelectorAll("[data-setting]"))
+        .filter((field) => goes_with(field.closest("label"), byId("model").value))
+        .map((field) => [field.name, field.value.trim()]),
     );
 
-  // Which fields go with the model that is chosen.
   function model_chosen() {
-    const model = byId("model").value;
-    byId("penalty-box").hidden = ["stand_in", "process", "linear"].includes(model);
-    if (byId("penalty-box").hidden) byId("penalty").value = "";
-    byId("penalty-hint").textContent =
-      (model === "logistic" ? "C, the inverse penalty" : "alpha") + "; by cross-validation where left empty";
-    byId("process-settings").hidden = model !== "process";
+    for (const label of document.querySelectorAll("[data-models]")) {
+      label.hidden = !goes_with(label, byId("model").value);
+    }
   }
   byId("model").addEventListener("change", model_chosen);
   model_chosen();
@@ -192,7 +192,8 @@
   }
   // Back from an audit, the file and what was said of it are still there, in this tab only.
   const KEPT = "leakscope-columns";
-  const fields = () => Array.from(form.querySelectorAll("select, input:not([type=checkbox])"));
+  const fields = () =>
+    Array.from(document.querySelectorAll("[data-setting], #columns select, #columns input:not([type=checkbox])"));
 
   function keep() {
     const values = Object.fromEntries(fields().map((field) => [field.id, field.value]));
@@ -213,6 +214,7 @@
     if (!kept || !kept.inspected) return;
     offer({ ...kept.inspected, offered: { ...kept.inspected.offered, ignore: kept.ignored } });
     for (const field of fields()) if (field.id in kept.values) field.value = kept.values[field.id];
+    model_chosen();
   }
 
   form.addEventListener("submit", (event) => {

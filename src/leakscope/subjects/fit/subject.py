@@ -37,8 +37,10 @@ from leakscope.subjects.recipe import data_again, taken_from_result
 from leakscope.subjects.subject import (
     Answers,
     Asked,
+    LawsNotStoredError,
     Stages,
     Subject,
+    Wanted,
     normal_laws,
     shared_answers,
 )
@@ -74,6 +76,7 @@ class Fit(Subject):
     )  # fmt: skip
     stages = ("check", "fit", "laws", "measure", "option")
     Details = FitDetails
+    advice_options = ("check",)
     models: ClassVar[Mapping[str, str]] = {
         "ridge": "ridge regression",
         "linear": "linear regression",
@@ -113,6 +116,11 @@ class Fit(Subject):
         if asked.has_model:
             return True
         return not asked.of_process and none_fitted(arrays_as_dataset(asked)) is None
+
+    @classmethod
+    def form(cls, model: str) -> tuple[str, ...]:
+        """The penalty, where the model has one."""
+        return {"linear": (), "logistic": ("C",)}.get(model, ("alpha",))
 
     @classmethod
     def of(cls, asked: Asked, stage: Stages) -> Fit:
@@ -239,6 +247,13 @@ class Fit(Subject):
         }  # fmt: skip
         return found
 
+    def for_advice(self, wanted: Wanted) -> Fit:
+        """The innermost estimator, and the numbers that reach it."""
+        from leakscope.subjects.fit.changes import advised
+
+        super().for_advice(wanted)
+        return advised(self)
+
     # What it is and what it says.
 
     @property
@@ -292,6 +307,7 @@ class Fit(Subject):
         )
         return details, {}
 
+    @property
     def explained_unasked(self) -> bool:
         """Whether reasons are found without being asked for: where that is quick."""
         return len(self.ids) <= EXPLAINED_UP_TO
@@ -382,8 +398,8 @@ class Fit(Subject):
 
     @classmethod
     def sections(cls, audit: Audit) -> list[Section]:
-        """The same model with other penalties, and how it does on records that it did not see."""
-        told, found = audit.details, []
+        """What would lower it, and the same model with other penalties."""
+        told, found = audit.details, _remedies(audit)
         swept: Sequence[PenaltyOption] = told.penalties
         if len(swept) > 1:
             values = [entry.value for entry in swept]
@@ -392,7 +408,10 @@ class Fit(Subject):
                     f"{entry.value:.3g}{' (in use)' if entry.factor == 1.0 else ''}",
                     certain(entry.largest_advantage),
                     certain(entry.median_advantage),
+                    certain(entry.largest_tpr_at_fpr_0_01),
+                    certain(entry.largest_tpr_at_fpr_0_001),
                     str(entry.exposed),
+                    str(entry.untrusted),
                     digits(entry.score_then),
                 ]
                 for entry in swept
@@ -401,10 +420,13 @@ class Fit(Subject):
             found.append(
                 Section(
                     "With other penalties",
-                    ["The same model fitted again; its score is cross-validated."],
+                    [
+                        f"The same model fitted with other penalties ({swept[0].setting}), each "
+                        "with its own laws; the score is cross-validated on the same folds."
+                    ],
                     tables=[
-                        ((swept[0].setting, "largest", "median", f"{EXPOSED_ABOVE:g} or more",
-                          swept[0].score), rows)
+                        ((swept[0].setting, "largest", "median", "TPR at 1%", "at 0.1%",
+                          f"{EXPOSED_ABOVE:g} or more", "not trusted", swept[0].score), rows)
                     ],
                     charts=[
                         LineChart(
@@ -427,7 +449,7 @@ class Fit(Subject):
     def stored_laws(cls, audit: Audit) -> PairLaws:
         """Normal laws of the score; other answers have laws that the table does not hold."""
         if audit.observes in ("label", "probabilities"):
-            raise InputError("the laws of such answers are not in the result; audit again.")
+            raise LawsNotStoredError("the laws of such answers are not in the result; audit again.")
         return normal_laws(audit)
 
     @classmethod
@@ -462,6 +484,38 @@ class Fit(Subject):
         """What needs a network or a process."""
         network, process = "needs a two-layer network", "needs a Gaussian process"
         return {"weights": network, "reconstruct": network, "retrained": process, "query": process}
+
+
+def _remedies(audit: Audit) -> list[Section]:
+    """What would lower the exposure, and its price."""
+    told = audit.details
+    option, noise = told.option, told.answer_noise
+    if option is None and noise is None:
+        return []
+    first = audit.records[0]
+    now = "" if option is None else f"{option.score} {digits(option.score_now)}"
+    rows = [["none", certain(first.advantage), str(audit.totals.exposed), now]]
+    if option is not None:
+        rows.append(
+            [
+                f"ten times the penalty, {option.setting}={option.value:.4g}",
+                certain(option.largest_advantage),
+                str(option.exposed),
+                f"{option.score} {digits(option.score_then)}",
+            ]
+        )
+    if noise is not None:
+        rows.append(
+            [
+                f"noise of sd {noise:.4g} on each answer",
+                certain(EXPOSED_ABOVE),
+                "0",
+                "the noise itself",
+            ]
+        )
+    headings = ("change", "largest advantage", f"{EXPOSED_ABOVE:g} or more", "price")
+    words = "Scores are cross-validated; with noise each record is answered once."
+    return [Section("What would lower it", [words], tables=[(headings, rows)])]
 
 
 def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:

@@ -18,7 +18,7 @@ from scipy.special import ndtr
 
 from leakscope import lood
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.largest_normal import chance_of_largest
+from leakscope._numerics.special_functions import chance_of_largest
 from leakscope.data import RecordId, Task
 from leakscope.errors import InputError
 from leakscope.results.audit import EXPOSED_ABOVE

@@ -10,7 +10,7 @@ import numpy as np
 from leakscope.data import Dataset, RecordId, pictured, png
 from leakscope.lood import Process, ranks_of
 from leakscope.results.audit import Audit
-from leakscope.results.run_pictures import GALLERY_FILE, ExposedPicture, Gallery, Neighbour
+from leakscope.results.run_directory import GALLERY_FILE, ExposedPicture, Gallery, Neighbour
 
 # How many of the most exposed pictures are kept, and how many similar ones with each.
 PICTURES = 12

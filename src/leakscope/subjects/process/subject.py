@@ -21,7 +21,15 @@ from leakscope.results.process_words import kernel_in_words, process_model
 from leakscope.results.sections import LineChart, RangeChart, Section, SpanChart
 from leakscope.results.shown import certain, digits
 from leakscope.results.trust import Trust
-from leakscope.settings import LARGEST, LEAST, AuditSettings, validated
+from leakscope.settings import (
+    AUDIT_DEFAULTS,
+    LARGEST,
+    LEAST,
+    MODEL_DEFAULTS,
+    AuditSettings,
+    ModelSettings,
+    validated,
+)
 from leakscope.subjects.arrays import (
     checked_features,
     checked_ids,
@@ -46,7 +54,17 @@ from leakscope.subjects.process.pictures import report_pictures
 from leakscope.subjects.process.routes import Computed, RoutePlan, compute, route_cost
 from leakscope.subjects.recipe import data_again, taken_from_result
 from leakscope.subjects.subgroups import of_groups
-from leakscope.subjects.subject import Answers, Asked, Stages, Subject, stored_provenance
+from leakscope.subjects.subject import (
+    LOST_SPREAD,
+    Answers,
+    Asked,
+    LawsNotStoredError,
+    Stages,
+    Subject,
+    Wanted,
+    lost,
+    stored_provenance,
+)
 
 # Those that --no-sensitivity skips.
 SENSITIVITY_STAGES = ("sensitivity", "compare")
@@ -63,6 +81,8 @@ class ProcessLaws(UnitLaws):
     """The laws of a process, unit by unit: what :class:`leakscope.lood.Separation` holds."""
 
     separation: lood.Separation
+    # The largest k(q, q), where noise on the answers must do for one question q anywhere.
+    reach: float | None = None
 
     def batches(self) -> Iterator[tuple[Rows, LawPair]]:
         """Units of one size at a time."""
@@ -84,7 +104,31 @@ class ProcessLaws(UnitLaws):
 
     def noised(self, sd: float) -> ProcessLaws:
         """The same with noise on every answer."""
-        return replace(self, separation=self.separation.noised(sd**2)) if sd else self
+        if sd == 0.0:
+            return self
+        return replace(self, separation=self.separation.noised(sd**2, self.reach))
+
+    @property
+    def first_noise(self) -> float:
+        """The training noise, of which noise on the answers is of the order."""
+        return self.separation.noise_variance
+
+    def enough_noise(self, advantage: float) -> float:
+        """A variance of noise on the answers that is enough, in closed form.
+
+        With x, t and W of :mod:`leakscope.lood.release` and w = W x/(1 + x) the excess is at most
+        w/v, and where that is at most 1 a unit's divergence KL(with || without) is at most
+        sum_i w_i (C/2 + |t_i|^2)/(2 v).  The advantage is at most sqrt(KL/2) (Pinsker).  What
+        float64 does not hold is infinite.
+        """
+        laws = self.separation
+        spread = lood.Release("draw", 0.0, self.reach).spread(laws.variance_without)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            most = spread * laws.shares
+            share = 0.5 * laws.outputs + np.sum(laws.score**2, axis=1)
+            sums = np.add.reduceat(most * share, laws.starts)
+            found = max(float(np.max(most)), float(np.max(sums / advantage / advantage / 4.0)))
+        return found if np.isfinite(found) else float("inf")
 
     @property
     def spread(self) -> FloatArray:
@@ -124,8 +168,8 @@ class GaussianProcess(Subject):
         "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "kl", "rank_low", "kl_label", "trusted",
     )  # fmt: skip
     page = (
-        "kl", "kl_low", "kl_high", "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc",
-        "kl_label", "kl_label_free", "rank_low", "trusted", "kernel_rank_low", "disagreement",
+        "kl", "kl_low", "kl_high", "advantage", "trusted", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001",
+        "auc", "kl_label", "kl_label_free", "rank_low", "kernel_rank_low", "disagreement",
     )  # fmt: skip
     usual = (
         "kl", "kl_reverse", "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc",
@@ -140,9 +184,11 @@ class GaussianProcess(Subject):
     interval_words: ClassVar[str] = "between"
     not_trusted = "float64 does not resolve {}"
     Details = ProcessDetails
+    advice_options = ("questions",)
     models: ClassVar[Mapping[str, str]] = {
         "process": "a Gaussian process (an infinitely wide network)"
     }
+    slider = "noise"
 
     def __init__(
         self,
@@ -163,6 +209,7 @@ class GaussianProcess(Subject):
         self.warnings, self.picture, self.by = warnings, picture, by or {}
         self.target_scale = target_scale
         self.computed: Computed | None = None
+        self.approximate = False
 
     # How it comes about.
 
@@ -170,6 +217,17 @@ class GaussianProcess(Subject):
     def takes(cls, asked: Asked) -> bool:
         """Where an option of a process is given, or where nothing else can be fitted."""
         return asked.dataset is not None or asked.X is not None
+
+    @classmethod
+    def form(cls, model: str) -> tuple[str, ...]:
+        """The kernel and the noise."""
+        return ("kernel", "noise_variance")
+
+    @classmethod
+    def chosen(cls, model: str, given: Mapping[str, Any]) -> tuple[AuditSettings, ModelSettings]:
+        """With a kernel, by which a process is asked for."""
+        settings = validated(AuditSettings, **{"kernel": AUDIT_DEFAULTS.kernel, **given})
+        return settings, MODEL_DEFAULTS
 
     @classmethod
     def stages_for(cls, asked: Asked) -> tuple[str, ...]:
@@ -266,13 +324,40 @@ class GaussianProcess(Subject):
             audit.details.kernel, audit.details.noise_variance, audit.settings, prepared, audit.unit
         )
         _, plan = RoutePlan.of(settings)
-        return cls(
+        found = cls(
             process,
             replace(plan, criterion=None, fit_kernel_scale=False),
             ids=ids,
             dataset=DatasetEntry.of(prepared),
             settings=dict(audit.settings),
         )
+        found.approximate = audit.details.approximate
+        return found
+
+    @classmethod
+    def around(cls, thing: Any) -> GaussianProcess | None:
+        """The subject of a process in memory."""
+        if not isinstance(thing, lood.Process):
+            return None
+        _, plan = RoutePlan.of(AuditSettings())
+        outputs = thing.outputs.shape[1]
+        records, features = thing.records, int(np.prod(thing.features.shape[1:]))
+        dataset = DatasetEntry(
+            name="arrays in memory",
+            records=records,
+            features=features,
+            outputs=outputs,
+            target_name="target",
+            steps=[],
+        )
+        return cls(thing, plan, ids=tuple(range(thing.units)), dataset=dataset, settings={})
+
+    def for_advice(self, wanted: Wanted) -> GaussianProcess:
+        """The same by exact laws, which share what is costly."""
+        from leakscope.subjects.process.changes import advised
+
+        super().for_advice(wanted)
+        return advised(self, wanted)
 
     # What it is and what it says.
 
@@ -298,6 +383,7 @@ class GaussianProcess(Subject):
         )
         self.computed = compute(process, self.plan, stage)
         self.process = self.computed.process
+        self.approximate = self.computed.approximation is not None
         found, sweep = self.computed.laws, self.computed.sweep
         columns: dict[str, NDArray[Any]] = {}
         if found.unit == "group":
@@ -515,31 +601,11 @@ class GaussianProcess(Subject):
                     [
                         f"Kernel: {told.choices.kernel_reason}",
                         f"Noise: {told.choices.noise_reason}",
-                        *([] if told.choices.not_compared is None else [told.choices.not_compared]),
                     ],
                 )
             )
-        swept = told.sensitivity
-        if swept is not None:
-            found.append(
-                Section(
-                    "If the noise were another",
-                    ["The noise sets the level of every number; the ranks depend on it far less."],
-                    charts=[
-                        LineChart(
-                            "median_by_noise",
-                            "noise variance",
-                            "median KL (nats)",
-                            [("median KL", swept.noise_variances, swept.median_kl)],
-                            used=told.noise_variance,
-                        ),
-                        *_ranges(audit, "rank_ranges", "rank over the sweep", "rank", names),
-                    ],
-                )
-            )
-        compared = told.kernels
-        if compared is not None and compared.others:
-            found.append(_kernels_section(audit, names))
+        found.append(_noise_section(audit, names))
+        found += _kernels_sections(audit, names)
         if told.disagreeing:
             rows = [
                 [
@@ -552,9 +618,15 @@ class GaussianProcess(Subject):
             ]
             found.append(
                 Section(
-                    "Labels that the other records contradict",
-                    ["A wrong label among records that are alike is found here."],
-                    tables=[(("record", "standard deviations off", "rank", "advantage"), rows)],
+                    "Labels that the other records contradict most",
+                    [
+                        "Look here for wrong labels. A wrong label among many like records hardly "
+                        "moves the model, so that it need not be among the most exposed; how far "
+                        "it lies from what the others predict shows it all the same. Counted in "
+                        "standard deviations of how far labels lie off in this dataset; a label "
+                        "that chance would explain is not listed."
+                    ],
+                    tables=[(("record", "label off", "rank by KL", "advantage"), rows)],
                     names=True,
                 )
             )
@@ -570,23 +642,23 @@ class GaussianProcess(Subject):
         """From means and variances; those of groups are in the run's arrays only."""
         table = audit.table
         if audit.unit == "group" or "variance_with" not in table:
-            raise InputError("the laws of groups are not in the result; audit again.")
+            raise LawsNotStoredError("the laws of groups are not in the result; audit again.")
         variances = table.of("variance_with"), table.of("variance_without")
         means = [
             np.asarray(table.columns[name], dtype=np.float64).reshape(len(table), -1)
             for name in ("mean_with", "mean_without")
         ]
-        bad = np.flatnonzero(
-            ~((variances[0] > 0.0) & (variances[1] > 0.0) & np.isfinite(means[0] + means[1]).all(1))
-        )
-        if bad.size:
+        if means[0].shape != means[1].shape:
             raise InputError(
-                f"the result's record {audit.record_ids[bad[0]]!r} cannot be measured: a mean or a "
-                "variance is missing or not above 0."
+                "the result's records have not as many means each; the file was changed."
             )
-        provenance = stored_provenance(audit)
+        good = (variances[0] > 0.0) & (variances[1] > 0.0) & np.isfinite(sum(variances))
         # Each pair from its own mean without the record, as the audit measured it.
         shift = means[0] - means[1]
+        gone = lost(audit, good & np.isfinite(shift).all(axis=1))
+        shift = np.where(gone[:, None], 1.0, shift)
+        variances = tuple(np.where(gone, LOST_SPREAD**2, variance) for variance in variances)
+        provenance = stored_provenance(audit)
 
         def pair(sd: float) -> LawPair:
             with_it, without = (variance + sd**2 for variance in variances)
@@ -612,6 +684,12 @@ class GaussianProcess(Subject):
         )
 
     # Models with and without units.
+
+    def laws_again(self) -> ProcessLaws | None:
+        """Those of groups, which no result holds."""
+        if self.process.groups is None:
+            return None
+        return laws_of_separation(self.process.separation())
 
     def answers(self, units: Rows, count: int, seed: int) -> Answers:
         """Functions drawn from the process, trained with and without each unit."""
@@ -643,8 +721,62 @@ def _ranges(
     return [RangeChart(name, title, rows)] if rows else []
 
 
-def _kernels_section(audit: Audit, names: Sequence[str]) -> Section:
-    compared = audit.details.kernels
+def _noise_section(audit: Audit, names: Sequence[str]) -> Section:
+    """How far the level and the ranks move with the noise."""
+    told, title = audit.details, "If the noise were another"
+    swept = told.sensitivity
+    if swept is None:
+        return Section(
+            title,
+            [
+                "The noise variance was not swept (--no-sensitivity), so how far the ranks depend "
+                "on it is not known."
+            ],
+        )
+    levels, medians = swept.noise_variances, swept.median_kl
+    chosen = "as given" if told.noise_chosen_by == "user" else f"chosen by {told.noise_chosen_by}"
+    words = (
+        f"The noise variance ({told.noise_variance:.4g}, {chosen}) was swept from {levels[0]:.4g} "
+        f"to {levels[-1]:.4g}. The level moves with it; a {audit.unit} whose range of ranks is "
+        "short is exposed wherever the noise lies."
+    )
+    if swept.refused:
+        refused = ", ".join(f"{level:.4g}" for level in swept.refused)
+        words += f" Left out, as float64 cannot factorise there: {refused}."
+    rows = [[f"{one:.4g}", digits(median)] for one, median in zip(levels, medians, strict=True)]
+    return Section(
+        title,
+        [words],
+        tables=[(("noise variance", "median KL"), rows)],
+        charts=[
+            LineChart(
+                "median_by_noise",
+                "noise variance",
+                "median KL (nats)",
+                [("median KL", levels, medians)],
+                used=told.noise_variance,
+            ),
+            *_ranges(audit, "rank_ranges", "rank over the sweep", "rank", names),
+        ],
+    )
+
+
+def _kernels_sections(audit: Audit, names: Sequence[str]) -> list[Section]:
+    """The same data under other kernels; which were left out may name a record."""
+    compared, title = audit.details.kernels, "The same data under other kernels"
+    if compared is None:
+        choices = audit.details.choices
+        words = None if choices is None else choices.not_compared
+        return [
+            Section(
+                title,
+                [
+                    words
+                    or "The kernel was not varied in this run. To see what depends on it, audit "
+                    "again with another --kernel, and compare the two (leakscope compare)."
+                ],
+            )
+        ]
     entries = [compared.in_use, *compared.others]
     headings = ("kernel", "ranks", "top kept", "first is", "largest", "median", "label error")
     rows = [
@@ -667,21 +799,27 @@ def _kernels_section(audit: Audit, names: Sequence[str]) -> Section:
         )
         for place, entry in enumerate(entries)
     ]
-    caution = compared.caution()
-    return Section(
-        "The same data under other kernels",
-        [
-            *([] if caution is None else [caution]),
-            "Rank correlation with the first, which is in use; the most exposed kept; the rank of "
-            "the first; advantages; leave-one-out error of the labels.",
-            *compared.refused,
-        ],
-        tables=[(headings, rows)],
-        charts=[
-            SpanChart("kernel_advantages", spans),
-            *_ranges(audit, "kernel_ranges", "rank over the kernels", "kernel_rank", names),
-        ],
-    )
+    found = []
+    if compared.others:
+        found.append(
+            Section(
+                title,
+                [
+                    f"A {audit.unit} whose ranks stay together is exposed whichever kernel is "
+                    "nearest to your model. Ranks: rank correlation with the first, which is in "
+                    "use; top kept: of the most exposed; first is: the rank of the first here; "
+                    "advantages; label error: leave-one-out, in units of the target as used."
+                ],
+                tables=[(headings, rows)],
+                charts=[
+                    SpanChart("kernel_advantages", spans),
+                    *_ranges(audit, "kernel_ranges", "rank over the kernels", "kernel_rank", names),
+                ],
+            )
+        )
+    if compared.refused:
+        found.append(Section("Kernels that were left out", compared.refused, names=True))
+    return found
 
 
 def _short_name(kernel: dict[str, Any]) -> str:

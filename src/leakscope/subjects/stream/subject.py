@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from leakscope.data import Dataset
 from leakscope.errors import InputError
+from leakscope.results.advice import Target
 from leakscope.results.audit import Audit, ExaminedModel
+from leakscope.results.process_words import kernel_in_words
 from leakscope.results.sections import Section
+from leakscope.subjects.laws import Rows, UnitLaws
+from leakscope.subjects.pricing import Folds, Terms
+from leakscope.subjects.process.changes import OWN_POINTS, not_resolved
 from leakscope.subjects.process.subject import (
     ProcessLaws,
     laws_of_separation,
     level_sentence,
     whose_noise,
 )
+from leakscope.subjects.stream import changes
 from leakscope.subjects.stream.answers import answered_laws
+from leakscope.subjects.stream.changes import StreamLaws
 from leakscope.subjects.stream.details import StreamDetails
-from leakscope.subjects.subject import Asked, Stages, Subject
+from leakscope.subjects.subject import Asked, Stages, Subject, Wanted, stored_provenance
 
 TOO_MANY = (
     "the records of this audit were streamed and are not held in memory; audit a sample for that"
@@ -69,18 +76,55 @@ class Stream(Subject):
         """The kernel and the noise, in words."""
         return self.audit.model
 
-    def laws(self, stage: Stages) -> ProcessLaws:
-        """Of all records at once, which may be more than memory holds."""
-        raise InputError(f"{TOO_MANY}.")
+    def laws(self, stage: Stages) -> StreamLaws:
+        """Of all records, which are read some at a time."""
+        return StreamLaws(
+            trust=self.audit.trust,
+            provenance=stored_provenance(self.audit),
+            stream=self,
+        )
 
     def blocks(self) -> Iterator[ProcessLaws]:
         """The laws of every record, in the records' order, some at a time."""
         for found in answered_laws(self.directory, self.audit):
             yield laws_of_separation(found)
 
+    # What can be changed of it, and what that costs (:mod:`leakscope.subjects.stream.changes`).
+
+    def for_advice(self, wanted: Wanted) -> Stream:
+        """As it is; nothing is trained again."""
+        changes.require_usual(wanted.settings)
+        super().for_advice(wanted)
+        return self
+
+    def folds(self, wanted: Wanted) -> None:
+        """None: the price is by leave-one-out."""
+        return
+
+    def held_out(self, folds: Folds | None, kept: Rows | None = None) -> changes.LeaveOneOut:
+        """What the others predict of every record, and how surely, which is among the answers."""
+        return changes.leave_one_out(self.blocks())
+
+    def terms(self, wanted: Wanted, folds: Folds | None) -> Terms:
+        """Squared error of draws, by leave-one-out."""
+        return changes.TERMS
+
+    def cannot_tell(self, laws: UnitLaws, target: Target) -> str:
+        """What float64 does not resolve."""
+        which = f"{laws.untrusted:,} of {laws.units:,} records"
+        return not_resolved(which, self.audit.details.noise_variance, target)
+
+    def noise_notes(self, laws: UnitLaws, target: Target) -> tuple[str, ...]:
+        """A linear kernel has no bound elsewhere."""
+        return (f"{OWN_POINTS}, and with this kernel without bound.",)
+
+    def holds_at(self, noise: float) -> Literal["own", "any"]:
+        """Without noise on the answers no question tells more."""
+        return "own" if noise > 0.0 else "any"
+
     @classmethod
     def answer(cls, audit: Audit, *, threshold: float, ids: bool) -> tuple[str, ...]:
-        """How exposed records are at which noise, and who the most exposed are at both."""
+        """What was examined, how exposed records are at which noise, and who is so at both."""
         told: StreamDetails = audit.details
         other = told.noise_of_data
         levels = level_sentence(
@@ -88,6 +132,10 @@ class Stream(Subject):
             told.worst.get("advantage") or 0.0,
             audit.median_advantage or 0.0,
             other,
+        )
+        examined = (
+            f"A Gaussian process ({kernel_in_words(told.kernel)}) on {audit.dataset.name}, "
+            f"{audit.dataset.records:,} records, streamed; your model was not examined."
         )
         words = (
             f"Read the ranks: how exposed records are rests on the noise, "
@@ -99,7 +147,7 @@ class Stream(Subject):
         words += "."
         if told.untrusted:
             words += f" float64 does not resolve {told.untrusted} records: raise noise_variance."
-        return (words,)
+        return (examined, words)
 
     @classmethod
     def attacker(cls, audit: Audit) -> str:
@@ -136,7 +184,10 @@ class Stream(Subject):
         return [
             Section(
                 "Over all records",
-                [f"The mean advantage is {told.mean_advantage or 0.0:.3g}."],
+                [
+                    f"The mean advantage is {told.mean_advantage or 0.0:.3g}. The numbers of every "
+                    f"record are in the Parquet files of {told.answers}/, in the run directory."
+                ],
                 tables=[(("records", "advantage at most"), rows)],
             )
         ]

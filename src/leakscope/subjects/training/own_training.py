@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data import Task, reason
 from leakscope.errors import InputError
+from leakscope.lood import require_real
 from leakscope.running import TimeLimitError, load_by_name, seeded, staying
 from leakscope.settings import TrainingSettings
 
@@ -30,6 +31,8 @@ from leakscope.settings import TrainingSettings
 TRIED_ON = 200
 # Sentences of warnings that are kept of one model.
 KEPT_WARNINGS = 3
+# Answers are squared and summed.
+LARGEST = 1e150
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,15 @@ class OwnTraining:
         found = ask(X.copy() if hasattr(X, "copy") else X)
         # A tensor that is still part of a graph, or on a device.
         found = found.detach().cpu() if hasattr(found, "detach") else found
-        return np.asarray(found)
+        try:
+            require_real(found, f"what the model of {self.name} answers")
+            return np.asarray(found)
+        except InputError:
+            raise
+        except (TypeError, ValueError) as problem:
+            raise InputError(
+                f"what the model of {self.name} answers is no array of numbers."
+            ) from problem
 
     def _numbers(self, answers: NDArray[Any], count: int) -> FloatArray:
         """Finite numbers, one row per record, or a sentence that says what came instead."""
@@ -188,6 +199,12 @@ class OwnTraining:
             raise InputError(
                 f"the model of {self.name} gave an answer that is not finite, for record "
                 f"{int(np.argmax(bad))} (counting from 0)."
+            )
+        largest = float(np.abs(found).max(initial=0.0))
+        if largest > LARGEST:
+            raise InputError(
+                f"the model of {self.name} gave an answer of {largest:g}, whose square is beyond "
+                "float64."
             )
         return found
 

@@ -18,6 +18,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.data import Dataset, RecordId, Task, doubts, prepare, read_arrays
 from leakscope.errors import InputError
 from leakscope.laws import LawPair, Normal
+from leakscope.results.advice import Target
 from leakscope.results.audit import Audit, ExaminedModel, FitFacts
 from leakscope.results.document import DatasetEntry
 from leakscope.results.run_directory import default_run_directory
@@ -27,15 +28,20 @@ from leakscope.settings import AuditSettings, TrainingSettings, validated
 from leakscope.subjects.arrays import checked_ids
 from leakscope.subjects.fit.details import FitDetails
 from leakscope.subjects.laws import PosteriorLaws, Rows, UnitLaws
+from leakscope.subjects.pricing import Folds, HeldOutScores, Terms
 from leakscope.subjects.recipe import data_again, taken_from_result
 from leakscope.subjects.subject import (
     Answers,
     Asked,
+    Change,
+    LawsNotStoredError,
     Stages,
     Subject,
+    Wanted,
     shared_answers,
     task_of,
 )
+from leakscope.subjects.training import changes
 from leakscope.subjects.training.half_models import HalfModels, digest_of, train_halves
 from leakscope.subjects.training.own_training import (
     OwnTraining,
@@ -74,6 +80,7 @@ class Training(Subject):
     stages = ("check", "train", "measure")
     interval_words: ClassVar[str] = "95%"
     Details = FitDetails
+    advice_options = ("tries",)
 
     def __init__(
         self,
@@ -103,6 +110,7 @@ class Training(Subject):
         }
         self.half_models: HalfModels | None = None
         self.few: fitted.FewModels | None = None
+        self.found: PosteriorLaws | None = None
 
     # How it comes about.
 
@@ -223,6 +231,34 @@ class Training(Subject):
             on_progress=self.on_progress,
         )
 
+    # What can be changed of it, and what that costs (:mod:`leakscope.subjects.training.changes`).
+
+    def for_advice(self, wanted: Wanted) -> Training:
+        """As it is; of a few models some targets are not known."""
+        super().for_advice(wanted)
+        changes.require_measured(wanted.target)
+        return self
+
+    def changes(self, wanted: Wanted) -> Sequence[Change]:
+        """The options that are to be tried, each really trained."""
+        return changes.tried_options(self, wanted.tries)
+
+    def folds(self, wanted: Wanted) -> Folds:
+        """The halves, which are folds: a record is held out by the model without it."""
+        return changes.halves(self)
+
+    def held_out(self, folds: Folds | None, kept: Rows | None = None) -> HeldOutScores:
+        """The scores of every record by the models of the other half."""
+        return changes.unseen_scores(self)
+
+    def terms(self, wanted: Wanted, folds: Folds | None) -> Terms:
+        """The loss on the half that a model has not seen."""
+        return changes.terms(self, wanted)
+
+    def cannot_tell(self, laws: UnitLaws, target: Target) -> str:
+        """Too few models."""
+        return f"Cannot tell whether {target.words} is met: {changes.NOT_SEEN}."
+
     # What it is and what it says.
 
     @property
@@ -242,6 +278,8 @@ class Training(Subject):
 
     def laws(self, stage: Stages) -> PosteriorLaws:
         """Train the models that are not kept yet, and the posterior of every record's two laws."""
+        if self.found is not None:
+            return self.found
         with stage("train"):
             odd = require_own_rows(self.training, self.X, self.y, self.seed)
             self.half_models = self._trained()
@@ -256,13 +294,14 @@ class Training(Subject):
         self.few = fitted.few_models(
             sign * scores, self.half_models.trained_on, random_state=self.seed
         )
-        return posterior_laws(
+        self.found = posterior_laws(
             self.few,
             sign,
             self.observes,
             arrays={self.observes: scores, "trained_on": self.half_models.trained_on},
             warnings=(*odd, *self.half_models.warnings),
         )
+        return self.found
 
     def _trained(self) -> HalfModels:
         about = {"data": digest_of(self.X, self.y), "training": self.training.describe()}
@@ -362,7 +401,7 @@ class Training(Subject):
     def stored_laws(cls, audit: Audit) -> PosteriorLaws:
         """The same posterior again, from the scores that the run directory holds."""
         if audit.directory is None:
-            raise InputError(
+            raise LawsNotStoredError(
                 "the laws of a few models are a posterior, which is made from the scores in the "
                 "run directory; name that directory."
             )
@@ -372,7 +411,7 @@ class Training(Subject):
         names = (observes, "trained_on", "order")
         held = read_arrays(audit.directory / "arrays.npz", names)
         if any(name not in held for name in names):
-            raise InputError(f"{audit.directory} does not hold the scores of its models.")
+            raise LawsNotStoredError(f"{audit.directory} does not hold the scores of its models.")
         order = np.asarray(held["order"])
         scores, trained_on = np.asarray(held[observes]), np.asarray(held["trained_on"])
         sign = _sign(scores, observes)

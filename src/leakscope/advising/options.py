@@ -1,0 +1,400 @@
+"""What can be done, one option each: searched, priced along the way on the same folds, and told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from leakscope.advising.dropping import drop_exposed
+from leakscope.data import RecordId
+from leakscope.errors import InputError
+from leakscope.results.advice import AdviceOption, AdvicePoint, Target
+from leakscope.subjects.laws import LARGEST_VARIANCE, Exposure, Rows, UnitLaws, rounded_up
+from leakscope.subjects.pricing import HeldOut, ReleasedError, Unavailable, by_size
+from leakscope.subjects.subject import Change, Scan, Stages, Subject, Wanted
+
+# Up to so many records: settings that are priced along a change that is costly to price.
+POINTS = ((1000, 9), (2500, 6))
+
+ASKED_AGAIN = "An attacker who may ask m times averages the noise down to a variance of 1/m."
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """A setting with its leakage and its price, None where the kind has none.
+
+    ``changed`` gives the subject changed so, before any noise on its answers.
+    """
+
+    setting: Mapping[str, float]
+    exposure: Exposure
+    released: ReleasedError | None
+    changed: Callable[[], Subject]
+    noise: float = 0.0
+    dropped: Sequence[RecordId] = ()
+
+    @property
+    def error(self) -> float:
+        """What it is ranked by; infinite without a price."""
+        return np.inf if self.released is None else self.released.error
+
+    def meets(self, target: Target) -> bool:
+        """Whether it is known to meet the target."""
+        return self.exposure.known and target.met(self.exposure.worst)
+
+    def point(self) -> AdvicePoint:
+        """As a point of a curve."""
+        return AdvicePoint(
+            setting=dict(self.setting),
+            worst=self.exposure.worst,
+            median=self.exposure.median,
+            error=None if self.released is None else self.released.error,
+        )
+
+
+class Advising:
+    """What all options share: the subject, the target, its laws, the folds and its own price."""
+
+    def __init__(self, subject: Subject, wanted: Wanted) -> None:
+        self.subject, self.wanted, self.target = subject, wanted, wanted.target
+        self.laws = subject.laws(Stages())
+        self.folds = subject.folds(wanted)
+        self.terms = subject.terms(wanted, self.folds)
+        self.points = by_size(POINTS, subject.dataset.records, 4)
+        self.no_price = ""
+        self.held: HeldOut | None = None
+        try:
+            self.held = subject.held_out(self.folds)
+        except Unavailable as error:
+            self.no_price = str(error)
+        (self.own,) = self.priced({}, self.laws, self.held, lambda: subject)
+        self.notes: list[str] = list(self.terms.notes)
+
+    def held_out(self, subject: Subject, kept: Rows | None = None) -> HeldOut | None:
+        """Answers about records held out; None of a kind without a price."""
+        if self.held is None or (subject is self.subject and kept is None):
+            return self.held
+        return subject.held_out(self.folds, kept)
+
+    def priced(
+        self,
+        setting: Mapping[str, float],
+        laws: UnitLaws,
+        held: HeldOut | None,
+        changed: Callable[[], Subject],
+        noises: Sequence[float] | None = None,
+        dropped: Sequence[RecordId] = (),
+    ) -> list[Priced]:
+        """A setting; and the same with each of some noises on the answers, where they are given."""
+        return [
+            Priced(
+                setting if noises is None else {**setting, "output_sd": noise},
+                exposure,
+                None if held is None else held.released(noise),
+                changed,
+                noise,
+                dropped,
+            )
+            for noise, exposure in zip(
+                noises or (0.0,), laws.exposures(self.target, noises or (0.0,)), strict=True
+            )
+        ]
+
+    def noise_needed(self, laws: UnitLaws) -> float | None:
+        """The least standard deviation of noise on the answers, where laws are trusted."""
+        if laws.untrusted or not laws.takes_noise:
+            return None
+        variance = laws.least_noise(self.target)
+        if variance is None:
+            return None
+        return rounded_up(float(np.sqrt(variance)), self.terms.noise_digits)
+
+    # The options.
+
+    def output_noise(self) -> list[AdviceOption]:
+        """The least noise on every answer; the most where none was found."""
+        laws, target = self.laws, self.target
+        if not laws.takes_noise:
+            return []
+        sd = self.noise_needed(laws)
+        told: tuple[str, ...]
+        if sd is None:
+            most = laws.most_noise(target)
+            sd, told = float(np.sqrt(most)), (_unresolved(target, most),)
+        else:
+            told = self.subject.noise_notes(laws, target)
+        shares = self.terms.noise_shares
+        curve = self.priced(
+            {}, laws, self.held, lambda: self.subject, [share * sd for share in shares]
+        )
+        return [
+            self.option(
+                "output noise",
+                curve[shares.index(1.0)],
+                self.terms.noise.format(sd=sd),
+                curve,
+                (ASKED_AGAIN, *told),
+                "Was not shown to meet",
+            )
+        ]
+
+    def change(self, change: Change) -> list[AdviceOption]:
+        """The least change that meets the target, and the cheapest with noise on the answers."""
+        scan, known = self.scanned(change)
+        if not scan.levels:
+            return []
+        if change.along is not None:
+            levels = change.along(scan, self.points)
+        elif scan.refined:
+            falling = scan.levels[0] > scan.levels[-1]
+            levels = sorted([*scan.levels, *scan.refined], reverse=falling)
+        else:
+            levels = scan.levels
+        alone: dict[float, Priced] = {}
+        together: list[Priced] = []
+        changes = False
+        for level in levels:
+            subject = change.at(level)
+            try:
+                laws = known[level] if level in known else subject.laws(Stages())
+                held = self.held_out(subject)
+            except InputError:
+                continue
+            changes = changes or subject is not self.subject
+            again = _later(change.at, level)
+            setting = {change.setting: float(level)}
+            (alone[level],) = self.priced(setting, laws, held, again)
+            together += self.with_noise(alone[level], laws, held)
+        if not changes:
+            return []
+        best = self.best(alone, scan.found if change.between is not None else None)
+        level = best.setting[change.setting]
+        options = [
+            self.option(
+                change.name,
+                best,
+                change.words(level),
+                [*alone.values()],
+                (*change.told(scan), *self.cheaper(best, alone), *change.always),
+                change.unmet,
+            )
+        ]
+        return options + self.pair(
+            change.name, together, lambda found: change.words(found.setting[change.setting]),
+            change.always,
+        )  # fmt: skip
+
+    def dropping(self) -> list[AdviceOption]:
+        """Dropping the most exposed, and the cheapest pair of dropping and noise."""
+        subject, target, most = self.subject, self.target, self.wanted.settings.most_dropped
+        units = len(subject.ids)
+        batch = max(1, int(units // self.terms.batches))
+        try:
+            path = drop_exposed(subject, self.laws, target, most=most, batch=batch)
+        except Unavailable:
+            return []
+        places = np.linspace(0, len(path.steps) - 1, self.points).round().astype(int).tolist()
+        counts = sorted({*(path.steps[place].dropped for place in places), path.best.dropped})
+        alone: dict[float, Priced] = {}
+        together: list[Priced] = []
+        for count in counts:
+            kept = path.kept(units, count)
+            left = _later(subject.keep, kept) if count else lambda: subject
+            try:
+                # By fits of its own, however the search got there.
+                laws = left().laws(Stages()) if count else self.laws
+                held = self.held_out(subject, kept if count else None)
+            except InputError:
+                continue  # a fold has lost a class, and no price
+            gone = [subject.ids[int(unit)] for unit in path.order[:count]]
+            (alone[count],) = self.priced({"dropped": float(count)}, laws, held, left, dropped=gone)
+            together += self.with_noise(alone[count], laws, held)
+        best = self.best(alone, path.best.dropped)
+
+        def words(found: Priced) -> str:
+            return f"Drop {found.setting['dropped']:.0f} of {units} {subject.unit}s"
+
+        notes = path.notes(units, subject.unit, target, most)
+        options = [self.option("dropping", best, words(best), [*alone.values()], notes)]
+        return options + self.pair("dropping", together, words, ())
+
+    # How they are found.
+
+    def scanned(self, change: Change) -> tuple[Scan, dict[float, UnitLaws]]:
+        """Try the levels of a change, and refine the first that meets the target."""
+        known: dict[float, UnitLaws] = {}
+        worst: dict[float, float] = {}
+
+        def met(level: float) -> bool:
+            if level not in worst:
+                subject = change.at(level)
+                laws = self.laws if subject is self.subject else subject.laws(Stages())
+                (exposure,) = laws.exposures(self.target)
+                # What is not known is not shown to meet anything.
+                worst[level] = exposure.worst if exposure.known else np.inf
+                known[level] = laws
+            return self.target.met(worst[level])
+
+        tried, meeting = list[float](), list[bool]()
+        for level in change.levels:
+            try:
+                meeting.append(met(level))
+            except InputError as error:
+                if change.between is None:
+                    self.notes.append(f"{change.setting}={level} is left out: {error}")
+                continue
+            tried.append(level)
+            enough = change.beyond is not None and True in meeting
+            if enough and len(meeting) > meeting.index(True) + (change.beyond or 0):
+                break
+        scan = Scan(tried, [worst[level] for level in tried])
+        if True not in meeting:
+            return scan, known
+        first = meeting.index(True)
+        found, refined = tried[first], list[float]()
+        if change.between is not None and first > 0:
+            low = tried[first - 1]
+            while (middle := change.between(low, found)) is not None:
+                refined.append(middle)
+                try:
+                    low, found = (low, middle) if met(middle) else (middle, found)
+                except InputError:
+                    refined.remove(middle)
+                    low = middle
+        rises = not all(meeting[first:])
+        return replace(scan, found=found, rises=rises, refined=refined), known
+
+    def best(self, alone: Mapping[float, Priced], found: float | None) -> Priced:
+        """What was found; else the cheapest that meets the target, or what comes nearest."""
+        if found is not None and found in alone:
+            return alone[found]
+        meeting = [priced for priced in alone.values() if priced.meets(self.target)]
+        if meeting:
+            return min(meeting, key=lambda priced: priced.error)
+        return min(
+            alone.values(), key=lambda priced: (not priced.exposure.known, priced.exposure.worst)
+        )
+
+    def cheaper(self, best: Priced, alone: Mapping[float, Priced]) -> tuple[str, ...]:
+        """More of a change than is needed may predict better still."""
+        meeting = [priced for priced in alone.values() if priced.meets(self.target)]
+        cheapest = min(meeting, key=lambda priced: priced.error, default=best)
+        if cheapest.error >= best.error:
+            return ()
+        (level,) = cheapest.setting.values()
+        return (f"More is cheaper still: at {level:.4g} the error is {cheapest.error:.4g}.",)
+
+    def with_noise(self, alone: Priced, laws: UnitLaws, held: HeldOut | None) -> list[Priced]:
+        """The setting with the least noise on the answers that it still needs."""
+        sd = self.noise_needed(laws)
+        if sd is None:
+            return []
+        return self.priced(alone.setting, laws, held, alone.changed, [sd], alone.dropped)
+
+    def pair(
+        self,
+        name: str,
+        together: Sequence[Priced],
+        words: Callable[[Priced], str],
+        notes: tuple[str, ...],
+    ) -> list[AdviceOption]:
+        """The cheapest with noise; none where one of the two alone is, or nothing has a price."""
+        found = min(together, key=lambda priced: priced.error, default=None)
+        if found is None or found.noise == 0.0 or found.released is None:
+            return []
+        if found.changed() is self.subject:
+            return []
+        count = f"The cheapest of {len(together)} settings, each with the least noise it needs."
+        return [
+            self.option(
+                f"{name} + output noise",
+                found,
+                f"{words(found)} and {self.terms.noise_too.format(sd=found.noise)}",
+                together,
+                (count, *notes),
+            )
+        ]
+
+    # How they are told.
+
+    def option(
+        self,
+        name: str,
+        found: Priced,
+        words: str,
+        curve: Sequence[Priced],
+        notes: tuple[str, ...] = (),
+        unmet: str = "Does not meet",
+    ) -> AdviceOption:
+        """The option, with its sentence; ``words`` say what to do."""
+        target, terms, unit, seen = self.target, self.terms, self.subject.unit, found.exposure
+        meets, released = found.meets(target), found.released
+        shown = target.shown(seen.worst)
+        if meets:
+            result = f"{words}: the worst {unit} then has {target.label} {shown}"
+        elif not seen.known:
+            result = f"Not known to meet {target.words}: {terms.untrusted.format(unit=unit)}"
+        else:
+            result = (
+                f"{unmet} {target.words}: the best setting tried leaves the worst {unit} at {shown}"
+            )
+        if meets and seen.high is not None and not target.met(seen.high) and terms.wide:
+            notes = (*notes, terms.wide.format(high=target.shown(seen.high)))
+        price, cost, stderr, split = self._price(found)
+        # What changes nothing, as where no record is dropped, has no price.
+        nothing = cost == 0.0 and stderr == 0.0 and not meets
+        ending = "" if nothing or not price else f"{', and' if meets else ';'} {price}"
+        changed = found.changed()
+        squared = released is not None and terms.variance
+        return AdviceOption(
+            name=name,
+            setting=dict(found.setting),
+            meets=meets,
+            trusted=seen.known,
+            worst=seen.worst,
+            median=seen.median,
+            worst_low=seen.low,
+            worst_high=seen.high,
+            error=None if released is None else released.error,
+            stderr=None if released is None else released.stderr,
+            cost=cost,
+            cost_stderr=stderr,
+            split_stderr=split,
+            r_squared=1.0 - found.error / terms.variance if squared and terms.variance else None,
+            accuracy=None if released is None else released.accuracy,
+            questions=self.subject.holds_at(found.noise),
+            sentence=f"{result}{ending}.",
+            notes=list(notes),
+            curve=[point.point() for point in curve],
+            dropped=list(found.dropped),
+            features=list(changed.features_left),
+            check=changed.checked(found.noise, self.wanted) if meets else None,
+        )
+
+    def _price(self, found: Priced) -> tuple[str, float | None, float | None, float | None]:
+        """What it costs in words, the cost itself and its two standard errors."""
+        own, released, terms = self.own.released, found.released, self.terms
+        if own is None or released is None:
+            return f"what that costs is not known ({self.no_price})", None, None, None
+        cost, stderr, split = released.cost(own)
+        price = f"{terms.priced} goes from {own.error:.4g} to "
+        price += f"{released.error:.4g} ({cost:+.2g}, standard error {stderr:.1g})"
+        if released.accuracy is not None and own.accuracy is not None:
+            price += f", {terms.whose} accuracy from {own.accuracy:.1%} to {released.accuracy:.1%}"
+        return price, cost, stderr, split
+
+
+def _later(at: Callable[..., Subject], level: float | Rows) -> Callable[[], Subject]:
+    """The changed subject, made again when it is asked for: many would fill the memory."""
+    return lambda: at(level)
+
+
+def _unresolved(target: Target, enough: float) -> str:
+    """What is to be said where the measure is above the target at the end of the search."""
+    sigma = f"oise of standard deviation {np.sqrt(enough):.4g}"
+    if enough >= LARGEST_VARIANCE:
+        return f"N{sigma} does not meet {target.words}, and the square of more leaves float64."
+    words = f"Float64 does not resolve {target.label} so finely that {target.words} could be shown"
+    return f"{words}; by a bound (Pinsker) n{sigma} does."

@@ -1,0 +1,228 @@
+"""Results for other tools: the active run of MLflow, and SACRO-ML's form of a report."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from leakscope.errors import InputError
+from leakscope.results import (
+    Audit,
+    Measurement,
+    ModelsMeasurement,
+    ResultDocument,
+    Run,
+    Verification,
+    result_of,
+    to_json,
+    write_private,
+)
+
+# MLflow's own bound on the length of a parameter's value, in the oldest version allowed.
+LONGEST_PARAMETER = 500
+
+
+def log_to_mlflow(result: Any, *, records: bool = False, prefix: str = "leakscope") -> str:
+    """Log a result to the active MLflow run, or to a new one; the run's id.
+
+    MLflow is an extra (``pip install 'leakscope[mlflow]'``).  What is logged can be read by
+    everybody who may read the experiment, so that no record is named unless ``records`` is true.
+
+    Parameters
+    ----------
+    result
+        Of any verb: a result in memory or a stored one.
+    records
+        Log every record too: ids and their exposure, as sensitive as the data.
+    prefix
+        Before the name of every metric, parameter and file.
+
+    Raises
+    ------
+    InputError
+        Where MLflow is not installed.
+
+    Examples
+    --------
+    >>> import leakscope
+    >>> from leakscope.reporting import mlflow_metrics
+    >>> found = leakscope.measure("normal:1,1", "normal:0,1")
+    >>> sorted(mlflow_metrics(found))[:2]  # what log_to_mlflow(found) logs
+    ['advantage', 'auc']
+    """
+    try:
+        import mlflow
+    except ImportError:
+        raise InputError(
+            "MLflow is not installed; pip install 'leakscope[mlflow]' installs it."
+        ) from None
+    document = result_of(result)
+    active = mlflow.active_run()
+    own = active is None
+    run = mlflow.start_run() if active is None else active
+    try:
+        mlflow.log_metrics(
+            {f"{prefix}/{name}": value for name, value in mlflow_metrics(document).items()}
+        )
+        mlflow.log_params(
+            {
+                f"{prefix}/{name}": str(value)[:LONGEST_PARAMETER]
+                for name, value in document.settings.items()
+                if value is not None
+            }
+        )
+        mlflow.set_tags(_tags(document, prefix))
+        mlflow.log_text(_summary(document, records), f"{prefix}/summary.md")
+        if records:
+            mlflow.log_text(to_json(document) + "\n", f"{prefix}/result.json")
+    finally:
+        if own:
+            mlflow.end_run()
+    return str(run.info.run_id)
+
+
+def mlflow_metrics(result: Any) -> dict[str, float]:
+    """The aggregates of a result that are logged, by name; no number of a single record's id.
+
+    Examples
+    --------
+    >>> import leakscope
+    >>> from leakscope.reporting import mlflow_metrics
+    >>> round(mlflow_metrics(leakscope.measure("normal:1,1", "normal:0,1"))["tpr_at_fpr_0.01"], 3)
+    0.092
+    """
+    document, found = result_of(result), dict[str, Any]()
+    if isinstance(document, Audit):
+        found = _exposure(document)
+    elif isinstance(document, Measurement):
+        found = {"advantage": document.advantage, "auc": document.auc}
+        found |= {f"tpr_at_fpr_{at}": value for at, value in document.tpr_at_fpr.items()}
+    elif isinstance(document, ModelsMeasurement):
+        found = {"records": len(document.records), "mean_advantage": document.mean_advantage}
+        found |= {f"mean_tpr_at_fpr_{k}": v for k, v in document.mean_tpr_at_fpr.items()}
+    elif isinstance(document, Verification):
+        found = {
+            "agrees": document.agrees,
+            "differs": document.differs,
+            "inconclusive": document.inconclusive,
+        }
+    return {
+        name: float(value)
+        for name, value in found.items()
+        if value is not None and math.isfinite(value)
+    }
+
+
+def _exposure(audit: Audit) -> dict[str, Any]:
+    totals = audit.totals
+    largest = {
+        f"largest_{name.replace('fpr_0_', 'fpr_0.')}": value
+        for name, value in totals.largest.items()
+    }
+    return {
+        "records": totals.units,
+        "median_advantage": totals.median_advantage,
+        "untrusted": totals.untrusted,
+        # Nobody is counted where the level is assumed.
+        "exposed": None if audit.basis == "assumed" else totals.exposed,
+        **largest,
+    }
+
+
+def _tags(document: ResultDocument, prefix: str) -> dict[str, str]:
+    found = {"kind": document.kind, "version": document.leakscope_version}
+    if isinstance(document, Audit):
+        found |= {"dataset": document.dataset.name, "model": document.model.name}
+        if document.dataset.source is not None:
+            found["data_digest"] = document.dataset.source.digest
+    return {f"{prefix}/{name}": value for name, value in found.items()}
+
+
+def _summary(document: ResultDocument, records: bool) -> str:
+    """The result in short; without records, only sentences that name none."""
+    if records or isinstance(document, Measurement):
+        return document.to_markdown()
+    if isinstance(document, Audit):
+        return "\n\n".join(document.answer(ids=False)) + "\n"
+    return f"A result of leakscope {document.kind.replace('_', ' ')}.\n"
+
+
+def sacro_individual(audit: Audit) -> dict[str, Any]:
+    """The block ``individual`` of a SACRO-ML attack, in the order of the target's records.
+
+    ``member_prob`` is how often the best test is right about a record at even odds, one half plus
+    half the advantage; every record is a member.  The rest are leakscope's own numbers.
+
+    Examples
+    --------
+    >>> import leakscope
+    >>> from leakscope import data
+    >>> from leakscope.reporting import sacro_individual
+    >>> from leakscope.settings import AuditSettings, ModelSettings
+    >>> chosen = ModelSettings(model="logistic", C=1.0)
+    >>> audit = leakscope.audit(data.read_example("iris"), settings=AuditSettings(), chosen=chosen)
+    >>> block = sacro_individual(audit)
+    >>> len(block["member_prob"]), min(block["member_prob"]) >= 0.5
+    (150, True)
+    """
+    ids = audit.record_ids
+    if audit.unit != "record" or not audit.complete:
+        raise InputError("a SACRO-ML report is of every single record, and this audit is not.")
+    if not all(isinstance(one, int) for one in ids):
+        raise InputError("a SACRO-ML target has no ids, and these records have; audit its folder.")
+    records = sorted(audit.records, key=lambda record: int(record.record_id))
+    return {
+        "member_prob": [0.5 + 0.5 * (record.advantage or 0.0) for record in records],
+        "member": [1] * len(records),
+        "advantage": [record.advantage for record in records],
+        "tpr_at_fpr_0.01": [record.tpr_at_fpr_0_01 for record in records],
+        "tpr_at_fpr_0.001": [record.tpr_at_fpr_0_001 for record in records],
+        "trusted": [int(record.trusted) for record in records],
+    }
+
+
+def write_sacro(run: Run | ResultDocument | str | Path, path: str | Path) -> Path:
+    """Write an audit as a SACRO-ML report (JSON, mode 0600); where it was written.
+
+    Raises
+    ------
+    InputError
+        Where the run is not an audit of single records.
+
+    Examples
+    --------
+    >>> import leakscope
+    >>> from leakscope.reporting import write_sacro
+    >>> write_sacro(leakscope.measure("normal:1,1", "normal:0,1"), "report.json")
+    Traceback (most recent call last):
+    ...
+    leakscope.errors.InputError: a SACRO-ML report is of an audit, and this is a result of kind \
+measure.
+    """
+    audit = result_of(run)
+    if not isinstance(audit, Audit):
+        raise InputError(
+            f"a SACRO-ML report is of an audit, and this is a result of kind {audit.kind}."
+        )
+    block = sacro_individual(audit)
+    content = {
+        "log_id": audit.created.strftime("%Y%m%dT%H%M%S"),
+        "log_time": audit.created.strftime("%d/%m/%Y %H:%M:%S"),
+        "metadata": {
+            "sacroml_version": "",
+            "attack_name": f"leakscope audit {audit.leakscope_version}",
+            "attack_params": {k: v for k, v in audit.settings.items() if v is not None},
+            "target_model": audit.model.name,
+            "global_metrics": {
+                "max_advantage": audit.totals.largest["advantage"],
+                "exposed": audit.totals.exposed,
+            },
+        },
+        "attack_experiment_logger": {
+            "attack_instance_logger": {"instance_0": {"individual": block}}
+        },
+    }
+    place = Path(path)
+    write_private(place, to_json(content) + "\n")
+    return place

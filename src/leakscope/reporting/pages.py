@@ -1,0 +1,224 @@
+"""How a page is put together: its template, its charts and scripts, and its words.
+
+jinja2 escapes what stands between tags.  Inside ``<script>`` the browser looks for ``</script``
+and ``<!--`` before it looks at anything else, so JSON and JavaScript need their own care.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from leakscope._numerics.memory import require_address_space
+from leakscope.results import NOT_STATED, certain
+
+# What the JavaScript engine inside vl_convert reserves as it starts, and dies where it cannot;
+# it takes a few hundredths of it.
+ADDRESS_SPACE = 68 * 10**9
+
+# Unicode's bidirectional controls: an id must not turn itself, or the sentence it stands in, round.
+TURNING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
+
+# Ids are shown whole up to here; records.csv has all of every one.
+LONGEST_ID = 120
+
+HOLDS = {True: "yes", False: "no", None: "cannot tell"}
+
+# Every word that a page may use, explained once; the page has those that it uses.
+GLOSSARY: Mapping[str, str] = {
+    "record": "A row of the training data.",
+    "group": "The records that leave together, such as those of one person.",
+    "member, nonmember": "The record was, or was not, used in training. A test that says “member” "
+    "of a nonmember is a false positive.",
+    "law": "The probability distribution of what an attacker sees, over all that is random or not "
+    "known about training. Each record has two: with it in the training set and without it.",
+    "advantage": "The best test’s true-positive rate minus its false-positive rate: 0 is guessing, "
+    "1 is certainty.",
+    "TPR at an FPR": "The share of members that the best test finds when it accuses this share of "
+    "nonmembers: what an attacker looks at who must be sure.",
+    "AUC": "The area under the ROC of the best test: 0.5 is guessing, 1 is certainty.",
+    "ROC": "The true-positive rate of the best test against its false-positive rate. The "
+    "logarithmic one shows attackers who accuse rarely but are nearly always right.",
+    "KL": "The Kullback–Leibler divergence of the law without the record from the law with it, in "
+    "nats; it goes on growing where the advantage is close to 1.",
+    "from label, from features": "The two parts of the KL: the shift in mean, which depends on the "
+    "record’s label, and the drop in variance, which depends on its features only. A large second "
+    "part means that the record stands alone.",
+    "shift": "How far the record’s own presence moves its score on average, in standard deviations "
+    "of the score over training sets without it.",
+    "noise variance": "How random training is assumed to be, in squared units of the target as "
+    "used. It sets the level of every number; the ranks depend on it far less.",
+    "range": "The best and the worst rank of a record as the noise variance is swept; “kernels”, "
+    "as the kernel is changed.",
+    "kernel": "Which functions the model is thought to prefer: smooth ones, rough ones, straight "
+    "lines, those of very wide networks.",
+    "label off": "How far a label lies from what the other records predict, in standard deviations "
+    "of that prediction. A wrong label stands out by it.",
+    "leverage": "How much the model’s answer at a record follows the record’s own label, from 0 to "
+    "1.",
+    "trusted": "A check that was made for this very record bears its numbers out; the page names "
+    "the check. What was not looked at is not trusted.",
+    "similarity": "The kernel’s correlation of two records: 1 is the same record to the kernel, 0 "
+    "unrelated.",
+}
+
+
+def words_used(texts: Iterable[str]) -> list[tuple[str, str]]:
+    """The words of the glossary that stand in these texts."""
+    said = " ".join(texts)
+    return [
+        (word, meaning)
+        for word, meaning in GLOSSARY.items()
+        if any(
+            re.search(rf"\b{re.escape(one)}", said, re.IGNORECASE)
+            for one in word.replace("TPR at an FPR", "TPR").split(", ")
+        )
+    ]
+
+
+def in_order(text: str) -> str:
+    """Text without the signs that turn the direction of what follows; U+FFFD in their places.
+
+    Examples
+    --------
+    >>> from leakscope.reporting import in_order
+    >>> in_order("\\u202eevil") == "\\ufffdevil"
+    True
+    """
+    return text.translate(TURNING)
+
+
+def shown_id(record_id: int | str) -> str:
+    """An id as text that reads as it is written, cut where it is very long.
+
+    Examples
+    --------
+    >>> from leakscope.reporting import shown_id
+    >>> shown_id(7), len(shown_id("x" * 1000))
+    ('7', 120)
+    """
+    text = in_order(str(record_id))
+    return text if len(text) <= LONGEST_ID else text[: LONGEST_ID - 1] + "…"
+
+
+def rendered(
+    name: str,
+    *,
+    charts: Mapping[str, Any] | None = None,
+    records: Mapping[str, list[Any]] | None = None,
+    **values: Any,
+) -> str:
+    """A page from its template; without charts it has no script."""
+    scripts = () if charts is None else (chart_library(), part("report.js"))
+    page: str = template(name).render(
+        drawn=charts or {},
+        data=script_json({"charts": charts, "records": records}),
+        style=part("report.css"),
+        scripts=scripts,
+        digests=" ".join(map(script_digest, scripts)) or "'none'",
+        **values,
+    )
+    # A lone surrogate in an id cannot be written as UTF-8.
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def part(name: str) -> str:
+    """The text of a file among the templates."""
+    folder = resources.files("leakscope.reporting") / "templates"
+    return (folder / name).read_text(encoding="utf-8")
+
+
+@cache
+def template(name: str) -> Any:
+    """A page's template: it escapes every text, and refuses a name it was not given."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(part),
+        autoescape=not name.endswith(".md"),
+        undefined=jinja2.StrictUndefined,
+        finalize=_in_markdown if name.endswith(".md") else _finalised,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = number
+    environment.filters["stated"] = lambda value: NOT_STATED if value is None else number(value)
+    environment.filters["fraction"] = fraction
+    environment.filters["share"] = lambda value: "–" if value is None else f"{value:.0%}"
+    return environment.get_template(name)
+
+
+def fraction(value: float | None) -> str:
+    """Four digits; what would round to 1 is not certainty, only beyond them."""
+    return "–" if value is None else certain(value)
+
+
+def number(value: float | None) -> str:
+    """Four significant digits, or a dash."""
+    return "–" if value is None else f"{value:.4g}"
+
+
+def script_json(value: Any) -> str:
+    """JSON that can stand inside a script element, whatever strings it holds.
+
+    Examples
+    --------
+    >>> from leakscope.reporting.pages import script_json
+    >>> print(script_json({"id": "</script><!-- & \\u2028"}))
+    {"id":"\\u003c/script\\u003e\\u003c!-- \\u0026 \\u2028"}
+    """
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def script_digest(source: str) -> str:
+    """How a content security policy names a script: nothing else on the page may run."""
+    digest = hashlib.sha256(source.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+@cache
+def chart_library() -> str:
+    """Vega, Vega-Lite and vega-embed in one script, in a scope of their own.
+
+    Examples
+    --------
+    >>> from leakscope.reporting import chart_library
+    >>> "vegaEmbed" in chart_library(), "</script" in chart_library()
+    (True, False)
+    """
+    import vl_convert
+
+    require_address_space(
+        ADDRESS_SPACE, "the library of the charts", "raise ulimit -v for this command"
+    )
+    # Its type stub asks for the code to bundle with; left out, the whole library is meant.
+    convert: Any = vl_convert
+    bundle: str = convert.javascript_bundle()
+    # ``</script`` and ``<!--`` occur in strings and regular expressions only, where a backslash
+    # before the sign changes nothing.
+    scoped = f"(() => {{{bundle}\n}})();"
+    return re.sub(r"<(/script|!--)", r"<\\\1", scoped, flags=re.IGNORECASE)
+
+
+def png_address(content: bytes) -> str:
+    """A picture as an address that needs no network."""
+    return "data:image/png;base64," + base64.b64encode(content).decode("ascii")
+
+
+def _in_markdown(value: Any) -> Any:
+    """A text on one line that is neither HTML nor the end of a table's cell."""
+    if not isinstance(value, str):
+        return value
+    return " ".join(in_order(value).split()).replace("<", "&lt;").replace("|", "\\|")
+
+
+def _finalised(value: Any) -> Any:
+    """Every text that a page is given; what is already HTML is of another type."""
+    return in_order(value) if type(value) is str else value

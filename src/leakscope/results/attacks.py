@@ -1,0 +1,296 @@
+"""The result files of ``leakscope attack``: query, reconstruct and membership."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from leakscope.results.audit import ExaminedModel
+from leakscope.results.document import DatasetEntry, Number, ResultDocument
+
+
+class Applicability(BaseModel):
+    """Whether Theorem 4.2 covers the network and its training set; null where it cannot be told.
+
+    Attributes
+    ----------
+    covered
+        Whether every record of the training set is proven to lie on the margin of any KKT network
+        trained on it.
+    kkt_residual
+        How far this network is from such a point: the largest part, relative.
+    bounds
+        What the proof used, and whether the paper's own constants would do.
+    statement
+        The same in words.
+
+    Examples
+    --------
+    >>> from leakscope.results import Applicability
+    >>> Applicability(covered=None, kkt_residual=None, bounds=None, statement="not known").covered
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    covered: bool | None
+    kkt_residual: Number
+    bounds: dict[str, Any] | None
+    statement: str
+
+
+class MembershipAttack(ResultDocument):
+    """The result of ``leakscope attack membership``.
+
+    Examples
+    --------
+    >>> from leakscope.results import MembershipAttack
+    >>> MembershipAttack.model_fields["kind"].default
+    'attack_membership'
+    """
+
+    kind: Literal["attack_membership"] = "attack_membership"
+    network: AttackedNetwork
+    knowledge: str
+    margin: Number
+    margin_from: str
+    threshold: Number
+    scores: list[Number]
+    member: list[bool]
+    answers: list[Number]
+    query_bounds: list[Number] | None
+    applicability: Applicability
+    verdict: str
+
+
+class MembershipTest(BaseModel):
+    """One threshold for all queries, at a false-positive rate.
+
+    Attributes
+    ----------
+    fpr, threshold
+        The share of nonmembers whose score exceeds the threshold, by their laws.
+    tpr
+        The share of members whose score does, by theirs.
+    called
+        How many queries are called members.
+
+    Examples
+    --------
+    >>> from leakscope.results import MembershipTest
+    >>> MembershipTest(fpr=0.01, threshold=2.1, tpr=0.2, called=7).called
+    7
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    fpr: float
+    threshold: float
+    tpr: Number
+    called: int
+
+
+class ModelMembershipAttack(ResultDocument):
+    """The result of ``leakscope attack membership --pool``: a fitted model and its records.
+
+    Attributes
+    ----------
+    model
+        Which model was attacked.
+    pool, queries, in_pool
+        How many records the pool has, how many were asked about, and how many of those it holds.
+    record_ids, answers, scores, posteriors
+        For each query: its id, what was seen, the log likelihood ratio of the two laws there, and
+        the probability that it was a member.
+    trusted
+        Whether the query's laws are.
+    auc, tests
+        What the laws promise over these queries, and the thresholds.
+
+    Examples
+    --------
+    >>> from leakscope.results import ModelMembershipAttack
+    >>> ModelMembershipAttack.model_fields["kind"].default
+    'attack_membership_model'
+    """
+
+    kind: Literal["attack_membership_model"] = "attack_membership_model"
+    model: ExaminedModel
+    pool: int
+    queries: int
+    in_pool: int
+    fraction: float
+    prior: float
+    observes: str
+    record_ids: list[int | str]
+    answers: list[Number]
+    scores: list[Number]
+    posteriors: list[Number]
+    trusted: list[bool]
+    auc: Number
+    tests: list[MembershipTest]
+    verdict: str
+
+
+class FoundQuery(BaseModel):
+    """One of the best queries: how near it is to which record.
+
+    ``features`` is the query itself, in the file's units; null in an older result.
+
+    Examples
+    --------
+    >>> from leakscope.results import FoundQuery
+    >>> FoundQuery(features=[0.5], nearest_record="a", distance=0.1, relative_distance=0.02,
+    ...            cosine=0.999, prediction_kl=1.2).nearest_record
+    'a'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    nearest_record: int | str
+    distance: Number
+    relative_distance: Number
+    cosine: Number
+    prediction_kl: Number
+    features: list[Number] | None = None
+
+
+class QueryStart(BaseModel):
+    """Where one start ended: its KL, as a share of that at the record, and what it recovered.
+
+    Examples
+    --------
+    >>> from leakscope.results import QueryStart
+    >>> QueryStart(kl=1.0, ratio=0.5, recovered=[]).ratio
+    0.5
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kl: Number
+    ratio: Number
+    recovered: list[int | str]
+
+
+class QueryAttack(ResultDocument):
+    """The result of ``leakscope attack query``.
+
+    Examples
+    --------
+    >>> from leakscope.results import QueryAttack
+    >>> QueryAttack.model_fields["kind"].default
+    'attack_query'
+    """
+
+    kind: Literal["attack_query"] = "attack_query"
+    dataset: DatasetEntry
+    kernel: dict[str, Any]
+    noise_variance: float
+    records: list[int | str]
+    climb: str
+    kl: Number
+    kl_at_record: Number
+    ratio: Number
+    advantage: Number
+    advantage_at_record: Number
+    starts_recovered: int
+    queries: list[FoundQuery]
+    starts: list[QueryStart]
+    pictures: list[str]
+    verdict: str
+
+
+class ReconstructedRecord(BaseModel):
+    """A place where a training record may be, and which theorem says so.
+
+    ``x`` is a number for one input and a list for several.  For several there is no theorem, no
+    piece and no certificate, but a fitted multiplier, how far f is off the margin, and the share
+    of the solutions found that have a point there.
+
+    Examples
+    --------
+    >>> from leakscope.results import ReconstructedRecord
+    >>> ReconstructedRecord(x=1.5, label=1, theorem="3.1", piece=0, certified=True,
+    ...                     multiplier_low=0.1, multiplier_high=float("inf")).multiplier_high
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    x: Number | list[float]
+    label: int
+    theorem: str
+    piece: int | None
+    certified: bool
+    multiplier_low: Number
+    multiplier_high: Number
+    multiplier: Number = None
+    margin_gap: Number = None
+    agreement: Number = None
+    pairs: int | None = None
+
+
+class ReconstructedFlat(BaseModel):
+    """A constant piece on the margin; an end at infinity is null.
+
+    Examples
+    --------
+    >>> from leakscope.results import ReconstructedFlat
+    >>> flat = ReconstructedFlat(low=float("-inf"), high=2.0, label=1, certified=True, mean=None)
+    >>> flat.low is None
+    True
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    low: Number
+    high: Number
+    label: int
+    certified: bool
+    mean: Number
+
+
+class AttackedNetwork(BaseModel):
+    """Which network was attacked.
+
+    Examples
+    --------
+    >>> from leakscope.results import AttackedNetwork
+    >>> AttackedNetwork(name="net.npz", width=20, features=1, notes=[]).width
+    20
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    width: int
+    features: int
+    notes: list[str]
+
+
+class ReconstructAttack(ResultDocument):
+    """The result of ``leakscope attack reconstruct``.
+
+    Examples
+    --------
+    >>> from leakscope.results import ReconstructAttack
+    >>> ReconstructAttack.model_fields["kind"].default
+    'attack_reconstruct'
+    """
+
+    kind: Literal["attack_reconstruct"] = "attack_reconstruct"
+    network: AttackedNetwork
+    margin: Number
+    margin_known: bool
+    form: str
+    candidates: list[ReconstructedRecord]
+    flats: list[ReconstructedFlat]
+    residual: Number
+    guarantee: Number
+    precision: Number
+    recall: Number
+    queries: int | None
+    baseline_recall: Number = None
+    distinct: int | None = None
+    solutions: int | None = None
+    determined: bool | None = None
+    verdict: str

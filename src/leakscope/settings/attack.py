@@ -1,0 +1,160 @@
+"""The settings of ``leakscope attack``: the search for a query, networks, members of a pool."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic_core import PydanticCustomError
+
+from leakscope.settings.setting import Count, Natural, Probability, Reachable, setting
+
+ReconstructForm = Literal["pieces", "printed", "moments"]
+MarginKnowledge = Literal["margin", "leaked", "bounded"]
+
+
+class ReconstructSettings(BaseModel):
+    """How training records are reconstructed from a network.
+
+    Examples
+    --------
+    >>> from leakscope.settings import ReconstructSettings
+    >>> ReconstructSettings().form
+    'pieces'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    margin: float | None = setting(
+        None, "The least y f(x) of training.", unset="the largest that fits the weights"
+    )
+    form: ReconstructForm = setting(
+        "pieces",
+        "pieces: every linear piece; printed: Algorithm 1 as printed; moments: what the "
+        "multipliers allow.",
+    )
+    black_box: bool = setting(False, "Use the network's answers alone, not its weights.")
+    tolerance: float = setting(1e-8, "How near the margin, as a share of it, counts as on it.")
+    points: int | None = setting(
+        None,
+        "How many records to look for (several inputs only).",
+        unset="as many as the weights can determine",
+    )
+    seed: Natural = setting(0, "Seed of the random starts (several inputs only).", metavar="NUMBER")
+
+
+class MembershipSettings(BaseModel):
+    """What the attacker of a network's members knows.
+
+    Examples
+    --------
+    >>> from leakscope.settings import MembershipSettings
+    >>> MembershipSettings().knowledge
+    'margin'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    knowledge: MarginKnowledge = setting(
+        "margin",
+        "What the attacker knows: margin (its value), leaked (points one of which was trained on) "
+        "or bounded (a lower bound of the margin).",
+    )
+    margin: float | None = setting(
+        None, "The least y f(x) of training (margin only).", unset="that of --data, else 1"
+    )
+    lower_bound: float | None = setting(
+        None, "What the margin exceeds (bounded only).", unset="1/e"
+    )
+    tolerance: float = setting(
+        0.5, "How far from the margin, as a share of it, counts as on it (margin and leaked only)."
+    )
+
+
+class PoolAttackSettings(BaseModel):
+    """What the attacker of a fitted model's members knows of it and of its records.
+
+    Examples
+    --------
+    >>> from leakscope.settings import PoolAttackSettings
+    >>> PoolAttackSettings().prior
+    0.5
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    target: str | None = setting(
+        None, "With --pool: the column that the model predicts.", metavar="COLUMN"
+    )
+    id_column: str | None = setting(
+        None, "With --pool: the column of ids.", option="--id", metavar="COLUMN"
+    )
+    answers: str | None = setting(
+        None,
+        "With --pool: the column of the queries with the model's answers, predictions or "
+        "probabilities of the record's own class.",
+        metavar="COLUMN",
+        unset="those of the model's file",
+    )
+    C: Reachable | None = setting(
+        None, "With --pool: inverse penalty of logistic or of an ONNX file.", option="--C"
+    )
+    alpha: Reachable | None = setting(
+        None, "With --pool: penalty of ridge, poisson or an ONNX file of numbers."
+    )
+    fraction: Probability | None = setting(
+        None, "With --pool: the share of the pool that the model was trained on.", unset="0.5"
+    )
+    prior: Probability = setting(
+        0.5, "With --pool: how likely a query was a member before its answer was seen."
+    )
+
+
+RECONSTRUCT_DEFAULTS = ReconstructSettings()
+MEMBERSHIP_DEFAULTS = MembershipSettings()
+POOL_ATTACK_DEFAULTS = PoolAttackSettings()
+
+
+SearchBegin = Literal["box", "records"]
+SearchClimb = Literal["auto", "lood", "correlation"]
+SearchMethod = Literal["adam", "l-bfgs"]
+
+
+def _rising(box: tuple[float, float]) -> tuple[float, float]:
+    if not box[0] < box[1]:
+        raise PydanticCustomError("box", "input should rise from LOW to HIGH")
+    return box
+
+
+class QuerySettings(BaseModel):
+    """The settings of a query search; the kernel's own are an audit's.
+
+    Examples
+    --------
+    >>> from leakscope.settings import QuerySettings
+    >>> QuerySettings().starts
+    8
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    queries: Count = setting(1, "How many queries are asked together.")
+    starts: Count = setting(8, "How many starting points.")
+    begin: SearchBegin = setting(
+        "box", "Where starts are drawn from: box, or records (those the attacker knows)."
+    )
+    steps: Count = setting(300, "Steps from each start.")
+    climb: SearchClimb = setting(
+        "auto", "What to follow uphill: lood (the paper's way), correlation, or auto."
+    )
+    method: SearchMethod = setting("adam", "adam or l-bfgs.")
+    box: Annotated[tuple[float, float], AfterValidator(_rising)] | None = setting(
+        None,
+        "Least and largest value of a query's features in the file's units, such as 0,255.",
+        metavar="LOW,HIGH",
+        unset="each feature's range",
+    )
+    seed: Natural = setting(0, "Seed of the starts.", metavar="NUMBER")
+
+
+QUERY_DEFAULTS = QuerySettings()

@@ -1,0 +1,399 @@
+"""What can be changed of a fitted model: its penalty, its features, its records, its answers.
+
+A change is made where the pipeline ends: the transformers stay as fitted, as the laws assume.  Each
+is found by fitting the changed model again and computing its laws again; nothing is extrapolated
+from the audit.  The price is the model's own loss at records that it was not fitted on, with the
+noise on its answers averaged over: squared error, log loss, or Poisson deviance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope import fitted
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.keys import as_key
+from leakscope.data import RecordId
+from leakscope.errors import InputError
+from leakscope.laws import LawPair, Normal
+from leakscope.results.advice import AdviceCheck, Target
+from leakscope.results.document import AssumptionEntry
+from leakscope.subjects.fit.subject import Fit, laws_of_fit
+from leakscope.subjects.laws import PairLaws, Rows, UnitLaws, measure_of
+from leakscope.subjects.pricing import (
+    ASKED_ONCE,
+    CONSTANT_TARGET,
+    LOSSES,
+    Folds,
+    HeldOutScores,
+    Terms,
+    like_these,
+)
+from leakscope.subjects.subject import Change, Scan, Stages, Wanted
+
+# Levels of the penalty in a decade, and how many decades above its own are tried.
+PER_DECADE = 3
+DECADES = 8
+
+# The first level where a model has no penalty, as a share of its features' mean square.
+FIRST_SHARE = 1e-3
+
+# One search may take so many products in all; where it does not get far, levels are found coarsely.
+MOST_WORK = 4e9
+FEW = 20
+
+# Names of features in a sentence, and numbers of features that are tried at first.
+NAMED = 8
+COUNTS_TRIED = 12
+
+# What so many shadow models would show of the record if its laws were exactly right.
+REDRAWN = 400
+
+# Observed and expected may differ by so many standard errors.
+AGREES = 3.0
+
+
+class AdvisedFit(Fit):
+    """A fitted model as advice changes it: the innermost estimator, and what reaches it."""
+
+    def __init__(
+        self,
+        audited: Fit,
+        estimator: Any,
+        design: FloatArray,
+        labels: NDArray[Any],
+        weights: FloatArray | None,
+        *,
+        names: tuple[str, ...],
+        ids: tuple[RecordId, ...],
+        features_left: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(
+            estimator,
+            design,
+            labels,
+            described=fitted.from_sklearn(estimator, design, labels, sample_weight=weights),
+            examined=audited.model,
+            ids=ids,
+            dataset=audited.dataset,
+            settings=audited.settings,
+            sample_weight=weights,
+            feature_names=names,
+        )
+        self.audited, self.names, self.features_left = audited, names, features_left
+        self.loss, self.task = self.described.problems[0].loss, self.described.task
+
+    @property
+    def steps(self) -> int:
+        """How many models a search may audit, by the products that the laws of one take."""
+        classes = len(getattr(self.estimator, "classes_", ())) if self.loss == "softmax" else 1
+        work = float(len(self.y)) * float(self.X.shape[1] * max(1, classes)) ** 2
+        return int(np.clip(MOST_WORK / work, 8, 200))
+
+    def laws(self, stage: Stages) -> PairLaws:
+        """Both laws of every record's score, as the audit asked for them."""
+        return laws_of_fit(self._laws(self.settings["observes"]))
+
+    def _laws(self, observes: Any) -> fitted.FittedLaws:
+        return fitted.laws_of(
+            self.described,
+            question=self.settings["question"],
+            fraction=self.settings["fraction"],
+            observes=observes,
+        )
+
+    # The same fitted again.
+
+    def again(
+        self,
+        *,
+        rows: Rows | None = None,
+        columns: Rows | None = None,
+        penalty: float | None = None,
+    ) -> AdvisedFit:
+        """On these records, on these features, with this penalty."""
+        chosen = np.arange(len(self.y)) if rows is None else rows
+        design = self.X[chosen] if columns is None else self.X[np.ix_(chosen, columns)]
+        labels = self.y[chosen]
+        weights = None if self.sample_weight is None else self.sample_weight[chosen]
+        names = self.names if columns is None else tuple(self.names[k] for k in columns)
+        self._require_classes(labels, "what is left")
+        fresh = fitted.fresh_copy(self.estimator, penalty=penalty)
+        return AdvisedFit(
+            self.audited,
+            fitted.fit_again(fresh, self.estimator, design, labels, weights),
+            design,
+            labels,
+            weights,
+            names=names,
+            ids=tuple(self.ids[row] for row in chosen),
+            features_left=() if columns is None else names,
+        )
+
+    def keep(self, units: Rows) -> AdvisedFit:
+        """The model fitted on some of its records."""
+        return self.again(rows=units)
+
+    def changes(self, wanted: Wanted) -> Iterator[Change]:
+        """More penalty, and fewer features."""
+        penalty = fitted.penalty_of(self.estimator)
+        if penalty is not None:
+            yield self._more_penalty(*penalty)
+        size = self._importance()
+        if size is not None and len(size) > 1:
+            yield self._fewer_features(np.argsort(-size, kind="stable"))
+
+    def _more_penalty(self, knob: str, own: float) -> Change:
+        inverse, has_one = knob == "C", 0.0 < own < np.inf
+        start = own if has_one else self._first_level(inverse=inverse)
+        factor = 10.0 ** (-1.0 / PER_DECADE if inverse else 1.0 / PER_DECADE)
+        steps = range(1, PER_DECADE * DECADES + 1)
+        first = own if has_one else _digits(start, up=not inverse)
+        levels = [first, *(_digits(start * factor**step, up=not inverse) for step in steps)]
+        # Where an audit takes long, a quarter of a step is near enough.
+        near = 1.0 if self.steps > FEW else 10.0 ** (0.25 / PER_DECADE)
+
+        def between(low: float, high: float) -> float | None:
+            middle = _digits(float(np.sqrt(low * high)), up=not inverse)
+            done = middle in (low, high) or max(low, high) <= near * min(low, high)
+            return None if done else middle
+
+        kind = type(self.estimator).__name__
+        other = type(fitted.fresh_copy(self.estimator, penalty=levels[1])).__name__
+
+        def words(level: float) -> str:
+            if other != kind:
+                return f"Fit {other}({knob}={level:.4g}) instead of {kind}"
+            return f"Set {knob}={level:.4g} instead of {f'{own:.4g}' if has_one else kind}"
+
+        def told(scan: Scan) -> tuple[str, ...]:
+            tried = len(scan.levels) + len(scan.refined) - has_one
+            found = f"Found by fitting and auditing again at {tried} levels of {knob}."
+            again = "Further on, more penalty exceeds the target again."
+            return (found, again) if scan.rises else (found,)
+
+        return Change(
+            name=f"penalty ({knob})",
+            setting=knob,
+            levels=levels,
+            at=lambda level: self if has_one and level == own else self.again(penalty=level),
+            words=words,
+            between=between,
+            beyond=PER_DECADE,
+            told=told,
+        )
+
+    def _first_level(self, *, inverse: bool) -> float:
+        """Where to begin with a model that has no penalty."""
+        size = FIRST_SHARE * float(np.sum(self.X**2)) / self.X.shape[1]
+        size = size if size > 0.0 else 1.0
+        return 1.0 / size if inverse else size
+
+    def _importance(self) -> FloatArray | None:
+        """How much each column adds to a score; None without coefficients."""
+        coefficients = getattr(self.estimator, "coef_", None)
+        if coefficients is None:
+            return None
+        size = np.linalg.norm(np.atleast_2d(np.asarray(coefficients, dtype=np.float64)), axis=0)
+        return np.asarray(size * self.X.std(axis=0))
+
+    def _fewer_features(self, order: Rows) -> Change:
+        """Those with the largest coefficients first."""
+        total = len(order)
+        counts = np.geomspace(1, total - 1, min(total - 1, self.steps, COUNTS_TRIED)).round()
+
+        def columns(count: float) -> Rows:
+            return np.sort(order[: int(count)])
+
+        def words(count: float) -> str:
+            kept = [self.names[column] for column in columns(count)]
+            more = f" and {len(kept) - NAMED} more" if len(kept) > NAMED else ""
+            return f"Fit on {len(kept)} ({', '.join(kept[:NAMED])}{more}) of {total} features"
+
+        return Change(
+            name="fewer features",
+            setting="features",
+            # All of them, as things are, are known not to do.
+            levels=[float(total), *np.unique(counts)[::-1].tolist()],
+            at=lambda count: self if count == total else self.again(columns=columns(count)),
+            words=words,
+            between=lambda low, high: float((low + high) // 2) if low - high > 1 else None,
+            always=("The features with the largest coefficients on all records are kept.",),
+        )
+
+    # What it costs.
+
+    def held_out(self, folds: Folds | None, kept: Rows | None = None) -> HeldOutScores:
+        """The scores of every record by models fitted without its fold, and on ``kept`` only."""
+        assert folds is not None
+        fresh, scores = fitted.fresh_copy(self.estimator), None
+        for repeat, number in enumerate(folds.number):
+            for fold in range(folds.count):
+                asked, others = np.flatnonzero(number == fold), number != fold
+                train = np.flatnonzero(others) if kept is None else kept[others[kept]]
+                part = None if self.sample_weight is None else self.sample_weight[train]
+                self._require_classes(self.y[train], "a fold's training part")
+                fitted.fit_again(fresh, self.estimator, self.X[train], self.y[train], part)
+                found = self._scores(fresh, self.X[asked])
+                if scores is None:
+                    scores = np.empty((*folds.number.shape, *found.shape[1:]))
+                scores[repeat, asked] = found
+        assert scores is not None
+        return HeldOutScores(scores, self._targets(), self.loss, self.task, folds)
+
+    def _require_classes(self, labels: NDArray[Any], where: str) -> None:
+        """Refuse records among which a class is missing: a model of them has other scores."""
+        if self.task != "classification":
+            return
+        missing = np.setdiff1d(self.estimator.classes_, labels)
+        if missing.size:
+            raise InputError(
+                f"{where} has no record of the class {missing[0]}; give the rarest class more "
+                "records, or ask for more folds."
+            )
+
+    def _scores(self, estimator: Any, design: FloatArray) -> FloatArray:
+        if self.task == "classification":
+            return np.asarray(estimator.decision_function(design), dtype=np.float64)
+        found = np.asarray(estimator.predict(design), dtype=np.float64).reshape(len(design))
+        return np.log(found) if self.loss == "poisson" else found
+
+    def _targets(self) -> FloatArray:
+        if self.task != "classification":
+            return np.asarray(self.y, dtype=np.float64)
+        codes = np.searchsorted(self.estimator.classes_, self.y)
+        return np.asarray(codes, dtype=np.float64)
+
+    def terms(self, wanted: Wanted, folds: Folds | None) -> Terms:
+        """The model's own loss, and what noise is added to."""
+        assert folds is not None
+        squared = self.loss == "square" and self.task == "regression"
+        variance = float(np.var(self._targets())) if squared else None
+        notes = [CONSTANT_TARGET] if variance == 0.0 else []
+        if self.settings["observes"] == "label":
+            notes.append("Only labels are answered, and a label takes no normal noise.")
+        answered = self._answered()
+        return Terms(
+            loss=LOSSES[self.loss],
+            priced=f"the model's {LOSSES[self.loss]} on held-out records",
+            variance=variance,
+            untrusted="the numbers of a {unit} are not trusted there, because one other record "
+            "carries most of what varies",
+            noise=f"Add fresh normal noise of standard deviation {{sd:.2g}} to {answered}",
+            noise_too=f"add noise of standard deviation {{sd:.2g}} to {answered}",
+            batches=min(
+                200 if self.loss != "softmax" else 40, self.steps / wanted.settings.most_dropped
+            ),
+            notes=tuple(notes),
+            assumptions=(
+                ASKED_ONCE,
+                AssumptionEntry(
+                    statement="transformers, and which features and records are kept, stay fixed "
+                    "when a record leaves",
+                    holds=None,
+                    evidence="each option is fitted and audited again on what it keeps",
+                ),
+                like_these(
+                    f"{folds.count}-fold cross-validation of your model, repetitions: "
+                    f"{len(folds.number)}; what to drop was chosen once, on all records"
+                ),
+            ),
+        )
+
+    def _answered(self) -> str:
+        """What the noise is added to."""
+        if self.task != "classification":
+            return "every log-prediction" if self.loss == "poisson" else "every prediction"
+        return "every score" if self.loss == "square" else "every log-odds that is answered"
+
+    def cannot_tell(self, laws: UnitLaws, target: Target) -> str:
+        """Why some laws are not trusted."""
+        words = super().cannot_tell(laws, target)
+        return f"{words[:-1]}, as one other record carries most of what varies there."
+
+    def checked(self, noise: float, wanted: Wanted) -> AdviceCheck | None:
+        """The worst record by shadow models: the same fitted on random parts of the records."""
+        models, told = wanted.settings.check, self.settings
+        if models is None:
+            return None
+        if told["question"] != "pool" or told["observes"] in ("label", "probabilities"):
+            raise InputError(
+                "shadow models check what is said of one score and the pool of records at hand; "
+                "ask without --check, or audit that question."
+            )
+        seed = wanted.random_state if isinstance(wanted.random_state, int) else 0
+        # The score itself: a residual is told apart as its prediction is.
+        laws = self._laws(None)
+        shadows = fitted.shadow_models(
+            self.estimator,
+            self.X,
+            self.y,
+            models=models,
+            fraction=laws.fraction,
+            sample_weight=self.sample_weight,
+            random_state=seed,
+        )
+        over_all = fitted.check_against_shadows(laws, shadows, random_state=seed)
+        measure = measure_of(wanted.target)
+
+        def measured(*moments: Any) -> FloatArray:
+            """Of normal laws with these means and deviations, in and out, and the noise."""
+            mean_in, sd_in, mean_out, sd_out = moments
+            member = Normal(mean_in, np.hypot(sd_in, noise))
+            return measure(LawPair(member, Normal(mean_out, np.hypot(sd_out, noise))))
+
+        values = measure(laws.law_pair(answer_noise=noise))
+        worst = int(np.argmax(values))
+        inside, scores = shadows.trained_on[:, worst], shadows.scores[:, worst]
+        parts = scores[inside], scores[~inside]
+        seen = [np.array([value]) for part in parts for value in (part.mean(), part.std(ddof=1))]
+        observed = float(measured(*seen)[0])
+        generator = as_key(seed).child(11).generator()
+        drawn: list[FloatArray] = []
+        for mean, sd, part in (
+            (laws.member_mean[worst], laws.member_sd[worst], parts[0]),
+            (laws.nonmember_mean[worst], laws.nonmember_sd[worst], parts[1]),
+        ):
+            drawn.append(mean + sd * generator.standard_normal(REDRAWN) / np.sqrt(len(part)))
+            free = len(part) - 1
+            drawn.append(sd * np.sqrt(generator.chisquare(free, REDRAWN) / free))
+        expected = measured(*drawn)
+        centre, error = float(np.mean(expected)), float(np.std(expected, ddof=1))
+        return AdviceCheck(
+            models=models,
+            promised=float(values[worst]),
+            expected=centre,
+            observed=observed,
+            stderr=error,
+            shift_ratio=over_all.shift_ratio,
+            sd_ratio=over_all.sd_ratio,
+            agrees=abs(observed - centre) <= AGREES * error,
+        )
+
+
+def advised(audited: Fit) -> AdvisedFit:
+    """The innermost estimator on the numbers that reach it."""
+    inner, design = fitted.inner_model(audited.estimator, audited.X)
+    weights, names = audited.sample_weight, audited.feature_names
+    if names is None or len(names) != design.shape[1]:
+        names = tuple(str(column) for column in range(design.shape[1]))
+    return AdvisedFit(
+        audited,
+        inner,
+        np.asarray(design, dtype=np.float64),
+        np.ravel(np.asarray(audited.y)),
+        None if weights is None else np.asarray(weights, dtype=np.float64),
+        names=names,
+        ids=audited.ids,
+    )
+
+
+def _digits(value: float, *, up: bool) -> float:
+    """Two digits, towards more penalty."""
+    unit = 10.0 ** (np.floor(np.log10(value)) - 1.0)
+    whole = np.ceil(value / unit - 1e-9) if up else np.floor(value / unit + 1e-9)
+    return float(f"{whole * unit:.2g}")

@@ -1,0 +1,1 @@
+"""Experiments that know no audit: simulation, retraining, influence and memorisation."""

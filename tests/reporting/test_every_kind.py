@@ -1,0 +1,163 @@
+"""One report for every kind of model: the same parts, each kind's own sections, and its checks."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.tree import DecisionTreeClassifier
+
+import leakscope
+from leakscope.auditing import audit_streamed
+from leakscope.errors import InputError
+from leakscope.reporting import mlflow_metrics, report_html, sacro_individual
+from leakscope.results import Audit, RangeChart, Run, read_run
+
+RNG = np.random.default_rng(4)
+X = RNG.normal(size=(60, 3))
+Y = X[:, 0] + RNG.normal(size=60)
+IDS = [f"person-{i}" for i in range(60)]
+
+KINDS = ("process", "nystrom", "groups", "fit", "training", "stream")
+
+
+def audited(kind: str, folder: Any) -> None:
+    options: dict[str, Any] = {"record_ids": IDS}
+    if kind == "stream":
+        frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y, who=IDS)
+        frame.to_parquet(folder / "records.parquet")
+        audit_streamed(
+            folder / "records.parquet", target="y", id_column="who", directory=folder / kind
+        )
+        return
+    if kind == "groups":
+        options = {"groups": [f"person-{i // 2}" for i in range(60)], "kernel": "rbf"}
+    elif kind == "process":
+        options |= {"kernel": "rbf", "explain": 3}
+    elif kind == "nystrom":
+        options |= {"kernel": "rbf", "route": "nystrom", "inducing": 20}
+    elif kind == "fit":
+        options |= {"model": Ridge(alpha=1.0).fit(X, Y), "explain": 3}
+    elif kind == "training":
+        options |= {"train": DecisionTreeClassifier(min_samples_leaf=5)}
+    target = (Y > 0).astype(int) if kind == "training" else Y
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        leakscope.audit(X, target, **options).write(folder / kind)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    folder = tmp_path_factory.mktemp("kinds")
+    for kind in KINDS:
+        audited(kind, folder)
+    return {kind: read_run(folder / kind) for kind in KINDS}
+
+
+def audit_of(run: Run) -> Audit:
+    assert isinstance(run.document, Audit)
+    return run.document
+
+
+def text_of(page: str) -> str:
+    body = re.sub(r"<(script|style).*?</\1>", " ", page, flags=re.DOTALL)
+    plain = re.sub(r"<[^>]*>", " ", body)
+    for sign, written in (("&#39;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
+        plain = plain.replace(sign, written)
+    return " ".join(plain.split())
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found = re.search(r'id="report-data">(.*?)</script>', page)
+    assert found is not None
+    told: dict[str, Any] = json.loads(found.group(1))
+    return told
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_answer_table_and_the_check_of_each_record(runs: dict[str, Run], kind: str) -> None:
+    audit, page = audit_of(runs[kind]), report_html(runs[kind])
+    text, records = text_of(page), data_of(page)["records"]
+    for sentence in (*audit.sentences, *audit.checks):
+        assert " ".join(sentence.split()) in text
+    assert records["id"] == [str(one) for one in audit.ranking()]
+    assert records["advantage"] == pytest.approx(audit.advantage[audit.order], rel=1e-4)
+    # Which check each record passed, by its number in the list.
+    for place, row in enumerate(audit.order.tolist()):
+        told, why = records["check"][place], audit.trust.why(row)
+        if told.isdigit():
+            assert audit.checks[int(told) - 1] == why
+        else:
+            assert why == "not checked" if told == "not checked" else why.startswith("failed")
+        assert records["trusted"][place] == told.isdigit()
+    counted = dict(re.findall(r"<tr><td>([^<]*)</td><td>[^<]*</td><td class=\"n\">(\d+)", page))
+    for told in set(records["check"]):
+        assert int(counted[told]) == records["check"].count(told)
+    if audit.doubt is not None:
+        assert audit.doubt in text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_s_own_sections_are_drawn(runs: dict[str, Run], kind: str) -> None:
+    audit, page = audit_of(runs[kind]), report_html(runs[kind])
+    text, charts = text_of(page), data_of(page)["charts"]
+    for section in audit.about.sections(audit):
+        assert section.title in text
+        for headings, rows in section.tables:
+            for cell in (*headings, *rows[0]):
+                assert " ".join(cell.split()) in text
+        for chart in section.charts:
+            assert f'id="chart-{chart.name}"' in page
+            assert chart.name in charts
+    assert {"histogram_advantage", "histogram_log10_kl"} <= set(charts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_redacted_pages_name_nobody(runs: dict[str, Run], kind: str) -> None:
+    audit, page = audit_of(runs[kind]), report_html(runs[kind], redact=True)
+    assert "person-" not in page
+    assert data_of(page)["records"] is None
+    for section in audit.about.sections(audit):
+        assert (section.title in text_of(page)) == (not section.names)
+        for chart in section.charts:
+            assert (chart.name in page) == (not isinstance(chart, RangeChart))
+    # How many passed which check is an aggregate, and stays.
+    assert all(" ".join(check.split()) in text_of(page) for check in audit.checks)
+
+
+def test_the_glossary_has_the_words_that_the_page_uses(runs: dict[str, Run]) -> None:
+    words = {
+        kind: set(re.findall(r"<dt>([^<]*)</dt><dd>[A-Z]", report_html(run)))
+        for kind, run in runs.items()
+    }
+    assert all({"advantage", "KL", "trusted", "law"} <= found for found in words.values())
+    assert "shift" in words["fit"]
+    assert "kernel" not in words["fit"]
+    assert "noise variance" in words["process"]
+    assert "shift" not in words["process"]
+    assert "leverage" in words["stream"]
+
+
+def test_aggregates_of_every_kind(runs: dict[str, Run]) -> None:
+    for kind, run in runs.items():
+        audit, found = audit_of(run), mlflow_metrics(run)
+        assert found["records"] == audit.units
+        assert found["largest_advantage"] == pytest.approx(audit.totals.largest["advantage"])
+        assert ("exposed" in found) == (kind in ("fit", "training"))
+
+
+def test_any_audit_of_records_without_ids_goes_to_sacro(runs: dict[str, Run]) -> None:
+    found = leakscope.audit(X, Y, kernel="rbf", sensitivity=False)
+    block = sacro_individual(found)
+    assert block["advantage"] == pytest.approx(found.advantage)
+    with pytest.raises(InputError, match="has no ids"):
+        sacro_individual(audit_of(runs["fit"]))
+    for kind in ("groups", "stream"):
+        with pytest.raises(InputError, match="every single record"):
+            sacro_individual(audit_of(runs[kind]))
