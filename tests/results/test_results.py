@@ -130,6 +130,13 @@ def changed(**fields):
     return json.dumps(content | fields)
 
 
+def with_record(**fields):
+    """A second record that is like the first but for these fields."""
+    content = json.loads(results.to_json(audit_document()))
+    content["records"].append({**content["records"][0], **fields})
+    return json.dumps(content)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -140,6 +147,24 @@ def changed(**fields):
         (changed(kind="novel"), "known kind"),
         (changed(records=[{"record_id": 1}]), "not a whole leakscope result: records.0.kl"),
         (changed(unheard_of=1), "not a whole leakscope result: unheard_of"),
+        (changed(records=[]), "records: an audit has at least one record"),
+        (changed(kernel="rbf"), "not a whole leakscope result: kernel: input should be an object"),
+        (changed(subject="novel"), "subject: this leakscope knows no kind of model called 'novel'"),
+        (changed(kind="audit_novel"), "known kind"),
+        (changed(checks=[]), "a unit cannot have passed a check that is not named"),
+        (changed(checks=[" "]), "checks must say what was checked"),
+        (
+            with_record(advantage=1.5),
+            r"records\.1\.advantage: .* less than or equal to 1, but",
+        ),
+        (with_record(kl="{x}"), r"records\.1\.kl: input should be a valid number, but it is '{x}'"),
+        (with_record(novel=1), r"records\.1\.novel: extra inputs are not permitted"),
+        (with_record(mean_with=[1.0, 2.0]), r"records\.1\.mean_with: input should be of as many"),
+        (with_record(rank_low=10**400), r"records\.1\.rank_low: input should be less than"),
+        (with_record(check=10**30), r"records\.1\.check: input should be less than"),
+        (with_record(check=None), r"records\.1\.check: input should name a check if and only if"),
+        (with_record(trusted=False), r"records\.1\.check: input should name a check if and only"),
+        (with_record(trusted=None), r"records\.1\.trusted: input should be a valid boolean"),
     ],
 )
 def test_what_is_not_a_result_is_refused(tmp_path, text, sentence):

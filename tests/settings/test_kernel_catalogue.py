@@ -13,9 +13,6 @@ import pytest
 import leakscope
 from leakscope import InputError, kernels, settings
 from leakscope.cli import main
-from leakscope.serving.audit_job import FORM_SETTINGS, AuditRequest
-from leakscope.serving.pages import render
-from leakscope.serving.wording import form_fields
 from leakscope.settings import KERNELS, AuditSettings, NamedKernel, validated
 
 
@@ -92,6 +89,10 @@ class TestOneLineMore:
         assert "cosine" in capsys.readouterr().out
 
     def test_in_the_web_form(self):
+        from leakscope.serving.audit_job import FORM_SETTINGS, AuditRequest
+        from leakscope.serving.pages import render
+        from leakscope.serving.wording import form_fields
+
         page = render(
             "start.html",
             examples=[],
@@ -114,7 +115,7 @@ class TestOneLineMore:
     def test_in_an_estimator(self):
         X = np.arange(12.0).reshape(-1, 1)
         model = leakscope.AuditedRegressor("cosine", length_scale=5.0, noise_variance=0.1)
-        assert model.fit(X, np.sin(X[:, 0])).result_.kernel["period"] == 5.0
+        assert model.fit(X, np.sin(X[:, 0])).result_.details.kernel["period"] == 5.0
 
 
 def test_without_the_line_it_is_refused():

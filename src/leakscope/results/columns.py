@@ -192,8 +192,14 @@ class Table:
 
     @classmethod
     def of_rows(cls, rows: Sequence[Mapping[str, Any]]) -> Table:
-        """From plain values, the most exposed first; null is infinite or not known."""
-        names = [name for name in COLUMNS if any(name in row for row in rows)]
+        """From plain values, the most exposed first; null is infinite or not known.
+
+        The columns are in the order of the first row.
+        """
+        names = dict.fromkeys(rows[0] if rows else ())
+        for row in rows:
+            if len(row) != len(names) or row.keys() != names.keys():
+                names |= dict.fromkeys(row)
         return cls(
             {name: _array([row.get(name) for row in rows], name) for name in names},
             np.arange(len(rows)),
@@ -231,7 +237,9 @@ def _parsed(value: Any) -> Table:
         raise PydanticCustomError("records", "an audit has at least one record")
     _require_evidence(rows)
     _require_one_shape(rows)
-    return Table.of_rows(rows)
+    # Checked rows are in the order of the declaration; the file's own is kept.
+    first = {name: rows[0][name] for name in value[0]}
+    return Table.of_rows([first, *rows[1:]])
 
 
 def _require_evidence(rows: list[dict[str, Any]]) -> None:
