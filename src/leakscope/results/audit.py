@@ -208,7 +208,7 @@ class Audit(ResultDocument):
         try:
             kind_named(value)
         except InputError as error:
-            raise PydanticCustomError("subject", str(error).rstrip(".")) from None  # type: ignore[arg-type]
+            raise PydanticCustomError("subject", str(error).rstrip(".")) from None
         return value
 
     @field_validator("details", mode="plain")
@@ -225,7 +225,7 @@ class Audit(ResultDocument):
         try:
             _ = self.trust
         except ValueError as error:
-            raise PydanticCustomError("checks", str(error)) from None  # type: ignore[arg-type]
+            raise PydanticCustomError("checks", str(error)) from None
         return self
 
     @model_serializer(mode="wrap")
