@@ -281,7 +281,8 @@ def _rows_adapter(names: tuple[str, ...]) -> TypeAdapter[list[dict[str, Any]]]:
     make: Any = TypedDict
     row = make("Record", fields)
     row.__pydantic_config__ = ConfigDict(extra="forbid")
-    return TypeAdapter(GenericAlias(list, (row,)))
+    rows: Any = GenericAlias(list, (row,))
+    return TypeAdapter(rows)
 
 
 def _array(values: list[Any], name: str) -> NDArray[Any]:
