@@ -36,7 +36,6 @@ ALLOWED: dict[str, str] = {
     "lasso/onaverage_kl.py:onavg_kl_with_slope": "the same, with the slope that root finders need",
     "lood/separation.py:kl": "the sum of the two parts that measures.kl_parts gave",
     "planning/lasso_targets.py:least_kl": "a search for a setting, over onavg_kl_with_slope",
-    "reporting/charts.py:kernel_advantages": "a chart of stored numbers",
     "results/advice.py:enough_advantage": "a bound on a target, from the target alone",
     "results/audit.py:kl": "a column of the table; leakscope.subjects.laws computes it",
     "results/audit.py:kl_reverse": "the same",
