@@ -9,7 +9,7 @@ import typer
 
 from leakscope import InputError
 from leakscope.cli import app, main
-from leakscope.cli.derived_options import Options, Verb, with_options
+from leakscope.cli.options import Options, Verb, with_options
 from leakscope.settings import (
     AdviseSettings,
     AuditSettings,

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from leakscope.serving import Limits, server
-from leakscope.serving.private_folder import FOLDER_PREFIX, LOCK_FILE, hold, remove_abandoned
+from leakscope.serving.server import FOLDER_PREFIX, LOCK_FILE, hold, remove_abandoned
 from leakscope.serving.uploads import Upload, Uploads
 
 

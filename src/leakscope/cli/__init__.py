@@ -28,7 +28,7 @@ from leakscope.cli import (
     serve,
     verify,
 )
-from leakscope.cli.help_sections import sectioned
+from leakscope.cli.options import sectioned
 from leakscope.errors import InputError
 
 app = typer.Typer(

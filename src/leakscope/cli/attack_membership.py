@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli.derived_options import Options, with_options
 from leakscope.cli.network_attacks import NETWORK, TrainingData, attack_and_show
-from leakscope.cli.options import JsonPath
+from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import fraction, require_writable, table, wrapped
 from leakscope.settings import MembershipSettings, PoolAttackSettings
 

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leakscope.cli.audit_page import page
-from leakscope.cli.derived_options import Options, with_options
-from leakscope.cli.help_sections import KERNEL, READING
-from leakscope.cli.options import DatasetFile, Example, JsonPath, RunDirectory, dataset_from
+from leakscope.cli.options import (
+    KERNEL,
+    READING,
+    DatasetFile,
+    Example,
+    JsonPath,
+    Options,
+    RunDirectory,
+    dataset_from,
+    with_options,
+)
 from leakscope.cli.output import (
     STDOUT,
     cells_bar,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli.derived_options import Options, with_options
-from leakscope.cli.options import JsonPath
+from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import STDOUT, emit_json, require_writable, show, wrapped
 from leakscope.errors import InputError
 from leakscope.settings import DecideSettings

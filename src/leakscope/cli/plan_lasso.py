@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from leakscope.cli.derived_options import Options, with_options
-from leakscope.cli.options import JsonPath
+from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import (
     STDOUT,
     emit_json,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli.derived_options import Options, with_options
-from leakscope.cli.options import DataNow, JsonPath, RunDirectory
+from leakscope.cli.options import DataNow, JsonPath, Options, RunDirectory, with_options
 from leakscope.cli.output import (
     STDOUT,
     WITHOUT_DIGEST,
