@@ -52,12 +52,12 @@ def _house() -> _House:
     """The application with a client that is let in, for as long as this process lives."""
     from starlette.testclient import TestClient
 
-    from leakscope.auditing import choice_reasons
     from leakscope.serving import Access, Limits
     from leakscope.serving.application import application
     from leakscope.serving.audit_job import run_audit
+    from leakscope.subjects.process import choices
 
-    choice_reasons.COMPARED_UP_TO = 1  # audits under other kernels take seconds and are not asked
+    choices.COMPARED_UP_TO = 1  # audits under other kernels take seconds and are not asked
     access = Access(port=8000)
     folder = Path(tempfile.mkdtemp(prefix="leakscope-fuzz-serve-"))
     limits = Limits(upload_bytes=200_000, table_bytes=200_000_000)
