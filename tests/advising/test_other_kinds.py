@@ -119,6 +119,7 @@ def test_a_knob_alone_gets_advice_without_a_price(points) -> None:
     assert option.sentence.startswith(f"Ask {k} neighbours instead of 2: ")
     assert [point.setting["k"] for point in option.curve] == [4, 8, 16, 32]
     assert advice.model.name == "neighbours(k=2)"
+    assert advice.sentence.startswith("Meets advantage <= 0.08: more neighbours. Ask ")
 
 
 def test_with_a_price_the_cheapest_level_that_meets_the_target_is_taken(points) -> None:

@@ -132,10 +132,10 @@ def test_arrays_are_doubted_as_files_are(doubt: str, how: str) -> None:
 def test_ordinary_arrays_are_not_doubted() -> None:
     X, y = arrays()
     for more in ({}, {"kernel": "rbf", "sensitivity": False}, {"model": Ridge().fit(X, y)}):
-        assert leakscope.audit(X, y, **more).warnings == ()
+        assert leakscope.audit(X, y, **more).warnings == []
     signs = np.where(y > np.median(y), 1.0, -1.0)
-    assert leakscope.audit(X, signs, kernel="rbf", sensitivity=False).warnings == ()
+    assert leakscope.audit(X, signs, kernel="rbf", sensitivity=False).warnings == []
     people = np.repeat(np.arange(12), 5)
     copies = np.repeat(X[:12], 5, axis=0), np.repeat(y[:12], 5)
     found = leakscope.audit(*copies, kernel="rbf", sensitivity=False, groups=people)
-    assert found.warnings == ()
+    assert found.warnings == []

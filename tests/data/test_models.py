@@ -32,8 +32,8 @@ def test_npz(tmp_path):
 
 
 def test_json(tmp_path):
-    network = relu.TwoLayerNetwork(W, B, V)
-    (tmp_path / "net.json").write_text(json.dumps(network.to_dict()))
+    arrays = {"w": W.tolist(), "b": B.tolist(), "v": V.tolist()}
+    (tmp_path / "net.json").write_text(json.dumps(arrays))
     same(read_network(tmp_path / "net.json"))
     for text in ("[1, 2]", "no json", '{"w": [[1, 2], [3]], "b": [1], "v": [1]}'):
         (tmp_path / "net.json").write_text(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -221,4 +220,3 @@ def test_several_columns_of_subgroups(tmp_path):
             rows_of = np.array(found.by[entry.column]) == entry.value
             assert entry.count == np.count_nonzero(rows_of)
             assert entry.median_advantage == np.median(result.advantage[rows_of])
-        assert [asdict(e) for e in result.subgroups] == [e.model_dump() for e in result.subgroups]

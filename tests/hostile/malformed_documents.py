@@ -132,7 +132,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a date that is none": _set("created", to="yesterday"),
     "no settings": _drop("settings"),
     "an assumption that is a word": _set("assumptions", to=["yes"]),
-    "a verdict that is a number": _set("verdict", to=7),
+    "an answer that is a number": _set("answer", to=7),
     "a time that is a word": _set("timing", to={"all": "long"}),
     "a kernel that is a list": _set("kernel", to=[1]),
     "no records at all": _set("records", to=[]),
@@ -184,10 +184,7 @@ def _results() -> Iterator[Case]:
             advise = ("advise", "run", "--target-advantage", "0.2")
             yield Case(f"advise: {name}", result(change), advise, " ")
     yield Case(
-        "report: no word of the attacker",
-        result(_drop("provenance", "attacker_knows_label")),
-        report,
-        "attacker_knows_label",
+        "report: no word of the method", result(_drop("provenance", "method")), report, "method"
     )
     text = json.dumps(json.loads('{"schema_version": "1"}'))
     yield Case("report: no run", lambda folder: None, ("report", "run"), "run")

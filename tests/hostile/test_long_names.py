@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import leakscope
@@ -95,10 +96,9 @@ def test_pictures_that_are_something_else(arrays, sentence, tmp_path):
         reproduce("lood-1a", data=tmp_path)
 
 
-def test_answers_of_an_audit_out_of_core(tmp_path):
-    from leakscope.auditing import audit_out_of_core
+def test_the_run_of_a_streamed_audit(tmp_path):
+    from leakscope.auditing import audit_streamed
 
+    pd.DataFrame(np.eye(3), columns=["a", "b", "y"]).to_parquet(tmp_path / "records.parquet")
     with pytest.raises(InputError, match="cannot be used"):
-        audit_out_of_core(
-            np.eye(3), np.ones(3), noise_variance=0.1, output=tmp_path / f"{LONG[0]}.parquet"
-        )
+        audit_streamed(tmp_path / "records.parquet", target="y", directory=tmp_path / LONG[0])

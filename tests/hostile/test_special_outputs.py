@@ -15,14 +15,11 @@ import sys
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from leakscope import results
-from leakscope.auditing import audit_out_of_core
 from leakscope.cli import main
 from leakscope.data.files import descriptor_of, partial_beside, write_file
-from leakscope.errors import InputError
 
 MEASURE = ["measure", "--member", "normal:0,1.4", "--nonmember", "normal:0,0.7"]
 
@@ -137,14 +134,6 @@ def test_a_disk_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert main([*MEASURE, "--json", str(path)]) == 2
     assert "is a disk" in capsys.readouterr().err
     assert stat.S_ISBLK(path.lstat().st_mode)
-
-
-def test_tables_need_a_file(tmp_path: Path) -> None:
-    pipe = tmp_path / "answers.parquet"
-    os.mkfifo(pipe)
-    with pytest.raises(InputError, match="is a pipe or a device, and a Parquet table needs a file"):
-        audit_out_of_core(np.eye(4), np.arange(4.0), noise_variance=1.0, output=pipe)
-    assert stat.S_ISFIFO(pipe.lstat().st_mode)
 
 
 def run_leakscope(arguments: list[str], **more: object) -> subprocess.CompletedProcess[bytes]:

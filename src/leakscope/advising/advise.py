@@ -227,4 +227,5 @@ def _sentence(
         )
     if best is None:
         return f"No option that was tried meets {target.words}."
-    return f"Cheapest: {best.name}. {best.sentence}"
+    first = "Cheapest" if best.cost is not None else f"Meets {target.words}"
+    return f"{first}: {best.name}. {best.sentence}"

@@ -218,10 +218,11 @@ def _streamed(
 ) -> Audit:
     """Say what it costs, and do it."""
     from leakscope import auditing
+    from leakscope.data import is_there
     from leakscope.results import require_free
     from leakscope.running import cluster_client
 
-    if (place / "result.json").exists():
+    if is_there(place / "result.json"):
         require_free(place)  # before a cost is stated that nobody will pay
     if not asked.of_process:
         raise InputError(

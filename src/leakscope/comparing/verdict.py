@@ -141,7 +141,7 @@ def _confounded(
 def _who(one: Audit, two: Audit) -> str:
     """What the two runs examined."""
     if "assumed" in (one.basis, two.basis):
-        return f"Each is under its own stand-in, {one.about.words}; no trained model was examined."
+        return f"Each is under its own {_kind(one, two)}; no trained model was examined."
     stand_ins = [audit.model.stand_in for audit in (one, two)]
     if any(stand_ins):
         both = "Both are stand-ins" if all(stand_ins) else "One is a stand-in"
@@ -151,9 +151,14 @@ def _who(one: Audit, two: Audit) -> str:
     if one.model.name == two.model.name:
         return f"Both examined {one.about.words}, {one.model.name}."
     return (
-        f"Each examined its own model, {one.model.name} and {two.model.name}: a change of level "
-        "between them is a change of what is released."
+        f"Each examined its own {_kind(one, two)}, {one.model.name} and {two.model.name}: a change "
+        "of level between them is a change of what is released."
     )
+
+
+def _kind(one: Audit, two: Audit) -> str:
+    """The kind of both, without its article, where they are of one."""
+    return one.about.words.removeprefix("a ") if one.about is two.about else "model"
 
 
 def _measured(one: Audit, two: Audit) -> str:

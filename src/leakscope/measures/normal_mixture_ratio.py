@@ -21,7 +21,7 @@ nearly equal masses) use Gauss-Legendre nodes in the cells of the same table.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -121,7 +121,10 @@ class MixturePair:
 
     def llr(self, x: FloatArray) -> FloatArray:
         """log p1/p0 at x, shape (B, N)."""
-        up, down = self.log_densities(x)
+        return self.llr_of(x, *self.log_densities(x))
+
+    def llr_of(self, x: FloatArray, up: FloatArray, down: FloatArray) -> FloatArray:
+        """log p1/p0 at x, where both log densities are known already."""
         ratio = up - down
         close = np.abs(ratio) < 0.05
         rows = np.nonzero(close.mean(axis=-1) > 0.0)[0]
@@ -186,12 +189,19 @@ def _log_terms(law: Components, x: FloatArray) -> FloatArray:
 
 def _log_sum(terms: FloatArray) -> FloatArray:
     """Log of the sum of exponentials over the last axis; -inf where all terms are."""
-    peak = terms.max(axis=-1)
     if terms.shape[-1] == 1:
-        return np.asarray(peak)
-    safe = np.where(np.isneginf(peak), 0.0, peak)
+        return np.asarray(terms[..., 0])
+    if terms.shape[-1] < 8:  # so few are reduced faster one after the other, in the same order
+        parts = [terms[..., j] for j in range(terms.shape[-1])]
+        peak = reduce(np.maximum, parts)
+        safe = np.where(np.isneginf(peak), 0.0, peak)
+        total = reduce(np.add, [np.exp(part - safe) for part in parts])
+    else:
+        peak = terms.max(axis=-1)
+        safe = np.where(np.isneginf(peak), 0.0, peak)
+        total = np.exp(terms - safe[..., None]).sum(axis=-1)
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.exp(terms - safe[..., None]).sum(axis=-1)) + safe)
+        return np.asarray(np.log(total) + safe)
 
 
 _STEPS = np.concatenate(
@@ -364,7 +374,7 @@ class NormalMixtureRatio(SearchedRatio):
 
     def _at(self, x: FloatArray, weight: FloatArray) -> Nodes:
         up, down = self.pair.log_densities(x)
-        return Nodes(x, weight, up, down, self.pair.llr(x))
+        return Nodes(x, weight, up, down, self.pair.llr_of(x, up, down))
 
     @property
     def equal(self) -> npt.NDArray[np.bool_]:
@@ -439,7 +449,7 @@ class NormalMixtureRatio(SearchedRatio):
         breaks = np.sort(np.concatenate([table, ends, stops], axis=-1), axis=-1)
         x, weight = panels(breaks, _ORDER)
         up, down = self.pair.log_densities(x)
-        rise = self.pair.llr(x) - epsilon[:, None]
+        rise = self.pair.llr_of(x, up, down) - epsilon[:, None]
         with np.errstate(over="ignore", under="ignore", divide="ignore"):
             shift = np.maximum(up, down).max(axis=-1, keepdims=True)
             small = np.exp(down + epsilon[:, None] - shift) * np.expm1(np.minimum(rise, 1.0))

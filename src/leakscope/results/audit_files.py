@@ -30,7 +30,9 @@ def as_audit(content: dict[str, Any]) -> dict[str, Any]:
     found.setdefault("exposed_above", EXPOSED_ABOVE)
     details = {name: found.pop(name) for name in list(found) if name not in COMMON}
     for name in WORKED_OUT:
-        found.pop(name, None)
+        # What is no text was never written, and is refused with what else does not belong there.
+        if isinstance(found.get(name), str | None):
+            found.pop(name, None)
     for name, own in RENAMED.items():
         if name in found:
             found[own] = found.pop(name)

@@ -38,7 +38,7 @@ from leakscope.subjects.arrays import (
     oddities,
     without_intercept,
 )
-from leakscope.subjects.laws import PairLaws, Rows, UnitLaws
+from leakscope.subjects.laws import Rows, UnitLaws
 from leakscope.subjects.process.choices import (
     CRITERIA,
     advantages,
@@ -137,6 +137,63 @@ class ProcessLaws(UnitLaws):
         if self.separation.groups is None:
             return found
         return np.asarray(np.maximum.reduceat(found, self.separation.starts))
+
+
+# A pair of C outputs takes about 350 C^2 bytes while it is measured.
+BYTES_AT_ONCE, BYTES_A_PAIR = 64_000_000, 350
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StoredLaws(UnitLaws):
+    """The laws of records as a result holds them: the shift (U, C) of the mean, and variances."""
+
+    shift: FloatArray
+    variance_with: FloatArray
+    variance_without: FloatArray
+
+    def batches(self) -> Iterator[tuple[Rows, LawPair]]:
+        """As many records at a time as memory takes."""
+        step = max(1, BYTES_AT_ONCE // (BYTES_A_PAIR * self.shift.shape[1] ** 2))
+        for start in range(0, self.units, step):
+            rows = np.arange(start, min(start + step, self.units))
+            yield rows, self._pair(rows)
+
+    def _pair(self, rows: Rows) -> LawPair:
+        shift, with_it, without = (
+            values[rows] for values in (self.shift, self.variance_with, self.variance_without)
+        )
+        if shift.shape[1] == 1:
+            member, nonmember = Normal(shift[:, 0], np.sqrt(with_it)), Normal(0.0, np.sqrt(without))
+            return LawPair(member, nonmember, self.provenance)
+        identity = np.eye(shift.shape[1])
+        return LawPair(
+            MultivariateNormal(shift, with_it[:, None, None] * identity),
+            MultivariateNormal(np.zeros_like(shift), without[:, None, None] * identity),
+            self.provenance,
+        )
+
+    def some(self, units: Rows) -> StoredLaws:
+        """Those of some records."""
+        return replace(
+            self,
+            trust=self.trust.take(units),
+            shift=self.shift[units],
+            variance_with=self.variance_with[units],
+            variance_without=self.variance_without[units],
+        )
+
+    def noised(self, sd: float) -> StoredLaws:
+        """The same with noise on every answer."""
+        return replace(
+            self,
+            variance_with=self.variance_with + sd**2,
+            variance_without=self.variance_without + sd**2,
+        )
+
+    @property
+    def spread(self) -> FloatArray:
+        """(U,) the standard deviation of an answer without the record."""
+        return np.sqrt(self.variance_without)
 
 
 def laws_of_separation(found: lood.Separation, **more: Any) -> ProcessLaws:
@@ -638,7 +695,7 @@ class GaussianProcess(Subject):
         return {}
 
     @classmethod
-    def stored_laws(cls, audit: Audit) -> PairLaws:
+    def stored_laws(cls, audit: Audit) -> StoredLaws:
         """From means and variances; those of groups are in the run's arrays only."""
         table = audit.table
         if audit.unit == "group" or "variance_with" not in table:
@@ -657,30 +714,16 @@ class GaussianProcess(Subject):
         shift = means[0] - means[1]
         gone = lost(audit, good & np.isfinite(shift).all(axis=1))
         shift = np.where(gone[:, None], 1.0, shift)
-        variances = tuple(np.where(gone, LOST_SPREAD**2, variance) for variance in variances)
-        provenance = stored_provenance(audit)
-
-        def pair(sd: float) -> LawPair:
-            with_it, without = (variance + sd**2 for variance in variances)
-            if shift.shape[1] == 1:
-                return LawPair(
-                    Normal(shift[:, 0], np.sqrt(with_it)), Normal(0.0, np.sqrt(without)), provenance
-                )
-            identity = np.eye(shift.shape[1])
-            return LawPair(
-                MultivariateNormal(shift, with_it[:, None, None] * identity),
-                MultivariateNormal(np.zeros_like(shift), without[:, None, None] * identity),
-                provenance,
-            )
-
-        plain = pair(0.0)
-        return PairLaws(
+        variances = (
+            np.where(gone, LOST_SPREAD**2, variances[0]),
+            np.where(gone, LOST_SPREAD**2, variances[1]),
+        )
+        return StoredLaws(
             trust=audit.trust,
-            provenance=provenance,
-            member=plain.member,
-            nonmember=plain.nonmember,
-            with_noise=pair,
-            sd_without=np.sqrt(variances[1]),
+            provenance=stored_provenance(audit),
+            shift=shift,
+            variance_with=variances[0],
+            variance_without=variances[1],
         )
 
     # Models with and without units.

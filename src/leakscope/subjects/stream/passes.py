@@ -24,7 +24,7 @@ from leakscope import __version__
 from leakscope._numerics.cores import usable_cores
 from leakscope._numerics.keys import Key
 from leakscope._numerics.memory import require_memory
-from leakscope.data import column_name
+from leakscope.data import column_name, is_there
 from leakscope.errors import InputError
 from leakscope.kernels import Kernel
 from leakscope.laws import Provenance
@@ -116,7 +116,7 @@ def audit_streamed(
     kernel = _usable(settings, wanted)
     parts = _parts(source, wanted)
     cuts = list(_cut(parts, cell_records))
-    begun = (place / "run.json").exists() and not (place / "result.json").exists()
+    begun = is_there(place / "run.json") and not is_there(place / "result.json")
     if not begun:
         require_free(place)
     asked = {
