@@ -133,7 +133,7 @@ def test_the_device_has_a_route_of_its_own_and_explains_without_the_matrix(monke
     dense = leakscope.audit(X, y, route="dense", **arguments)
     monkeypatch.setattr(lood.Process, "fresh_matrix", None)
     device = leakscope.audit(X, y, route="device", **arguments)
-    assert device.laws.route == "device"
+    assert device.laws.separation.route == "device"
     for one, other in zip(dense.explanations, device.explanations, strict=True):
         assert one.moved == other.moved
         np.testing.assert_allclose(one.shifts, other.shifts, rtol=1e-8)

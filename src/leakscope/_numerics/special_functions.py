@@ -111,7 +111,7 @@ def log_between(low: npt.ArrayLike, high: npt.ArrayLike) -> FloatArray:
 
 
 # products of normal distribution functions of unit scale are smooth: 1e-9 for ten of them
-_NODES = 64
+_NORMAL_NODES = 64
 
 
 def chance_of_largest(z: FloatArray, which: npt.ArrayLike) -> FloatArray:
@@ -123,7 +123,7 @@ def chance_of_largest(z: FloatArray, which: npt.ArrayLike) -> FloatArray:
     """
     chosen = np.broadcast_to(np.asarray(which, dtype=np.intp), z.shape[:-1])[..., None]
     ahead = np.take_along_axis(z, chosen, axis=-1) - z
-    nodes, weights = roots_hermitenorm(_NODES)
+    nodes, weights = roots_hermitenorm(_NORMAL_NODES)
     chance = np.zeros(z.shape[:-1])
     for node, weight in zip(nodes.tolist(), (weights / weights.sum()).tolist(), strict=True):
         below = ndtr(ahead + node)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import GenericAlias
 from typing import Annotated, Any, Literal, NotRequired, Required
 
 import numpy as np
@@ -264,7 +265,7 @@ def _require_one_shape(rows: list[dict[str, Any]]) -> None:
 
 
 def _wrong(place: int, name: str, words: str) -> ValidationError:
-    problem = PydanticCustomError("records", words)  # type: ignore[arg-type]
+    problem = PydanticCustomError("records", words)
     # The whole row stands for the input, which is then not repeated.
     details = InitErrorDetails(type=problem, loc=(place, name), input={})
     return ValidationError.from_exception_data("records", [details])
@@ -276,9 +277,12 @@ def _rows_adapter(names: tuple[str, ...]) -> TypeAdapter[list[dict[str, Any]]]:
     for name in names:
         kind = bool if name == "trusted" else TYPES[COLUMNS[name].form]
         fields[name] = Required[kind] if COLUMNS[name].needed else NotRequired[kind]
-    row: Any = TypedDict("Record", fields)  # type: ignore[operator]
+    # The columns are known only here, so that a type checker has nothing to read.
+    make: Any = TypedDict
+    row = make("Record", fields)
     row.__pydantic_config__ = ConfigDict(extra="forbid")
-    return TypeAdapter(list[row])
+    rows: Any = GenericAlias(list, (row,))
+    return TypeAdapter(rows)
 
 
 def _array(values: list[Any], name: str) -> NDArray[Any]:

@@ -19,6 +19,7 @@ from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.laws import Law, LawPair, Provenance
+from leakscope.measures.pair_measures import RocCurve
 from leakscope.results.advice import Target
 from leakscope.results.audit import FPRS
 from leakscope.results.trust import Trust
@@ -192,11 +193,11 @@ class UnitLaws(ABC):
         order = np.argsort(np.concatenate([units for units, _ in found]), kind="stable")
         return concatenate([pair for _, pair in found]).take(order)
 
-    def roc(self, unit: int) -> measures.RocCurve:
+    def roc(self, unit: int) -> RocCurve:
         """The best test's ROC of one unit."""
         _, pair = next(self.some(np.array([unit])).batches())
         curve = measures.roc(pair)
-        return measures.RocCurve(curve.fpr, curve.tpr.reshape(-1), curve.provenance)
+        return RocCurve(curve.fpr, curve.tpr.reshape(-1), curve.provenance)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -324,11 +325,11 @@ class PosteriorLaws(UnitLaws):
             for name, measure in MEASURES.items()
         }
 
-    def roc(self, unit: int) -> measures.RocCurve:
+    def roc(self, unit: int) -> RocCurve:
         """The posterior mean of the best test's ROC, at each false-positive rate."""
         drawn = self.draws(np.array([unit]))
         curve = measures.roc(drawn.reshape(drawn.batch_shape[1]))
-        return measures.RocCurve(curve.fpr, curve.tpr.mean(axis=0), curve.provenance)
+        return RocCurve(curve.fpr, curve.tpr.mean(axis=0), curve.provenance)
 
 
 # Units whose posterior is drawn at once.

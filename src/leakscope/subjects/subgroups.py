@@ -49,7 +49,7 @@ def _exposure(values: Sequence[str], advantage: FloatArray, name: str) -> list[S
                 small=len(own) < SMALL_BELOW,
             )
         )
-    return sorted(entries, key=lambda entry: -entry.median_advantage)
+    return sorted(entries, key=lambda entry: -(entry.median_advantage or 0.0))
 
 
 def require_few_subgroups(name: str, count: int) -> None:

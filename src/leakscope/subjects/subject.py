@@ -22,7 +22,8 @@ from leakscope.data import Dataset, RecordId, Task
 from leakscope.errors import InputError
 from leakscope.laws import Provenance
 from leakscope.results.advice import AdviceCheck, Target
-from leakscope.results.audit import Audit, Basis, Details, ExaminedModel
+from leakscope.results.audit import Audit, Basis, ExaminedModel
+from leakscope.results.audit import Details as AuditDetails
 from leakscope.results.document import DatasetEntry
 from leakscope.results.sections import Section
 from leakscope.settings import (
@@ -235,7 +236,7 @@ class Subject(ABC):
     not_trusted: ClassVar[str] = "the laws of {} are not trusted"
     # What the ends of an interval are, in a heading.
     interval_words: ClassVar[str] = "95%"
-    Details: ClassVar[type[Details]] = Details
+    Details: ClassVar[type[AuditDetails]] = AuditDetails
     # Those of ``NOT_ITS_OPTION`` that it takes.
     advice_options: ClassVar[tuple[str, ...]] = ()
     # Models of this kind that can be named, with a few words for a form.
@@ -310,7 +311,7 @@ class Subject(ABC):
 
     def details(
         self, laws: UnitLaws, columns: Mapping[str, NDArray[Any]], stage: Stages, explain_first: int
-    ) -> tuple[Details, Mapping[str, NDArray[Any]]]:
+    ) -> tuple[AuditDetails, Mapping[str, NDArray[Any]]]:
         """What only this kind has to say, and columns that come with it.
 
         From the laws and the columns of the table; ``explain_first`` is how many of the most

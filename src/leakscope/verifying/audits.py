@@ -98,7 +98,7 @@ def _exposure(audit: Audit, place: np.ndarray[Any, np.dtype[np.intp]]) -> FloatA
     """By which units are drawn from the whole range; what is infinite counts as the largest."""
     found = audit.table.of(audit.about.ranked_by)[place]
     finite = np.isfinite(found)
-    return np.where(finite, found, np.max(found[finite], initial=0.0))
+    return np.asarray(np.where(finite, found, np.max(found[finite], initial=0.0)))
 
 
 def _sd(audit: Audit, side: str) -> FloatArray | None:

@@ -155,8 +155,8 @@ class FunctionTrainer:
 def _class_numbers(y: FloatArray) -> NDArray[np.intp]:
     """0, 1, ... from targets that are coded as an audit codes classes."""
     if y.shape[1] == 1:
-        return (y[:, 0] > 0.0).astype(np.intp)
-    return np.argmax(y, axis=1)
+        return np.asarray(y[:, 0] > 0.0, dtype=np.intp)
+    return np.asarray(np.argmax(y, axis=1))
 
 
 def _as_coded(found: FloatArray, outputs: int, classes: bool) -> FloatArray:
@@ -169,7 +169,7 @@ def _as_coded(found: FloatArray, outputs: int, classes: bool) -> FloatArray:
             )
         return found
     centred = found - 1.0 / found.shape[1]
-    return centred[:, 1:] if outputs == 1 else centred
+    return np.asarray(centred[:, 1:] if outputs == 1 else centred)
 
 
 def by_retraining(

@@ -94,7 +94,8 @@ def _slack(audit: Audit, rows: np.ndarray) -> FloatArray:
     size = (means[0] + means[1]).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = ROUNDING * size / spread
-    return 8.0 * np.nan_to_num(relative * (1.0 + relative), posinf=1.0) + 64.0 * ROUNDING
+    parts = np.nan_to_num(relative * (1.0 + relative), posinf=1.0)
+    return np.asarray(8.0 * parts + 64.0 * ROUNDING)
 
 
 def _require_count(audit: Audit) -> None:

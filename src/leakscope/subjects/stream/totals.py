@@ -193,7 +193,7 @@ class Told:
                 )
                 for value, spread in sorted(own.items())
             ]
-            found += sorted(entries, key=lambda entry: -entry.median_advantage)
+            found += sorted(entries, key=lambda entry: -(entry.median_advantage or 0.0))
         return found
 
     def noise_of_data(self, choice: NoiseChoice) -> NoiseOfData:

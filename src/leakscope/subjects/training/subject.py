@@ -412,8 +412,9 @@ class Training(Subject):
         held = read_arrays(audit.directory / "arrays.npz", names)
         if any(name not in held for name in names):
             raise LawsNotStoredError(f"{audit.directory} does not hold the scores of its models.")
-        order = np.asarray(held["order"])
-        scores, trained_on = np.asarray(held[observes]), np.asarray(held["trained_on"])
+        order = np.asarray(held["order"], dtype=np.intp)
+        scores = np.asarray(held[observes], dtype=np.float64)
+        trained_on = np.asarray(held["trained_on"], dtype=np.bool_)
         sign = _sign(scores, observes)
         few = fitted.few_models(
             sign * scores, trained_on, random_state=int(audit.settings.get("seed", 0))
