@@ -41,11 +41,14 @@ test-environment: $(VENV)/.installed-test
 
 # Types are checked beside the tests, on whatever core is free, and told after them; either fails it.
 # One thread for each worker's linear algebra: pytest already runs one worker for each core.
+# Memory that was freed is kept by the process: to fetch it again costs a page fault for each 4 kB.
 # Tests that share a costly fixture go to one worker (loadgroup; tests/conftest.py says which).
 test: style
 	@$(BIN)/mypy >$(VENV)/mypy.log 2>&1 & types=$$!; \
 	trap 'kill $$types 2>/dev/null' INT TERM; \
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup --durations=15; \
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+	MALLOC_MMAP_THRESHOLD_=67108864 MALLOC_TRIM_THRESHOLD_=268435456 \
+	$(BIN)/python -m pytest -n auto --dist loadgroup --durations=15; \
 	tested=$$?; \
 	wait $$types; typed=$$?; \
 	echo "mypy:"; cat $(VENV)/mypy.log; \

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from types import MappingProxyType
 
 import numpy as np
@@ -227,32 +226,59 @@ def test_a_column_of_equal_numbers_is_not_scaled(tmp_path):
     same(answers_of(tmp_path / "run"), in_memory(tmp_path, frame, **asked))
 
 
+# Lives of one audit, each a process of its own that is forked after what takes seconds to import.
 PROGRAM = """
-import sys
+import os, signal, sqlite3, sys, time
+import numpy as np
 from leakscope import auditing
 from leakscope.settings import AuditSettings
-auditing.audit_streamed(
-    sys.argv[1], directory=sys.argv[2], target="cost", ignore=("paid", "name"), cell_records=150,
-    settings=AuditSettings(kernel="linear", sensitivity=False, explain=0), block_bytes=2**12)
+
+def begun(run):
+    child = os.fork()
+    if child:
+        return child
+    os.setsid()
+    try:
+        auditing.audit_streamed(
+            sys.argv[1], directory=run, target="cost", ignore=("paid", "name"), cell_records=150,
+            settings=AuditSettings(kernel="linear", sensitivity=False, explain=0),
+            block_bytes=2**12)
+        os._exit(0)
+    except BaseException as error:
+        print(repr(error), file=sys.stderr, flush=True)
+        os._exit(1)
+
+def progress(run):
+    # Cells that are finished, as another process sees them.
+    try:
+        with sqlite3.connect(f"file:{run}/cells.sqlite?mode=ro", uri=True) as connection:
+            return int(connection.execute("SELECT count(*) FROM cells").fetchone()[0])
+    except sqlite3.Error:
+        return 0
+
+assert os.waitpid(begun(sys.argv[2]), 0)[1] == 0
+rng, run, kills = np.random.default_rng(3), sys.argv[3], 0
+for _ in range(40):
+    child, ended = begun(run), 0
+    # Wait for the next cell or two, and no fixed time: machines differ.
+    before = progress(run)
+    while not ended and progress(run) < before + 1 + rng.integers(3):
+        time.sleep(0.005)
+        ended, status = os.waitpid(child, os.WNOHANG)
+    if ended:
+        assert status == 0
+        break
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    kills += 1
+print(kills)
 """
 
 
 def test_killed_at_random_it_goes_on_to_the_very_same_answer(folder, tmp_path):
-    asked = [sys.executable, "-c", PROGRAM, str(folder)]
-    subprocess.run([*asked, str(tmp_path / "whole")], check=True)
-    rng, run, kills = np.random.default_rng(3), tmp_path / "run", 0
-    for _ in range(40):
-        process = subprocess.Popen([*asked, str(run)], start_new_session=True)
-        # Wait for the next cell or two, and no fixed time: machines differ.
-        before = _progress(run)
-        while process.poll() is None and _progress(run) < before + 1 + rng.integers(3):
-            time.sleep(0.005)
-        if process.poll() is not None:
-            assert process.returncode == 0
-            break
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        kills += 1
+    run = tmp_path / "run"
+    asked = [sys.executable, "-c", PROGRAM, str(folder), str(tmp_path / "whole"), str(run)]
+    kills = int(subprocess.run(asked, check=True, stdout=subprocess.PIPE).stdout)
     assert (run / "result.json").exists()
     assert kills >= 3
     pd.testing.assert_frame_equal(answers_of(run), answers_of(tmp_path / "whole"))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from pathlib import Path
 
 import pytest
-from project import PACKAGE
+from project import PACKAGE, ROOT
 
 # room: rooms that it may import directly; it may also import whatever those may.
 HOUSE: dict[str, tuple[str, ...]] = {
@@ -121,3 +122,15 @@ def test_the_check_sees_a_wrong_import() -> None:
 
 def test_errors_imports_nothing() -> None:
     assert imported_rooms(Path(PACKAGE / "errors.py").read_text(encoding="utf-8")) == []
+
+
+def test_the_map_says_the_same() -> None:
+    """docs/architecture.md: every room, with what it may import."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ((?:`\w+/`(?:, )?)+) \|.*\| (.*) \|$", page, re.MULTILINE)
+    told = {
+        room: tuple(re.findall(r"`(\w+)`", may))
+        for rooms, may in rows
+        for room in re.findall(r"`(\w+)/`", rooms)
+    }
+    assert told == HOUSE

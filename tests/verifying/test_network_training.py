@@ -12,8 +12,12 @@ from leakscope.verifying import (
     DenseNetwork,
     FunctionTrainer,
     NetworkTrainer,
-    load_trainer,
+    Retraining,
 )
+
+
+def load_trainer(text):
+    return Retraining(train=text).trainer("relu", "regression")[0]
 
 
 @pytest.fixture(scope="module")
@@ -155,10 +159,10 @@ def test_a_function_of_ones_own(data, tmp_path, monkeypatch):
     expected = (A @ np.linalg.lstsq(A, y, rcond=None)[0])[:3]
     np.testing.assert_allclose(found.answers[0], expected, atol=1e-5)
     assert trainer.describe()["name"] == "mine:train"
-    assert trainer.describe()["source"] != load_trainer("mine:none").describe()["source"]
+    assert trainer.describe() != load_trainer("mine:none").describe()
     for name, message in (
         ("none", "returned int, which is no function"),
-        ("short", "1 number a record are needed"),
+        ("short", "one row per record is needed"),
         ("nan", "not finite"),
     ):
         with pytest.raises(InputError, match=message):
@@ -170,4 +174,8 @@ def test_a_function_of_ones_own(data, tmp_path, monkeypatch):
     ):
         with pytest.raises(InputError, match=message):
             load_trainer(text)
-    assert FunctionTrainer(len).describe()["source"] == "unknown"
+    before = trainer.describe()["digest"]
+    with (tmp_path / "mine.py").open("a") as file:
+        file.write("# changed, and so not resumed\n")
+    assert trainer.describe()["digest"] != before
+    assert FunctionTrainer(len).describe()["digest"] == "unknown"

@@ -421,7 +421,7 @@ def _fallen_back(asked: Asked, subject: Subject) -> str | None:
     why = none_fitted(arrays_as_dataset(asked))
     if why is None:
         return None
-    if asked.chosen.model_fields_set and asked.dataset is None:
+    if asked.chosen.model_fields_set and asked.X is not None:
         raise InputError(f"{min(asked.chosen.model_fields_set)} needs a fitted model, but {why}.")
     if asked.chosen.model_fields_set:
         option = described(ModelSettings, min(asked.chosen.model_fields_set)).option
@@ -480,7 +480,7 @@ def _require_own_options(asked: Asked) -> None:
                 raise InputError(
                     f"{option} belongs to --model; name one, such as --model logistic."
                 )
-            if asked.of_process and asked.dataset is None:
+            if asked.of_process and asked.X is not None:
                 raise InputError(
                     f"{name} needs a fitted model, and {asked.of_process[0]} asks for a Gaussian "
                     "process."

@@ -28,7 +28,7 @@ from leakscope.lood import Release
 from leakscope.results.audit import Audit
 from leakscope.results.document import DatasetEntry
 from leakscope.settings import AuditSettings, kernel_options, validated
-from leakscope.subjects.arrays import checked_ids, leaving_units
+from leakscope.subjects.arrays import checked_ids, leaving_units, oddities
 from leakscope.subjects.process.choices import kernel_from_settings
 from leakscope.subjects.process.routes import RoutePlan
 from leakscope.subjects.process.subject import GaussianProcess, laws_of_separation
@@ -78,6 +78,7 @@ def audited(
         sensitivity=sensitivity,
     )
     ids, labels = leaving_units(checked_ids(record_ids, len(features)), groups)
+    named = ids if labels is None else tuple(range(len(features)))
     level, plan = RoutePlan.of(settings)
     subject = GaussianProcess(
         lood.Process(features, targets, kernel, level, groups=labels),
@@ -96,6 +97,7 @@ def audited(
             "sensitivity": sensitivity,
             "scaling": "none",
         },
+        warnings=oddities(features, targets, named),
     )
     return audit_subject(subject)
 

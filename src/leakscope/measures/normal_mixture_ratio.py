@@ -31,7 +31,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.quadrature import panels
 from leakscope._numerics.special_functions import LOG_SQRT_2PI
 from leakscope.laws import NormalMixture
-from leakscope.measures import parabola
+from leakscope.measures import normal_total_variation as parabola
 from leakscope.measures.ratio import (
     Bracket,
     IndexArray,
@@ -323,6 +323,7 @@ def _fill_zeros(sign: FloatArray) -> FloatArray:
 
 
 _ORDER = 10
+_MOMENT_PART = 6000  # cells times components of a table that moments are computed of at once
 _SHARES = (1e-8, 1e-5, 1e-3, 0.01, 0.05, 0.15, 0.35, 0.5, 0.65, 0.85, 0.95, 0.99, 0.999)
 
 
@@ -467,13 +468,15 @@ class NormalMixtureRatio(SearchedRatio):
 
     def renyi(self, order: float) -> FloatArray:
         """D_order(P1 || P0); KL at order 1, sup l at infinity."""
-        nodes = self._nodes
         wide1, wide0 = self.pair.widest
         if np.isinf(order):
             return np.asarray(np.where(wide1 > wide0, np.inf, self._table.llr.max(axis=-1)))
         if order == 1.0:
+            nodes = self._nodes
             value = kl_integrand(nodes.up, nodes.down, nodes.llr)
             return np.asarray((value * nodes.weight).sum(axis=-1))
+        if len(self._moment_parts) > 1:
+            return np.concatenate([part.renyi(order) for part in self._moment_parts])
         diverges = order / wide1**2 + (1.0 - order) / wide0**2 <= 0.0
         fine = self._moment_nodes
         exponent = order * fine.up + (1.0 - order) * fine.down
@@ -485,6 +488,16 @@ class NormalMixtureRatio(SearchedRatio):
             value = moment_integrand(order, up, down, llr)
             log_moment[near] = np.log1p(moment_weight(order) * (value * weight).sum(axis=-1))
         return np.asarray(np.where(diverges, np.inf, log_moment / (order - 1.0)))
+
+    @cached_property
+    def _moment_parts(self) -> list[Self]:
+        """A few pairs at a time: each has some tens of thousands of nodes."""
+        few = max(1, _MOMENT_PART // (self._table.x.shape[-1] * self.pair.mean_change.shape[-1]))
+        if self.size <= few:
+            return [self]
+        return [
+            self.take(rows) for rows in np.split(np.arange(self.size), range(few, self.size, few))
+        ]
 
     @cached_property
     def _moment_nodes(self) -> Nodes:

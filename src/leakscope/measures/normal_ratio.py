@@ -1,8 +1,8 @@
 """Two normals with any means and variances: everything in closed form.
 
-The log likelihood ratio is the parabola of `leakscope.measures.parabola`, whose signs d, s, g and
-c are used here.  This contains Eqs. (3) and (4) of the
-paper **linear** (d = 0) and the Gaussian mechanism (g = 0); neither has code of its own.
+The log likelihood ratio is the parabola of `leakscope.measures.normal_total_variation`, whose signs
+d, s, g and c are used here.  This contains Eqs. (3) and (4) of the paper **linear** (d = 0) and the
+Gaussian mechanism (g = 0); neither has code of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from leakscope._numerics.special_functions import (
     log_upper,
 )
 from leakscope.laws import Normal
-from leakscope.measures import parabola
+from leakscope.measures import normal_total_variation as parabola
 from leakscope.measures.normal_divergence import renyi_of_normals
 from leakscope.measures.ratio import Ratio, Tails
 

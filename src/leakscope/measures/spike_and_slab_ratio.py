@@ -1,8 +1,8 @@
 """Two spike-and-slab laws: an atom and two truncated parabolas.
 
 On x > 0 both laws are truncated normals, and so they are on x < 0: the log likelihood ratio is a
-parabola (see `leakscope.measures.parabola`) on each half line and one number at the atom.  The
-region l > t is then up to two intervals on each side and the atom or not.
+parabola (see `leakscope.measures.normal_total_variation`) on each half line and one number at the
+atom.  The region l > t is then up to two intervals on each side and the atom or not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from leakscope._numerics.special_functions import (
     log_upper,
 )
 from leakscope.laws import SpikeAndSlab
-from leakscope.measures import parabola
+from leakscope.measures import normal_total_variation as parabola
 from leakscope.measures.ratio import (
     SearchedRatio,
     Tails,

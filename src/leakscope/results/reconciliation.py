@@ -84,7 +84,9 @@ def fpr_reached(level: float) -> str:
     return f"{words} ({100 * FPR_ASKED:g}% was asked for, which takes more models)"
 
 
-def reconciled(audit: Audit | None, others: Iterable[ResultDocument | None]) -> list[ReconciledRow]:
+def reconciled(
+    audit: ResultDocument | None, others: Iterable[ResultDocument | None]
+) -> list[ReconciledRow]:
     """What verify and measure found, each beside what the audit says of it.
 
     Parameters
@@ -120,9 +122,9 @@ def reconciled(audit: Audit | None, others: Iterable[ResultDocument | None]) -> 
     return rows
 
 
-def _verified(audit: Audit, found: Verification) -> Iterator[ReconciledRow]:
+def _verified(audit: ResultDocument, found: Verification) -> Iterator[ReconciledRow]:
     together = found.agreement or {}
-    few = audit.basis == "measured"
+    few = isinstance(audit, Audit) and audit.basis == "measured"
     if "tpr_observed" in together:
         measured, error = together["tpr_observed"], together.get("tpr_stderr")
         # Both are compared with the noise of so many shadow models in them.
@@ -207,8 +209,8 @@ def _verified(audit: Audit, found: Verification) -> Iterator[ReconciledRow]:
         )
 
 
-def _scores(audit: Audit, found: Measurement) -> Iterator[ReconciledRow]:
-    told = audit.details.for_everybody()
+def _scores(audit: ResultDocument, found: Measurement) -> Iterator[ReconciledRow]:
+    told = audit.details.for_everybody() if isinstance(audit, Audit) else {}
     entries = [("advantage", "advantage", found.advantage)]
     entries += [
         (f"tpr_at_fpr_{level}", f"TPR at {100 * float(level):g}% FPR", found.tpr_at_fpr[level])
@@ -233,7 +235,9 @@ def _scores(audit: Audit, found: Measurement) -> Iterator[ReconciledRow]:
         )
 
 
-def _models(audit: Audit, found: ModelsMeasurement) -> Iterator[ReconciledRow]:
+def _models(audit: ResultDocument, found: ModelsMeasurement) -> Iterator[ReconciledRow]:
+    if not isinstance(audit, Audit):
+        return
     first = audit.records[0]
     told = {record.record: record for record in found.records}
     same = {record.record_id for record in audit.records} == set(told)

@@ -1,7 +1,7 @@
 """What can be changed of a process: its training noise, its features, its records, its answers.
 
 More training noise need not expose less: a record's mean shifts less, but the answers of the others
-change too.  One eigendecomposition gives every level (:mod:`leakscope.lood.spectrum`), where the
+change too.  One eigendecomposition gives every level (:mod:`leakscope.lood.noise`), where the
 kernel has no finite features that give it at once.
 
 Principal directions are those of all records and stay fixed when one leaves, as the audit's scaling

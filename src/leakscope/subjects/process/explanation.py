@@ -3,7 +3,7 @@
 In the kernel's own distance, d(x, z)^2 = k(x, x) + k(z, z) - 2 k(x, z), a record is isolated where
 its nearest neighbour is far compared with the median over records.  Its label disagrees by
 (y_i - mean without)/sqrt(variance without + s2), the leave-one-out residual in predictive standard
-deviations: a_i/sqrt(m_i) in the symbols of :mod:`leakscope.lood.identities`.  The record moves the
+deviations: a_i/sqrt(m_i) in the symbols of :mod:`leakscope.lood.dense`.  The record moves the
 mean at another record j by -s2 [M^{-1}]_ji a_i/m_i (:mod:`leakscope.lood.influence`).
 
 A label is named among those that the others contradict where it disagrees more than chance has some

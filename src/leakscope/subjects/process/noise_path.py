@@ -4,7 +4,7 @@ At each level: every record's advantage, summed up, and the error of the release
 record by a model trained without it.  The released answer is a draw of the latent function, as in
 the audit; with mean mu_i and variance v_i without record i its squared error is (y_i - mu_i)^2 +
 v_i on average, and the chance of a wrong class follows from the same normals.  Nothing is refitted
-(:mod:`leakscope.lood.noise_path`).
+(:func:`leakscope.lood.noise_path`).
 """
 
 from __future__ import annotations
