@@ -89,8 +89,6 @@ class TestOneLineMore:
         assert "cosine" in capsys.readouterr().out
 
     def test_in_the_web_form(self):
-        from leakscope.serving.pages import render
-
         from leakscope.serving.application import render
         from leakscope.serving.audit_job import AuditRequest, model_fields
         from leakscope.serving.wording import form_fields

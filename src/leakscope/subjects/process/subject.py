@@ -117,8 +117,8 @@ class ProcessLaws(UnitLaws):
         """A variance of noise on the answers that is enough, in closed form.
 
         With x, t and W of :class:`leakscope.lood.separation.Release` and w = W x/(1 + x) the excess
-        is at most w/v, and where that is at most 1 a unit's divergence KL(with || without) is at most
-        sum_i w_i (C/2 + |t_i|^2)/(2 v).  The advantage is at most sqrt(KL/2) (Pinsker).  What
+        is at most w/v, and where that is at most 1 a unit's divergence KL(with || without) is at
+        most sum_i w_i (C/2 + |t_i|^2)/(2 v).  The advantage is at most sqrt(KL/2) (Pinsker).  What
         float64 does not hold is infinite.
         """
         laws = self.separation
