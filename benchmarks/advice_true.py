@@ -34,11 +34,13 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from leakscope import data, kernels, lood, measures
-from leakscope.advising import AuditTarget, Defence, advise, defence_of
+from leakscope.advising import AuditTarget, advise, defence_of
+from leakscope.data.preparation import prepare
 from leakscope.laws import Empirical, LawPair, Normal
-from leakscope.results import AdviceOption
+from leakscope.results.advice import AdviceOption
 from leakscope.subjects.laws import measure_of
 from leakscope.subjects.pricing import Folds
+from leakscope.subjects.process.defence import Defence
 from leakscope.subjects.process.subject import laws_of_separation
 
 FloatArray = NDArray[np.float64]
@@ -63,7 +65,7 @@ class Attacked:
 
 
 def problem(name: str) -> lood.Process:
-    dataset = data.prepare(data.read_example(name))
+    dataset = prepare(data.read_example(name))
     chosen = np.arange(len(dataset.features))
     if name == "digits":
         chosen = np.random.default_rng(7).permutation(len(chosen))[:DIGITS]

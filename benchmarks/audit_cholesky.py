@@ -20,6 +20,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, lapack
 
 from leakscope import kernels, lood, measures
+from leakscope.lood.noise import sweep_noise
 
 SIZES = tuple(int(n) for n in sys.argv[1:]) or (500, 1000, 2000, 5000, 10_000)
 QUERIES = (1, 10, 100, 1000, 4000)
@@ -80,7 +81,7 @@ def main() -> None:
         )
         known = lood.all_records(kernel, y, noise_variance=NOISE)
         (swept,) = best_of_each(
-            [lambda k=kernel, t=y, w=known: lood.sweep_noise(k, t, noise_variance=NOISE, known=w)],
+            [lambda k=kernel, t=y, w=known: sweep_noise(k, t, noise_variance=NOISE, known=w)],
             repeats=1,
         )
         eigen = "-"

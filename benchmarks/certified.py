@@ -94,11 +94,11 @@ def process_of(records: int, kind: str) -> Any:
 
 
 def audit(told: argparse.Namespace) -> None:
-    from leakscope import lood
+    from leakscope.lood.nystrom import certified_records
 
     process = process_of(told.records, told.kind)
     start, cpu = time.perf_counter(), time.process_time()
-    found = lood.certified_records(process, inducing=told.inducing)
+    found = certified_records(process, inducing=told.inducing)
     wall, cpu = time.perf_counter() - start, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     low, high = found.laws.interval
@@ -270,10 +270,11 @@ def told_apart(asked: Any, truth: Any) -> None:
 
 def dense(told: argparse.Namespace) -> None:
     from leakscope import lood
+    from leakscope.lood.nystrom import certified_records
 
     process = process_of(told.records, told.kind)
     start = time.perf_counter()
-    found = lood.certified_records(process, inducing=told.inducing)
+    found = certified_records(process, inducing=told.inducing)
     print(
         f"nystrom {time.perf_counter() - start:.0f} s: {found.certificate.sentence()}", flush=True
     )

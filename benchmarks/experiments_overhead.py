@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from leakscope.running import Cell, Found, cluster_client, run_cells
 from leakscope.running.cell_store import open_cells
+from leakscope.running.cells import Cell, Found, cluster_client, run_cells
 
 
 def tiny(parameters, key):

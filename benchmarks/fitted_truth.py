@@ -30,6 +30,7 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge, Ri
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 
 from leakscope import fitted, measures
+from leakscope.fitted.shadow import ShadowScores
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks" / "fitted.md"
@@ -172,10 +173,10 @@ over ten data sets.
 |---|---|---|---|---|"""
 
 
-def attack(laws: fitted.FittedLaws, shadows: fitted.ShadowScores) -> tuple[float, float]:
+def attack(laws: fitted.FittedLaws, shadows: ShadowScores) -> tuple[float, float]:
     """TPR at FPR 0.1% over all records and half of the models: our laws, and the other half's."""
     half = shadows.models // 2
-    first = fitted.ShadowScores(shadows.scores[:half], shadows.trained_on[:half])
+    first = ShadowScores(shadows.scores[:half], shadows.trained_on[:half])
     scores, inside = shadows.scores[half:], shadows.trained_on[half:]
     found = []
     ours = (laws.member_mean, laws.member_sd, laws.nonmember_mean, laws.nonmember_sd)

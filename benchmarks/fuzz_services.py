@@ -52,9 +52,10 @@ def _house() -> _House:
     """The application with a client that is let in, for as long as this process lives."""
     from starlette.testclient import TestClient
 
-    from leakscope.serving import Access, Limits
+    from leakscope.serving import Limits
     from leakscope.serving.application import application
     from leakscope.serving.audit_job import run_audit
+    from leakscope.serving.security import Access
     from leakscope.subjects.process import choices
 
     choices.COMPARED_UP_TO = 1  # audits under other kernels take seconds and are not asked

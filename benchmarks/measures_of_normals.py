@@ -26,6 +26,7 @@ from scipy.stats import norm
 
 from leakscope import measures
 from leakscope.laws import LawPair, Normal
+from leakscope.measures.pair_measures import Summary
 
 FPR = (0.1, 0.01, 0.001, 1e-5)
 DELTA, EPSILON, ORDER = 1e-5, 1.0, 2.0
@@ -125,7 +126,7 @@ def draw(size: int) -> tuple[np.ndarray, np.ndarray]:
     return generator.normal(size=size), np.exp(0.5 * generator.normal(size=size))
 
 
-def call(d: np.ndarray, s: np.ndarray) -> measures.Summary:
+def call(d: np.ndarray, s: np.ndarray) -> Summary:
     pair = LawPair(Normal(d, s), Normal(0.0, 1.0))
     return measures.summary(pair, fpr=FPR, delta=(DELTA,), epsilon=(EPSILON,), order=(ORDER,))
 

@@ -7,7 +7,9 @@ from typing import Any
 from leakscope.auditing.audit import examined
 from leakscope.data import Dataset
 from leakscope.results import Audit
-from leakscope.settings import AuditSettings, ModelSettings, TrainingSettings, validated
+from leakscope.settings import AuditSettings, ModelSettings
+from leakscope.settings.audit import TrainingSettings
+from leakscope.settings.setting import validated
 from leakscope.subjects import Asked
 
 

@@ -12,8 +12,7 @@ from scipy.stats import norm
 from truth_files import laws
 
 from leakscope._numerics.keys import Key
-from leakscope.fitted import model_effects
-from leakscope.fitted.few_models import posterior_draws, tabulated
+from leakscope.fitted.few_models import model_effects, posterior_draws, tabulated
 from leakscope.fitted.record_population import blocks, fit_population, nodes, record_sums
 
 FPRS = (1e-2, 1e-3)

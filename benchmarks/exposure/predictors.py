@@ -19,7 +19,8 @@ import numpy as np
 from scipy.stats import norm
 from truth_files import Truth, distance
 
-from leakscope.attacking import ensemble_loss, lira, rmia
+from leakscope.attacking import lira, rmia
+from leakscope.attacking.score_attacks import ensemble_loss
 from leakscope.fitted.few_models import tabulated
 
 # QMIA's false-positive rate, and how many principal components of the records it sees.
@@ -106,6 +107,7 @@ def kernel_leakage(records: Records) -> tuple[tuple[str, np.ndarray, float], ...
     By kernel, with the seconds that it took: truths of the same records share it.
     """
     from leakscope import kernels, lood
+    from leakscope.kernels.formulas import median_length_scale
 
     X = records.X.reshape(len(records.X), -1).astype(np.float64)
     X = X[:, X.std(0) > 0]
@@ -113,7 +115,7 @@ def kernel_leakage(records: Records) -> tuple[tuple[str, np.ndarray, float], ...
     y = np.eye(int(records.y.max()) + 1)[records.y]
     y = y - y.mean(0)
     matrices = {
-        "rbf": kernels.rbf(kernels.median_length_scale(X)),
+        "rbf": kernels.rbf(median_length_scale(X)),
         "linear": kernels.linear(),
         "tangent": kernels.nngp(depth=2).ntk,
     }

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from leakscope import kernels, lood
 from leakscope.laws import LawPair, MultivariateNormal, Normal
-from leakscope.results import Target
+from leakscope.results.advice import Target
 from leakscope.subjects.laws import measure_of
 from leakscope.subjects.process.changes import AdvisedProcess
 from leakscope.subjects.process.subject import laws_of_separation

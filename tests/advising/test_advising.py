@@ -9,7 +9,8 @@ from refits import measured, refitted_pair, small_model
 from leakscope import kernels, lood
 from leakscope.advising import AuditTarget, advise, defence_of
 from leakscope.errors import InputError
-from leakscope.results import Advice, AdviceOption
+from leakscope.results import Advice
+from leakscope.results.advice import AdviceOption
 
 TARGET = AuditTarget("advantage", 0.3)
 GROUPS = np.repeat(np.arange(12), 3)

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 import leakscope
 from leakscope import advising, data, fitted, measures
 from leakscope.errors import InputError
+from leakscope.fitted.shadow import ShadowScores
 from leakscope.laws import LawPair, Normal
 from leakscope.settings import AuditSettings, ModelSettings
 from leakscope.subjects import noise_for
@@ -156,7 +157,7 @@ def test_a_check_that_fails_says_so(ridge, monkeypatch):
     def moved(*args, **options):
         shadows = real(*args, **options)
         scores = shadows.scores + np.where(shadows.trained_on, 60.0, 0.0)
-        return fitted.ShadowScores(scores, shadows.trained_on)
+        return ShadowScores(scores, shadows.trained_on)
 
     monkeypatch.setattr(fitted, "shadow_models", moved)
     advice = leakscope.advise(result, TARGET, repeats=1, check=100, most_dropped=0.02)

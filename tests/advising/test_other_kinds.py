@@ -13,7 +13,8 @@ from leakscope.advising import AuditTarget, advise
 from leakscope.auditing.audit import audit_subject
 from leakscope.errors import InputError
 from leakscope.laws import Bernoulli, Provenance
-from leakscope.results import DatasetEntry, ExaminedModel, Trust
+from leakscope.results import ExaminedModel, Trust
+from leakscope.results.document import DatasetEntry
 from leakscope.results.kinds import KINDS, register
 from leakscope.subjects import Asked, Change, PairLaws, Stages, Subject
 from leakscope.subjects.pricing import Folds, HeldOutScores

@@ -7,9 +7,9 @@ import pytest
 from refits import posterior, small_model
 
 from leakscope import lood
-from leakscope.advising import Defence
 from leakscope.errors import InputError
 from leakscope.subjects.pricing import Folds, ReleasedError
+from leakscope.subjects.process.defence import Defence
 
 
 def _by_hand(model: lood.Process, defence: Defence, folds: Folds) -> np.ndarray:

@@ -16,7 +16,8 @@ import leakscope
 from leakscope import advising
 from leakscope.cli import main
 from leakscope.errors import InputError
-from leakscope.settings import AuditSettings, TrainingSettings
+from leakscope.settings import AuditSettings
+from leakscope.settings.audit import TrainingSettings
 from leakscope.subjects.laws import MEASURES
 
 RNG = np.random.default_rng(5)

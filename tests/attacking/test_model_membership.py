@@ -15,12 +15,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import leakscope
-from leakscope import attacking, measures
+from leakscope import attacking
 from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.laws import LawPair, Normal
+from leakscope.measures.population import population_threshold
 from leakscope.results import ModelMembershipAttack, read_result
-from leakscope.settings import PoolAttackSettings
+from leakscope.settings.attack import PoolAttackSettings
 
 TIGHT = {"tol": 1e-8, "max_iter": 10_000}
 
@@ -84,7 +85,7 @@ def test_the_threshold_has_its_size_by_quadrature():
     pair = LawPair(Normal([1.0, 0.2, -3.0], [0.8, 1.0, 2.0]), Normal([0.0, 0.0, 0.5], 1.0))
     grid = np.linspace(-12.0, 12.0, 200_001)
     for fpr in (0.3, 0.01, 1e-3):
-        threshold = measures.population_threshold(pair, fpr)
+        threshold = population_threshold(pair, fpr)
         sizes = []
         for row in range(3):
             own = pair.take([row])

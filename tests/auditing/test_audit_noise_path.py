@@ -12,6 +12,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from leakscope import InputError, data
+from leakscope.data.preparation import prepare
 from leakscope.settings import AuditSettings
 from leakscope.subjects.process.noise_path import (
     FACTORS,
@@ -78,7 +79,7 @@ def test_the_error_is_that_of_refits_without_each_record():
     )
     result = process_audit(few, settings)
     path = audit_noise_path(result, few, factors=(1.0, 20.0))
-    prepared = data.prepare(few)
+    prepared = prepare(few)
     X, y = prepared.features, prepared.target
     for level in path.levels:
         kernel = RBF(result.details.kernel["length_scale"], "fixed")

@@ -9,6 +9,8 @@ from scipy.stats import spearmanr
 import leakscope
 from leakscope import kernels, lood, measures
 from leakscope.data import read_example
+from leakscope.kernels.formulas import RBF, median_length_scale
+from leakscope.lood.noise import ranks_of
 from leakscope.settings import AuditSettings
 from leakscope.subjects.process import choices as sensitivity
 from leakscope.subjects.process.explanation import calibrated
@@ -49,11 +51,11 @@ def test_each_kernel_is_an_audit_of_its_own(data, result):
     compared = result.details.kernels
     assert compared.refused == []
     assert [entry.kernel for entry in compared.others] == [k.describe() for k in OTHERS]
-    ranks = [lood.ranks_of(result.kl)]
+    ranks = [ranks_of(result.kl)]
     for kernel, entry in zip(OTHERS, compared.others, strict=True):
         alone = lood.all_records(scaled(kernel, X, 1.0), y, noise_variance=0.05)
         advantage = measures.advantage(alone.law_pair())
-        ranks.append(lood.ranks_of(alone.kl))
+        ranks.append(ranks_of(alone.kl))
         assert entry.rank_correlation == pytest.approx(spearmanr(result.kl, alone.kl)[0])
         assert entry.largest_advantage == pytest.approx(advantage.max(), rel=1e-6)
         assert entry.median_advantage == pytest.approx(np.median(advantage), rel=1e-6)
@@ -160,7 +162,7 @@ def test_the_kernel_is_explained(data):
     )
     given = leakscope.audit(X, y, kernel=kernels.rbf(2.0), sensitivity=False).details.choices
     assert "as given" in given.kernel_reason
-    assert f"{kernels.median_length_scale(X):.4g}" in given.kernel_reason
+    assert f"{median_length_scale(X):.4g}" in given.kernel_reason
     digits = process_audit(read_example("digits"), AuditSettings(sensitivity=False)).details.choices
     assert "pictures of 8 x 8 pixels" in digits.kernel_reason
     assert "kernels.conv" in digits.kernel_reason
@@ -200,7 +202,7 @@ def test_the_noise_of_the_data_for_any_number_of_records_in_few_features(data, m
 
 
 def test_a_kernel_that_fails_is_told_and_left_out(data, monkeypatch):
-    class Constant(kernels.RBF):
+    class Constant(RBF):
         def __call__(self, X, Z=None):
             return np.ones((len(X), len(X)))
 

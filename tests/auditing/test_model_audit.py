@@ -17,7 +17,8 @@ from sklearn.preprocessing import StandardScaler
 import leakscope
 from leakscope import data, fitted, measures
 from leakscope.errors import InputError
-from leakscope.results import Audit, read_run
+from leakscope.results import Audit
+from leakscope.results.reader import read_run
 from leakscope.settings import AuditSettings, ModelSettings
 from leakscope.subjects.laws import noise_for
 from tests.audits import estimator_audit, model_audit

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import leakscope
 from leakscope import data, fitted, measures
+from leakscope.fitted.cavity import neighbours_of
 from leakscope.settings import AuditSettings, ModelSettings
 from tests.audits import model_audit
 
@@ -40,7 +41,7 @@ def test_the_neighbours_are_those_whose_membership_moves_the_score():
     """Their shares against refits: the covariance of membership and prediction over shadow fits."""
     model = Ridge(alpha=1.0).fit(X, Y)
     rows = [3, 20, 55]
-    found = fitted.neighbours_of(fitted.from_sklearn(model, X, Y), rows, fraction=0.5, most=79)
+    found = neighbours_of(fitted.from_sklearn(model, X, Y), rows, fraction=0.5, most=79)
     rng = np.random.default_rng(0)
     inside = rng.random((6000, 80)) < 0.5
     inside[:, rows] = False

@@ -20,6 +20,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from leakscope import data
 from leakscope.cli import main
+from leakscope.data.models import read_model
 from leakscope.errors import InputError
 from leakscope.settings import ModelSettings
 from tests.audits import estimator_audit, model_audit
@@ -283,4 +284,4 @@ def test_an_onnx_network_is_refused():
 def test_an_onnx_node_without_its_numbers(nodes, words):
     """Found by fuzzing: a KeyError."""
     with pytest.raises(InputError, match=words):
-        data.read_model(graph(nodes, 1))
+        read_model(graph(nodes, 1))

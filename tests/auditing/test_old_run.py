@@ -15,7 +15,7 @@ import pytest
 import leakscope
 from leakscope import data
 from leakscope.cli import main
-from leakscope.results import read_run
+from leakscope.results.reader import read_run
 from leakscope.settings import AuditSettings
 from leakscope.subjects.subject import opened
 from tests.audits import process_audit

@@ -12,7 +12,7 @@ from leakscope import InputError
 from leakscope.auditing import write_run
 from leakscope.cli import main
 from leakscope.data import read_example
-from leakscope.results import read_run
+from leakscope.results.reader import read_run
 from leakscope.settings import AuditSettings
 from tests.audits import process_audit
 
@@ -51,7 +51,7 @@ def test_the_same_files_with_the_same_contents(tmp_path):
 
 
 def test_arrays_have_a_whole_report(tmp_path):
-    from leakscope.reporting import report_html
+    from leakscope.reporting.writing import report_html
 
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 2)), rng.normal(size=30)

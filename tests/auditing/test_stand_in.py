@@ -16,7 +16,8 @@ import leakscope
 from leakscope import data
 from leakscope.cli import main
 from leakscope.errors import InputError
-from leakscope.settings import FOLDS, PENALTIES, AuditSettings, ModelSettings
+from leakscope.settings import AuditSettings, ModelSettings
+from leakscope.settings.audit import FOLDS, PENALTIES
 from tests.audits import settings_audit
 
 RNG = np.random.default_rng(5)

@@ -19,8 +19,8 @@ import pytest
 from leakscope import auditing
 from leakscope.data import read_dataset
 from leakscope.errors import InputError
-from leakscope.results import read_run
-from leakscope.running import cluster_client
+from leakscope.results.reader import read_run
+from leakscope.running.cells import cluster_client
 from leakscope.settings import AuditSettings
 from leakscope.subjects.ranks import top_kept
 from leakscope.subjects.stream import parts as file_parts

@@ -17,7 +17,8 @@ from test_streamed import LINEAR, RECORDS, answers_of, folder
 from leakscope import auditing
 from leakscope.cli import main
 from leakscope.errors import InputError
-from leakscope.running import cluster_client, read_cells
+from leakscope.running.cell_store import read_cells
+from leakscope.running.cells import cluster_client
 
 pytest.importorskip("distributed")
 

@@ -23,7 +23,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from small_training import RNG, Q, X, Y
 
 import leakscope
-from leakscope import InputError, measures, measuring, results
+from leakscope import InputError, measures
+from leakscope.measuring.measure import measure_logits
+from leakscope.results.reader import result_of
 from leakscope.subjects.training.half_models import half
 from tests.audits import trained_audit
 
@@ -129,7 +131,7 @@ def test_workers_give_the_same_numbers(tmp_path: Path) -> None:
 def test_the_run_is_written_and_read_again(tmp_path: Path) -> None:
     result = leakscope.audit(X, Y, train=RandomForestClassifier(5))
     place = result.write(tmp_path / "run")
-    document = results.result_of(place)
+    document = result_of(place)
     assert document.kind == "audit_model"
     assert document.details.models == 4
     assert document.records[0].advantage_low is not None
@@ -138,5 +140,5 @@ def test_the_run_is_written_and_read_again(tmp_path: Path) -> None:
     with np.load(place / "arrays.npz") as arrays:
         given = tmp_path / "models.npz"
         np.savez(given, log_odds=arrays["log_odds"], trained_on=arrays["trained_on"])
-    again = measuring.measure_logits(given)
+    again = measure_logits(given)
     assert [r.advantage for r in again.records] == pytest.approx(result.advantage.tolist())

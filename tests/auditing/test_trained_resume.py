@@ -13,7 +13,7 @@ from small_training import Linear, X, Y, train
 
 import leakscope
 from leakscope import InputError
-from leakscope.running import read_cells
+from leakscope.running.cell_store import read_cells
 
 
 def test_four_models_then_eight_trains_four(tmp_path: Path) -> None:

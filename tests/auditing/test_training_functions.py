@@ -15,7 +15,7 @@ from small_training import Linear, X, Y, train
 
 import leakscope
 from leakscope import InputError
-from leakscope.running import TimeLimitError, staying
+from leakscope.running.own_code import TimeLimitError, staying
 from leakscope.subjects.training.own_training import (
     own_label_log_odds,
     require_own_rows,

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leakscope.auditing import stream_cost
 from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.running import cells
 from leakscope.subjects.stream import costs
+from leakscope.subjects.stream.costs import stream_cost
 
 ASKED = ["--target", "y", "--kernel", "linear", "--run-dir", "run"]
 

@@ -10,23 +10,20 @@ import typer
 from leakscope import InputError
 from leakscope.cli import app, main
 from leakscope.cli.options import Options, Verb, with_options
-from leakscope.settings import (
-    AdviseSettings,
-    AuditSettings,
-    CompareSettings,
-    DataSettings,
+from leakscope.settings import AuditSettings, QuerySettings
+from leakscope.settings.advise import AdviseSettings
+from leakscope.settings.attack import MembershipSettings, ReconstructSettings
+from leakscope.settings.compare import CompareSettings
+from leakscope.settings.data import DataSettings
+from leakscope.settings.measure import MeasureSettings
+from leakscope.settings.plan import (
     LassoDesignSettings,
     LassoPlanSettings,
     LinearDesignSettings,
     LinearPlanSettings,
-    MeasureSettings,
-    MembershipSettings,
-    QuerySettings,
-    ReconstructSettings,
-    RetrainingSettings,
-    VerifySettings,
-    described,
 )
+from leakscope.settings.setting import described
+from leakscope.settings.verify import RetrainingSettings, VerifySettings
 
 
 def parameters(*words: str) -> dict[str, Any]:

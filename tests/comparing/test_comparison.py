@@ -11,7 +11,8 @@ from leakscope import InputError, kernels
 from leakscope.auditing import write_run
 from leakscope.comparing import compare
 from leakscope.data import read_dataset, read_example
-from leakscope.results import Table, read_result, write_result
+from leakscope.results import read_result, write_result
+from leakscope.results.columns import Table
 from leakscope.settings import AuditSettings
 from tests.audits import process_audit
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from leakscope import InputError, data
+from leakscope.data.preparation import prepare
 
 TABLE = "name,age,height,weight\nann,31,1.7,65\nbob,45,1.8,80\ncat,28,1.6,55\n"
 
@@ -145,7 +146,7 @@ def test_examples(name):
     assert len(dataset.features) == len(dataset.target) == len(dataset.record_ids)
     assert len(dataset.feature_names) == dataset.features.shape[1]
     assert dataset.record_ids[0] == 0
-    prepared = data.prepare(dataset)
+    prepared = prepare(dataset)
     np.testing.assert_allclose(prepared.features.mean(axis=0), 0.0, atol=1e-10)
     assert prepared.target.dtype == np.float64
 
@@ -156,30 +157,30 @@ def test_an_unknown_example_is_refused():
 
 
 def test_diabetes_is_standardised_and_says_so():
-    prepared = data.prepare(data.read_example("diabetes"))
+    prepared = prepare(data.read_example("diabetes"))
     np.testing.assert_allclose(prepared.features.std(axis=0), 1.0)
     assert prepared.target.std() == pytest.approx(1.0)
     assert any("features standardised" in step for step in prepared.steps)
     assert "target standardised: minus 152.133, divided by 77.0057" in prepared.steps
-    raw = data.prepare(data.read_example("diabetes"), scaling="none")
+    raw = prepare(data.read_example("diabetes"), scaling="none")
     np.testing.assert_array_equal(raw.features, data.read_example("diabetes").features)
 
 
 def test_classes_are_coded(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,x\n2,y\n3,x\n")
-    two = data.prepare(data.read_dataset(path, target="b", task="classification"))
+    two = prepare(data.read_dataset(path, target="b", task="classification"))
     np.testing.assert_array_equal(two.target, [-0.5, 0.5, -0.5])
     path.write_text("a,b\n1,x\n2,y\n3,z\n4,x\n")
-    three = data.prepare(data.read_dataset(path, target="b", task="classification"))
+    three = prepare(data.read_dataset(path, target="b", task="classification"))
     np.testing.assert_allclose(three.target.sum(axis=1), 0.0, atol=1e-15)
     assert three.target.shape == (4, 3)
     path.write_text("a,b\n1,x\n2,x\n")
     with pytest.raises(InputError, match="one class only, 'x'"):
-        data.prepare(data.read_dataset(path, target="b", task="classification"))
+        prepare(data.read_dataset(path, target="b", task="classification"))
     path.write_text("a,b\n1,x\n2,y\n3,z\n")
     with pytest.raises(InputError, match="its own class"):
-        data.prepare(data.read_dataset(path, target="b", task="classification"))
+        prepare(data.read_dataset(path, target="b", task="classification"))
     path.write_text("a,b\n1,x\n2,\n3,z\n")
     with pytest.raises(InputError, match="empty in row 1"):
         data.read_dataset(path, target="b", task="classification")
@@ -197,4 +198,4 @@ def test_too_many_columns_and_classes_are_refused(tmp_path, monkeypatch):
     (tmp_path / "many.csv").write_text(f"x,c\n{lines}")
     found = data.read_dataset(tmp_path / "many.csv", target="c", task="classification")
     with pytest.raises(InputError, match="holds 4 classes, more than the 3 that an audit takes"):
-        data.prepare(found)
+        prepare(found)

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 from leakscope import data
+from leakscope.data.preparation import prepare
+from leakscope.data.sources import read_again
 from leakscope.errors import InputError
 
 TABLE = """person,age,smokes,region,cost
@@ -35,7 +37,7 @@ def test_categories_become_indicators_and_are_not_scaled(people):
     expected = pd.get_dummies(["north", "south", "north", "east", "north", "south"])
     np.testing.assert_array_equal(dataset.features[:, 2:], expected.to_numpy(dtype=float))
     np.testing.assert_array_equal(dataset.features[:, 1], [1, 0, 1, 0, 1, 0])
-    prepared = data.prepare(dataset)
+    prepared = prepare(dataset)
     np.testing.assert_array_equal(prepared.features[:, 2:], dataset.features[:, 2:])
     np.testing.assert_allclose(prepared.features[:, :2].std(axis=0), 1.0)
     assert any(step.startswith("numeric features standardised") for step in prepared.steps)
@@ -58,7 +60,7 @@ def test_dropping_keeps_the_ids_of_the_others(people):
     rows = data.read_dataset(people, target="cost", ignore=["person"], missing="drop")
     assert rows.record_ids == (0, 1, 2, 5)
     assert "ignored: person" in rows.steps
-    again = data.read_again(rows.source)
+    again = read_again(rows.source)
     np.testing.assert_array_equal(again.features, rows.features)
 
 

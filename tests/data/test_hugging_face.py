@@ -15,6 +15,7 @@ import pytest
 
 from leakscope import data
 from leakscope.cli import main
+from leakscope.data.sources import read_again
 from leakscope.errors import InputError
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -71,7 +72,7 @@ def test_a_table_in_two_shards():
     np.testing.assert_array_equal(dataset.features[:, 5], [0, 1, 2, 3, 4, 6, 6, 7, 8, 9, 10, 11])
     assert dataset.picture is None
     assert any("lists of 3 numbers" in step for step in dataset.steps)
-    again = data.read_again(dataset.source)
+    again = read_again(dataset.source)
     np.testing.assert_array_equal(again.features, dataset.features)
 
 
@@ -88,7 +89,7 @@ def test_splits():
     )
     assert test.record_ids == ("p7", "p2", "p9", "p0", "p4")
     assert test.name == "hf_splits-test"
-    assert data.read_again(test.source).record_ids == test.record_ids
+    assert read_again(test.source).record_ids == test.record_ids
     # A split's own folder is a dataset, too.
     own = data.read_dataset(REFERENCE / "hf_splits" / "test", target="label", id_column="name")
     np.testing.assert_array_equal(own.features, test.features)

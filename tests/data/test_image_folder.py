@@ -9,6 +9,7 @@ import pytest
 
 from leakscope import data
 from leakscope.cli import main
+from leakscope.data.sources import read_again
 from leakscope.errors import InputError
 
 Image = pytest.importorskip("PIL.Image")
@@ -35,7 +36,7 @@ def test_pixels_classes_and_ids(pets):
     assert dataset.task == "classification"
     with Image.open(pets / "dog" / "2.png") as picture:
         np.testing.assert_array_equal(dataset.features[6].reshape(8, 9), np.asarray(picture))
-    again = data.read_again(dataset.source)
+    again = read_again(dataset.source)
     np.testing.assert_array_equal(again.features, dataset.features)
     assert dataset.steps[0] == "read 8 pictures of 9 x 8 pixels, grey, from pets (Pillow)"
 

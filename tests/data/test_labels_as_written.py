@@ -10,6 +10,8 @@ import pytest
 
 from leakscope import InputError, data
 from leakscope.cli import main
+from leakscope.data.preparation import prepare
+from leakscope.data.sources import read_again
 
 
 def written(folder, text, name="data.csv"):
@@ -74,7 +76,7 @@ def test_a_target_that_rounding_hides_is_refused(tmp_path, y):
     rows = [f"{i},{i}{step}" if step else f"{i},{int(y) + i % 10}" for i in range(20)]
     file = written(tmp_path, "\n".join(["x,y", *rows]) + "\n")
     with pytest.raises(InputError, match=r"column 'y' varies by .* multiply it by a power of ten"):
-        data.prepare(data.read_dataset(file, target="y"))
+        prepare(data.read_dataset(file, target="y"))
 
 
 def test_a_result_is_not_written_over_what_is_read(tmp_path, monkeypatch, capsys):
@@ -146,10 +148,10 @@ def test_reversed_ids_and_shuffled_groups_are_other_data(tmp_path):
     for name, lines in (("ids.csv", turned), ("groups.csv", groups)):
         other = written(tmp_path, heading + "\n".join(lines), name)
         with pytest.raises(InputError, match="does not hold the data that the result is about"):
-            data.read_again(source, other)
+            read_again(source, other)
     # The same rows with other line ends are the same values in another file.
     same = written(tmp_path, heading.strip() + "\r\n" + "\r\n".join(rows) + "\r\n", "same.csv")
-    assert data.read_again(source, same).record_ids[0] == "p0"
+    assert read_again(source, same).record_ids[0] == "p0"
 
 
 def test_the_file_s_bytes_tell_where_a_parser_s_last_digit_differs(tmp_path, monkeypatch):
@@ -164,10 +166,10 @@ def test_the_file_s_bytes_tell_where_a_parser_s_last_digit_differs(tmp_path, mon
         return table.assign(x=np.nextafter(table["x"].to_numpy(), np.inf))
 
     monkeypatch.setattr(sources, "read_table", another_pandas)
-    assert data.read_again(source).features.shape == (12, 1)
+    assert read_again(source).features.shape == (12, 1)
     file.write_text(file.read_text().replace("0.0,0", "0.5,0"))
     with pytest.raises(InputError, match="they have changed since"):
-        data.read_again(source)
+        read_again(source)
 
 
 def test_a_digest_of_the_former_kind_is_still_understood(tmp_path):
@@ -181,10 +183,10 @@ def test_a_digest_of_the_former_kind_is_still_understood(tmp_path):
         found = data.read_dataset(file, **options)
         former = hashlib.sha256(np.ascontiguousarray(found.features).tobytes())
         former.update("\0".join(str(value) for value in found.target.tolist()).encode())
-        again = data.read_again(replace(found.source, digest=former.hexdigest()))
+        again = read_again(replace(found.source, digest=former.hexdigest()))
         assert again.record_ids == found.record_ids
         with pytest.raises(InputError, match="they have changed since"):
-            data.read_again(replace(found.source, digest="0" * 64))
+            read_again(replace(found.source, digest="0" * 64))
 
 
 @pytest.mark.parametrize("name", [None, "person"])
@@ -197,7 +199,7 @@ def test_a_pandas_index_in_parquet_names_the_records(tmp_path, name):
     found = data.read_dataset(tmp_path / "data.parquet", target="y")
     assert found.record_ids == ("ann", "bob", "cid")
     assert found.feature_names == ("x",)
-    assert data.read_again(found.source).record_ids == found.record_ids
+    assert read_again(found.source).record_ids == found.record_ids
 
 
 def test_an_index_that_names_nobody_is_no_feature(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 from leakscope import data
 from leakscope.cli import main
 from leakscope.data.sacro_target import read_pickled_array
+from leakscope.data.sources import read_again
 from leakscope.errors import InputError
 
 # As sacroml 2.0.1 writes it, shortened; its arrays are pickled with the highest protocol.
@@ -52,7 +53,7 @@ def test_a_target_is_audited_and_its_records_come_back_in_order(target, tmp_path
     found = data.read_dataset(folder, task="classification")
     assert np.array_equal(found.features, X)
     assert np.array_equal(found.target, y)
-    again = data.read_again(found.source)
+    again = read_again(found.source)
     assert np.array_equal(again.features, X)
     monkeypatch.chdir(tmp_path)
     command = f"audit {folder} --model logistic --C 1 --run-dir run"

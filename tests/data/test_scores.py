@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leakscope import InputError, data
+from leakscope import InputError
+from leakscope.data.arrays import read_scores
 
 
 @pytest.mark.parametrize(
@@ -13,13 +14,13 @@ from leakscope import InputError, data
 def test_text(tmp_path, text, suffix):
     path = tmp_path / f"s{suffix}"
     path.write_bytes(text.encode())
-    assert data.read_scores(path).tolist() == [0.1, 0.2]
+    assert read_scores(path).tolist() == [0.1, 0.2]
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 1)])
 def test_npy(tmp_path, shape):
     np.save(tmp_path / "s.npy", np.arange(3, dtype=np.float32).reshape(shape))
-    assert data.read_scores(tmp_path / "s.npy").tolist() == [0.0, 1.0, 2.0]
+    assert read_scores(tmp_path / "s.npy").tolist() == [0.0, 1.0, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -38,17 +39,17 @@ def test_npy(tmp_path, shape):
 def test_refusals(tmp_path, name, content, sentence):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=sentence):
-        data.read_scores(tmp_path / name)
+        read_scores(tmp_path / name)
 
 
 def test_more_refusals(tmp_path):
     with pytest.raises(InputError, match="There is no file"):
-        data.read_scores(tmp_path / "none.npy")
+        read_scores(tmp_path / "none.npy")
     with pytest.raises(InputError, match="is a folder"):
-        data.read_scores(tmp_path)
+        read_scores(tmp_path)
     np.save(tmp_path / "s.npy", np.eye(2))
     with pytest.raises(InputError, match=r"one column, but the shape is \(2, 2\)"):
-        data.read_scores(tmp_path / "s.npy")
+        read_scores(tmp_path / "s.npy")
     np.save(tmp_path / "s.npy", np.array(["a"]))
     with pytest.raises(InputError, match="must be numbers"):
-        data.read_scores(tmp_path / "s.npy")
+        read_scores(tmp_path / "s.npy")

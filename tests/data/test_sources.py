@@ -12,9 +12,10 @@ import pytest
 
 from leakscope import InputError, data
 from leakscope.data import sources
+from leakscope.data.sources import raw_features
 from leakscope.errors import Where
-from leakscope.results import DatasetEntry
-from leakscope.settings import DataSettings
+from leakscope.results.document import DatasetEntry
+from leakscope.settings.data import DataSettings
 
 
 def _two_values(tmp_path, labels=("01", "02")):
@@ -114,6 +115,6 @@ def test_a_table_s_own_columns_are_read_as_the_dataset_was(tmp_path):
     file = tmp_path / "commas.csv"
     file.write_text("a;b;y\n" + "\n".join(f"{i},5;{'pq'[i % 2]};{i}" for i in range(6)) + "\n")
     dataset = data.read_dataset(file, target="y", decimal=",")
-    found = data.raw_features(dataset, ["a", "b"])
+    found = raw_features(dataset, ["a", "b"])
     assert found["a"].tolist() == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
     assert found["b"].tolist() == ["p", "q"] * 3

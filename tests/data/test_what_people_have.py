@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 from leakscope import data
-from leakscope.data import doubts
+from leakscope.data.datasets import same_data
+from leakscope.data.doubts import doubts
+from leakscope.data.sources import read_again
 from leakscope.errors import InputError
 from leakscope.settings import AuditSettings, ModelSettings
 from tests.audits import model_audit, process_audit
@@ -120,7 +122,7 @@ def test_decimal_commas_are_numbers_when_asked_for(tmp_path, text):
         data.read_dataset(file, target="y")
     found = data.read_dataset(file, target="y", decimal=",")
     assert found.features.tolist() == [[1.5, 2.25], [3.0, 4.5]]
-    assert data.read_again(found.source).features.tolist() == found.features.tolist()
+    assert read_again(found.source).features.tolist() == found.features.tolist()
 
 
 def test_points_and_commas_in_one_file_are_refused(tmp_path):
@@ -145,13 +147,13 @@ def test_a_sample_keeps_the_share_of_each_class_and_can_be_read_again(tmp_path):
     assert dict(zip(values, counts, strict=True)) == {"a": 18, "b": 1, "c": 1}
     assert found.sampled_from == 100
     assert "sampled 20 of 100 records at random" in found.steps[-1]
-    again = data.read_again(found.source)
+    again = read_again(found.source)
     assert again.record_ids == found.record_ids
     other = data.read_dataset(file, target="y", task="classification", sample=20, sample_seed=1)
     assert other.record_ids != found.record_ids
-    assert not data.same_data(other.source.digest, found.source.digest)
+    assert not same_data(other.source.digest, found.source.digest)
     whole = data.read_dataset(file, target="y", task="classification")
-    assert not data.same_data(whole.source.digest, found.source.digest)
+    assert not same_data(whole.source.digest, found.source.digest)
 
 
 def test_a_sample_of_numbers_follows_the_target_s_tenths():

@@ -12,8 +12,9 @@ from sklearn.neural_network import MLPClassifier
 
 import leakscope
 from conftest import audit_run, write_table
-from leakscope.reporting import decision_html, decision_markdown
-from leakscope.results import CoverageRow, Decision
+from leakscope.reporting.decision_page import decision_html, decision_markdown
+from leakscope.results import Decision
+from leakscope.results.decision import CoverageRow
 
 LIMIT = {"threshold_advantage": 0.9}
 

@@ -19,9 +19,10 @@ from leakscope.cli import main
 from leakscope.deciding import check_record
 from leakscope.deciding.evidence import Evidence, Given, require_model_file
 from leakscope.errors import InputError
-from leakscope.reporting import decision_html, decision_markdown
-from leakscope.results import DECISION_FILES, Audit, read_result
+from leakscope.reporting.decision_page import decision_html, decision_markdown
+from leakscope.results import Audit, read_result
 from leakscope.results.columns import Table
+from leakscope.results.decision import DECISION_FILES
 
 LIMIT = ("--threshold-advantage", "0.9")
 

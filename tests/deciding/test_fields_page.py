@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import leakscope
-from leakscope.reporting import decision_html, decision_markdown
+from leakscope.reporting.decision_page import decision_html, decision_markdown
 from leakscope.results import Decision, to_json
 
 PAGE = Path(__file__).parents[2] / "docs" / "decide_fields.md"

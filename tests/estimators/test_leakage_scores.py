@@ -17,10 +17,10 @@ from leakscope.estimators import (
     LeakageAuditor,
     best_within,
     leakage_scorer,
-    released_score,
     score_and_leakage,
     score_minus_leakage,
 )
+from leakscope.estimators.leakage_scores import released_score
 
 
 def diabetes(n: int = 150):

@@ -20,12 +20,13 @@ from small_data import counts, regression, several_classes, two_classes
 from leakscope import fitted, measures
 from leakscope.errors import InputError
 from leakscope.fitted import responses, softmax_cavity
+from leakscope.fitted.shadow import ShadowScores
 
 NEWTON = {"solver": "newton-cholesky", "tol": 1e-8}
 SMOOTH = KernelRidge(alpha=0.5, kernel="rbf", gamma=0.02)
 
 
-def mean_square_error(shadows: fitted.ShadowScores) -> float:
+def mean_square_error(shadows: ShadowScores) -> float:
     """The standard error of the mean square of all records' z-scores of the mean.
 
     The records share the shadow models, so that their errors are correlated as their scores are:

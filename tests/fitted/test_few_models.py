@@ -7,10 +7,11 @@ import pytest
 from numpy.typing import NDArray
 
 from leakscope import measures
-from leakscope.attacking import ensemble_loss, lira, rmia
+from leakscope.attacking import lira, rmia
+from leakscope.attacking.score_attacks import ensemble_loss
 from leakscope.errors import InputError
-from leakscope.fitted import FewModels, few_models, model_effects
-from leakscope.fitted.few_models import tabulated
+from leakscope.fitted import FewModels, few_models
+from leakscope.fitted.few_models import model_effects, tabulated
 from leakscope.fitted.record_population import (
     COMPOSITION_SHARE,
     composition_share,

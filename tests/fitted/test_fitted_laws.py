@@ -12,6 +12,7 @@ from small_data import regression, several_classes, two_classes
 from leakscope import fitted, measures
 from leakscope.errors import InputError
 from leakscope.fitted.fitted_laws import TRUSTED_SHARE
+from leakscope.fitted.shadow import score_records
 from leakscope.laws import LawPair, Normal, NormalMixture
 
 
@@ -147,7 +148,7 @@ def test_laws_over_a_fresh_population_of_full_size(classes):
     scores = []
     for _ in range(200):
         Z, labels = fresh(250)
-        scores.append(fitted.score_records(clone(make).fit(Z, labels), X, y))
+        scores.append(score_records(clone(make).fit(Z, labels), X, y))
     ratio = laws.nonmember_sd / np.std(scores, axis=0, ddof=1)
     # one fit of 250 records is itself a draw of its population
     assert abs(np.median(ratio) - 1.0) < 0.12

@@ -13,6 +13,7 @@ from small_data import refit_without, regression, several_classes, two_classes
 
 from leakscope import fitted, measures
 from leakscope.errors import InputError
+from leakscope.fitted.shadow import ShadowScores
 
 NEWTON = {"solver": "newton-cholesky", "tol": 1e-13, "max_iter": 500}
 
@@ -70,7 +71,7 @@ def test_a_posterior_draw_over_the_pool() -> None:
         hessian = (X[chosen] * (p * (1 - p))[:, None]).T @ X[chosen] + np.eye(6)
         drawn = generator.multivariate_normal(fit.coef_[0], np.linalg.inv(hessian))
         row[:] = sign * (X @ drawn)
-    mean_in, sd_in, mean_out, sd_out = fitted.ShadowScores(scores, inside).moments()
+    mean_in, sd_in, mean_out, sd_out = ShadowScores(scores, inside).moments()
     # the records share six coefficients: their mean error is one of some six draws, 1 / sqrt(2 400)
     assert abs(np.median(pair.nonmember.sigma / sd_out) - 1.0) < 4 * 0.025
     assert abs(np.median(pair.member.sigma / sd_in) - 1.0) < 4 * 0.025

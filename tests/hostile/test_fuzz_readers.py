@@ -20,9 +20,11 @@ from hypothesis import strategies as st
 
 from leakscope import data, results
 from leakscope.cli import main
+from leakscope.data.arrays import read_scores
 from leakscope.data.files import read_json
+from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
-from leakscope.laws import parse_law
+from leakscope.laws.text import parse_law
 
 TABLE = tables.good_table()
 SEEDS: dict[str, bytes] = {
@@ -67,7 +69,7 @@ def test_tables(tmp_path, file):
     name, held = file
     (tmp_path / name).write_bytes(held)
     with contextlib.suppress(InputError):
-        data.prepare(data.read_dataset(tmp_path / name, target="0"))
+        prepare(data.read_dataset(tmp_path / name, target="0"))
 
 
 @QUICK
@@ -93,7 +95,7 @@ def test_results(tmp_path, file):
 def test_scores(tmp_path, file):
     (tmp_path / file[0]).write_bytes(file[1])
     with contextlib.suppress(InputError):
-        assert np.isfinite(data.read_scores(tmp_path / file[0])).all()
+        assert np.isfinite(read_scores(tmp_path / file[0])).all()
 
 
 NUMBERS = st.one_of(

@@ -9,7 +9,8 @@ import pytest
 import leakscope
 from leakscope import InputError
 from leakscope.cli import main
-from leakscope.running import open_cells, read_cells
+from leakscope.running import open_cells
+from leakscope.running.cell_store import read_cells
 from papers import lood_images, reproduce
 
 LONG = ["a" * 5000, "x/" * 3000 + "y"]

@@ -21,11 +21,11 @@ from pyarrow import feather
 
 from leakscope import data
 from leakscope._numerics import memory
-from leakscope.auditing import stream_cost
 from leakscope.data.arrow_tables import arrow_claims, row_bytes
 from leakscope.errors import InputError
 from leakscope.serving.inspection import inspect
 from leakscope.serving.uploads import Upload
+from leakscope.subjects.stream.costs import stream_cost
 
 MB = 10**6
 ROWS = 4 * MB

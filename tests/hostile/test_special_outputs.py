@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from leakscope import results
 from leakscope.cli import main
 from leakscope.data.files import descriptor_of, partial_beside, write_file
+from leakscope.results.document import SCHEMA_VERSION
 
 MEASURE = ["measure", "--member", "normal:0,1.4", "--nonmember", "normal:0,0.7"]
 
@@ -63,7 +63,7 @@ def test_json_goes_through_a_pipe(
     reader, found = read_in_background(pipe)
     assert main([*command, "--json", str(pipe)]) == 0, capsys.readouterr().err
     reader.join(30.0)
-    assert json.loads(found[0])["schema_version"] == results.SCHEMA_VERSION
+    assert json.loads(found[0])["schema_version"] == SCHEMA_VERSION
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
 
 

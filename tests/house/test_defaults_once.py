@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
+import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +16,25 @@ from pydantic import BaseModel
 
 import leakscope
 from leakscope import settings
-from leakscope.settings import KERNELS, described
+from leakscope.settings import KERNELS
+from leakscope.settings.advise import AdviseSettings
+from leakscope.settings.attack import MembershipSettings, ReconstructSettings
+from leakscope.settings.compare import CompareSettings
+from leakscope.settings.data import DataSettings
+from leakscope.settings.kernel_catalogue import kernel_options
+from leakscope.settings.measure import MeasureSettings
+from leakscope.settings.plan import LassoPlanSettings, LinearPlanSettings
+from leakscope.settings.setting import described
+from leakscope.settings.verify import VerifySettings
 
-MODELS = [
-    value
-    for name in settings.__all__
-    if isinstance(value := getattr(settings, name), type) and issubclass(value, BaseModel)
-]
+MODELS = list(
+    {
+        value.__name__: value
+        for file in pkgutil.iter_modules(settings.__path__, "leakscope.settings.")
+        for value in vars(importlib.import_module(file.name)).values()
+        if isinstance(value, type) and issubclass(value, BaseModel) and value.model_fields
+    }.values()
+)
 
 # What is nothing at all has no home.
 NOTHING = (None, False, (), "")
@@ -122,17 +136,17 @@ def test_the_settings_say_it_once(name: str, value: Any) -> None:
 TAKERS: dict[str, tuple[type[BaseModel], ...]] = {
     "AuditedClassifier": (settings.AuditSettings,),
     "AuditedRegressor": (settings.AuditSettings,),
-    "LeakageAuditor": (settings.AuditSettings, settings.DataSettings),
-    "advise": (settings.AdviseSettings,),
-    "attack_membership": (settings.MembershipSettings,),
-    "attack_reconstruct": (settings.ReconstructSettings,),
+    "LeakageAuditor": (settings.AuditSettings, DataSettings),
+    "advise": (AdviseSettings,),
+    "attack_membership": (MembershipSettings,),
+    "attack_reconstruct": (ReconstructSettings,),
     "audit": (settings.AuditSettings,),
-    "audit_frame": (settings.DataSettings,),
-    "compare": (settings.CompareSettings,),
-    "measure": (settings.MeasureSettings,),
-    "plan_lasso": (settings.LassoPlanSettings,),
-    "plan_linear": (settings.LinearPlanSettings,),
-    "verify": (settings.VerifySettings,),
+    "audit_frame": (DataSettings,),
+    "compare": (CompareSettings,),
+    "measure": (MeasureSettings,),
+    "plan_lasso": (LassoPlanSettings,),
+    "plan_linear": (LinearPlanSettings,),
+    "verify": (VerifySettings,),
 }
 
 # Where Python's default differs from the command line's, and why.
@@ -198,5 +212,5 @@ def test_no_page_lists_the_kernels() -> None:
 
 
 def test_every_kernel_option_is_described() -> None:
-    for option in settings.kernel_options():
+    for option in kernel_options():
         assert described(settings.AuditSettings, option).text.endswith("only).")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import pkgutil
 import re
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,9 @@ from typing import Any
 
 import pytest
 from project import PAGES, ROOT, blocks
+
+import leakscope
+import papers
 
 ROOMS = (
     "leakscope",
@@ -61,7 +65,22 @@ def test_public_name(room: str, name: str) -> None:
     if not (inspect.isclass(value) or inspect.isfunction(value)):
         return
     assert text, f"{room}.{name} has no docstring"
-    run_examples(text, f"{room}.{name}", required=False)
+
+
+FILES = [
+    module.name
+    for package in (leakscope, papers)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not module.ispkg
+]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_examples_of_a_file(name: str) -> None:
+    """Every example in the file's docstrings, whether a door exports the name or not."""
+    module = importlib.import_module(name)
+    for found in doctest.DocTestFinder(exclude_empty=True).find(module, name):
+        run_examples(found.docstring or "", found.name, required=False)
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -11,8 +11,9 @@ from random_networks import FUNCTIONS
 from scipy.special import ndtr
 
 from leakscope._numerics.x64 import double_precision
-from leakscope.kernels import Activation, duals
+from leakscope.kernels import duals
 from leakscope.kernels.duals import arccos, arcsin, dual_table, function_of, slope_of
+from leakscope.kernels.layers import Activation
 
 SLOPES = {
     "identity": np.ones_like,

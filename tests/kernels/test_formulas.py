@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from leakscope import InputError, kernels
+from leakscope.kernels.formulas import median_length_scale
 
 ROWS = arrays(
     np.float64,
@@ -59,7 +60,7 @@ def test_a_smooth_matern_is_nearly_squared_exponential():
 
 def test_matern_resolves_as_rbf_does():
     X = np.random.default_rng(3).normal(size=(20, 2))
-    assert kernels.matern().resolved(X).length_scale == kernels.median_length_scale(X)
+    assert kernels.matern().resolved(X).length_scale == median_length_scale(X)
     assert kernels.matern(length_scale=1.0).resolved(X).length_scale == 1.0
     assert kernels.matern(2.5, 1.0).describe()["nu"] == 2.5
 

@@ -7,13 +7,14 @@ import pytest
 from random_networks import FUNCTIONS, conv_units, convolved, dense_units, second_moments
 
 from leakscope import kernels
+from leakscope.kernels.layers import Activation
 
 WEIGHT, BIAS = 1.6, 0.2
 DRAWS = 48
 
 
 def named(name):
-    return kernels.Activation(name, 0.2 if name == "leaky_relu" else None)
+    return Activation(name, 0.2 if name == "leaky_relu" else None)
 
 
 def assert_within_four_standard_errors(draws, expected):
@@ -48,7 +49,7 @@ def test_convolutional_with_flatten(name):
         for _ in range(DRAWS)
     ]
     conv = kernels.conv(3, 1, "same", WEIGHT, BIAS)
-    act = kernels.Activation(name, named(name).alpha)
+    act = Activation(name, named(name).alpha)
     phi = kernels.activation(act)
     k = kernels.sequential(conv, phi, conv, phi, kernels.flatten(), kernels.dense(WEIGHT, BIAS))
     assert_within_four_standard_errors(draws, k(images))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from leakscope import kernels
+from leakscope.kernels.layers import Activation
 
 STORED = dict(np.load(Path(__file__).parent / "reference" / "neural_tangents.npz"))
 CASES = sorted({name.rsplit(":", 1)[0] for name in STORED if not name.startswith("input:")})
@@ -74,7 +75,7 @@ def network(case):
         return special(case)
     kind, name, depth = case.split("-")
     if kind == "dense":
-        phi = kernels.Activation(name, 0.2 if name == "leaky_relu" else None)
+        phi = Activation(name, 0.2 if name == "leaky_relu" else None)
         return kernels.nngp(int(depth), phi, WEIGHT, BIAS)
     if kind == "paper":
         return kernels.nngp(int(depth), name)

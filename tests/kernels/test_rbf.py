@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from leakscope import InputError, kernels
+from leakscope.kernels.formulas import median_length_scale
 
 ROWS = arrays(
     np.float64,
@@ -65,16 +66,16 @@ def test_median_heuristic_is_the_median_distance_and_is_recorded():
 
 def test_median_heuristic_on_a_subsample_is_close_and_repeats():
     X = np.random.default_rng(2).normal(size=(3000, 4))
-    whole = kernels.median_length_scale(X, max_rows=3000)
-    part = kernels.median_length_scale(X, max_rows=500)
-    assert part == kernels.median_length_scale(X, max_rows=500)
+    whole = median_length_scale(X, max_rows=3000)
+    part = median_length_scale(X, max_rows=500)
+    assert part == median_length_scale(X, max_rows=500)
     assert part == pytest.approx(whole, rel=0.02)
 
 
 def test_duplicates_do_not_make_the_length_scale_zero():
     X = np.zeros((50, 2))
     X[0] = [3.0, 4.0]
-    assert kernels.median_length_scale(X) == 5.0
+    assert median_length_scale(X) == 5.0
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_duplicates_do_not_make_the_length_scale_zero():
         (lambda: kernels.rbf()([[0.0]]), "length_scale is not set"),
         (lambda: kernels.rbf(1.0)([1.0, 2.0]), "two dimensions"),
         (lambda: kernels.rbf(1.0)([[1.0]], [[1.0, 2.0]]), "X has 1 columns and Z has 2"),
-        (lambda: kernels.median_length_scale(np.ones((5, 2))), "all equal"),
+        (lambda: median_length_scale(np.ones((5, 2))), "all equal"),
     ],
 )
 def test_refusals(call, sentence):

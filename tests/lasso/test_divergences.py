@@ -11,16 +11,8 @@ from scipy import integrate, special, stats
 from leakscope import measures
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
-from leakscope.lasso import (
-    LassoSetting,
-    cw_onavg_kl_at,
-    law_over_data,
-    law_over_noise,
-    neighbouring_laws,
-    noise_overlap,
-    onavg_kl,
-    state_evolution,
-)
+from leakscope.lasso import LassoSetting, law_over_data, noise_overlap, onavg_kl, state_evolution
+from leakscope.lasso.estimate_laws import cw_onavg_kl_at, law_over_noise, neighbouring_laws
 from leakscope.lasso.noise_overlap import lost_moment
 from leakscope.lasso.onaverage_kl import information, mean_information, onavg_kl_with_slope
 from leakscope.laws import LawPair, SpikeAndSlab

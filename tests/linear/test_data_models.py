@@ -12,7 +12,7 @@ from leakscope import linear
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.laws import NormalMixture
-from leakscope.linear.data_models import _first_ranks, design_moments
+from leakscope.linear.data_models import Query, _first_ranks, design_moments
 
 MODELS = [
     linear.LatentSpace(12, 7, 3),
@@ -24,7 +24,7 @@ MODELS = [
 
 
 def latent_prediction(
-    model: linear.LatentSpace, query: linear.Query, rng: np.random.Generator, own: bool
+    model: linear.LatentSpace, query: Query, rng: np.random.Generator, own: bool
 ) -> float:
     """One training run as the paper does it: sample everything, lstsq, predict."""
     W, x0 = query.fixed[:, :-1], query.fixed[:, -1]
@@ -40,7 +40,7 @@ def latent_prediction(
 
 
 def relu_prediction(
-    model: linear.RandomRelu, query: linear.Query, rng: np.random.Generator, own: bool
+    model: linear.RandomRelu, query: Query, rng: np.random.Generator, own: bool
 ) -> float:
     z0 = query.features
     Z = rng.standard_normal((model.n, model.dim))
@@ -119,7 +119,7 @@ def test_the_covariance_with_the_label_is_that_of_runs(model: linear.DataModel) 
 
 
 def latent_run(
-    model: linear.LatentSpace, query: linear.Query, rng: np.random.Generator, own: bool
+    model: linear.LatentSpace, query: Query, rng: np.random.Generator, own: bool
 ) -> tuple[float, float]:
     W, x0 = query.fixed[:, :-1], query.fixed[:, -1]
     Z = rng.standard_normal((model.n, model.latent))
@@ -135,7 +135,7 @@ def latent_run(
 
 
 def relu_run(
-    model: linear.RandomRelu, query: linear.Query, rng: np.random.Generator, own: bool
+    model: linear.RandomRelu, query: Query, rng: np.random.Generator, own: bool
 ) -> tuple[float, float]:
     z0 = query.features
     Z = rng.standard_normal((model.n, model.dim))

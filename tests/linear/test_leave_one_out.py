@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes
 from leakscope import linear
 from leakscope.errors import InputError
 from leakscope.laws import Normal
-from leakscope.linear import SpectrumDesign
+from leakscope.linear.spectrum import SpectrumDesign
 from leakscope.measures import advantage
 
 SIGMA, PRIOR = 0.8, 0.02

@@ -15,6 +15,7 @@ from leakscope import kernels, lood, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.lood import nystrom
+from leakscope.lood.nystrom import certified_records
 from leakscope.lood.process import Process
 from leakscope.reporting.audit_page import record_columns, table_columns
 from leakscope.results import Audit, read_result
@@ -64,7 +65,7 @@ def test_the_dense_answer_lies_within_what_is_claimed(
     monkeypatch.setattr(nystrom, "SOLVED_UP_TO", 0)
     process = replace(made(kind), noise_variance=noise)
     exact = process.separation()
-    found = lood.certified_records(process, inducing=inducing).laws
+    found = certified_records(process, inducing=inducing).laws
     covered = within(found, exact.kl)
     assert covered.mean() >= 0.99
     assert covered[np.argsort(-exact.kl)[:40]].mean() >= 0.95
@@ -85,7 +86,7 @@ def test_the_claims_cover_over_many_draws(monkeypatch: pytest.MonkeyPatch) -> No
     for seed in range(20):
         process = made(KINDS[seed % 4], records=600, seed=100 + seed)
         exact = process.separation().kl
-        covered = within(lood.certified_records(process, inducing=90).laws, exact)
+        covered = within(certified_records(process, inducing=90).laws, exact)
         shares.append(covered.mean())
         first.append(covered[np.argsort(-exact)[:30]].mean())
     assert np.mean(shares) >= 0.99
@@ -101,7 +102,7 @@ def test_the_claims_cover_where_nearly_everything_is_seen(monkeypatch: pytest.Mo
         X, y = rng.normal(size=(500, 2)), rng.normal(size=500)
         for noise in (0.1, 1e-3):
             process = Process(X, y, kernels.rbf(2.0), noise_variance=noise)
-            found = lood.certified_records(process, inducing=100)
+            found = certified_records(process, inducing=100)
             low, high = found.laws.interval or (np.nan, np.nan)
             exact = process.separation().kl
             held = (low <= exact * (1.0 + 1e-9)) & (exact <= high * (1.0 + 1e-9))
@@ -149,7 +150,7 @@ def test_the_labels_error_is_that_of_the_others_to_first_order() -> None:
 
 def test_a_hidden_cluster_is_found_and_right() -> None:
     process = made("hidden cluster", records=2000)
-    found = lood.certified_records(process, inducing=150)
+    found = certified_records(process, inducing=150)
     exact = process.separation().kl
     assert set(found.certificate.rows.tolist()) & set(range(1994, 2000))
     assert found.laws.trusted[1994:].all()
@@ -160,7 +161,7 @@ def test_an_outlier_is_seen() -> None:
     rng = np.random.default_rng(7)
     X = np.vstack([rng.normal(size=(1000, 3)), [[9.0, 9.0, 9.0]]])
     process = Process(X, np.append(np.sin(X[:1000, 0]), 4.0), kernels.rbf(2.0), noise_variance=0.1)
-    found, exact = lood.certified_records(process, inducing=160), process.separation()
+    found, exact = certified_records(process, inducing=160), process.separation()
     assert 1000 in found.certificate.rows
     assert np.argmax(found.laws.kl) == 1000
     assert found.laws.trusted[1000]
@@ -169,7 +170,7 @@ def test_an_outlier_is_seen() -> None:
 
 def test_all_records_inducing_is_the_dense_answer() -> None:
     process = made("outputs", records=80)
-    found, dense = lood.certified_records(process, inducing=80), process.separation()
+    found, dense = certified_records(process, inducing=80), process.separation()
     np.testing.assert_allclose(found.laws.kl, dense.kl, rtol=1e-4)
     np.testing.assert_allclose(found.laws.mean_without, dense.mean_without, atol=1e-5)
     assert found.laws.trusted.all()
@@ -180,7 +181,7 @@ def test_what_cannot_be_resolved_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(nystrom, "SOLVED_UP_TO", 0)
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(900, 20)), rng.normal(size=900)
-    found = lood.certified_records(Process(X, y, kernels.rbf(3.0), 0.01), inducing=60)
+    found = certified_records(Process(X, y, kernels.rbf(3.0), 0.01), inducing=60)
     assert not found.laws.trusted.any()
     told = found.certificate
     assert told.unresolved == 900
@@ -209,8 +210,8 @@ def test_conjugate_gradients_solve_what_is_left() -> None:
     exact = process.separation()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nystrom, "SOLVED_UP_TO", 0)
-        before = lood.certified_records(process, inducing=60).laws
-    found = lood.certified_records(process, inducing=60)
+        before = certified_records(process, inducing=60).laws
+    found = certified_records(process, inducing=60)
     assert found.certificate.solved > 0
     assert found.laws.trusted.mean() > before.trusted.mean()
     assert within(found.laws, exact.kl).mean() >= 0.99
@@ -241,7 +242,7 @@ def test_the_bounds_of_conjugate_gradients_hold_before_they_end(
 
 def test_the_same_draw_every_time_and_more_rows_keep_the_first() -> None:
     process = made("plain", records=300)
-    one, two = (lood.certified_records(process, inducing=60) for _ in range(2))
+    one, two = (certified_records(process, inducing=60) for _ in range(2))
     np.testing.assert_array_equal(one.certificate.rows, two.certificate.rows)
     np.testing.assert_array_equal(one.laws.kl, two.laws.kl)
     first = nystrom.first_rows(process, 20)
@@ -258,7 +259,7 @@ def test_the_same_draw_every_time_and_more_rows_keep_the_first() -> None:
 
 def test_the_most_exposed_are_seen_in_full() -> None:
     process = made("outliers", records=900)
-    found = lood.certified_records(process, inducing=100)
+    found = certified_records(process, inducing=100)
     top = np.argsort(-process.separation().kl)[:5]
     assert set(top.tolist()) <= set(found.certificate.rows.tolist())
 
@@ -274,7 +275,7 @@ def test_quantiles_are_of_each_record_s_own_kind() -> None:
 
 def test_intervals_follow_what_is_released_and_chosen() -> None:
     process = made("outliers", records=300)
-    found, exact = lood.certified_records(process, inducing=60).laws, process.separation()
+    found, exact = certified_records(process, inducing=60).laws, process.separation()
     noised = found.noised(0.5)
     assert within(noised, exact.noised(0.5).kl).mean() >= 0.99
     some = found.some([3, 5])
@@ -293,23 +294,23 @@ def test_intervals_follow_what_is_released_and_chosen() -> None:
 )
 def test_bad_input_is_refused(changed: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
-        lood.certified_records(made("plain", records=60), **changed)
+        certified_records(made("plain", records=60), **changed)
 
 
 def test_a_record_without_variance_and_groups_are_refused() -> None:
     X = np.random.default_rng(9).normal(size=(30, 2))
     X[4] = 0.0
     with pytest.raises(InputError, match=r"row 4 with itself is 0\.0"):
-        lood.certified_records(Process(X, X[:, 0], kernels.linear(), 0.1), inducing=4)
+        certified_records(Process(X, X[:, 0], kernels.linear(), 0.1), inducing=4)
     grouped = replace(made("plain", records=60), groups=np.arange(60) // 2)
     with pytest.raises(InputError, match="not of groups"):
-        lood.certified_records(grouped, inducing=10)
+        certified_records(grouped, inducing=10)
 
 
 def test_too_little_memory_is_said_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leakscope._numerics.memory.available_memory", lambda: 300 * 2**20)
     with pytest.raises(InputError, match=r"approximate audit of 60 records .* use fewer inducing"):
-        lood.certified_records(made("plain", records=60), inducing=10)
+        certified_records(made("plain", records=60), inducing=10)
 
 
 def test_an_older_approximate_run_opens_and_is_not_computed_again(tmp_path: Path) -> None:

@@ -9,7 +9,11 @@ import pytest
 
 from leakscope import kernels, lood, measures
 from leakscope.errors import InputError
+from leakscope.kernels.layers import Activation
+from leakscope.kernels.named import from_description
 from leakscope.laws import Assumption
+from leakscope.lood.groups import separation_of_blocks
+from leakscope.lood.separation import Release
 
 GROUPS = np.repeat(np.arange(10), [1, 2, 3, 1, 2, 3, 4, 1, 2, 1])
 
@@ -27,7 +31,7 @@ def process(outputs=1, groups=None, noise=0.05, **more):
 def test_every_way_to_a_separation_is_the_same(groups, outputs):
     model = process(outputs, groups)
     laws = model.separation()
-    by_inverse = lood.separation_of_blocks(
+    by_inverse = separation_of_blocks(
         model.inverse(), model.targets, None if groups is None else model.labels
     )
     for other in (model.at_noise(0.05), by_inverse, model.separation_of(model.matrix)):
@@ -41,7 +45,7 @@ def test_every_way_to_a_separation_is_the_same(groups, outputs):
 
 @pytest.mark.parametrize("groups", [None, GROUPS], ids=["records", "groups"])
 @pytest.mark.parametrize("outputs", [1, 3])
-@pytest.mark.parametrize("release", [lood.Release("draw", 0.3), lood.Release("mean", 0.3)])
+@pytest.mark.parametrize("release", [Release("draw", 0.3), Release("mean", 0.3)])
 def test_the_kl_of_a_release_is_that_of_its_pairs(groups, outputs, release):
     seen = process(outputs, groups).separation().released(release)
     np.testing.assert_allclose(seen.measured(measures.kl), seen.kl, rtol=1e-9)
@@ -59,7 +63,7 @@ def test_trust_and_assumptions_stay(groups):
     for other in (
         laws.noised(0.1),
         laws.noised(0.1, 1.0),
-        laws.released(lood.Release("mean", 0.1)),
+        laws.released(Release("mean", 0.1)),
     ):
         assert other.trusted.tolist() == laws.trusted.tolist()
         assert other.some([3, 1]).trusted.tolist() == [False, True]
@@ -77,7 +81,7 @@ def test_units_can_be_taken_out_one_after_another():
         left = left.without(np.flatnonzero(gone == GROUPS))
     rows = np.flatnonzero(~np.isin(GROUPS, [2, 6]))
     part = model.only(rows)
-    found = lood.separation_of_blocks(left, part.targets, part.labels, rows=rows)
+    found = separation_of_blocks(left, part.targets, part.labels, rows=rows)
     np.testing.assert_allclose(found.kl, part.separation().kl, rtol=1e-8)
     assert found.trusted.all()
 
@@ -113,11 +117,11 @@ def test_a_process_needs_no_more_memory_than_it_says(monkeypatch):
         kernels.matern(2.5, 0.7),
         kernels.linear(0.3, 1.0, divide_by_features=True),
         kernels.nngp(depth=2, activation="erf", weight_variance=1.7, bias_variance=0.1),
-        kernels.nngp(activation=kernels.Activation("leaky_relu", 0.2)),
+        kernels.nngp(activation=Activation("leaky_relu", 0.2)),
     ],
 )
 def test_a_kernel_is_read_back_from_its_description(kernel):
-    again = kernels.from_description(kernel.describe())
+    again = from_description(kernel.describe())
     assert again.describe() == kernel.describe()
     X = np.random.default_rng(1).normal(size=(4, 3))
     np.testing.assert_array_equal(again(X), kernel(X))

@@ -11,13 +11,13 @@ from leakscope.errors import InputError
 from leakscope.laws import LawPair, MultivariateNormal, Normal
 from leakscope.measures import (
     advantage,
-    advantage_within_auc,
     auc,
     lift,
     one_threshold,
     positive_predictive_value,
     tolerable_tpr,
 )
+from leakscope.measures.accusation import advantage_within_auc
 
 
 def test_ppv_is_a_share_of_counted_people() -> None:

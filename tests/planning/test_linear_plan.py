@@ -14,15 +14,9 @@ from leakscope.laws import LawPair, Normal, NormalMixture
 from leakscope.linear import GaussianDesign, OutputNoise, RecordNorms
 from leakscope.linear.moments import FloatArray, Moments, moments
 from leakscope.measures import scored_advantage
-from leakscope.planning import (
-    equivalence_gap,
-    largest_p,
-    least_noise,
-    linear_advantage,
-    plan_linear,
-    trade_off_curve,
-)
-from leakscope.settings import LinearAttacker
+from leakscope.planning import equivalence_gap, linear_advantage, plan_linear, trade_off_curve
+from leakscope.planning.linear_plan import largest_p, least_noise
+from leakscope.settings.plan import LinearAttacker
 
 DESIGN = GaussianDesign(100, 400, 3000, 1.0)
 

@@ -10,6 +10,7 @@ from margin_sets import optimum
 
 from leakscope import relu
 from leakscope.errors import InputError
+from leakscope.relu.pieces import find_pieces
 
 
 @pytest.mark.parametrize("scale", [None, 10.0])
@@ -51,7 +52,7 @@ def test_kinks_of_random_functions(kinks, seed):
     def ask(x):
         return level + slope * x + np.maximum(np.subtract.outer(x, kinks), 0.0) @ bends
 
-    found = relu.find_pieces(ask)
+    found = find_pieces(ask)
     assert found.complete
     np.testing.assert_allclose(found.pieces.breakpoints, kinks, atol=1e-8)
 
@@ -63,7 +64,7 @@ def test_two_kinks_hidden_between_samples_whose_lines_meet_outside_them():
     def ask(x):
         return -2.0 * x + np.maximum(np.subtract.outer(x, kinks), 0.0) @ bends
 
-    found = relu.find_pieces(ask)
+    found = find_pieces(ask)
     np.testing.assert_allclose(found.pieces.breakpoints, kinks, atol=1e-9)
 
 
@@ -81,8 +82,8 @@ def test_what_cannot_be_done_is_said():
     with pytest.raises(InputError, match="did not resolve the kinks"):
         relu.reconstruct_from_queries(lambda x: np.sin(50.0 * x), max_queries=500)
     with pytest.raises(InputError, match="one number for each query"):
-        relu.find_pieces(lambda x: np.zeros(3))
+        find_pieces(lambda x: np.zeros(3))
     with pytest.raises(InputError, match="not finite"):
-        relu.find_pieces(lambda x: np.full(len(x), np.nan))
+        find_pieces(lambda x: np.full(len(x), np.nan))
     with pytest.raises(InputError, match="100 or more"):
-        relu.find_pieces(network, max_queries=10)
+        find_pieces(network, max_queries=10)

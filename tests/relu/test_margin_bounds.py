@@ -10,7 +10,6 @@ from test_kkt import two_orthogonal_points
 from leakscope.relu import (
     MixtureData,
     SphereData,
-    TheoremConstants,
     TrainingPlan,
     coverage,
     kkt_residual,
@@ -19,6 +18,7 @@ from leakscope.relu import (
     normal_data,
     train,
 )
+from leakscope.relu.margin_bounds import TheoremConstants
 from leakscope.relu.near_orthogonality import Population
 
 

@@ -17,10 +17,10 @@ from leakscope.relu import (
     LeakedPoints,
     SphereData,
     TrainingPlan,
-    membership_attack,
     scores_law_pair,
     train,
 )
+from leakscope.relu.membership import membership_attack
 
 
 def test_members_are_told_from_fresh_points() -> None:

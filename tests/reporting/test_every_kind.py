@@ -16,8 +16,12 @@ from sklearn.tree import DecisionTreeClassifier
 import leakscope
 from leakscope.auditing import audit_streamed
 from leakscope.errors import InputError
-from leakscope.reporting import mlflow_metrics, report_html, sacro_individual
-from leakscope.results import Audit, RangeChart, Run, read_run
+from leakscope.reporting import mlflow_metrics
+from leakscope.reporting.exports import sacro_individual
+from leakscope.reporting.writing import report_html
+from leakscope.results import Audit, Run
+from leakscope.results.reader import read_run
+from leakscope.results.sections import RangeChart
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(60, 3))

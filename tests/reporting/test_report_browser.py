@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from runs import HOSTILE, SHOWN, example_run, hostile_run
 
-from leakscope.reporting import write_report
-from leakscope.results import read_run
+from leakscope.reporting.writing import write_report
+from leakscope.results.reader import read_run
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -9,9 +9,10 @@ import pytest
 from runs import HOSTILE, SHOWN, example_run, hostile_run
 
 import leakscope
-from leakscope.reporting import report_html, write_report
 from leakscope.reporting.charts import HISTOGRAM_ARRAYS, ROC_ARRAYS
-from leakscope.results import read_run, write_run_directory
+from leakscope.reporting.writing import report_html, write_report
+from leakscope.results import write_run_directory
+from leakscope.results.reader import read_run
 
 
 class Reader(HTMLParser):

@@ -13,7 +13,8 @@ from sklearn.linear_model import LogisticRegression
 import leakscope
 from leakscope import auditing, results
 from leakscope.errors import InputError
-from leakscope.results import reconciled, was_retrained
+from leakscope.results.reader import read_run
+from leakscope.results.reconciliation import reconciled, was_retrained
 from leakscope.verifying import Retraining
 from tests.audits import trained_audit
 
@@ -103,12 +104,12 @@ def subsampled(X: Any, y: Any, seed: int) -> Any:
 
 
 def test_a_report_never_says_that_a_retrained_model_was_not_examined(tmp_path: Path) -> None:
-    from leakscope import reporting
+    from leakscope.reporting.writing import report_html
 
     X, y = data(40)
     audit = leakscope.audit(X, y - 0.5, kernel=leakscope.kernels.rbf(2.0), noise_variance=0.1)
-    run = results.read_run(auditing.write_run(audit, tmp_path / "run"))
-    assert "your model was not examined" in reporting.report_html(run)
+    run = read_run(auditing.write_run(audit, tmp_path / "run"))
+    assert "your model was not examined" in report_html(run)
     drawn = leakscope.verify(audit, records=2)
     assert not was_retrained(drawn)
     again = Retraining(train=subsampled, models=8, run_dir=tmp_path / "cells")
@@ -116,7 +117,7 @@ def test_a_report_never_says_that_a_retrained_model_was_not_examined(tmp_path: P
     assert was_retrained(found)
     results.write_result(found, tmp_path / "run" / "verify.json")
     for redact in (False, True):
-        page = reporting.report_html(results.read_run(tmp_path / "run"), redact=redact)
+        page = report_html(read_run(tmp_path / "run"), redact=redact)
         assert "not examined" not in page
         assert "AUC, mean of 2 records" in page
         assert "it trained your own model" in page
@@ -149,7 +150,7 @@ def test_a_report_takes_results_from_elsewhere(tmp_path: Path) -> None:
         leakscope.report(run, tmp_path / "c.html", beside=[run])
     (run / "measure.json").write_text((run / "result.json").read_text())
     with pytest.raises(InputError, match="does not hold a result of leakscope measure"):
-        results.read_run(run)
+        read_run(run)
 
 
 def test_the_size_of_the_model_is_in_the_result() -> None:

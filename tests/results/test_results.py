@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leakscope import InputError, results
+from leakscope.results.columns import Table
 from leakscope.results.document import DatasetEntry
 from leakscope.subjects.process.details import ProcessDetails
 
@@ -36,7 +37,7 @@ def audit_document(numbers=(0.5,) * 8, record_id=0, means=(0.1, 0.2)):
         median_advantage=0.5,
         sentences=["v"],
         checks=["its error was estimated"],
-        table=results.Table.of_rows(
+        table=Table.of_rows(
             [
                 {
                     "record_id": record_id,

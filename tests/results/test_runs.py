@@ -11,6 +11,7 @@ from test_results import audit_document
 
 from leakscope import InputError, results
 from leakscope.results import run_directory as runs
+from leakscope.results.run_directory import default_run_directory
 
 
 def write(directory):
@@ -72,17 +73,17 @@ def test_unwritable(tmp_path):
 def test_default_names_do_not_collide(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    first = results.default_run_directory("audit", "../a b", now=now)
+    first = default_run_directory("audit", "../a b", now=now)
     assert first.as_posix() == "leakscope-runs/20260102T030405Z-audit-a_b"
     first.mkdir(parents=True)
-    assert results.default_run_directory("audit", "../a b", now=now).name == first.name + "-2"
-    assert results.default_run_directory("audit", "...", now=now).name.endswith("-audit-run")
+    assert default_run_directory("audit", "../a b", now=now).name == first.name + "-2"
+    assert default_run_directory("audit", "...", now=now).name.endswith("-audit-run")
 
 
 def test_two_runs_that_end_in_one_second_are_both_kept(tmp_path, monkeypatch):
     """Both proposed the same name while neither was there."""
     monkeypatch.chdir(tmp_path)
-    name = results.default_run_directory("audit", "data")
+    name = default_run_directory("audit", "data")
     first, second, third = write(name), write_late(name), write_late(name)
     assert {first.name, second.name, third.name} == {name.name, f"{name.name}-2", f"{name.name}-3"}
     assert all((run / "result.json").exists() for run in (first, second, third))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from leakscope.running import Cell, Found, run_cells
 from leakscope.running.cell_store import open_cells
+from leakscope.running.cells import Cell, Found, run_cells
 
 SETTINGS = {"what": "killed"}
 SEED = 5

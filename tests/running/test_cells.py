@@ -16,8 +16,8 @@ from killed_run import CELLS, SEED, SETTINGS, compute, table
 
 from leakscope import InputError
 from leakscope._numerics.cores import side_by_side, usable_cores
-from leakscope.running import Cell, Found, duration, run_cells
 from leakscope.running.cell_store import CELLS_FILE, open_cells, read_cells, run_description
+from leakscope.running.cells import Cell, Found, duration, run_cells
 
 SCRIPT = Path(__file__).with_name("killed_run.py")
 

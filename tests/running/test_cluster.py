@@ -8,8 +8,8 @@ import pytest
 from killed_run import CELLS, SEED, SETTINGS, compute, table
 
 from leakscope import InputError
-from leakscope.running import Cell, Found, cluster_client, run_cells
 from leakscope.running.cell_store import open_cells
+from leakscope.running.cells import Cell, Found, cluster_client, run_cells
 
 pytest.importorskip("distributed")
 

@@ -11,9 +11,10 @@ from unittest import mock
 
 from starlette.testclient import TestClient
 
-from leakscope.serving import Access, Limits
+from leakscope.serving import Limits
 from leakscope.serving.application import application
 from leakscope.serving.audit_job import run_audit
+from leakscope.serving.security import Access
 from leakscope.subjects.process import choices
 
 PORT = 8000

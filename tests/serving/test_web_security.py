@@ -7,8 +7,7 @@ import json
 import pytest
 from starlette.testclient import TestClient
 
-from leakscope.serving import Access
-from leakscope.serving.security import HEADERS, Guard, is_loopback
+from leakscope.serving.security import HEADERS, Access, Guard, is_loopback
 from serving import HOME, PORT, client
 
 PATHS = ["/", "/static/web.css", "/static/job.js", "/jobs/x", "/jobs/x/report", "/api/jobs/x"]

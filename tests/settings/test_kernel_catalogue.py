@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import leakscope
-from leakscope import InputError, kernels, settings
+from leakscope import InputError, kernels
 from leakscope.cli import main
-from leakscope.settings import KERNELS, AuditSettings, NamedKernel, validated
+from leakscope.settings import KERNELS, AuditSettings, NamedKernel
+from leakscope.settings.setting import described, validated
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -121,4 +122,4 @@ class TestOneLineMore:
 def test_without_the_line_it_is_refused():
     with pytest.raises(InputError, match="kernel: input should be 'rbf', "):
         validated(AuditSettings, kernel="cosine")
-    assert "cosine" not in settings.described(AuditSettings, "kernel").text
+    assert "cosine" not in described(AuditSettings, "kernel").text

@@ -4,6 +4,8 @@ import pytest
 from pydantic import BaseModel
 
 from leakscope import InputError, settings
+from leakscope.settings.measure import MeasureSettings
+from leakscope.settings.setting import described, validated
 
 
 @pytest.mark.parametrize(
@@ -32,19 +34,19 @@ from leakscope import InputError, settings
         (settings.AuditSettings, {"length": 1.0}, "length: extra inputs are not permitted"),
         (settings.AuditSettings, {"seed": -1}, "seed: "),
         (
-            settings.MeasureSettings,
+            MeasureSettings,
             {"fpr": (0.1, 2.0)},
             r"fpr, entry 1 .*less than 1, but it is 2\.0",
         ),
-        (settings.MeasureSettings, {"fpr": (float("nan"),)}, r"fpr, entry 0 "),
-        (settings.MeasureSettings, {"fpr": ()}, "fpr: "),
-        (settings.MeasureSettings, {"delta": (0.0,)}, r"delta, entry 0 .*greater than 0"),
-        (settings.MeasureSettings, {"confidence": 1.0}, "confidence: .*less than 1"),
+        (MeasureSettings, {"fpr": (float("nan"),)}, r"fpr, entry 0 "),
+        (MeasureSettings, {"fpr": ()}, "fpr: "),
+        (MeasureSettings, {"delta": (0.0,)}, r"delta, entry 0 .*greater than 0"),
+        (MeasureSettings, {"confidence": 1.0}, "confidence: .*less than 1"),
     ],
 )
 def test_one_sentence(model, values, sentence):
     with pytest.raises(InputError, match=sentence) as caught:
-        settings.validated(model, **values)
+        validated(model, **values)
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith(".")
 
@@ -59,8 +61,7 @@ def test_noise_variance_is_a_number_or_a_criterion(given, kept):
 
 def test_none_means_the_default():
     assert (
-        settings.validated(settings.AuditSettings, length_scale=None, seed=None)
-        == settings.AuditSettings()
+        validated(settings.AuditSettings, length_scale=None, seed=None) == settings.AuditSettings()
     )
 
 
@@ -80,7 +81,7 @@ WITH_DEFAULTS = [
 
 @pytest.mark.parametrize("model", WITH_DEFAULTS, ids=lambda model: model.__name__)
 def test_every_default_is_within_its_own_bounds(model):
-    assert settings.validated(model, **model().model_dump()) == model()
+    assert validated(model, **model().model_dump()) == model()
 
 
 @pytest.mark.parametrize(
@@ -88,14 +89,14 @@ def test_every_default_is_within_its_own_bounds(model):
     [pytest.param(m, n, id=f"{m.__name__}.{n}") for m in MODELS for n in m.model_fields],
 )
 def test_every_setting_says_what_it_is_in_a_sentence(model, name):
-    text = settings.described(model, name).text
+    text = described(model, name).text
     assert text.endswith(".")
     assert 5 < len(text) < 250
 
 
 def test_where_a_kernels_own_default_is_shown():
-    told = settings.described(settings.AuditSettings, "weight_variance")
+    told = described(settings.AuditSettings, "weight_variance")
     assert told.text == "Prior variance of the weights (linear and nngp only)."
     assert told.shown_default == "1 for linear, 2 for nngp"
-    scale = settings.described(settings.AuditSettings, "length_scale")
+    scale = described(settings.AuditSettings, "length_scale")
     assert scale.shown_default == "the median distance between records"

@@ -16,9 +16,11 @@ from sklearn.base import clone
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import KNeighborsClassifier
 
-from leakscope.data import Dataset, prepare
+from leakscope.data import Dataset
+from leakscope.data.preparation import prepare
 from leakscope.laws import Bernoulli, Provenance
-from leakscope.results import Audit, DatasetEntry, ExaminedModel, Trust
+from leakscope.results import Audit, ExaminedModel, Trust
+from leakscope.results.document import DatasetEntry
 from leakscope.settings import AuditSettings, ModelSettings
 from leakscope.subjects import Answers, Asked, Change, PairLaws, Stages, Subject
 from leakscope.subjects.arrays import checked_ids

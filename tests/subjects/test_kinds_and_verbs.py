@@ -21,9 +21,11 @@ import pytest
 
 import leakscope
 from leakscope import InputError, data
-from leakscope.auditing import audit_streamed, gate_failures
+from leakscope.auditing import audit_streamed
+from leakscope.auditing.gate import gate_failures
 from leakscope.results import Audit
-from leakscope.settings import AuditSettings, ModelSettings, TrainingSettings
+from leakscope.settings import AuditSettings, ModelSettings
+from leakscope.settings.audit import TrainingSettings
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "kinds.md"
 BEGIN, END = "<!-- begin: made by tests/subjects/test_kinds_and_verbs.py -->", "<!-- end -->"

@@ -19,6 +19,7 @@ import leakscope
 from leakscope import results
 from leakscope.results import Audit, Trust
 from leakscope.results.kinds import KINDS
+from leakscope.results.reader import read_run
 from leakscope.results.trust import UNCHECKED
 from leakscope.settings.audit import REGISTERED
 from leakscope.subjects import PosteriorLaws
@@ -84,7 +85,7 @@ def test_table_roc_auc_and_kl_agree(found: dict[str, Audit], name: str) -> None:
 
 def test_a_report_draws_the_roc_of_its_own_table(found: dict[str, Audit], tmp_path: Path) -> None:
     audit = found["training"]
-    run = results.read_run(audit.write(tmp_path / "run"))
+    run = read_run(audit.write(tmp_path / "run"))
     arrays = run.arrays(("roc_ranks", "roc_fpr", "roc_tpr"))
     for rank, tpr in zip(arrays["roc_ranks"].tolist(), arrays["roc_tpr"], strict=True):
         row = int(audit.order[rank - 1])

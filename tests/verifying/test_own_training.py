@@ -15,8 +15,8 @@ from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.settings import AuditSettings, ModelSettings
 from leakscope.subjects import Asked
-from leakscope.verifying import FunctionTrainer, Retraining, rows_to_check, verify
-from leakscope.verifying.checks import Check, leaning
+from leakscope.verifying import FunctionTrainer, Retraining, verify
+from leakscope.verifying.checks import Check, leaning, rows_to_check
 from tests.audits import model_audit, process_audit
 
 rng = np.random.default_rng(5)

@@ -17,8 +17,10 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.auditing.audit import examined
 from leakscope.data import read_example
 from leakscope.errors import InputError
-from leakscope.results import read_run
-from leakscope.settings import ModelSettings, TrainingSettings
+from leakscope.fitted.shadow import ShadowScores
+from leakscope.results.reader import read_run
+from leakscope.settings import ModelSettings
+from leakscope.settings.audit import TrainingSettings
 from leakscope.subjects import Asked, opened
 from tests.audits import model_audit
 
@@ -100,7 +102,7 @@ def test_the_mean_tpr_has_an_honest_standard_error() -> None:
     for seed in range(40):
         generator = np.random.default_rng(seed)
         inside = generator.random((100, 300)) < 0.5
-        shadows = fitted.ShadowScores(
+        shadows = ShadowScores(
             np.where(inside, shift, 0.0) + sd * generator.normal(size=inside.shape), inside
         )
         laws = exact_laws(shift, sd)
@@ -119,7 +121,7 @@ def test_a_record_that_most_models_saw_is_left_out() -> None:
     inside = rng.random((40, 300)) < 0.5
     inside[:38, 7] = True
     inside[:, 8] = True
-    shadows = fitted.ShadowScores(
+    shadows = ShadowScores(
         np.where(inside, shift, 0.0) + sd * rng.normal(size=inside.shape), inside
     )
     found = fitted.check_against_shadows(exact_laws(shift, sd), shadows)
@@ -127,7 +129,7 @@ def test_a_record_that_most_models_saw_is_left_out() -> None:
     assert found.tpr_at < 0.2
     with pytest.raises(InputError, match="Most records must be in and out"):
         fitted.check_against_shadows(
-            exact_laws(shift, sd), fitted.ShadowScores(shadows.scores[:6], inside[:6])
+            exact_laws(shift, sd), ShadowScores(shadows.scores[:6], inside[:6])
         )
 
 

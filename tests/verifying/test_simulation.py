@@ -7,7 +7,7 @@ import pytest
 
 from leakscope import InputError, measures
 from leakscope._numerics.keys import Key
-from leakscope.attacking import cross_fitted_scores
+from leakscope.attacking.score_attacks import cross_fitted_scores
 from leakscope.laws import LawPair, Normal, NormalMixture
 from leakscope.linear import (
     FourierSeries,

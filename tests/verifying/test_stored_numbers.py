@@ -22,7 +22,9 @@ from leakscope._numerics.keys import Key
 from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.results.columns import Table
+from leakscope.results.reader import read_run
 from leakscope.results.run_directory import DIGESTS_FILE
+from leakscope.verifying.stored_numbers import require_stored_numbers
 
 
 @functools.cache
@@ -61,7 +63,7 @@ def test_an_audit_s_own_numbers_pass(name: str) -> None:
     document = documents()[name]
     assert any(record.trusted for record in document.records)
     assert document.details.route == (name if name in ("features", "nystrom") else "dense")
-    verifying.require_stored_numbers(document)
+    require_stored_numbers(document)
 
 
 def with_last(audit: results.Audit, quantity: str, factor: float) -> results.Audit:
@@ -91,20 +93,20 @@ def examined() -> results.Audit:
 def test_one_changed_number_of_a_fitted_model_is_found(
     quantity: str, factor: float, examined: results.Audit
 ) -> None:
-    verifying.require_stored_numbers(examined)
+    require_stored_numbers(examined)
     with pytest.raises(InputError, match=r"the result says that record \d+ has an? .* of"):
-        verifying.require_stored_numbers(with_last(examined, quantity, factor))
+        require_stored_numbers(with_last(examined, quantity, factor))
 
 
 def test_the_order_the_median_and_the_count_of_a_fitted_model_are_checked(
     examined: results.Audit,
 ) -> None:
     with pytest.raises(InputError, match="stands after one of a smaller advantage"):
-        verifying.require_stored_numbers(turned(examined))
+        require_stored_numbers(turned(examined))
     with pytest.raises(InputError, match="the median advantage is 0, but its records' is"):
-        verifying.require_stored_numbers(examined.model_copy(update={"median_advantage": 0.0}))
+        require_stored_numbers(examined.model_copy(update={"median_advantage": 0.0}))
     with pytest.raises(InputError, match="says that 0 records are exposed, but its records say"):
-        verifying.require_stored_numbers(examined.model_copy(update={"exposed": 0}))
+        require_stored_numbers(examined.model_copy(update={"exposed": 0}))
 
 
 def test_verify_of_a_fitted_model_measures_its_numbers_again(
@@ -125,16 +127,16 @@ def test_verify_of_a_fitted_model_measures_its_numbers_again(
 @pytest.mark.parametrize("factor", [0.0, 0.999])
 def test_one_changed_number_is_found(name: str, quantity: str, factor: float) -> None:
     with pytest.raises(InputError, match=r"the result says that record \d+ has an? .* of"):
-        verifying.require_stored_numbers(with_last(documents()[name], quantity, factor))
+        require_stored_numbers(with_last(documents()[name], quantity, factor))
 
 
 def test_the_order_and_the_median_are_checked() -> None:
     document = documents()["rbf"]
     with pytest.raises(InputError, match="stands after one of a smaller KL"):
-        verifying.require_stored_numbers(turned(document))
+        require_stored_numbers(turned(document))
     calm = document.model_copy(update={"median_advantage": 0.0})
     with pytest.raises(InputError, match="the median advantage is 0, but its records' is"):
-        verifying.require_stored_numbers(calm)
+        require_stored_numbers(calm)
 
 
 @pytest.fixture(scope="module")
@@ -199,10 +201,10 @@ def test_a_missing_file_and_a_changed_table_are_seen(run: Callable[[str], Path])
     place = run("records")
     (place / "arrays.npz").write_bytes(b"PK")
     with pytest.raises(InputError, match=r"arrays.npz was changed after the run was written"):
-        results.read_run(place)
+        read_run(place)
     (place / "arrays.npz").unlink()
     with pytest.raises(InputError, match=r"is not whole: arrays\.npz is missing"):
-        results.read_run(place)
+        read_run(place)
 
 
 @pytest.mark.parametrize("text", ["[]", '{"result.json": 3}', '{"../x": "' + "0" * 64 + '"}'])
@@ -210,7 +212,7 @@ def test_odd_digests_are_refused(text: str, run: Callable[[str], Path]) -> None:
     place = run("records")
     (place / DIGESTS_FILE).write_text(text)
     with pytest.raises(InputError):
-        results.read_run(place)
+        read_run(place)
 
 
 def test_a_run_of_the_former_kind_is_read_and_said_to_be_one(
@@ -218,7 +220,7 @@ def test_a_run_of_the_former_kind_is_read_and_said_to_be_one(
 ) -> None:
     place = run("records")
     (place / DIGESTS_FILE).unlink()
-    assert not results.read_run(place).has_digest
+    assert not read_run(place).has_digest
     assert main(["report", str(place)]) == 0
     assert "carries no digest of itself" in capsys.readouterr().err
 
@@ -228,7 +230,7 @@ def test_another_run_s_verification_is_refused(
 ) -> None:
     own, other = run("records"), run("other")
     assert main(["verify", str(own), "--json", str(own / "verify.json")]) == 0
-    assert results.read_run(own).verification is not None
+    assert read_run(own).verification is not None
     shutil.copy(own / "verify.json", other)
     capsys.readouterr()
     assert main(["report", str(other)]) == 2

@@ -7,8 +7,9 @@ import leakscope
 from leakscope import InputError, kernels
 from leakscope.results.columns import Table
 from leakscope.subjects.process.draws import posterior_draws
-from leakscope.verifying import Check, counted, threshold_for
+from leakscope.verifying import Check
 from leakscope.verifying.audits import check_audit
+from leakscope.verifying.checks import counted, threshold_for
 
 
 @pytest.fixture(params=[1, 3])

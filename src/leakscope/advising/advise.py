@@ -12,11 +12,14 @@ import numpy as np
 from leakscope import __version__
 from leakscope._numerics.keys import Key
 from leakscope.advising.options import Advising
-from leakscope.data import Dataset
+from leakscope.data.datasets import Dataset
 from leakscope.errors import InputError
-from leakscope.results import Audit, ResultDocument, Run, result_of
 from leakscope.results.advice import Advice, AdviceOption, Target
-from leakscope.settings import ADVISE_DEFAULTS, AdviseSettings, Questions, validated
+from leakscope.results.audit import Audit
+from leakscope.results.document import ResultDocument
+from leakscope.results.reader import Run, result_of
+from leakscope.settings.advise import ADVISE_DEFAULTS, AdviseSettings, Questions
+from leakscope.settings.setting import validated
 from leakscope.subjects.subject import Subject, Wanted, opened, subject_of
 
 OnStage = Callable[[str], None]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from leakscope.advising.dropping import drop_exposed
-from leakscope.data import RecordId
+from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
 from leakscope.results.advice import AdviceOption, AdvicePoint, Target
 from leakscope.subjects.laws import LARGEST_VARIANCE, Exposure, Rows, UnitLaws, rounded_up

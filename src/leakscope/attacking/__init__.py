@@ -3,22 +3,12 @@
 from leakscope.attacking.membership import attack_membership
 from leakscope.attacking.query import attack_query
 from leakscope.attacking.reconstruct import attack_reconstruct
-from leakscope.attacking.score_attacks import (
-    cross_fitted_scores,
-    ensemble_loss,
-    likelihood_ratio,
-    lira,
-    loss_threshold,
-    relative,
-    rmia,
-)
+from leakscope.attacking.score_attacks import likelihood_ratio, lira, loss_threshold, relative, rmia
 
 __all__ = [
     "attack_membership",
     "attack_query",
     "attack_reconstruct",
-    "cross_fitted_scores",
-    "ensemble_loss",
     "likelihood_ratio",
     "lira",
     "loss_threshold",

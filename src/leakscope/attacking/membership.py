@@ -28,34 +28,33 @@ from leakscope.attacking.network_inputs import (
     told_of,
     training_rows,
 )
-from leakscope.data import (
-    Dataset,
-    ModelFile,
-    RecordId,
-    prepare,
-    raw_features,
-    read_dataset,
-    read_model,
-)
+from leakscope.data.datasets import Dataset, RecordId
+from leakscope.data.models import ModelFile, read_model
+from leakscope.data.preparation import prepare
+from leakscope.data.sources import raw_features, read_dataset
 from leakscope.errors import InputError
+from leakscope.fitted.from_sklearn import fit_again, fresh_copy, inner_model
+from leakscope.fitted.shadow import score_records
+from leakscope.measures.population import population_threshold
 from leakscope.relu.kkt import KktResidual
 from leakscope.relu.margin_bounds import MarginBounds
-from leakscope.results import (
+from leakscope.relu.membership import membership_attack
+from leakscope.results.attacks import (
     Applicability,
-    AssumptionEntry,
-    ExaminedModel,
     MembershipAttack,
     MembershipTest,
     ModelMembershipAttack,
 )
-from leakscope.settings import (
+from leakscope.results.audit import ExaminedModel
+from leakscope.results.document import AssumptionEntry
+from leakscope.settings.attack import (
     MEMBERSHIP_DEFAULTS,
     POOL_ATTACK_DEFAULTS,
     MarginKnowledge,
-    ModelSettings,
     PoolAttackSettings,
-    validated,
 )
+from leakscope.settings.audit import ModelSettings
+from leakscope.settings.setting import validated
 from leakscope.subjects.fit.file_models import classifies, labels_for, plain_parameters, rebuilt
 from leakscope.subjects.fit.named_models import named_fit
 
@@ -170,7 +169,7 @@ def attack_membership(
     else:
         known = relu.BoundedMargin() if lower_bound is None else relu.BoundedMargin(lower_bound)
         margin_from = "Remark B.5" if lower_bound is None else "the lower bound given"
-    found = relu.membership_attack(attacked, asked, known)
+    found = membership_attack(attacked, asked, known)
     applicability = _applicability(residual, bounds)
     values = found.to_dict()
     del values["source"]
@@ -287,14 +286,12 @@ def attack_model(
     """Score the queries by the likelihood ratio of the model's own laws."""
     begin = time.perf_counter()
     found = _from_files(model, queries, pool, settings)
-    again = fitted.fit_again(
-        fitted.fresh_copy(found.inner), found.inner, found.design, found.labels, None
-    )
+    again = fit_again(fresh_copy(found.inner), found.inner, found.design, found.labels, None)
     laws = fitted.laws_of(again, found.design, found.labels, fraction=settings.fraction)
     pair = laws.law_pair().take(found.asked)
     scores = pair.member.log_density(found.answers) - pair.nonmember.log_density(found.answers)
     over_all = measures.population_measures(pair, fpr=FPRS)
-    thresholds = [measures.population_threshold(pair, fpr) for fpr in FPRS]
+    thresholds = [population_threshold(pair, fpr) for fpr in FPRS]
     tests = [
         MembershipTest(
             fpr=fpr,
@@ -388,7 +385,7 @@ def _from_files(
             "attacked model answered."
         )
     else:
-        answers = fitted.score_records(inner, design[size:], labels[size:])
+        answers = score_records(inner, design[size:], labels[size:])
     kept, asked = _joined(design, labels, size)
     return Attacked(
         inner, design[kept], labels[kept], asked, answers, second.record_ids, examined, size
@@ -398,8 +395,8 @@ def _from_files(
 def _from_arrays(
     model: Any, queries: tuple[ArrayLike, ArrayLike], pool: tuple[ArrayLike, ArrayLike]
 ) -> Attacked:
-    inner, first = fitted.inner_model(model, pool[0])
-    _, second = fitted.inner_model(model, queries[0])
+    inner, first = inner_model(model, pool[0])
+    _, second = inner_model(model, queries[0])
     labels = [np.ravel(np.asarray(part[1])) for part in (pool, queries)]
     for name, design, own in zip(("pool", "queries"), (first, second), labels, strict=True):
         if len(design) != len(own):
@@ -421,7 +418,7 @@ def _from_arrays(
         design[kept],
         both[kept],
         asked,
-        fitted.score_records(inner, second, labels[1]),
+        score_records(inner, second, labels[1]),
         tuple(range(len(second))),
         examined,
         len(first),
@@ -500,7 +497,7 @@ def _for_file(
         X = both.features
         if names:
             X = pd.concat([raw_features(part, names) for part in (pool, queries)])
-    inner, design = fitted.inner_model(estimator, X)
+    inner, design = inner_model(estimator, X)
     examined = ExaminedModel(
         type=type(estimator).__name__,
         name=type(inner).__name__,

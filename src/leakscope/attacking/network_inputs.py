@@ -10,11 +10,12 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data import NetworkArrays, read_network, read_table
+from leakscope.data.models import NetworkArrays, read_network
+from leakscope.data.tables import read_table
 from leakscope.errors import InputError
-from leakscope.laws import Provenance
+from leakscope.laws.pair import Provenance
 from leakscope.relu.network import TwoLayerNetwork
-from leakscope.results import AttackedNetwork
+from leakscope.results.attacks import AttackedNetwork
 
 Network = TwoLayerNetwork | NetworkArrays | str | Path
 

@@ -11,11 +11,17 @@ import numpy as np
 
 from leakscope import __version__, lood, measures
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data import Dataset, RecordId, picture_shape, png, prepare
+from leakscope.data.datasets import Dataset, RecordId
+from leakscope.data.pictures import picture_shape, png
+from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
-from leakscope.lood import QuerySearch
-from leakscope.results import DatasetEntry, FoundQuery, QueryAttack, QueryStart, write_run_directory
-from leakscope.settings import AuditSettings, QuerySettings
+from leakscope.lood import query_search
+from leakscope.lood.query_search import QuerySearch
+from leakscope.results.attacks import FoundQuery, QueryAttack, QueryStart
+from leakscope.results.document import DatasetEntry
+from leakscope.results.run_directory import write_run_directory
+from leakscope.settings.attack import QuerySettings
+from leakscope.settings.audit import AuditSettings
 from leakscope.subjects.process.choices import kernel_from_settings
 
 
@@ -212,7 +218,7 @@ def _result(
 def _twins(search: QuerySearch, dataset: Dataset) -> dict[int | str, list[int | str]]:
     """For each record of the search that has twins, their names."""
     ids = dataset.record_ids
-    found = {ids[row]: lood.twins(dataset.features, row) for row in search.leave_out}
+    found = {ids[row]: query_search.twins(dataset.features, row) for row in search.leave_out}
     return {name: [ids[int(row)] for row in rows] for name, rows in found.items() if len(rows)}
 
 

@@ -19,17 +19,13 @@ from leakscope.attacking.network_inputs import (
     told_of,
     training_rows,
 )
-from leakscope.data import NetworkArrays
+from leakscope.data.models import NetworkArrays
 from leakscope.errors import InputError
 from leakscope.relu.kkt_reconstruction import PointReconstruction, PointRecovery
 from leakscope.relu.reconstruction import Reconstruction
-from leakscope.results import (
-    AssumptionEntry,
-    ReconstructAttack,
-    ReconstructedFlat,
-    ReconstructedRecord,
-)
-from leakscope.settings import RECONSTRUCT_DEFAULTS, ReconstructForm
+from leakscope.results.attacks import ReconstructAttack, ReconstructedFlat, ReconstructedRecord
+from leakscope.results.document import AssumptionEntry
+from leakscope.settings.attack import RECONSTRUCT_DEFAULTS, ReconstructForm
 
 # How near the margin, as a share of it, is on it.
 TOLERANCE = RECONSTRUCT_DEFAULTS.tolerance

@@ -27,7 +27,8 @@ from scipy import ndimage, special, stats
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.laws import Empirical, LawPair, Normal, Provenance
+from leakscope.laws.distributions import Empirical, Normal
+from leakscope.laws.pair import LawPair, Provenance
 
 # A variance that was estimated from few models may be far too small by chance.
 LEAST_MODELS = 4

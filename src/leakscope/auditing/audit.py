@@ -12,21 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from leakscope.data import Dataset, Task, from_frame
+from leakscope.data.datasets import Dataset, Task
+from leakscope.data.table_datasets import from_frame
 from leakscope.errors import InputError
 from leakscope.results.audit import EXPOSED_ABOVE, Audit
 from leakscope.results.columns import Table, trust_columns
-from leakscope.settings import (
+from leakscope.settings.audit import (
     AUDIT_DEFAULTS,
-    DATA_DEFAULTS,
     MODEL_DEFAULTS,
     AuditSettings,
-    Missing,
     ModelSettings,
     TrainingSettings,
-    described,
-    validated,
 )
+from leakscope.settings.data import DATA_DEFAULTS, Missing
+from leakscope.settings.setting import described, validated
 from leakscope.subjects.fit.file_models import classifies
 from leakscope.subjects.fit.subject import arrays_as_dataset, none_fitted
 from leakscope.subjects.subgroups import exposure_by

@@ -106,7 +106,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         app(args=None if arguments is None else list(arguments), prog_name="leakscope")
     except InputError as error:
-        from leakscope.data import printable
+        from leakscope.data.files import printable
 
         print(f"leakscope: {printable(str(error))}", file=sys.stderr)
         return 2

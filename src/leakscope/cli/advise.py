@@ -22,11 +22,12 @@ from leakscope.cli.output import (
     wrapped,
 )
 from leakscope.errors import InputError
-from leakscope.settings import TARGET_DELTA, TARGET_FPR, AdviseSettings
+from leakscope.settings.advise import TARGET_DELTA, TARGET_FPR, AdviseSettings
 
 if TYPE_CHECKING:
     from leakscope.advising import AuditTarget
-    from leakscope.results import Advice, AdviceOption
+    from leakscope.results import Advice
+    from leakscope.results.advice import AdviceOption
 
 SUMMARY = "The cheapest change that keeps every record below a target."
 EPILOG = "Example: leakscope advise diabetes-run --target-advantage 0.2"
@@ -82,7 +83,7 @@ def advise(
     wanted = _target(target_advantage, target_tpr, fpr, target_epsilon, delta)
     require_writable(json_path, run, data)
     if html is not None:
-        from leakscope.reporting import require_report_path
+        from leakscope.reporting.writing import require_report_path
 
         require_report_path(html)
     from leakscope.advising import advise as advise_on
@@ -104,7 +105,7 @@ def advise(
     for sentence in found.warnings:
         say(f"warning: {sentence}")
     if html is not None:
-        from leakscope.reporting import write_advice
+        from leakscope.reporting.advice_page import write_advice
 
         write_advice(found, html)
     if json_path is not None:

@@ -21,7 +21,8 @@ from leakscope.cli.options import (
 )
 from leakscope.cli.output import STDOUT, emit_json, require_writable, say, show, table, wrapped
 from leakscope.errors import InputError
-from leakscope.settings import AuditSettings, DataSettings, QuerySettings
+from leakscope.settings import AuditSettings, QuerySettings
+from leakscope.settings.data import DataSettings
 
 SUMMARY = "What an attacker really gets: records, members, revealing queries."
 EPILOG = "Example: leakscope attack query --example wine --record 5"
@@ -102,7 +103,7 @@ def query(
     the one in question.  It speaks of a model family, not of your trained model.
     """
     from leakscope.attacking import attack_query
-    from leakscope.results import default_run_directory, require_free
+    from leakscope.results.run_directory import default_run_directory, require_free
 
     if not record:
         raise InputError("Which record?  Name it by its id with --record.")

@@ -10,7 +10,7 @@ import typer
 from leakscope.cli.network_attacks import NETWORK, TrainingData, attack_and_show
 from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import fraction, require_writable, table, wrapped
-from leakscope.settings import MembershipSettings, PoolAttackSettings
+from leakscope.settings.attack import MembershipSettings, PoolAttackSettings
 
 if TYPE_CHECKING:
     from leakscope.results import MembershipAttack, ModelMembershipAttack

@@ -11,7 +11,7 @@ from leakscope.cli.network_attacks import NETWORK, TrainingData, attack_and_show
 from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import require_writable, table, wrapped
 from leakscope.errors import InputError
-from leakscope.settings import ReconstructSettings
+from leakscope.settings.attack import ReconstructSettings
 
 if TYPE_CHECKING:
     from leakscope.results import ReconstructAttack

@@ -30,13 +30,16 @@ from leakscope.cli.output import (
     wrapped,
 )
 from leakscope.errors import InputError
-from leakscope.settings import AuditSettings, DataSettings, ModelSettings, TrainingSettings
+from leakscope.settings import AuditSettings, ModelSettings
+from leakscope.settings.audit import TrainingSettings
+from leakscope.settings.data import DataSettings
 
 if TYPE_CHECKING:
-    from leakscope.auditing import StreamCost
-    from leakscope.data import Dataset, Task
+    from leakscope.data import Dataset
+    from leakscope.data.datasets import Task
     from leakscope.results import Audit
     from leakscope.subjects import Asked
+    from leakscope.subjects.stream.costs import StreamCost
 
 SUMMARY = "A dataset in, every record's leakage out."
 # What the status says to a pipeline: a limit is exceeded.
@@ -134,12 +137,14 @@ def audit(
     regression stands in; with --kernel or --noise-variance a Gaussian process does.
     """
     from leakscope import auditing
-    from leakscope.results import default_run_directory, require_free
+    from leakscope.auditing.audit import asked_by_settings, expected
+    from leakscope.auditing.gate import gate_failures, gate_limits
+    from leakscope.results.run_directory import default_run_directory, require_free
 
-    above = auditing.gate_limits(fail_above)
+    above = gate_limits(fail_above)
     if top < 0:
         raise InputError(f"--top must be zero or more, but it is {top}.")
-    asked = auditing.asked_by_settings(settings, chosen, training)
+    asked = asked_by_settings(settings, chosen, training)
     require_writable(json_path, file)
     cost = _stream_cost(file, streamed, cluster)
     if cost is not None:
@@ -153,7 +158,7 @@ def audit(
         place = run_dir or default_run_directory("audit", dataset.name)
         if explain:
             settings = settings.model_copy(update={"explain": max(settings.explain, top)})
-        names, words = auditing.expected(asked, dataset)
+        names, words = expected(asked, dataset)
         if words is not None:
             say(words)
         with stages_and_models(names) as (on_stage, on_progress):
@@ -177,7 +182,7 @@ def audit(
     else:
         text = page(found, top, explain=explain, threshold=above.get("advantage"))
         show(f"{text}\n\nRun directory: {place}\n")
-    _judged(auditing.gate_failures(found, above))
+    _judged(gate_failures(found, above))
 
 
 def _judged(failures: list[str]) -> None:
@@ -190,7 +195,7 @@ def _judged(failures: list[str]) -> None:
 
 def _dataset(data: DataSettings, asked: Asked, file: Path | None, example: str | None) -> Dataset:
     """The dataset; its target is classes where the model, or the stand-in, takes it so."""
-    from leakscope.auditing import dataset_for
+    from leakscope.auditing.audit import dataset_for
 
     if example is not None:
         return dataset_from(data, file, example)
@@ -204,7 +209,7 @@ def _dataset(data: DataSettings, asked: Asked, file: Path | None, example: str |
 
 def _stream_cost(file: Path | None, stream: bool | None, cluster: str | None) -> StreamCost | None:
     """What streaming costs, where records are to be read in blocks: as asked, or by their size."""
-    from leakscope.auditing import stream_cost
+    from leakscope.subjects.stream.costs import stream_cost
 
     cost = None if file is None or stream is False else stream_cost(file)
     if cost is None and (stream or cluster is not None):
@@ -226,9 +231,9 @@ def _streamed(
 ) -> Audit:
     """Say what it costs, and do it."""
     from leakscope import auditing
-    from leakscope.data import is_there
-    from leakscope.results import require_free
-    from leakscope.running import cluster_client
+    from leakscope.data.files import is_there
+    from leakscope.results.run_directory import require_free
+    from leakscope.running.cells import cluster_client
 
     if is_there(place / "result.json"):
         require_free(place)  # before a cost is stated that nobody will pay

@@ -30,7 +30,7 @@ def page(audit: Audit, top: int, *, explain: bool = False, threshold: float | No
 
 def _table(audit: Audit, top: int) -> str:
     """The columns of the kind's screen; an interval stands beside its number."""
-    from leakscope.results import shown_columns
+    from leakscope.results.columns import shown_columns
 
     columns = shown_columns(audit.about.screen, audit.table)
     between = "advantage_low" in audit.table
@@ -70,7 +70,7 @@ def _words(audit: Audit, explain: bool) -> str:
 
 def _why(audit: Audit, top: int) -> list[str]:
     """Why the most exposed are."""
-    from leakscope.results import explained
+    from leakscope.results.audit import explained
 
     why = [
         textwrap.fill(entry, width=92, subsequent_indent="   ", break_on_hyphens=False)
@@ -93,7 +93,7 @@ def _sections(audit: Audit) -> list[str]:
 
 def _subgroups(audit: Audit) -> list[str]:
     """A table for each column of subgroups."""
-    from leakscope.results import certain
+    from leakscope.results.shown import certain
 
     found = []
     for column in dict.fromkeys(entry.column for entry in audit.subgroups):

@@ -18,10 +18,11 @@ from leakscope.cli.output import (
     table,
     wrapped,
 )
-from leakscope.settings import CompareSettings
+from leakscope.settings.compare import CompareSettings
 
 if TYPE_CHECKING:
-    from leakscope.results import ComparedRecord, Comparison
+    from leakscope.results import Comparison
+    from leakscope.results.comparison import ComparedRecord
 
 SUMMARY = "Two audits side by side: data, kernels, before and after."
 EPILOG = "Example: leakscope compare before after --html compared.html"
@@ -73,7 +74,7 @@ def compare(
         raise InputError(f"--top must be zero or more, but it is {top}.")
     require_writable(json_path, first, second)
     if html is not None:
-        from leakscope.reporting import require_report_path
+        from leakscope.reporting.writing import require_report_path
 
         require_report_path(html)
     from leakscope.comparing import compare as compare_runs

@@ -10,7 +10,7 @@ import typer
 from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import STDOUT, emit_json, require_writable, show, wrapped
 from leakscope.errors import InputError
-from leakscope.settings import DecideSettings
+from leakscope.settings.decide import DecideSettings
 
 if TYPE_CHECKING:
     from leakscope.results import Decision
@@ -73,7 +73,7 @@ def decide(
     from leakscope.deciding import check_record
     from leakscope.deciding import decide as decide_on
     from leakscope.reporting import write_decision
-    from leakscope.results import default_run_directory, require_free
+    from leakscope.results.run_directory import default_run_directory, require_free
 
     if check is not None:
         if runs:

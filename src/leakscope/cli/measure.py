@@ -19,7 +19,7 @@ from leakscope.cli.output import (
     wrapped,
 )
 from leakscope.errors import InputError
-from leakscope.settings import MeasureSettings
+from leakscope.settings.measure import MeasureSettings
 
 if TYPE_CHECKING:
     from leakscope.results import Measurement, ModelsMeasurement
@@ -86,7 +86,7 @@ def measure(
         if member or nonmember or member_scores or nonmember_scores:
             raise InputError("Give --logits alone, without distributions or scores.")
         require_writable(json_path, logits)
-        from leakscope.measuring import measure_logits
+        from leakscope.measuring.measure import measure_logits
 
         with in_options(measure):
             models = measure_logits(

@@ -13,7 +13,8 @@ from pydantic import BaseModel
 from typer.core import TyperCommand
 
 from leakscope.errors import InputError
-from leakscope.settings import DataSettings, Described, described, validated
+from leakscope.settings.data import DataSettings
+from leakscope.settings.setting import Described, described, validated
 
 if TYPE_CHECKING:
     from leakscope.data import Dataset
@@ -43,7 +44,7 @@ Example = Annotated[
 
 def _json_path(given: str | None) -> str | None:
     """Stdout by any of its names is ``-``: what is for people must not be mixed into it."""
-    from leakscope.data import descriptor_of
+    from leakscope.data.files import descriptor_of
 
     return "-" if given is not None and descriptor_of(Path(given)) == 1 else given
 

@@ -15,7 +15,7 @@ from leakscope.errors import InputError
 
 if TYPE_CHECKING:
     from leakscope.results import ResultDocument
-    from leakscope.running import Progress as CellProgress
+    from leakscope.running.cells import Progress as CellProgress
 
 STDOUT = "-"
 
@@ -26,7 +26,7 @@ def require_writable(json_path: str | None, *inputs: Path | str | None) -> None:
     """Refuse, before any work is done, a JSON path that cannot be written, or is read from."""
     if json_path is None or json_path == STDOUT:
         return
-    from leakscope.data import require_new_file
+    from leakscope.data.files import require_new_file
 
     path = Path(json_path)
     require_new_file(path, "--json needs a file name, or - for stdout")
@@ -73,7 +73,7 @@ def cells_bar() -> Iterator[Callable[[CellProgress], None] | None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from leakscope.running import duration
+    from leakscope.running.cells import duration
 
     bar = Progress(
         TextColumn("{task.completed:.0f}/{task.total:.0f} cells"),
@@ -102,21 +102,21 @@ def cells_bar() -> Iterator[Callable[[CellProgress], None] | None]:
 
 def say(text: str) -> None:
     """A line for people on stderr, where it never mixes with JSON."""
-    from leakscope.data import printable
+    from leakscope.data.files import printable
 
     print(printable(text), file=sys.stderr)
 
 
 def show(page: str) -> None:
     """A page for people on stdout; names from a file cannot give orders to the terminal."""
-    from leakscope.data import printable
+    from leakscope.data.files import printable
 
     sys.stdout.write(printable(page, keep="\n"))
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Plain aligned columns: text as it is in the first column, numbers to the right."""
-    from leakscope.data import printable
+    from leakscope.data.files import printable
 
     cells = [[printable(cell) for cell in row] for row in (headings, *rows)]
     widths = [max(len(row[c]) for row in cells) for c in range(len(headings))]
@@ -142,7 +142,7 @@ def number(value: float) -> str:
 
 def fraction(value: float | None) -> str:
     """Four digits; what would round to 1 is not certainty, only beyond them."""
-    from leakscope.results import certain
+    from leakscope.results.shown import certain
 
     return certain(value)
 
@@ -170,7 +170,7 @@ def stages_and_models(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from leakscope.running import duration
+    from leakscope.running.cells import duration
 
     progress = Progress(
         TextColumn("{task.description:<10}"),

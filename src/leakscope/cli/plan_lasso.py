@@ -16,10 +16,11 @@ from leakscope.cli.output import (
     wrapped,
 )
 from leakscope.errors import InputError
-from leakscope.settings import LassoDesignSettings, LassoPlanSettings
+from leakscope.settings.plan import LassoDesignSettings, LassoPlanSettings
 
 if TYPE_CHECKING:
-    from leakscope.results import LassoChoice, LassoPlan
+    from leakscope.results import LassoPlan
+    from leakscope.results.plan import LassoChoice
 
 SUMMARY = "LASSO with objective or output perturbation."
 EPILOG = (
@@ -49,7 +50,8 @@ def lasso(
         raise InputError("Give one target: --target-kl or --target-error, not both.")
     require_writable(json_path)
     from leakscope.lasso import LassoSetting
-    from leakscope.planning import plan_lasso, require_reachable
+    from leakscope.planning import plan_lasso
+    from leakscope.planning.reachable import require_reachable
 
     told = {one.option: getattr(design, one.name) for one in DESIGN.described()}
     require_reachable({option: value for option, value in told.items() if option != "--mechanism"})

@@ -17,10 +17,11 @@ from leakscope.cli.output import (
     wrapped,
 )
 from leakscope.errors import InputError
-from leakscope.settings import LinearDesignSettings, LinearPlanSettings
+from leakscope.settings.plan import LinearDesignSettings, LinearPlanSettings
 
 if TYPE_CHECKING:
-    from leakscope.results import LinearCurve, LinearPlan, LinearTarget
+    from leakscope.results import LinearPlan
+    from leakscope.results.plan import LinearCurve, LinearTarget
 
 SUMMARY = "Least squares or ridge on Gaussian records."
 EPILOG = "Example: leakscope plan linear --n 100 --p 400 --dim 3000 --sigma 1"
@@ -55,7 +56,8 @@ def linear(
         along = {settings.curve: settings.settings}
     require_writable(json_path)
     from leakscope.linear import GaussianDesign, OutputNoise
-    from leakscope.planning import plan_linear, require_reachable
+    from leakscope.planning import plan_linear
+    from leakscope.planning.reachable import require_reachable
 
     told = {one.option: getattr(design, one.name) for one in DESIGN.described()}
     # The ridge has a bound of its own.

@@ -60,8 +60,8 @@ def report(
     It is as sensitive as the data, and only its owner may read it (mode 0600).
     """
     from leakscope.reporting import report as write_report
-    from leakscope.reporting import write_sacro
-    from leakscope.results import has_digest
+    from leakscope.reporting.exports import write_sacro
+    from leakscope.results.reader import has_digest
 
     path = write_report(run, output, redact=redact, beside=beside or ())
     if run.is_dir() and not has_digest(run):

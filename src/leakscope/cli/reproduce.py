@@ -131,8 +131,8 @@ def _make_all(
     json_path: str | None,
     seed: int,
 ) -> None:
-    from leakscope.data import require_usable_name
-    from leakscope.results import default_run_directory
+    from leakscope.data.files import require_usable_name
+    from leakscope.results.run_directory import default_run_directory
     from papers import figures, read_reproduction, write_gallery, write_reproduction
     from papers import reproduce as make
 

@@ -20,7 +20,7 @@ from leakscope.cli.output import (
     wrapped,
 )
 from leakscope.errors import InputError
-from leakscope.settings import RetrainingSettings, VerifySettings
+from leakscope.settings.verify import RetrainingSettings, VerifySettings
 
 if TYPE_CHECKING:
     from leakscope.results import Verification
@@ -55,7 +55,7 @@ def verify(
     if retraining.train is not None and retraining.widths is not None:
         raise InputError("Give --train or --network, not both.")
     require_writable(json_path, result, data)
-    from leakscope.results import has_digest
+    from leakscope.results.reader import has_digest
     from leakscope.verifying import Retraining
     from leakscope.verifying import verify as verify_result
 

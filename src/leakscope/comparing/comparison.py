@@ -15,14 +15,15 @@ import numpy as np
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.comparing.verdict import number, run_differences, verdict, worse_in
-from leakscope.data import RecordId, is_folder, same_data
+from leakscope.data.datasets import RecordId, same_data
+from leakscope.data.files import is_folder
 from leakscope.errors import InputError
 from leakscope.results.audit import EXPOSED_ABOVE, Audit
 from leakscope.results.columns import Record
 from leakscope.results.comparison import ComparedRecord, Comparison, SideEntry
 from leakscope.results.document import ResultDocument
 from leakscope.results.reader import Run, read_result, read_run
-from leakscope.settings import COMPARE_DEFAULTS
+from leakscope.settings.compare import COMPARE_DEFAULTS
 from leakscope.subjects.ranks import TOP, hundredth, rank_correlation, top_kept
 
 # A rise of less than this in an advantage, or in the share of exposed records, is none.

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from leakscope._numerics.keys import as_key
 from leakscope.data.columns import shown
 from leakscope.errors import InputError
-from leakscope.settings import DATA_DEFAULTS
-from leakscope.settings import Task as Task
+from leakscope.settings.data import DATA_DEFAULTS
+from leakscope.settings.data import Task as Task
 
 if TYPE_CHECKING:
     from leakscope.data.sources import Source

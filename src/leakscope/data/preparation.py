@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from leakscope.data.columns import kind_of, listed, numbers, require_present
 from leakscope.data.datasets import Dataset
 from leakscope.errors import InputError, Where
-from leakscope.settings import AUDIT_DEFAULTS, DATA_DEFAULTS, Missing, Scaling
+from leakscope.settings.audit import AUDIT_DEFAULTS, Scaling
+from leakscope.settings.data import DATA_DEFAULTS, Missing
 
 # Of what is audited, in size: distances and their squares stay within float64.
 LARGEST = 1e100

@@ -41,7 +41,7 @@ from leakscope.data.tables import (
     written_labels,
 )
 from leakscope.errors import InputError
-from leakscope.settings import DATA_DEFAULTS, DataSettings, Decimal, Missing
+from leakscope.settings.data import DATA_DEFAULTS, DataSettings, Decimal, Missing
 
 # Real datasets that scikit-learn ships, by name: nothing is downloaded.
 EXAMPLES: dict[str, Task] = {

@@ -26,7 +26,7 @@ from leakscope.data.doubts import two_classes
 from leakscope.data.preparation import MOST_CLASSES, encode, without_empty
 from leakscope.data.tables import emptied, table_from_frame
 from leakscope.errors import InputError, Where
-from leakscope.settings import DATA_DEFAULTS, Missing
+from leakscope.settings.data import DATA_DEFAULTS, Missing
 
 
 def from_frame(

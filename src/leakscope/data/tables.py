@@ -24,7 +24,7 @@ from leakscope.data.columns import listed, shown
 from leakscope.data.files import REMEDY, is_folder, reason, require_file
 from leakscope.data.pictures import array_picture
 from leakscope.errors import InputError, Where
-from leakscope.settings import DATA_DEFAULTS, Decimal
+from leakscope.settings.data import DATA_DEFAULTS, Decimal
 
 # Names under which an .npz archive may hold its parts.
 FEATURE_KEYS = ("X", "x", "features", "data")

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from leakscope.deciding.evidence import Evidence
-from leakscope.results import (
-    Advice,
-    Audit,
-    Comparison,
-    CoverageRow,
-    Measurement,
+from leakscope.results.advice import Advice
+from leakscope.results.attacks import (
     MembershipAttack,
-    MitigationRow,
     ModelMembershipAttack,
-    ModelsMeasurement,
     QueryAttack,
     ReconstructAttack,
-    ResultDocument,
-    Verification,
 )
+from leakscope.results.audit import Audit
+from leakscope.results.comparison import Comparison
+from leakscope.results.decision import CoverageRow, MitigationRow
+from leakscope.results.document import ResultDocument
+from leakscope.results.measurement import Measurement, ModelsMeasurement
+from leakscope.results.verification import Verification
 
 Found = Callable[[ResultDocument], str | None]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from leakscope import __version__
-from leakscope.data import is_folder
+from leakscope.data.files import is_folder
 from leakscope.deciding.coverage import coverage, mitigation_rows
 from leakscope.deciding.evidence import (
     Evidence,
@@ -25,19 +25,20 @@ from leakscope.deciding.exposure import (
 from leakscope.deciding.fields import attacker_fields, context_fields, identity_fields
 from leakscope.deciding.wording import obstacles_of, summary_of
 from leakscope.errors import InputError
-from leakscope.results import (
+from leakscope.results.decision import (
     DECISION_FILES,
     Decision,
-    ModelsMeasurement,
-    ResultDocument,
     SignOff,
-    read_result,
-    reconciled,
     require_sealed,
     sealed_record,
-    versions,
 )
-from leakscope.settings import DecideSettings, validated
+from leakscope.results.document import ResultDocument
+from leakscope.results.measurement import ModelsMeasurement
+from leakscope.results.reader import read_result
+from leakscope.results.reconciliation import reconciled
+from leakscope.results.run_directory import versions
+from leakscope.settings.decide import DecideSettings
+from leakscope.settings.setting import validated
 
 
 def decide(

@@ -8,26 +8,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from leakscope.data import is_folder, is_there, require_file, same_data
+from leakscope.data.datasets import same_data
+from leakscope.data.files import is_folder, is_there, require_file
 from leakscope.errors import InputError
-from leakscope.results import (
-    Advice,
-    Audit,
-    Comparison,
-    Measurement,
+from leakscope.results.advice import Advice
+from leakscope.results.attacks import (
     MembershipAttack,
     ModelMembershipAttack,
-    ModelsMeasurement,
     QueryAttack,
     ReconstructAttack,
-    ResultDocument,
-    Run,
-    RunEntry,
-    Verification,
-    digest_of_result,
-    read_run,
-    result_of,
 )
+from leakscope.results.audit import Audit
+from leakscope.results.comparison import Comparison
+from leakscope.results.decision import RunEntry
+from leakscope.results.document import ResultDocument
+from leakscope.results.measurement import Measurement, ModelsMeasurement
+from leakscope.results.reader import Run, digest_of_result, read_run, result_of
+from leakscope.results.verification import Verification
 
 Evident = ResultDocument | Run | str | Path
 

@@ -14,18 +14,12 @@ import numpy as np
 from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.deciding.evidence import Evidence
-from leakscope.results import (
-    Audit,
-    ExposedEntry,
-    LevelEntry,
-    ModelsMeasurement,
-    Subgroup,
-    ThresholdEntry,
-    Verification,
-    VerifiedNumber,
-)
-from leakscope.results.audit import FPRS
-from leakscope.settings import DecideSettings
+from leakscope.measures.accusation import advantage_within_auc
+from leakscope.results.audit import FPRS, Audit, Subgroup
+from leakscope.results.decision import ExposedEntry, LevelEntry, ThresholdEntry
+from leakscope.results.measurement import ModelsMeasurement
+from leakscope.results.verification import Verification, VerifiedNumber
+from leakscope.settings.decide import DecideSettings
 
 # The false-positive rates of the record: those at which few are accused wrongly.
 LOW, HIGH = 0.001, 0.01
@@ -224,7 +218,7 @@ def _of_retraining(audited: Audit, found: Verification) -> Exposure:
     auc = _array([check.measured for check in told])
     end = np.minimum(auc + HALF_WIDTH * _array([check.stderr for check in told]), 1.0)
     named = {f"record {record.record_id}": record.record_id for record in audited.records}
-    advantage, highest = measures.advantage_within_auc(auc), measures.advantage_within_auc(end)
+    advantage, highest = advantage_within_auc(auc), advantage_within_auc(end)
     unknown = np.full(len(told), np.nan)
     return Exposure(
         basis="measured",

@@ -5,17 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from leakscope.deciding.evidence import Evidence
-from leakscope.results import (
-    NOT_KNOWN,
-    NOT_STATED,
-    Audit,
-    Basis,
-    ModelsMeasurement,
-    ResultDocument,
-    StatedField,
-    Verification,
-)
-from leakscope.settings import DecideSettings
+from leakscope.results.audit import Audit
+from leakscope.results.decision import NOT_KNOWN, NOT_STATED, Basis, StatedField
+from leakscope.results.document import ResultDocument
+from leakscope.results.measurement import ModelsMeasurement
+from leakscope.results.verification import Verification
+from leakscope.settings.decide import DecideSettings
 
 NO_FILE = "no file was given (--model FILE)"
 ACCESS = {

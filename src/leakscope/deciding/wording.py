@@ -7,16 +7,11 @@ from collections.abc import Sequence
 from leakscope.deciding.coverage import coverage_sentence
 from leakscope.deciding.evidence import Evidence
 from leakscope.deciding.exposure import Exposure, subgroups_of
-from leakscope.results import (
-    CoverageRow,
-    LevelEntry,
-    ReconciledRow,
-    Subgroup,
-    ThresholdEntry,
-    Verification,
-    was_retrained,
-)
-from leakscope.settings import DecideSettings
+from leakscope.results.audit import Subgroup
+from leakscope.results.decision import CoverageRow, LevelEntry, ThresholdEntry
+from leakscope.results.reconciliation import ReconciledRow, was_retrained
+from leakscope.results.verification import Verification
+from leakscope.settings.decide import DecideSettings
 
 
 def obstacles_of(

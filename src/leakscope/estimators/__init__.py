@@ -8,11 +8,9 @@ from leakscope.estimators.gaussian_process import (
 )
 from leakscope.estimators.leakage_scores import (
     BestWithin,
-    LeakageScorer,
     ScoreMinusLeakage,
     best_within,
     leakage_scorer,
-    released_score,
     score_and_leakage,
     score_minus_leakage,
 )
@@ -23,11 +21,9 @@ __all__ = [
     "AuditedRegressor",
     "BestWithin",
     "LeakageAuditor",
-    "LeakageScorer",
     "ScoreMinusLeakage",
     "best_within",
     "leakage_scorer",
-    "released_score",
     "score_and_leakage",
     "score_minus_leakage",
 ]

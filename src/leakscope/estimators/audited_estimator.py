@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from leakscope.auditing.audit import examined
 from leakscope.estimators.gaussian_process import own_ids
-from leakscope.settings import MODEL_DEFAULTS, ModelSettings, validated
+from leakscope.settings.audit import MODEL_DEFAULTS, ModelSettings
+from leakscope.settings.setting import validated
 from leakscope.subjects.subject import Asked
 
 if TYPE_CHECKING:

@@ -22,12 +22,14 @@ from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.special_functions import chance_of_largest
 from leakscope.auditing.audit import audit_subject
 from leakscope.errors import InputError
-from leakscope.kernels import Kernel
-from leakscope.laws import LawPair
-from leakscope.lood import Release
+from leakscope.kernels.kernel import Kernel
+from leakscope.laws.pair import LawPair
+from leakscope.lood.separation import Release
 from leakscope.results.audit import Audit
 from leakscope.results.document import DatasetEntry
-from leakscope.settings import AuditSettings, kernel_options, validated
+from leakscope.settings.audit import AuditSettings
+from leakscope.settings.kernel_catalogue import kernel_options
+from leakscope.settings.setting import validated
 from leakscope.subjects.arrays import checked_ids, leaving_units, oddities
 from leakscope.subjects.process.choices import kernel_from_settings
 from leakscope.subjects.process.routes import RoutePlan

@@ -37,8 +37,9 @@ from leakscope.fitted.record_population import (
     nodes,
     record_sums,
 )
-from leakscope.laws import Assumption, LawPair, Normal, Provenance
-from leakscope.settings import MEASURE_DEFAULTS
+from leakscope.laws.distributions import Normal
+from leakscope.laws.pair import Assumption, LawPair, Provenance
+from leakscope.settings.measure import MEASURE_DEFAULTS
 
 FEWEST_RECORDS = 20
 # Squares of what is larger overflow, and no log-odds or residual is.

@@ -17,8 +17,9 @@ from leakscope.fitted.from_sklearn import from_sklearn
 from leakscope.fitted.leave_one_out import known_others
 from leakscope.fitted.problem import ConvexProblem, FittedModel, require_fraction
 from leakscope.fitted.softmax_cavity import SoftmaxLaws, softmax_laws
-from leakscope.laws import Assumption, Bernoulli, LawPair, MultivariateNormal, Normal, Provenance
-from leakscope.settings import MODEL_DEFAULTS
+from leakscope.laws.distributions import Bernoulli, MultivariateNormal, Normal
+from leakscope.laws.pair import Assumption, LawPair, Provenance
+from leakscope.settings.audit import MODEL_DEFAULTS
 
 Observed = Literal["log_odds", "scores", "prediction", "residual", "label", "probabilities"]
 

@@ -20,7 +20,7 @@ from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.fitted.optimum import Distance, distance_to_optimum
 from leakscope.fitted.problem import ConvexProblem, FittedModel, LossName, as_weights
-from leakscope.laws import Assumption
+from leakscope.laws.pair import Assumption
 
 Labels = npt.NDArray[Any]
 Reader = Callable[[Any, FloatArray, Labels, FloatArray], FittedModel]

@@ -12,7 +12,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
-from leakscope.laws import Assumption
+from leakscope.laws.pair import Assumption
 
 LossName = Literal["square", "logistic", "softmax", "poisson"]
 Task = Literal["regression", "classification", "counts"]

@@ -27,8 +27,9 @@ from leakscope.fitted.from_sklearn import class_names, fit_again, fresh_copy, in
 from leakscope.fitted.losses import own_log_odds
 from leakscope.fitted.problem import require_fraction
 from leakscope.fitted.record_population import means_and_squares
-from leakscope.laws import LawPair, Normal
-from leakscope.measures import advantage, tpr_at_fpr
+from leakscope.laws.distributions import Normal
+from leakscope.laws.pair import LawPair
+from leakscope.measures.pair_measures import advantage, tpr_at_fpr
 
 Mask = npt.NDArray[np.bool_]
 Variance = Literal["own", "bayes", "shared"]

@@ -9,7 +9,6 @@ from leakscope.kernels.formulas import linear, matern, rbf
 from leakscope.kernels.from_torch import from_torch
 from leakscope.kernels.kernel import Kernel
 from leakscope.kernels.layers import (
-    Activation,
     activation,
     average_pool,
     conv,
@@ -23,7 +22,6 @@ from leakscope.kernels.named import by_name
 from leakscope.kernels.network import nngp, sequential, trained_ensemble
 
 __all__ = [
-    "Activation",
     "Kernel",
     "activation",
     "average_pool",
@@ -42,11 +40,3 @@ __all__ = [
     "sequential",
     "trained_ensemble",
 ]
-
-# For other rooms until they import from the file.
-from leakscope.kernels.formulas import RBF as RBF
-from leakscope.kernels.formulas import Linear as Linear
-from leakscope.kernels.formulas import Matern as Matern
-from leakscope.kernels.formulas import median_length_scale as median_length_scale
-from leakscope.kernels.named import from_description as from_description
-from leakscope.kernels.network import Network as Network

@@ -10,7 +10,7 @@ from typing import Any
 from leakscope.errors import InputError
 from leakscope.kernels.kernel import Kernel
 from leakscope.kernels.layers import Activation
-from leakscope.settings import KERNELS
+from leakscope.settings.kernel_catalogue import KERNELS
 
 
 def by_name(name: str, **options: Any) -> Kernel:

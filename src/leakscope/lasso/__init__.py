@@ -12,21 +12,14 @@ setting off the user's own data.
 
 from typing import TYPE_CHECKING, Any
 
-from leakscope.lasso.amp import MessagePassing, Replacements, message_passing
-from leakscope.lasso.data_fit import DataFit, fit_data_model
-from leakscope.lasso.estimate_laws import (
-    cw_onavg_kl_at,
-    joint_law_pair,
-    law_over_data,
-    law_over_noise,
-    log_density,
-    neighbouring_laws,
-)
+from leakscope.lasso.amp import Replacements, message_passing
+from leakscope.lasso.data_fit import fit_data_model
+from leakscope.lasso.estimate_laws import joint_law_pair, law_over_data, log_density
 from leakscope.lasso.noise_overlap import noise_overlap
 from leakscope.lasso.onaverage_kl import onavg_kl
 from leakscope.lasso.setting import LassoSetting
-from leakscope.lasso.simulated import SimulatedLasso, simulate_lasso
-from leakscope.lasso.solver import LassoSolution, solve_lasso, solve_lasso_many
+from leakscope.lasso.simulated import simulate_lasso
+from leakscope.lasso.solver import solve_lasso, solve_lasso_many
 from leakscope.lasso.stability import stability_edge, stability_programme
 from leakscope.lasso.state_evolution import FixedPoint, prediction_errors, state_evolution
 
@@ -34,23 +27,16 @@ if TYPE_CHECKING:
     from leakscope.lasso.estimators import ObjectivePerturbedLasso, OutputPerturbedLasso
 
 __all__ = [
-    "DataFit",
     "FixedPoint",
     "LassoSetting",
-    "LassoSolution",
-    "MessagePassing",
     "ObjectivePerturbedLasso",
     "OutputPerturbedLasso",
     "Replacements",
-    "SimulatedLasso",
-    "cw_onavg_kl_at",
     "fit_data_model",
     "joint_law_pair",
     "law_over_data",
-    "law_over_noise",
     "log_density",
     "message_passing",
-    "neighbouring_laws",
     "noise_overlap",
     "onavg_kl",
     "prediction_errors",

@@ -30,7 +30,7 @@ from leakscope.errors import InputError
 from leakscope.lasso.amp import soft
 from leakscope.lasso.objective import checked_data
 from leakscope.lasso.solver import LassoSolution, solve_lasso_many
-from leakscope.laws import Assumption
+from leakscope.laws.pair import Assumption
 
 # Columns and rows looked at, at most: the spectrum of a part of an i.i.d. design has its own law.
 LARGEST_SIDE = 2000

@@ -16,7 +16,8 @@ from leakscope.lasso.noise_overlap import Overlap, noise_overlap
 from leakscope.lasso.onaverage_kl import joint_parameters
 from leakscope.lasso.setting import provenance_of
 from leakscope.lasso.state_evolution import FixedPoint
-from leakscope.laws import LawPair, MultivariateNormal, Normal, SpikeAndSlab
+from leakscope.laws.distributions import MultivariateNormal, Normal, SpikeAndSlab
+from leakscope.laws.pair import LawPair
 
 Form = Literal["corrected", "printed"]
 

@@ -41,7 +41,7 @@ from leakscope.lasso.state_evolution import (
     fixed_point_derivative,
     on_settings,
 )
-from leakscope.settings import LASSO_PLAN_DEFAULTS, LassoDivergence
+from leakscope.settings.plan import LASSO_PLAN_DEFAULTS, LassoDivergence
 
 _ORDER = 12
 _REACH = 10.0

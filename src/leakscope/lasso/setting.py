@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.laws import Assumption, Provenance
-from leakscope.settings import LassoDesignSettings, LassoMechanism, default_of
+from leakscope.laws.pair import Assumption, Provenance
+from leakscope.settings.plan import LassoDesignSettings, LassoMechanism
+from leakscope.settings.setting import default_of
 
 NOT_A_GUARANTEE = (
     "The on-average KL is that of a typical pair of datasets of this data model; it is not a "

@@ -21,8 +21,9 @@ from leakscope.lasso.estimate_laws import log_ratios
 from leakscope.lasso.onaverage_kl import information
 from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.solver import solve_lasso, solve_lasso_many
-from leakscope.laws import LawPair, Normal
-from leakscope.settings import LASSO_PLAN_DEFAULTS
+from leakscope.laws.distributions import Normal
+from leakscope.laws.pair import LawPair
+from leakscope.settings.plan import LASSO_PLAN_DEFAULTS
 
 # Noises that locate a coordinate, for each noise under which neighbours are refitted.
 _LOCATING = 4

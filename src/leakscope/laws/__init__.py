@@ -19,12 +19,9 @@ from leakscope.laws.distributions import (
     SpikeAndSlab,
 )
 from leakscope.laws.pair import Assumption, LawPair, Provenance, concatenate
-from leakscope.laws.text import parse_law
 
 # isort: split
-# For other rooms until they import from the file.
-from leakscope.laws.pair import Method as Method
-from leakscope.laws.pair import Observes as Observes
+
 
 __all__ = [
     "Assumption",
@@ -39,5 +36,4 @@ __all__ = [
     "Provenance",
     "SpikeAndSlab",
     "concatenate",
-    "parse_law",
 ]

@@ -16,9 +16,9 @@ from leakscope.linear.data_models import (
 )
 from leakscope.linear.design import GaussianDesign, OutputNoise, RecordNorms
 from leakscope.linear.law_pair import generalization_error, law_pair
-from leakscope.linear.leave_one_out import LinearLeaveOneOut, linear_leave_one_out
+from leakscope.linear.leave_one_out import linear_leave_one_out
 from leakscope.linear.moments import ridge_variances, stieltjes
-from leakscope.linear.spectrum import SpectrumDesign, spectrum_law_pair
+from leakscope.linear.spectrum import spectrum_law_pair
 
 __all__ = [
     "Convention",
@@ -26,11 +26,9 @@ __all__ = [
     "FourierSeries",
     "GaussianDesign",
     "LatentSpace",
-    "LinearLeaveOneOut",
     "OutputNoise",
     "RandomRelu",
     "RecordNorms",
-    "SpectrumDesign",
     "data_model_law_pair",
     "generalization_error",
     "law_pair",
@@ -39,11 +37,3 @@ __all__ = [
     "spectrum_law_pair",
     "stieltjes",
 ]
-
-# For other rooms until they import from the file.
-from leakscope.linear.data_models import Query as Query
-from leakscope.linear.data_models import design_law as design_law
-from leakscope.linear.data_models import design_moments as design_moments
-from leakscope.linear.law_pair import pair_of_moments as pair_of_moments
-from leakscope.linear.moments import moments as moments
-from leakscope.settings import LinearMethod as LinearMethod

@@ -21,11 +21,12 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.laws import Assumption, LawPair, Normal, NormalMixture
+from leakscope.laws.distributions import Normal, NormalMixture
+from leakscope.laws.pair import Assumption, LawPair
 from leakscope.linear.design import OutputNoise
 from leakscope.linear.law_pair import label_nodes, population_provenance
 from leakscope.linear.moments import gaussian_moments, prediction_weights
-from leakscope.settings import LinearAttacker
+from leakscope.settings.plan import LinearAttacker
 
 Convention = Literal["text", "published"]
 IntArray = NDArray[np.int64]

@@ -13,7 +13,8 @@ from scipy import special
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
-from leakscope.settings import LinearDesignSettings, default_of
+from leakscope.settings.plan import LinearDesignSettings
+from leakscope.settings.setting import default_of
 
 
 @dataclass(frozen=True)

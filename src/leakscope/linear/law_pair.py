@@ -12,18 +12,11 @@ from numpy.typing import ArrayLike
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
-from leakscope.laws import (
-    Assumption,
-    Law,
-    LawPair,
-    MultivariateNormal,
-    Normal,
-    NormalMixture,
-    Provenance,
-)
+from leakscope.laws.distributions import Law, MultivariateNormal, Normal, NormalMixture
+from leakscope.laws.pair import Assumption, LawPair, Provenance
 from leakscope.linear.design import GaussianDesign, OutputNoise, RecordNorms
 from leakscope.linear.moments import Moments, moments
-from leakscope.settings import LINEAR_PLAN_DEFAULTS, LinearAttacker, LinearMethod
+from leakscope.settings.plan import LINEAR_PLAN_DEFAULTS, LinearAttacker, LinearMethod
 
 
 def law_pair(

@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.laws import Assumption, LawPair, Normal, Provenance
+from leakscope.laws.distributions import Normal
+from leakscope.laws.pair import Assumption, LawPair, Provenance
 from leakscope.linear.law_pair import bivariate
-from leakscope.settings import LinearAttacker
+from leakscope.settings.plan import LinearAttacker
 
 
 @dataclass(frozen=True, eq=False)

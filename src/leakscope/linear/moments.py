@@ -16,7 +16,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.linear.design import GaussianDesign, RecordNorms
-from leakscope.settings import LinearMethod
+from leakscope.settings.plan import LinearMethod
 
 
 class Moments(NamedTuple):

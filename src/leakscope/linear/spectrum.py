@@ -24,11 +24,11 @@ from scipy import optimize
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
-from leakscope.laws import Assumption, LawPair
+from leakscope.laws.pair import Assumption, LawPair
 from leakscope.linear.design import OutputNoise
 from leakscope.linear.law_pair import pair_of_moments, population_provenance
 from leakscope.linear.moments import Moments, trained
-from leakscope.settings import LinearAttacker
+from leakscope.settings.plan import LinearAttacker
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,24 +16,17 @@ from leakscope.lood.activation_analysis import (
     lood_by_activation,
 )
 from leakscope.lood.dense import all_records
-from leakscope.lood.device import device_records
 from leakscope.lood.disk import disk_records
 from leakscope.lood.distinguish import Distinguishability, distinguish
 from leakscope.lood.features import audit_features
 from leakscope.lood.groups import all_groups
 from leakscope.lood.influence import Influence, influence
-from leakscope.lood.mean_distance import (
-    SelfInfluence,
-    find_non_optimal_point,
-    self_influence,
-    stationarity_conditions,
-)
-from leakscope.lood.noise import choose_noise, noise_path, sweep_noise
-from leakscope.lood.nystrom import certified_records
+from leakscope.lood.mean_distance import SelfInfluence, find_non_optimal_point, self_influence
+from leakscope.lood.noise import noise_path
 from leakscope.lood.posterior import posterior
 from leakscope.lood.process import Process
 from leakscope.lood.query_search import QuerySearch, search_each, search_query
-from leakscope.lood.separation import Release, Separation
+from leakscope.lood.separation import Separation
 
 __all__ = [
     "DepthDecay",
@@ -42,17 +35,13 @@ __all__ = [
     "Initialisation",
     "Process",
     "QuerySearch",
-    "Release",
     "SelfInfluence",
     "Separation",
     "all_groups",
     "all_records",
     "audit_features",
-    "certified_records",
-    "choose_noise",
     "constant_approximation",
     "depth_decay",
-    "device_records",
     "disk_records",
     "distinguish",
     "edge_of_chaos",
@@ -64,29 +53,4 @@ __all__ = [
     "search_each",
     "search_query",
     "self_influence",
-    "stationarity_conditions",
-    "sweep_noise",
 ]
-
-# For other rooms until they import from the file.
-from leakscope.lood.device import device_columns as device_columns
-from leakscope.lood.disk import disk_bytes as disk_bytes
-from leakscope.lood.features import FeatureRegression as FeatureRegression
-from leakscope.lood.features import FeatureSums as FeatureSums
-from leakscope.lood.features import feature_sums as feature_sums
-from leakscope.lood.features import finite_features as finite_features
-from leakscope.lood.groups import WholeInverse as WholeInverse
-from leakscope.lood.groups import separation_of_blocks as separation_of_blocks
-from leakscope.lood.inputs import require_real as require_real
-from leakscope.lood.noise import CRITERIA as CRITERIA
-from leakscope.lood.noise import Criterion as Criterion
-from leakscope.lood.noise import NoiseChoice as NoiseChoice
-from leakscope.lood.noise import NoiseSweep as NoiseSweep
-from leakscope.lood.noise import added_levels as added_levels
-from leakscope.lood.noise import choose_noise_of_sums as choose_noise_of_sums
-from leakscope.lood.noise import ranks_of as ranks_of
-from leakscope.lood.noise import sweep_levels as sweep_levels
-from leakscope.lood.nystrom import Certificate as Certificate
-from leakscope.lood.nystrom import certified_cost as certified_cost
-from leakscope.lood.posterior import Posterior as Posterior
-from leakscope.lood.query_search import twins as twins

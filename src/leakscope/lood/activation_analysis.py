@@ -38,11 +38,12 @@ from leakscope import kernels
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
+from leakscope.kernels.layers import Activation
 from leakscope.lood.dense import all_records
 from leakscope.lood.inputs import real_numbers, require_positive
-from leakscope.measures import kl_parts
+from leakscope.measures.normal_divergence import kl_parts
 
-Phi = str | Callable[[Any], Any] | kernels.Activation
+Phi = str | Callable[[Any], Any] | Activation
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
-from leakscope.kernels import Kernel
+from leakscope.kernels.kernel import Kernel
 from leakscope.lood.dense import laws_by_difference, not_positive_definite, probes
 from leakscope.lood.inputs import checked_targets, real_numbers, require_positive
 from leakscope.lood.separation import Separation

@@ -20,7 +20,7 @@ from leakscope._numerics import disk_cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, format_bytes
 from leakscope.errors import InputError
-from leakscope.kernels import Kernel
+from leakscope.kernels.kernel import Kernel
 from leakscope.lood.dense import laws_by_difference, not_positive_definite, probes
 from leakscope.lood.inputs import checked_targets, real_numbers, require_positive, require_prior
 from leakscope.lood.separation import Separation

@@ -29,8 +29,9 @@ from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.kernels import Kernel
-from leakscope.laws import Assumption, LawPair, MultivariateNormal, Normal, Provenance
+from leakscope.kernels.kernel import Kernel
+from leakscope.laws.distributions import MultivariateNormal, Normal
+from leakscope.laws.pair import Assumption, LawPair, Provenance
 from leakscope.lood.dense import ERROR_SHARE, factorise
 from leakscope.lood.inputs import checked_group, checked_problem, real_numbers
 from leakscope.lood.separation import (
@@ -41,7 +42,7 @@ from leakscope.lood.separation import (
     laws_from_leverages,
     leaving_out,
 )
-from leakscope.measures import kl_parts, kl_reverse_parts
+from leakscope.measures.normal_divergence import kl_parts, kl_reverse_parts
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
-from leakscope.kernels import Kernel
+from leakscope.kernels.kernel import Kernel
 from leakscope.lood.inputs import checked_targets, require_positive, require_real
 from leakscope.lood.separation import EPS, Leverages, Separation, laws_from_leverages
 

@@ -21,7 +21,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.lood.dense import ERROR_SHARE, factorise, probes
 from leakscope.lood.inputs import checked_groups, checked_problem
 from leakscope.lood.separation import EPS, SMALL_LEVERAGE, Separation, resolved
-from leakscope.measures import kl_parts
+from leakscope.measures.normal_divergence import kl_parts
 
 Rows = NDArray[np.intp]
 

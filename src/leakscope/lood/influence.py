@@ -18,13 +18,13 @@ from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.kernels import Kernel
-from leakscope.laws import Assumption, LawPair
+from leakscope.kernels.kernel import Kernel
+from leakscope.laws.pair import Assumption, LawPair
 from leakscope.lood.dense import ERROR_SHARE, all_records, factorise, probes
 from leakscope.lood.distinguish import ESTIMATE_MARGIN
 from leakscope.lood.inputs import checked_problem, real_numbers
 from leakscope.lood.separation import EPS, TRUSTED_BELOW, Separation, coordinate_pair, leaving_out
-from leakscope.measures import kl_parts, kl_reverse_parts
+from leakscope.measures.normal_divergence import kl_parts, kl_reverse_parts
 
 # Most records do nothing at most queries; what is below this share of the record's KL at its own
 # point is nothing, and need not have digits.

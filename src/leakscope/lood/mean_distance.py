@@ -39,9 +39,9 @@ from scipy import optimize
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.kernels import Kernel
 from leakscope.kernels.formulas import RBF
-from leakscope.laws import Assumption
+from leakscope.kernels.kernel import Kernel
+from leakscope.laws.pair import Assumption
 from leakscope.lood.dense import factorise
 from leakscope.lood.inputs import checked_targets, real_numbers, require_positive
 

@@ -62,12 +62,12 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.eigenvectors import symmetric_eigen
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.laws import Assumption
+from leakscope.laws.pair import Assumption
 from leakscope.lood.features import FeatureSums, feature_sums
 from leakscope.lood.inputs import require_prior
 from leakscope.lood.process import Process
 from leakscope.lood.separation import EPS, Leverages, Separation, laws_from_leverages
-from leakscope.settings import AUDIT_DEFAULTS
+from leakscope.settings.audit import AUDIT_DEFAULTS
 
 Rows = NDArray[np.intp]
 

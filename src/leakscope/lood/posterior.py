@@ -24,7 +24,7 @@ from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.kernels import Kernel
+from leakscope.kernels.kernel import Kernel
 from leakscope.lood.dense import factorise
 from leakscope.lood.features import FeatureRegression, FeatureSums, feature_sums, finite_features
 from leakscope.lood.inputs import (

@@ -15,8 +15,8 @@ from leakscope._numerics.eigenvectors import symmetric_eigen
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
-from leakscope.kernels import Kernel
 from leakscope.kernels.formulas import RBF, Matern
+from leakscope.kernels.kernel import Kernel
 from leakscope.lood.dense import all_records, factorise
 from leakscope.lood.features import audit_features, finite_features
 from leakscope.lood.groups import WholeInverse, all_groups

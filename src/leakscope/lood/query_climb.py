@@ -44,8 +44,8 @@ from scipy import optimize
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.kernels import Kernel
 from leakscope.kernels.formulas import RBF, Linear, Matern
+from leakscope.kernels.kernel import Kernel
 from leakscope.lood.dense import factorise
 from leakscope.lood.inputs import checked_problem
 

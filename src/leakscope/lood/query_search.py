@@ -25,13 +25,14 @@ from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
-from leakscope.kernels import Kernel
-from leakscope.laws import LawPair, Normal
+from leakscope.kernels.kernel import Kernel
+from leakscope.laws.distributions import Normal
+from leakscope.laws.pair import LawPair
 from leakscope.lood.dense import all_records
 from leakscope.lood.distinguish import distinguish
 from leakscope.lood.influence import influence
 from leakscope.lood.inputs import checked_group, checked_targets, real_numbers
-from leakscope.settings import QUERY_DEFAULTS, SearchBegin, SearchClimb, SearchMethod
+from leakscope.settings.attack import QUERY_DEFAULTS, SearchBegin, SearchClimb, SearchMethod
 
 if TYPE_CHECKING:
     from leakscope.lood.query_climb import Climb, Normalised, Objective, Problem

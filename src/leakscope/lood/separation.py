@@ -56,9 +56,10 @@ from numpy.typing import NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.special_functions import x_minus_log1p
 from leakscope.errors import InputError
-from leakscope.laws import Assumption, LawPair, Method, MultivariateNormal, Normal, Provenance
+from leakscope.laws.distributions import MultivariateNormal, Normal
+from leakscope.laws.pair import Assumption, LawPair, Method, Provenance
 from leakscope.lood.inputs import Chosen, chosen_places
-from leakscope.measures import kl_parts
+from leakscope.measures.normal_divergence import kl_parts
 
 Route = Literal["dense", "features", "nystrom", "device", "disk"]
 

@@ -34,13 +34,7 @@ from leakscope.measures.pair_measures import (
 from leakscope.measures.population import population_measures
 
 # isort: split
-# For other rooms until they import from the file.
-from leakscope.measures.accusation import advantage_within_auc as advantage_within_auc
-from leakscope.measures.drawn_designs import TabulatedMeasure as TabulatedMeasure
-from leakscope.measures.normal_divergence import kl_reverse_parts as kl_reverse_parts
-from leakscope.measures.pair_measures import RocCurve as RocCurve
-from leakscope.measures.pair_measures import Summary as Summary
-from leakscope.measures.population import population_threshold as population_threshold
+
 
 __all__ = [
     "Estimate",

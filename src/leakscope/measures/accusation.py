@@ -13,8 +13,9 @@ from scipy import integrate
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.laws import LawPair, Normal
-from leakscope.settings import MEASURE_DEFAULTS
+from leakscope.laws.distributions import Normal
+from leakscope.laws.pair import LawPair
+from leakscope.settings.measure import MEASURE_DEFAULTS
 
 # Thresholds of a score that are tried, and records that stand for a larger number of them.
 THRESHOLDS = 801

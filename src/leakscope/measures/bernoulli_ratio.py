@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.laws import Bernoulli
+from leakscope.laws.distributions import Bernoulli
 from leakscope.measures.ratio import Ratio, Tails
 
 

@@ -11,15 +11,15 @@ import numpy.typing as npt
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.cores import in_threads, usable_cores
 from leakscope.errors import InputError
-from leakscope.laws import (
+from leakscope.laws.distributions import (
     Bernoulli,
     Empirical,
-    LawPair,
     MultivariateNormal,
     Normal,
     NormalMixture,
     SpikeAndSlab,
 )
+from leakscope.laws.pair import LawPair
 from leakscope.measures.bernoulli_ratio import BernoulliRatio
 from leakscope.measures.multivariate_ratio import MultivariateRatio, canonical_form
 from leakscope.measures.normal_mixture_ratio import MixturePair, NormalMixtureRatio

@@ -25,7 +25,8 @@ from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.laws import LawPair, Normal, NormalMixture
+from leakscope.laws.distributions import Normal, NormalMixture
+from leakscope.laws.pair import LawPair
 
 _STEPS = np.concatenate([np.linspace(0.0, 3.0, 46), np.linspace(3.2, 9.0, 25)])
 _LEVELS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])

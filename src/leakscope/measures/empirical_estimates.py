@@ -39,7 +39,7 @@ from leakscope.measures.empirical_ranks import (
     sure_rates,
     views,
 )
-from leakscope.settings import MEASURE_DEFAULTS
+from leakscope.settings.measure import MEASURE_DEFAULTS
 
 _FEW_ERRORS = 5.0
 

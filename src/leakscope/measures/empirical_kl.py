@@ -20,7 +20,7 @@ from leakscope.measures.empirical_ranks import (
     held_out,
     sure_rates,
 )
-from leakscope.settings import MEASURE_DEFAULTS
+from leakscope.settings.measure import MEASURE_DEFAULTS
 
 _DEFAULT_KEY = Key(0)
 _FEWEST = 8

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.special_functions import log1mexp
-from leakscope.laws import MultivariateNormal
+from leakscope.laws.distributions import MultivariateNormal
 from leakscope.measures.normal_divergence import renyi_of_normals
 from leakscope.measures.ratio import SearchedRatio, Tails
 from leakscope.measures.tilted_integrals import HalfLine, TiltedRays, log_lam

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.quadrature import panels
 from leakscope._numerics.special_functions import LOG_SQRT_2PI
-from leakscope.laws import NormalMixture
+from leakscope.laws.distributions import NormalMixture
 from leakscope.measures import normal_total_variation as parabola
 from leakscope.measures.ratio import (
     Bracket,

@@ -22,7 +22,7 @@ from leakscope._numerics.special_functions import (
     log_interval,
     log_upper,
 )
-from leakscope.laws import Normal
+from leakscope.laws.distributions import Normal
 from leakscope.measures import normal_total_variation as parabola
 from leakscope.measures.normal_divergence import renyi_of_normals
 from leakscope.measures.ratio import Ratio, Tails

@@ -18,7 +18,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.json_numbers import plain
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
-from leakscope.laws import LawPair, Provenance
+from leakscope.laws.pair import LawPair, Provenance
 from leakscope.measures import empirical_estimates, empirical_kl
 from leakscope.measures.dispatch import (
     AnyDirection,
@@ -32,7 +32,7 @@ from leakscope.measures.dispatch import (
 )
 from leakscope.measures.empirical_ranks import Estimate
 from leakscope.measures.ratio import Ratio
-from leakscope.settings import MEASURE_DEFAULTS
+from leakscope.settings.measure import MEASURE_DEFAULTS
 
 
 def advantage(

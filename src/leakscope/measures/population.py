@@ -18,7 +18,8 @@ from scipy import linalg, optimize
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.laws import LawPair, NormalMixture
+from leakscope.laws.distributions import NormalMixture
+from leakscope.laws.pair import LawPair
 from leakscope.measures.dispatch import as_levels, is_empirical, ratio_of
 from leakscope.measures.ratio import (
     IndexArray,
@@ -28,7 +29,7 @@ from leakscope.measures.ratio import (
     expand_bracket,
     shrink_bracket,
 )
-from leakscope.settings import MEASURE_DEFAULTS
+from leakscope.settings.measure import MEASURE_DEFAULTS
 
 
 @dataclass(frozen=True)

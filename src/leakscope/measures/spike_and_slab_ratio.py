@@ -25,7 +25,7 @@ from leakscope._numerics.special_functions import (
     log_interval,
     log_upper,
 )
-from leakscope.laws import SpikeAndSlab
+from leakscope.laws.distributions import SpikeAndSlab
 from leakscope.measures import normal_total_variation as parabola
 from leakscope.measures.ratio import (
     SearchedRatio,

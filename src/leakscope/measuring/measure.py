@@ -11,12 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from leakscope import __version__, measures
-from leakscope.data import read_arrays, read_scores
+from leakscope.data.arrays import read_arrays, read_scores
 from leakscope.errors import InputError
-from leakscope.fitted import few_models
-from leakscope.laws import Empirical, Law, LawPair, Provenance, parse_law
-from leakscope.results import MeasuredRecord, Measurement, ModelsMeasurement
-from leakscope.settings import MeasureSettings, validated
+from leakscope.fitted.few_models import few_models
+from leakscope.laws.distributions import Empirical, Law
+from leakscope.laws.pair import LawPair, Provenance
+from leakscope.laws.text import parse_law
+from leakscope.measures.pair_measures import Summary
+from leakscope.results.measurement import MeasuredRecord, Measurement, ModelsMeasurement
+from leakscope.settings.measure import MeasureSettings
+from leakscope.settings.setting import validated
 
 Side = Law | ArrayLike | str | Path
 
@@ -111,7 +115,7 @@ def _turned(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def _only(summary: measures.Summary) -> dict[str, float]:
+def _only(summary: Summary) -> dict[str, float]:
     """The numbers of the one pair, by the names of a table's columns."""
     return {str(name): float(column.iloc[0]) for name, column in summary.to_frame().items()}
 

@@ -11,23 +11,15 @@ from leakscope.planning.lasso_targets import (
     optimal_noise,
 )
 from leakscope.planning.linear_advantages import data_model_advantage, linear_advantage
-from leakscope.planning.linear_plan import (
-    equivalence_gap,
-    largest_p,
-    least_noise,
-    plan_linear,
-    trade_off_curve,
-)
+from leakscope.planning.linear_plan import equivalence_gap, plan_linear, trade_off_curve
 
 __all__ = [
     "best_lasso",
     "data_model_advantage",
     "equivalence_gap",
-    "largest_p",
     "lasso_trade_off",
     "least_error",
     "least_kl",
-    "least_noise",
     "linear_advantage",
     "optimal_noise",
     "plan_lasso",
@@ -35,6 +27,3 @@ __all__ = [
     "trade_off_curve",
     "worst_case_epsilon",
 ]
-
-# For other rooms until they import from the file.
-from leakscope.planning.reachable import require_reachable as require_reachable

@@ -14,16 +14,18 @@ from leakscope import __version__, lasso, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
-from leakscope.lasso import LassoSetting, SimulatedLasso
 from leakscope.lasso.row_clipping import replacement_sensitivity
-from leakscope.lasso.setting import NOT_A_GUARANTEE, provenance_of
+from leakscope.lasso.setting import NOT_A_GUARANTEE, LassoSetting, provenance_of
+from leakscope.lasso.simulated import SimulatedLasso
 from leakscope.lasso.stability import stability_ratio
 from leakscope.lasso.state_evolution import unstable_sentence
-from leakscope.laws import LawPair, Normal, Provenance
+from leakscope.laws.distributions import Normal
+from leakscope.laws.pair import LawPair, Provenance
 from leakscope.planning.lasso_targets import best_lasso, lasso_trade_off, optimal_noise
 from leakscope.planning.reachable import require_reachable
-from leakscope.results import LassoPlan
-from leakscope.settings import LASSO_PLAN_DEFAULTS, TARGET_DELTA, LassoDivergence
+from leakscope.results.plan import LassoPlan
+from leakscope.settings.advise import TARGET_DELTA
+from leakscope.settings.plan import LASSO_PLAN_DEFAULTS, LassoDivergence
 
 _NOISES = 8
 

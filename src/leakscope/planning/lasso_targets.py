@@ -20,12 +20,11 @@ from leakscope import lasso
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.json_numbers import plain
 from leakscope.errors import InputError
-from leakscope.lasso import LassoSetting
 from leakscope.lasso.onaverage_kl import onavg_kl_with_slope
-from leakscope.lasso.setting import NOT_A_GUARANTEE
+from leakscope.lasso.setting import NOT_A_GUARANTEE, LassoSetting
 from leakscope.lasso.state_evolution import Parameter, fixed_point_derivative
-from leakscope.results import LassoChoice
-from leakscope.settings import LASSO_PLAN_DEFAULTS, LassoDivergence, LassoMechanism
+from leakscope.results.plan import LassoChoice
+from leakscope.settings.plan import LASSO_PLAN_DEFAULTS, LassoDivergence, LassoMechanism
 
 Goal = Literal["nearest_to_origin", "least_error", "least_kl"]
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from leakscope import measures
 from leakscope._numerics.keys import Key
-from leakscope.laws import LawPair
+from leakscope.laws.pair import LawPair
 from leakscope.linear.data_models import DataModel, Query, data_model_law_pair, design_moments
 from leakscope.linear.design import GaussianDesign, OutputNoise, RecordNorms
 from leakscope.linear.law_pair import label_nodes, law_pair
-from leakscope.measures import ScoredAdvantage, scored_advantage
-from leakscope.settings import LINEAR_PLAN_DEFAULTS, LinearAttacker, LinearMethod
+from leakscope.measures.drawn_designs import ScoredAdvantage, scored_advantage
+from leakscope.settings.plan import LINEAR_PLAN_DEFAULTS, LinearAttacker, LinearMethod
 
 DRAWS: dict[LinearMethod, int] = {"exact": 4000, "asymptotic": 1, "simulated": 200}
 

@@ -18,7 +18,7 @@ from leakscope.errors import InputError
 from leakscope.linear.design import GaussianDesign, OutputNoise
 from leakscope.linear.law_pair import generalization_error, law_pair
 from leakscope.linear.moments import moments
-from leakscope.measures import ScoredAdvantage
+from leakscope.measures.drawn_designs import ScoredAdvantage
 from leakscope.planning.linear_advantages import (
     DRAWS,
     linear_advantage,
@@ -26,14 +26,14 @@ from leakscope.planning.linear_advantages import (
     record_nodes,
 )
 from leakscope.planning.reachable import LARGEST, MOST_RIDGE, require_reachable
-from leakscope.results import LinearCurve, LinearPlan, LinearTarget
-from leakscope.settings import (
+from leakscope.results.plan import LinearCurve, LinearPlan, LinearTarget
+from leakscope.settings.plan import (
     LINEAR_PLAN_DEFAULTS,
     LinearAttacker,
     LinearDesignSettings,
     LinearMethod,
-    default_of,
 )
+from leakscope.settings.setting import default_of
 
 if TYPE_CHECKING:
     import pandas as pd

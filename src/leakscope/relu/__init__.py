@@ -2,15 +2,9 @@
 
 from leakscope.relu.kkt import kkt_residual
 from leakscope.relu.kkt_reconstruction import point_recovery, reconstruct_points
-from leakscope.relu.margin_bounds import TheoremConstants, margin_bounds
+from leakscope.relu.margin_bounds import margin_bounds
 from leakscope.relu.max_margin import MaxMarginNetwork, max_margin_network
-from leakscope.relu.membership import (
-    BoundedMargin,
-    KnownMargin,
-    LeakedPoints,
-    membership_attack,
-    scores_law_pair,
-)
+from leakscope.relu.membership import BoundedMargin, KnownMargin, LeakedPoints, scores_law_pair
 from leakscope.relu.near_orthogonality import (
     MixtureData,
     SphereData,
@@ -20,7 +14,7 @@ from leakscope.relu.near_orthogonality import (
     orthogonality_of,
 )
 from leakscope.relu.network import TwoLayerNetwork, network_from_sklearn
-from leakscope.relu.pieces import find_pieces, pieces
+from leakscope.relu.pieces import pieces
 from leakscope.relu.reconstruction import (
     Form,
     Reconstruction,
@@ -39,15 +33,12 @@ __all__ = [
     "MixtureData",
     "Reconstruction",
     "SphereData",
-    "TheoremConstants",
     "TrainingPlan",
     "TwoLayerNetwork",
     "coverage",
-    "find_pieces",
     "kkt_residual",
     "margin_bounds",
     "max_margin_network",
-    "membership_attack",
     "near_orthogonality",
     "network_from_sklearn",
     "normal_data",

@@ -48,7 +48,7 @@ from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
-from leakscope.laws import Assumption, Provenance
+from leakscope.laws.pair import Assumption, Provenance
 from leakscope.relu.kkt import kkt_residual
 from leakscope.relu.network import TwoLayerNetwork
 

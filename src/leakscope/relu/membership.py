@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.laws import Assumption, Empirical, LawPair, Provenance
-from leakscope.settings import MEMBERSHIP_DEFAULTS
+from leakscope.laws.distributions import Empirical
+from leakscope.laws.pair import Assumption, LawPair, Provenance
+from leakscope.settings.attack import MEMBERSHIP_DEFAULTS
 
 # Remark B.5: a network whose loss is below 1/(2e), half of its points on the margin, has m > 1/e.
 LEAST_MARGIN = float(np.exp(-1.0))

@@ -16,7 +16,7 @@ from scipy import optimize
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.json_numbers import finite_or_none
 from leakscope.errors import InputError
-from leakscope.laws import Assumption, Provenance
+from leakscope.laws.pair import Assumption, Provenance
 from leakscope.relu.max_margin import MaxMarginNetwork
 from leakscope.relu.moments import (
     MomentBounds,
@@ -28,7 +28,7 @@ from leakscope.relu.moments import (
 )
 from leakscope.relu.network import TwoLayerNetwork, signs
 from leakscope.relu.pieces import Ask, Crossing, Pieces, crossings, find_pieces, flats, pieces
-from leakscope.settings import RECONSTRUCT_DEFAULTS
+from leakscope.settings.attack import RECONSTRUCT_DEFAULTS
 
 if TYPE_CHECKING:
     import pandas as pd

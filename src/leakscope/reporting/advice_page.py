@@ -8,7 +8,8 @@ from typing import Any
 from leakscope.reporting.charts import BLUE, GREEN, GREY, HEIGHT, ORANGE, described, plot, zoom
 from leakscope.reporting.pages import rendered
 from leakscope.reporting.writing import require_report_path
-from leakscope.results import Advice, AdviceOption, setting_text, write_private
+from leakscope.results.advice import Advice, AdviceOption, setting_text
+from leakscope.results.document import write_private
 
 COLOURS = [BLUE, ORANGE, GREEN, "#8c4aa8", "#b0263d", "#17868c", "#8a6d1c", "#4a4f57"]
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leakscope.data import reason
+from leakscope.data.files import reason
 from leakscope.errors import InputError
 from leakscope.reporting import charts
 from leakscope.reporting.pages import (
@@ -23,19 +23,15 @@ from leakscope.reporting.pages import (
     shown_id,
     words_used,
 )
-from leakscope.results import (
-    Audit,
-    ExposedPicture,
-    RangeChart,
-    ResultDocument,
-    Run,
-    Section,
-    Verification,
-    reconciled,
-    was_retrained,
-)
+from leakscope.results.audit import Audit
 from leakscope.results.columns import COLUMNS
+from leakscope.results.document import ResultDocument
+from leakscope.results.reader import Run
+from leakscope.results.reconciliation import reconciled, was_retrained
+from leakscope.results.run_directory import ExposedPicture
+from leakscope.results.sections import RangeChart, Section
 from leakscope.results.trust import FAILED, UNCHECKED
+from leakscope.results.verification import Verification
 
 NOT_EXAMINED = "your model was not examined"
 RETRAINED = "your model was trained again to check it (see Verification)"

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from leakscope.reporting.pages import shown_id
-from leakscope.results import LineChart, RangeChart, SpanChart
-from leakscope.results.sections import Chart
+from leakscope.results.sections import Chart, LineChart, RangeChart, SpanChart
 
 if TYPE_CHECKING:
     import altair as alt

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from leakscope.reporting.charts import BLUE, GREY, HEIGHT, ORANGE, described, plot, zoom
 from leakscope.reporting.pages import rendered, shown_id
 from leakscope.reporting.writing import require_report_path
-from leakscope.results import ComparedRecord, Comparison, write_private
+from leakscope.results.comparison import ComparedRecord, Comparison
+from leakscope.results.document import write_private
 
 # The most exposed in either run are drawn, up to this many: more would only be slow.
 POINTS = 2000

@@ -6,15 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from leakscope.reporting.pages import rendered
-from leakscope.results import (
-    DECISION_FILES,
-    NO_HASH,
-    NOT_STATED,
-    Decision,
-    sealed_text,
-    to_json,
-    write_folder,
-)
+from leakscope.results.decision import DECISION_FILES, NO_HASH, NOT_STATED, Decision, sealed_text
+from leakscope.results.document import to_json
+from leakscope.results.run_directory import write_folder
 
 CHOICES = ("approved", "approved with conditions", "refused")
 

@@ -7,17 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from leakscope.errors import InputError
-from leakscope.results import (
-    Audit,
-    Measurement,
-    ModelsMeasurement,
-    ResultDocument,
-    Run,
-    Verification,
-    result_of,
-    to_json,
-    write_private,
-)
+from leakscope.results.audit import Audit
+from leakscope.results.document import ResultDocument, to_json, write_private
+from leakscope.results.measurement import Measurement, ModelsMeasurement
+from leakscope.results.reader import Run, result_of
+from leakscope.results.verification import Verification
 
 # MLflow's own bound on the length of a parameter's value, in the oldest version allowed.
 LONGEST_PARAMETER = 500

@@ -16,7 +16,8 @@ from importlib import resources
 from typing import Any
 
 from leakscope._numerics.memory import require_address_space
-from leakscope.results import NOT_STATED, certain
+from leakscope.results.decision import NOT_STATED
+from leakscope.results.shown import certain
 
 # What the JavaScript engine inside vl_convert reserves as it starts, and dies where it cannot;
 # it takes a few hundredths of it.

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from leakscope.data import is_folder, is_there, require_new_file
+from leakscope.data.files import is_folder, is_there, require_new_file
 from leakscope.errors import InputError
 from leakscope.reporting.audit_page import audit_html
 from leakscope.reporting.pages import HOLDS, rendered, words_used
-from leakscope.results import (
-    Audit,
-    Measurement,
-    ModelsMeasurement,
-    ResultDocument,
-    Run,
-    Verification,
-    read_run,
-    result_of,
-    write_private,
-)
+from leakscope.results.audit import Audit
+from leakscope.results.document import ResultDocument, write_private
+from leakscope.results.measurement import Measurement, ModelsMeasurement
+from leakscope.results.reader import Run, read_run, result_of
+from leakscope.results.verification import Verification
 
 REPORT_FILE = "report.html"
 REDACTED_FILE = "report-redacted.html"

@@ -1,218 +1,50 @@
 """What is stored: one class for each kind of result, and the run directories that hold them."""
 
-from leakscope.results.advice import (
-    Advice,
-    AdviceCheck,
-    AdviceOption,
-    AdvicePoint,
-    Target,
-    setting_text,
-)
+from leakscope.results.advice import Advice
 from leakscope.results.attacks import (
-    Applicability,
-    AttackedNetwork,
-    FoundQuery,
     MembershipAttack,
-    MembershipTest,
     ModelMembershipAttack,
     QueryAttack,
-    QueryStart,
     ReconstructAttack,
-    ReconstructedFlat,
-    ReconstructedRecord,
 )
-from leakscope.results.audit import (
-    EXPOSED_ABOVE,
-    Audit,
-    Details,
-    ExaminedModel,
-    Explanation,
-    Subgroup,
-    Totals,
-    explained,
-)
-from leakscope.results.columns import COLUMNS, Column, Record, Table, shown_columns
-from leakscope.results.comparison import (
-    STEPS,
-    ComparedRecord,
-    Comparison,
-    DifferenceEntry,
-    SideEntry,
-)
-from leakscope.results.decision import (
-    DECISION_FILES,
-    NO_HASH,
-    NOT_KNOWN,
-    NOT_STATED,
-    Basis,
-    CoverageRow,
-    Decision,
-    ExposedEntry,
-    LevelEntry,
-    MitigationRow,
-    RunEntry,
-    SignOff,
-    StatedField,
-    ThresholdEntry,
-    require_sealed,
-    sealed_record,
-    sealed_text,
-)
-from leakscope.results.document import (
-    SCHEMA_VERSION,
-    AssumptionEntry,
-    DatasetEntry,
-    Number,
-    ResultDocument,
-    to_json,
-    write_private,
-    write_result,
-)
+from leakscope.results.audit import Audit, ExaminedModel
+from leakscope.results.columns import COLUMNS, Record
+from leakscope.results.comparison import Comparison
+from leakscope.results.decision import Decision
+from leakscope.results.document import ResultDocument, to_json, write_result
 from leakscope.results.kinds import register
-from leakscope.results.measurement import (
-    MeasuredRecord,
-    MeasureInterval,
-    Measurement,
-    ModelsMeasurement,
-)
-from leakscope.results.plan import (
-    LassoChoice,
-    LassoPlan,
-    LinearCurve,
-    LinearPlan,
-    LinearTarget,
-)
-from leakscope.results.reader import (
-    Run,
-    digest_of_result,
-    has_digest,
-    read_result,
-    read_run,
-    result_of,
-)
-from leakscope.results.reconciliation import (
-    ReconciledRow,
-    fpr_reached,
-    reconciled,
-    was_retrained,
-)
-from leakscope.results.run_directory import (
-    GALLERY_FILE,
-    ExposedPicture,
-    Gallery,
-    Neighbour,
-    complete_run_directory,
-    default_run_directory,
-    require_free,
-    versions,
-    write_folder,
-    write_run_directory,
-)
-from leakscope.results.sections import LineChart, RangeChart, Section, SpanChart
-from leakscope.results.shown import Short, Shown, certain, digits
+from leakscope.results.measurement import Measurement, ModelsMeasurement
+from leakscope.results.plan import LassoPlan, LinearPlan
+from leakscope.results.reader import Run, read_result
+from leakscope.results.run_directory import write_run_directory
+from leakscope.results.sections import Section
 from leakscope.results.trust import Trust
-from leakscope.results.verification import Verification, VerifiedNumber
+from leakscope.results.verification import Verification
 
 __all__ = [
     "COLUMNS",
-    "DECISION_FILES",
-    "EXPOSED_ABOVE",
-    "GALLERY_FILE",
-    "NOT_KNOWN",
-    "NOT_STATED",
-    "NO_HASH",
-    "SCHEMA_VERSION",
-    "STEPS",
     "Advice",
-    "AdviceCheck",
-    "AdviceOption",
-    "AdvicePoint",
-    "Applicability",
-    "AssumptionEntry",
-    "AttackedNetwork",
     "Audit",
-    "Basis",
-    "Column",
-    "ComparedRecord",
     "Comparison",
-    "CoverageRow",
-    "DatasetEntry",
     "Decision",
-    "Details",
-    "DifferenceEntry",
     "ExaminedModel",
-    "Explanation",
-    "ExposedEntry",
-    "ExposedPicture",
-    "FoundQuery",
-    "Gallery",
-    "LassoChoice",
     "LassoPlan",
-    "LevelEntry",
-    "LineChart",
-    "LinearCurve",
     "LinearPlan",
-    "LinearTarget",
-    "MeasureInterval",
-    "MeasuredRecord",
     "Measurement",
     "MembershipAttack",
-    "MembershipTest",
-    "MitigationRow",
     "ModelMembershipAttack",
     "ModelsMeasurement",
-    "Neighbour",
-    "Number",
     "QueryAttack",
-    "QueryStart",
-    "RangeChart",
-    "ReconciledRow",
     "ReconstructAttack",
-    "ReconstructedFlat",
-    "ReconstructedRecord",
     "Record",
     "ResultDocument",
     "Run",
-    "RunEntry",
     "Section",
-    "Short",
-    "Shown",
-    "SideEntry",
-    "SignOff",
-    "SpanChart",
-    "StatedField",
-    "Subgroup",
-    "Table",
-    "Target",
-    "ThresholdEntry",
-    "Totals",
     "Trust",
     "Verification",
-    "VerifiedNumber",
-    "certain",
-    "complete_run_directory",
-    "default_run_directory",
-    "digest_of_result",
-    "digits",
-    "explained",
-    "fpr_reached",
-    "has_digest",
     "read_result",
-    "read_run",
-    "reconciled",
     "register",
-    "require_free",
-    "require_sealed",
-    "result_of",
-    "sealed_record",
-    "sealed_text",
-    "setting_text",
-    "shown_columns",
     "to_json",
-    "versions",
-    "was_retrained",
-    "write_folder",
-    "write_private",
     "write_result",
     "write_run_directory",
 ]

@@ -11,7 +11,7 @@ from leakscope.errors import InputError
 from leakscope.results.audit import ExaminedModel
 from leakscope.results.document import DatasetEntry, Number, ResultDocument
 from leakscope.results.shown import Short, digits
-from leakscope.settings import TARGET_DELTA, TARGET_FPR
+from leakscope.settings.advise import TARGET_DELTA, TARGET_FPR
 
 if TYPE_CHECKING:
     import pandas as pd

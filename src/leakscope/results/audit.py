@@ -35,7 +35,7 @@ from leakscope.results.trust import Trust
 if TYPE_CHECKING:
     import pandas as pd
 
-    from leakscope.data import Dataset, RecordId
+    from leakscope.data.datasets import Dataset, RecordId
 
 # An attacker whose best test gains at least this much over guessing (TPR - FPR) on some record is
 # called exposure; the number is shown beside the word.

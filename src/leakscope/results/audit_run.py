@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope.data import Dataset
+from leakscope.data.datasets import Dataset
 from leakscope.results.audit import Audit
 from leakscope.results.run_directory import write_run_directory
 

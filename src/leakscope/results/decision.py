@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leakscope.data import require_file
+from leakscope.data.files import require_file
 from leakscope.errors import InputError
 from leakscope.results.audit import Subgroup
 from leakscope.results.document import Number, ResultDocument, to_json

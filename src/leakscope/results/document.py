@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from leakscope._numerics.json_numbers import finite_or_none, without_non_finite
-from leakscope.data import write_file
+from leakscope.data.files import write_file
 from leakscope.results.shown import Short, Shown, digits
-from leakscope.settings import DATA_DEFAULTS, Decimal
+from leakscope.settings.data import DATA_DEFAULTS, Decimal
 
 if TYPE_CHECKING:
-    from leakscope.data import Dataset
+    from leakscope.data.datasets import Dataset
 
 SCHEMA_VERSION = "1"
 

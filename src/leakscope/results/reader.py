@@ -12,7 +12,8 @@ from typing import Any
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from leakscope.data import is_folder, is_there, read_arrays, read_json
+from leakscope.data.arrays import read_arrays
+from leakscope.data.files import is_folder, is_there, read_json
 from leakscope.errors import InputError
 from leakscope.results.advice import Advice
 from leakscope.results.attacks import (
@@ -30,7 +31,7 @@ from leakscope.results.measurement import Measurement, ModelsMeasurement
 from leakscope.results.plan import LassoPlan, LinearPlan
 from leakscope.results.run_directory import Gallery, digest_of, read_gallery, require_unchanged
 from leakscope.results.verification import Verification
-from leakscope.settings import first_problem
+from leakscope.settings.setting import first_problem
 
 OLD_COUNT = "could_not_be_told"
 

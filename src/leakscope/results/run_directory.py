@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from leakscope.data import is_there, read_json, require_file, require_usable_name
+from leakscope.data.files import is_there, read_json, require_file, require_usable_name
 from leakscope.errors import InputError
 from leakscope.results.document import Number, ResultDocument, to_json
-from leakscope.settings import first_problem
+from leakscope.settings.setting import first_problem
 
 RUNS_FOLDER = "leakscope-runs"
 

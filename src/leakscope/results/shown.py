@@ -10,7 +10,7 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from leakscope.data import printable
+from leakscope.data.files import printable
 
 # A repr is one line of at most so many signs.
 LONGEST = 240

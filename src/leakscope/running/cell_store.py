@@ -25,9 +25,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope.data import is_there, require_usable_name
+from leakscope.data.files import is_there, require_usable_name
 from leakscope.errors import InputError
-from leakscope.results import to_json, versions, write_private
+from leakscope.results.document import to_json, write_private
+from leakscope.results.run_directory import versions
 
 RUN_FILE, CELLS_FILE = "run.json", "cells.sqlite"
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from leakscope._numerics.cores import a_core_each, usable_cores
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
-from leakscope.results import versions
+from leakscope.results.run_directory import versions
 from leakscope.running.cell_store import CellStore, FinishedCell
 
 # How long to wait before looking again for cells that another process has claimed.

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from leakscope.data import reason
+from leakscope.data.files import reason
 from leakscope.errors import InputError
 
 # Code that swallows the first reminder gets another, at this distance in seconds.

@@ -20,9 +20,9 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from starlette.routing import Route
 
 from leakscope._numerics.memory import memory_ceiling
-from leakscope.data import EXAMPLES
+from leakscope.data.sources import EXAMPLES
 from leakscope.errors import InputError
-from leakscope.reporting import in_order
+from leakscope.reporting.pages import in_order
 from leakscope.serving import application as pages
 from leakscope.serving.audit_job import (
     LIBRARY_FILE,
@@ -38,7 +38,7 @@ from leakscope.serving.limits import MEGABYTE, Limits
 from leakscope.serving.security import REPORT_POLICY, Access, Guard
 from leakscope.serving.uploads import SUFFIXES, TooLarge, Upload, Uploads
 from leakscope.serving.wording import form_fields, in_page_words, stage_words
-from leakscope.settings import validated
+from leakscope.settings.setting import validated
 
 # An audit: what is wanted, the file, where to write, what to call at each stage.
 Run = Callable[[AuditRequest, Upload | None, Path, Callable[[str], None]], Outcome]

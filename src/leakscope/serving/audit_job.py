@@ -14,17 +14,12 @@ from leakscope.errors import InputError
 from leakscope.results.kinds import named_models
 from leakscope.serving.uploads import Upload
 from leakscope.serving.wording import in_page_words
-from leakscope.settings import (
-    AUDIT_DEFAULTS,
-    MODEL_DEFAULTS,
-    AuditSettings,
-    DataSettings,
-    ModelSettings,
-)
+from leakscope.settings.audit import AUDIT_DEFAULTS, MODEL_DEFAULTS, AuditSettings, ModelSettings
+from leakscope.settings.data import DataSettings
 
 if TYPE_CHECKING:
-    from leakscope.data import Dataset
-    from leakscope.results import Audit
+    from leakscope.data.datasets import Dataset
+    from leakscope.results.audit import Audit
 
 Text = str | None
 
@@ -139,9 +134,9 @@ def run_audit(
     request: AuditRequest, upload: Upload | None, directory: Path, on_stage: Callable[[str], None]
 ) -> Outcome:
     """Audit what was asked for; everything that is written goes into ``directory``."""
-    from leakscope.auditing import audit
-    from leakscope.reporting import write_report
-    from leakscope.results import read_run
+    from leakscope.auditing.audit import audit
+    from leakscope.reporting.writing import write_report
+    from leakscope.results.reader import read_run
 
     on_stage("read")
     dataset = _dataset(request, upload)
@@ -205,23 +200,24 @@ def _pages(
     """Advice, a verification and a comparison, those that were asked for."""
     found: dict[str, Path] = {}
     if request.advantage is not None:
-        from leakscope.advising import AuditTarget, advise
-        from leakscope.reporting import write_advice
+        from leakscope.advising.advise import advise
+        from leakscope.reporting.advice_page import write_advice
+        from leakscope.results.advice import Target as AuditTarget
 
         on_stage("advise")
         advice = advise(audited, AuditTarget("advantage", request.advantage), random_state=0)
         found["advice"] = write_advice(advice, directory / "advice.html")
     if request.verify:
-        from leakscope.reporting import short_html
-        from leakscope.results import write_private
-        from leakscope.verifying import verify
+        from leakscope.reporting.writing import short_html
+        from leakscope.results.document import write_private
+        from leakscope.verifying.verify import verify
 
         on_stage("verify")
         found["verification"] = directory / "verification.html"
         write_private(found["verification"], short_html(verify(audited)))
     if request.against is not None:
-        from leakscope.comparing import compare
-        from leakscope.reporting import write_comparison
+        from leakscope.comparing.comparison import compare
+        from leakscope.reporting.comparison_page import write_comparison
 
         on_stage("set beside")
         before = directory.with_name(f"run-{request.against}")
@@ -236,15 +232,15 @@ def keep_library(folder: Path) -> None:
 
     Putting it together keeps Python's lock for seconds; here it is at hand from the report.
     """
-    from leakscope.reporting import chart_library
-    from leakscope.results import write_private
+    from leakscope.reporting.pages import chart_library
+    from leakscope.results.document import write_private
 
     if not (folder / LIBRARY_FILE).exists():
         write_private(folder / LIBRARY_FILE, chart_library())
 
 
 def _dataset(request: AuditRequest, upload: Upload | None) -> Dataset:
-    from leakscope.data import read_dataset, read_example
+    from leakscope.data.sources import read_dataset, read_example
 
     if upload is None:
         if request.example is None:
@@ -270,7 +266,7 @@ def _dataset(request: AuditRequest, upload: Upload | None) -> Dataset:
 
 def _plain(value: Any) -> Any:
     """Numbers that JSON has, and ids as text that reads as it is written."""
-    from leakscope.reporting import shown_id
+    from leakscope.reporting.pages import shown_id
 
     plain = without_non_finite(value)
     for level in plain["levels"]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from leakscope.data import Layout
+    from leakscope.data.tables import Layout
     from leakscope.serving.uploads import Upload
 
 TARGET_NAMES = ("y", "target", "label", "labels", "class", "outcome")
@@ -47,7 +47,8 @@ def inspect(upload: Upload) -> dict[str, Any]:
 
 def _read(path: Path) -> tuple[pd.DataFrame, Layout]:
     """The table, and how it seems to be written: without names, with ``?``, with 1,5 for 1.5."""
-    from leakscope.data import Layout, marks_in, read_table
+    from leakscope.data.columns import marks_in
+    from leakscope.data.tables import Layout, read_table
 
     layout = Layout()
     try:
@@ -70,7 +71,7 @@ def _read(path: Path) -> tuple[pd.DataFrame, Layout]:
 
 def _commas(table: pd.DataFrame) -> bool:
     """Whether a column is refused because of decimal commas."""
-    from leakscope.data import kind_of
+    from leakscope.data.columns import kind_of
 
     for name in table.columns:
         try:
@@ -128,7 +129,7 @@ def _plain_numbers(rows: NDArray[Any], names: list[str]) -> list[dict[str, Any]]
 
 
 def _column(column: pd.Series[Any], name: str) -> dict[str, Any]:
-    from leakscope.data import kind_of
+    from leakscope.data.columns import kind_of
 
     present = column.dropna()
     try:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from leakscope.data import write_file
+from leakscope.data.files import write_file
 from leakscope.errors import InputError
 from leakscope.serving.limits import Limits
 from leakscope.serving.security import Access, is_loopback

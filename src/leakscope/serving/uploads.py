@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from leakscope.errors import InputError
-from leakscope.reporting import in_order
+from leakscope.reporting.pages import in_order
 from leakscope.serving.limits import MEGABYTE, Limits
 
 # As leakscope.data reads them; written here so that the start page loads nothing heavy.

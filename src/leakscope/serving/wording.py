@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from leakscope.errors import InputError
-from leakscope.settings import AuditSettings, DataSettings, ModelSettings, described
+from leakscope.settings.audit import AuditSettings, ModelSettings
+from leakscope.settings.data import DataSettings
+from leakscope.settings.setting import described
 
 # The fields of the form by the names of their settings: what stands over each.
 LABELS = {

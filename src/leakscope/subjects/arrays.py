@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data import RecordId, require_distinct_ids
+from leakscope.data.datasets import RecordId, require_distinct_ids
 from leakscope.errors import InputError
-from leakscope.lood import require_real
+from leakscope.lood.inputs import require_real
 
 COUNTED = "(rows and columns count from 0)"
 

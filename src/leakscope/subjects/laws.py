@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.laws import Law, LawPair, Provenance
+from leakscope.laws.distributions import Law
+from leakscope.laws.pair import LawPair, Provenance
 from leakscope.measures.pair_measures import RocCurve
 from leakscope.results.advice import Target
 from leakscope.results.audit import FPRS
@@ -188,7 +189,7 @@ class UnitLaws(ABC):
         found = list(self.batches())
         if len(found) == 1:
             return found[0][1]
-        from leakscope.laws import concatenate
+        from leakscope.laws.pair import concatenate
 
         order = np.argsort(np.concatenate([units for units, _ in found]), kind="stable")
         return concatenate([pair for _, pair in found]).take(order)
@@ -337,7 +338,7 @@ AT_ONCE = 500
 
 
 def _noised(pair: LawPair, sd: float) -> LawPair:
-    from leakscope.laws import Normal
+    from leakscope.laws.distributions import Normal
 
     sides = [
         Normal(law.mean, np.hypot(law.sigma, sd))  # type: ignore[attr-defined]

@@ -19,7 +19,7 @@ from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.special_functions import chance_of_largest
 from leakscope.errors import InputError
 from leakscope.results.document import AssumptionEntry
-from leakscope.settings import AdviseSettings
+from leakscope.settings.advise import AdviseSettings
 
 Rows = NDArray[np.intp]
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.lood import ranks_of
+from leakscope.lood.noise import ranks_of
 
 TOP = 10
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from leakscope.data import Dataset, Source, read_again, reason
+from leakscope.data.datasets import Dataset
+from leakscope.data.files import reason
+from leakscope.data.sources import Source, read_again
 from leakscope.errors import InputError
 from leakscope.results.document import DatasetEntry
 

@@ -18,25 +18,24 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope.data import Dataset, RecordId, Task
+from leakscope.data.datasets import Dataset, RecordId, Task
 from leakscope.errors import InputError
-from leakscope.laws import Provenance
+from leakscope.laws.pair import Provenance
 from leakscope.results.advice import AdviceCheck, Target
 from leakscope.results.audit import Audit, Basis, ExaminedModel
 from leakscope.results.audit import Details as AuditDetails
 from leakscope.results.document import DatasetEntry
 from leakscope.results.sections import Section
-from leakscope.settings import (
-    ADVISE_DEFAULTS,
+from leakscope.settings.advise import ADVISE_DEFAULTS, AdviseSettings
+from leakscope.settings.audit import (
     AUDIT_DEFAULTS,
     MODEL_DEFAULTS,
     TRAINING_DEFAULTS,
-    AdviseSettings,
     AuditSettings,
     ModelSettings,
     TrainingSettings,
-    validated,
 )
+from leakscope.settings.setting import validated
 from leakscope.subjects.laws import PairLaws, Rows, UnitLaws
 from leakscope.subjects.pricing import Folds, HeldOut, Terms, Unavailable, folds_of
 
@@ -500,7 +499,8 @@ def lost(audit: Audit, good: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def normal_laws(audit: Audit) -> PairLaws:
     """Normal laws from a table's means and standard deviations."""
-    from leakscope.laws import LawPair, Normal
+    from leakscope.laws.distributions import Normal
+    from leakscope.laws.pair import LawPair
 
     table = audit.table
     if "sd_with" not in table:

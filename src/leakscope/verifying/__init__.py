@@ -1,16 +1,6 @@
 """Simulation and retraining that check the laws, in runs that survive being killed."""
 
-from leakscope.verifying.checks import (
-    LEAST_RECORDS,
-    Agreement,
-    Check,
-    Interval,
-    agreement,
-    choose_records,
-    counted,
-    rows_to_check,
-    threshold_for,
-)
+from leakscope.verifying.checks import Agreement, Check, Interval, agreement, choose_records
 from leakscope.verifying.experiments.influence import (
     influence_functions,
     tangent_products,
@@ -40,11 +30,9 @@ from leakscope.verifying.experiments.retraining import (
 )
 from leakscope.verifying.experiments.simulation import SimulationPlan, simulate
 from leakscope.verifying.retrained_checks import FunctionTrainer, Retraining
-from leakscope.verifying.stored_numbers import require_stored_numbers
 from leakscope.verifying.verify import verify
 
 __all__ = [
-    "LEAST_RECORDS",
     "Agreement",
     "Check",
     "ConditionalExperiment",
@@ -60,19 +48,15 @@ __all__ = [
     "SubsetPlan",
     "agreement",
     "choose_records",
-    "counted",
     "data_model_experiment",
     "fitted_experiment",
     "gaussian_design_experiment",
     "influence_functions",
     "parameters_at",
     "prediction_difference",
-    "require_stored_numbers",
     "retrain",
-    "rows_to_check",
     "simulate",
     "tangent_products",
-    "threshold_for",
     "trac_in",
     "train_subsets",
     "verify",

@@ -14,8 +14,9 @@ import numpy as np
 
 from leakscope import fitted, measures
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data import RecordId
+from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
+from leakscope.fitted.shadow import ShadowScores
 from leakscope.results.audit import Audit
 from leakscope.results.reconciliation import fpr_reached
 from leakscope.subjects.subject import Answers, Subject
@@ -266,7 +267,7 @@ def _shared(
         return Outcome(checks, answers.how, settings, None, (*warnings, few))
     found: Any = fitted.check_against_shadows(
         told,  # type: ignore[arg-type]
-        fitted.ShadowScores(scores, trained_on),
+        ShadowScores(scores, trained_on),
         random_state=seed,
     )
     how = (

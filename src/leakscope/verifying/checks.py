@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
-from leakscope.data import RecordId
+from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
-from leakscope.settings import MEASURE_DEFAULTS
+from leakscope.settings.measure import MEASURE_DEFAULTS
 
 Verdict = Literal["agrees", "differs", "inconclusive"]
 

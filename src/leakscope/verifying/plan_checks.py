@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from leakscope import running
 from leakscope.errors import InputError
-from leakscope.lasso import LassoSetting, simulate_lasso
-from leakscope.linear import GaussianDesign, OutputNoise
-from leakscope.planning import plan_linear, require_reachable
-from leakscope.results import LassoPlan, LinearPlan
+from leakscope.lasso.setting import LassoSetting
+from leakscope.lasso.simulated import simulate_lasso
+from leakscope.linear.design import GaussianDesign, OutputNoise
+from leakscope.planning.linear_plan import plan_linear
+from leakscope.planning.reachable import require_reachable
+from leakscope.results.plan import LassoPlan, LinearPlan
+from leakscope.running.cells import Cell
 from leakscope.subjects.recipe import taken_from_result
 from leakscope.verifying.checks import Check
 
@@ -45,7 +47,7 @@ def by_matrices(document: LinearPlan, draws: int, seed: int) -> Outcome:
         method="simulated",
         noise=noise,
         draws=draws,
-        random_state=running.Cell("verify", {}).key(seed),
+        random_state=Cell("verify", {}).key(seed),
     )
     checks = []
     for name in ("advantage", "advantage_label_known", "generalization_error"):
@@ -79,7 +81,7 @@ def by_refits(document: LassoPlan, datasets: int, seed: int) -> Outcome:
         setting,
         coefficients=LASSO_COEFFICIENTS,
         datasets=datasets,
-        random_state=running.Cell("verify", {}).key(seed),
+        random_state=Cell("verify", {}).key(seed),
     )
     pairs = {
         "generalization error": (document.generalization_error, found.generalization_error),

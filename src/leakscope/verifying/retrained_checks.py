@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
-from leakscope.data import RecordId, Task
+from leakscope.data.datasets import RecordId, Task
 from leakscope.errors import InputError
 from leakscope.results.audit import Audit
 from leakscope.results.run_directory import default_run_directory
-from leakscope.running import OnProgress, cluster_client, open_cells
-from leakscope.settings import RETRAINING_DEFAULTS
+from leakscope.running.cell_store import open_cells
+from leakscope.running.cells import OnProgress, cluster_client
+from leakscope.settings.verify import RETRAINING_DEFAULTS
 from leakscope.subjects.subject import Subject
 from leakscope.subjects.training.own_training import OwnTraining, named_training, training_of
 from leakscope.verifying.audits import places

@@ -7,26 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from leakscope import __version__
-from leakscope.data import Dataset, RecordId, prepare
+from leakscope.data.datasets import Dataset, RecordId
+from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
-from leakscope.results import (
-    Audit,
-    LassoPlan,
-    LinearPlan,
-    QueryAttack,
-    ResultDocument,
-    Run,
-    Verification,
-    VerifiedNumber,
-    digest_of_result,
-    result_of,
-)
-from leakscope.running import OnProgress
-from leakscope.settings import RETRAINING_DEFAULTS, VERIFY_DEFAULTS
-from leakscope.subjects import opened
+from leakscope.results.attacks import QueryAttack
+from leakscope.results.audit import Audit
+from leakscope.results.document import ResultDocument
+from leakscope.results.plan import LassoPlan, LinearPlan
+from leakscope.results.reader import Run, digest_of_result, result_of
+from leakscope.results.verification import Verification, VerifiedNumber
+from leakscope.running.cells import OnProgress
+from leakscope.settings.verify import RETRAINING_DEFAULTS, VERIFY_DEFAULTS
 from leakscope.subjects.process.draws import kl_from_draws
 from leakscope.subjects.process.subject import settings_of, stored_process
 from leakscope.subjects.recipe import data_again
+from leakscope.subjects.subject import opened
 from leakscope.verifying.audits import check_audit
 from leakscope.verifying.checks import Check, Verdict, counted, threshold_for
 from leakscope.verifying.plan_checks import Outcome, by_matrices, by_refits

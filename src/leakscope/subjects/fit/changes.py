@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from leakscope import fitted
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import as_key
-from leakscope.data import RecordId
+from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
-from leakscope.laws import LawPair, Normal
+from leakscope.fitted.from_sklearn import fit_again, fresh_copy, inner_model, penalty_of
+from leakscope.laws.distributions import Normal
+from leakscope.laws.pair import LawPair
 from leakscope.results.advice import AdviceCheck, Target
 from leakscope.results.document import AssumptionEntry
 from leakscope.subjects.fit.subject import Fit, laws_of_fit
@@ -122,10 +124,10 @@ class AdvisedFit(Fit):
         weights = None if self.sample_weight is None else self.sample_weight[chosen]
         names = self.names if columns is None else tuple(self.names[k] for k in columns)
         self._require_classes(labels, "what is left")
-        fresh = fitted.fresh_copy(self.estimator, penalty=penalty)
+        fresh = fresh_copy(self.estimator, penalty=penalty)
         return AdvisedFit(
             self.audited,
-            fitted.fit_again(fresh, self.estimator, design, labels, weights),
+            fit_again(fresh, self.estimator, design, labels, weights),
             design,
             labels,
             weights,
@@ -140,7 +142,7 @@ class AdvisedFit(Fit):
 
     def changes(self, wanted: Wanted) -> Iterator[Change]:
         """More penalty, and fewer features."""
-        penalty = fitted.penalty_of(self.estimator)
+        penalty = penalty_of(self.estimator)
         if penalty is not None:
             yield self._more_penalty(*penalty)
         size = self._importance()
@@ -163,7 +165,7 @@ class AdvisedFit(Fit):
             return None if done else middle
 
         kind = type(self.estimator).__name__
-        other = type(fitted.fresh_copy(self.estimator, penalty=levels[1])).__name__
+        other = type(fresh_copy(self.estimator, penalty=levels[1])).__name__
 
         def words(level: float) -> str:
             if other != kind:
@@ -230,14 +232,14 @@ class AdvisedFit(Fit):
     def held_out(self, folds: Folds | None, kept: Rows | None = None) -> HeldOutScores:
         """The scores of every record by models fitted without its fold, and on ``kept`` only."""
         assert folds is not None
-        fresh, scores = fitted.fresh_copy(self.estimator), None
+        fresh, scores = fresh_copy(self.estimator), None
         for repeat, number in enumerate(folds.number):
             for fold in range(folds.count):
                 asked, others = np.flatnonzero(number == fold), number != fold
                 train = np.flatnonzero(others) if kept is None else kept[others[kept]]
                 part = None if self.sample_weight is None else self.sample_weight[train]
                 self._require_classes(self.y[train], "a fold's training part")
-                fitted.fit_again(fresh, self.estimator, self.X[train], self.y[train], part)
+                fit_again(fresh, self.estimator, self.X[train], self.y[train], part)
                 found = self._scores(fresh, self.X[asked])
                 if scores is None:
                     scores = np.empty((*folds.number.shape, *found.shape[1:]))
@@ -377,7 +379,7 @@ class AdvisedFit(Fit):
 
 def advised(audited: Fit) -> AdvisedFit:
     """The innermost estimator on the numbers that reach it."""
-    inner, design = fitted.inner_model(audited.estimator, audited.X)
+    inner, design = inner_model(audited.estimator, audited.X)
     weights, names = audited.sample_weight, audited.feature_names
     if names is None or len(names) != design.shape[1]:
         names = tuple(str(column) for column in range(design.shape[1]))

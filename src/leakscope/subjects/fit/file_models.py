@@ -11,10 +11,14 @@ from scipy import special
 
 from leakscope import fitted
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data import Dataset, LinearArrays, ModelFile, raw_features, read_model
+from leakscope.data.datasets import Dataset
+from leakscope.data.models import ModelFile, read_model
+from leakscope.data.onnx_graphs import LinearArrays
+from leakscope.data.sources import raw_features
 from leakscope.errors import InputError
+from leakscope.fitted.problem import FittedModel
 from leakscope.results.audit import ExaminedModel
-from leakscope.settings import ModelSettings
+from leakscope.settings.audit import ModelSettings
 
 SCALED = "the model's features are standardised: its coefficients are the optimum so"
 
@@ -33,7 +37,7 @@ class FileFit:
     estimator: Any
     X: Any
     y: NDArray[Any]
-    described: fitted.FittedModel
+    described: FittedModel
     examined: ExaminedModel
     steps: tuple[str, ...]
 
@@ -117,7 +121,7 @@ def labels_for(file: ModelFile, dataset: Dataset) -> NDArray[Any]:
 
 
 def _examined(
-    file: ModelFile, estimator: Any, described: fitted.FittedModel, settings: ModelSettings
+    file: ModelFile, estimator: Any, described: FittedModel, settings: ModelSettings
 ) -> ExaminedModel:
     given = file.linear is None or settings.C is not None or settings.alpha is not None
     found = "" if given else "; penalty found from its coefficients"

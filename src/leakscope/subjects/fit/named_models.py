@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from leakscope import kernels
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data import Dataset
+from leakscope.data.datasets import Dataset
 from leakscope.errors import InputError
+from leakscope.kernels.formulas import median_length_scale
 from leakscope.results.audit import ExaminedModel
-from leakscope.settings import FOLDS, PENALTIES, ModelName, ModelSettings
+from leakscope.settings.audit import FOLDS, PENALTIES, ModelName, ModelSettings
 
 SCORES = {
     "ridge": ("neg_mean_squared_error", "R²", "r2"),
@@ -112,7 +113,7 @@ def named_fit(
     parameters: dict[str, float] = {}
     X = prepared.features
     if name == "kernel_ridge":
-        scale = None if settings.gamma is not None else kernels.median_length_scale(X)
+        scale = None if settings.gamma is not None else median_length_scale(X)
         parameters["gamma"] = settings.gamma or 0.5 / float(scale or 1.0) ** 2
     given = {"logistic": settings.C, "linear": None}.get(name, settings.alpha)
     chosen = "no penalty"

@@ -12,21 +12,26 @@ from numpy.typing import NDArray
 from scipy import special
 
 from leakscope import fitted, measures
-from leakscope.data import Dataset, RecordId, array_doubts, doubts, prepare, read_model, two_classes
+from leakscope.data.datasets import Dataset, RecordId
+from leakscope.data.doubts import array_doubts, doubts, two_classes
+from leakscope.data.models import read_model
+from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
-from leakscope.laws import Normal
+from leakscope.fitted.cavity import neighbours_of
+from leakscope.fitted.problem import FittedModel
+from leakscope.laws.distributions import Normal
 from leakscope.results.audit import EXPOSED_ABOVE, Audit, ExaminedModel, FitFacts
 from leakscope.results.document import DatasetEntry
 from leakscope.results.sections import LineChart, Section
 from leakscope.results.shown import certain, digits
 from leakscope.results.trust import Trust
-from leakscope.settings import (
+from leakscope.settings.audit import (
     STAND_IN_COEFFICIENTS,
     STAND_IN_RECORDS,
     AuditSettings,
     ModelSettings,
-    validated,
 )
+from leakscope.settings.setting import validated
 from leakscope.subjects.arrays import checked_features, checked_ids, checked_targets, oddities
 from leakscope.subjects.fit.details import FitDetails, FitExplanation, PenaltyOption
 from leakscope.subjects.fit.file_models import FileFit, file_fit, plain_parameters
@@ -91,7 +96,7 @@ class Fit(Subject):
         X: Any,
         y: Any,
         *,
-        described: fitted.FittedModel,
+        described: FittedModel,
         examined: ExaminedModel,
         ids: tuple[RecordId, ...],
         dataset: DatasetEntry,
@@ -314,7 +319,7 @@ class Fit(Subject):
 
     def _explained(self, laws: fitted.FittedLaws, rows: Sequence[int]) -> list[FitExplanation]:
         """Why the records in these rows are exposed, given in the order of their rank."""
-        near = fitted.neighbours_of(self.described, rows, fraction=laws.fraction) if rows else None
+        near = neighbours_of(self.described, rows, fraction=laws.fraction) if rows else None
         if near is None:
             return []
         moved = laws.shift / laws.nonmember_sd
@@ -608,7 +613,7 @@ def none_fitted(dataset: Dataset) -> str | None:
     return None
 
 
-def fit_facts(model: fitted.FittedModel, laws: fitted.FittedLaws) -> FitFacts:
+def fit_facts(model: FittedModel, laws: fitted.FittedLaws) -> FitFacts:
     """The number of parameters, and the score of a record in the training set and out of it."""
     sides = ((laws.member_mean, laws.member_sd), (laws.nonmember_mean, laws.nonmember_sd))
     score, values = "R²", list[float]()
@@ -636,7 +641,7 @@ def one_threshold_of(laws: fitted.FittedLaws) -> dict[str, float | None]:
     return cast(dict[str, float | None], measures.one_threshold(pair))
 
 
-def _parameters(model: fitted.FittedModel) -> int | None:
+def _parameters(model: FittedModel) -> int | None:
     total = 0
     for problem in model.problems:
         if problem.X is None:

@@ -22,8 +22,9 @@ import numpy as np
 from leakscope import lood
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
-from leakscope.data import RecordId
+from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
+from leakscope.lood.groups import WholeInverse, separation_of_blocks
 from leakscope.results.advice import Target
 from leakscope.results.document import AssumptionEntry
 from leakscope.subjects.laws import LARGEST_VARIANCE, Rows, UnitLaws
@@ -75,7 +76,7 @@ class AdvisedProcess(GaussianProcess):
         reach: float | None = None,
         level: float | None = None,
         left: Rows | None = None,
-        blocks: lood.WholeInverse | None = None,
+        blocks: WholeInverse | None = None,
     ) -> None:
         super().__init__(
             process, audited.plan, ids=ids, dataset=audited.dataset, settings=audited.settings
@@ -97,9 +98,7 @@ class AdvisedProcess(GaussianProcess):
         groups = None
         if process.groups is not None:
             groups = np.unique(process.labels[self.left], return_inverse=True)[1].astype(np.intp)
-        return lood.separation_of_blocks(
-            self.blocks, process.targets[self.left], groups, rows=self.left
-        )
+        return separation_of_blocks(self.blocks, process.targets[self.left], groups, rows=self.left)
 
     def keep(self, units: Rows) -> AdvisedProcess:
         """Without some units: by a factorisation of its own, and of what is left by downdates."""

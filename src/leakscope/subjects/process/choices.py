@@ -25,8 +25,12 @@ from leakscope import kernels, lood, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
+from leakscope.kernels.formulas import RBF, Linear, Matern, median_length_scale
+from leakscope.kernels.network import Network
+from leakscope.lood.features import FeatureSums
+from leakscope.lood.noise import choose_noise, choose_noise_of_sums, ranks_of
 from leakscope.results.process_words import kernel_in_words
-from leakscope.settings import AuditSettings
+from leakscope.settings.audit import AuditSettings
 from leakscope.subjects.arrays import require_varied_kernel
 from leakscope.subjects.laws import exact
 from leakscope.subjects.process.details import (
@@ -148,10 +152,10 @@ def _noise_of_data(process: lood.Process, laws: lood.Separation) -> NoiseOfData 
         if count > COMPARED_UP_TO and process.phi is not None:
             # Sums over all records say as much as a matrix of some.
             some = np.arange(count)
-            choice = lood.choose_noise_of_sums(lood.FeatureSums.over(process.phi, process.outputs))
+            choice = choose_noise_of_sums(FeatureSums.over(process.phi, process.outputs))
             found = lood.audit_features(process.phi, process.targets, choice.noise_variance)
         else:
-            choice = lood.choose_noise(
+            choice = choose_noise(
                 process.between(process.features[some]),
                 process.targets[some],
                 criterion="leave_one_out" if process.groups is None else "marginal_likelihood",
@@ -214,10 +218,10 @@ def _kernel_reason(
 ) -> str:
     told = kernel.describe()
     words = kernel_in_words(told)
-    scaled = isinstance(kernel, kernels.RBF | kernels.Matern)
-    network = isinstance(kernel, kernels.Network) and "depth" in told
+    scaled = isinstance(kernel, RBF | Matern)
+    network = isinstance(kernel, Network) and "depth" in told
     open_scale = "length_scale" in told and given.describe().get("length_scale") is None
-    smooth = "smooth" if isinstance(kernel, kernels.RBF) else "rough"
+    smooth = "smooth" if isinstance(kernel, RBF) else "rough"
     if open_scale:
         found = (
             f"{words}: a {smooth} function of all features, none of them special, that varies over "
@@ -225,7 +229,7 @@ def _kernel_reason(
         )
     elif scaled:
         found = f"{words}, as given: a {smooth} function of all features" + _against(told, features)
-    elif isinstance(kernel, kernels.Linear):
+    elif isinstance(kernel, Linear):
         found = f"{words}: linear regression on the features, as for a read-out of embeddings"
     elif network:
         found = f"{words}: networks of this shape, very wide, before and after Bayesian training"
@@ -245,7 +249,7 @@ def _kernel_reason(
 
 def _against(told: dict[str, Any], features: FloatArray) -> str:
     """How a given length scale stands to the usual one."""
-    median = kernels.median_length_scale(features)
+    median = median_length_scale(features)
     return f" (the median distance between records is {median:.4g})"
 
 
@@ -262,7 +266,7 @@ def compare_kernels(
         What the audit found under the kernel in use.
     """
     kernel, features, kernel_scale = process.kernel, process.features, process.kernel_scale
-    own = lood.ranks_of(laws.kl)
+    own = ranks_of(laws.kl)
     prior = float(np.mean(process.diagonal()))
     described = {**kernel.describe(), **({} if kernel_scale == 1.0 else {"factor": kernel_scale})}
     in_use = _compared(described, laws, advantage, laws.kl, own)
@@ -274,7 +278,7 @@ def compare_kernels(
             refused.append(f"{kernel_in_words(other.describe())}: {error}")
             continue
         others.append(_compared(other.describe(), found, advantages(found), laws.kl, own))
-        ranks.append(lood.ranks_of(found.kl))
+        ranks.append(ranks_of(found.kl))
     compared = KernelSensitivity(
         in_use=in_use,
         others=others,
@@ -298,7 +302,7 @@ def alternatives(kernel: kernels.Kernel, features: FloatArray) -> tuple[kernels.
         double: Any = replace(described, length_scale=2.0 * scale)
         found += [half, double]
     else:
-        scale = kernels.median_length_scale(features)
+        scale = median_length_scale(features)
     found += [
         kernels.rbf(float(scale)),
         kernels.matern(1.5, float(scale)),
@@ -357,7 +361,7 @@ def _compared(
         rank_correlation=rank_correlation(kl, found.kl),
         top_ten_kept=top_kept(kl, found.kl, TOP),
         top_hundredth_kept=top_kept(kl, found.kl, hundredth(len(kl))),
-        rank_of_first=int(lood.ranks_of(found.kl)[first]),
+        rank_of_first=int(ranks_of(found.kl)[first]),
         largest_advantage=float(np.max(advantage)),
         median_advantage=float(np.median(advantage)),
         prediction_error=found.prediction_error,

@@ -23,9 +23,10 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.eigenvectors import symmetric_eigen
 from leakscope._numerics.products import row_products
 from leakscope._numerics.special_functions import chance_of_largest
-from leakscope.data import RecordId, Task
+from leakscope.data.datasets import RecordId, Task
 from leakscope.errors import InputError
-from leakscope.lood import FeatureRegression, FeatureSums, Process
+from leakscope.lood.features import FeatureRegression, FeatureSums
+from leakscope.lood.process import Process
 from leakscope.results.advice import AdviceOption
 from leakscope.subjects.pricing import Folds, ReleasedError, Rows
 

@@ -19,7 +19,7 @@ from leakscope._numerics.eigenvectors import symmetric_eigen
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.lood import Process
+from leakscope.lood.process import Process
 from leakscope.subjects.laws import Rows
 from leakscope.subjects.subject import Answers
 

@@ -27,9 +27,12 @@ from scipy import stats
 
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data import RecordId
-from leakscope.kernels import Kernel
-from leakscope.lood import Process, Separation, device_columns, ranks_of
+from leakscope.data.datasets import RecordId
+from leakscope.kernels.kernel import Kernel
+from leakscope.lood.device import device_columns
+from leakscope.lood.noise import ranks_of
+from leakscope.lood.process import Process
+from leakscope.lood.separation import Separation
 from leakscope.subjects.process.details import DisagreeingLabel, ProcessExplanation
 
 NEIGHBOURS = 3

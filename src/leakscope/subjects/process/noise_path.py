@@ -19,7 +19,7 @@ from scipy.special import ndtr
 from leakscope import lood
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.special_functions import chance_of_largest
-from leakscope.data import RecordId, Task
+from leakscope.data.datasets import RecordId, Task
 from leakscope.errors import InputError
 from leakscope.results.audit import EXPOSED_ABOVE
 from leakscope.subjects.process.choices import advantages

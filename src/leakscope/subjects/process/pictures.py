@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from leakscope.data import Dataset, RecordId, pictured, png
-from leakscope.lood import Process, ranks_of
+from leakscope.data.datasets import Dataset, RecordId
+from leakscope.data.pictures import pictured, png
+from leakscope.lood.noise import ranks_of
+from leakscope.lood.process import Process
 from leakscope.results.audit import Audit
 from leakscope.results.run_directory import GALLERY_FILE, ExposedPicture, Gallery, Neighbour
 

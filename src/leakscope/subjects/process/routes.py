@@ -26,10 +26,24 @@ from leakscope._numerics.memory import (
     require_memory,
 )
 from leakscope.errors import InputError
-from leakscope.laws import Assumption
-from leakscope.lood import CRITERIA, Criterion, added_levels, finite_features, sweep_levels
-from leakscope.running import duration
-from leakscope.settings import AuditSettings
+from leakscope.laws.pair import Assumption
+from leakscope.lood.device import device_records
+from leakscope.lood.disk import disk_bytes
+from leakscope.lood.features import finite_features
+from leakscope.lood.mean_distance import stationarity_conditions
+from leakscope.lood.noise import (
+    CRITERIA,
+    Criterion,
+    NoiseChoice,
+    NoiseSweep,
+    added_levels,
+    choose_noise,
+    sweep_levels,
+    sweep_noise,
+)
+from leakscope.lood.nystrom import Certificate, certified_cost, certified_records
+from leakscope.running.cells import duration
+from leakscope.settings.audit import AuditSettings
 from leakscope.subjects.arrays import require_varied_kernel
 
 Stage = Callable[[str], AbstractContextManager[None]]
@@ -88,10 +102,10 @@ class Computed:
 
     process: lood.Process
     laws: lood.Separation
-    sweep: lood.NoiseSweep | None
+    sweep: NoiseSweep | None
     route_reason: str
-    noise_choice: lood.NoiseChoice | None
-    approximation: lood.Certificate | None
+    noise_choice: NoiseChoice | None
+    approximation: Certificate | None
 
 
 # What the laws, ranks, measures and ids of one record take, measured at a million records
@@ -163,7 +177,7 @@ def _dense(process: lood.Process, plan: RoutePlan, stage: Stage, reason: str) ->
     sweep = None
     if plan.sensitivity:
         with stage("sensitivity"):
-            sweep = lood.sweep_noise(
+            sweep = sweep_noise(
                 matrix,
                 targets,
                 noise_variance=noise_variance,
@@ -224,7 +238,7 @@ def _elsewhere(
     def records(level: float, during: str) -> lood.Separation:
         rows, targets, kernel = process.features, process.targets, process.kernel
         if route == "device":
-            return lood.device_records(rows, targets, kernel=kernel, noise_variance=level)
+            return device_records(rows, targets, kernel=kernel, noise_variance=level)
 
         def advanced(share: float) -> None:
             with stage(f"{during}: {share:.0%}"):
@@ -280,7 +294,7 @@ def _features(
 
 def _nystrom(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
     count = process.records
-    _, needed = lood.certified_cost(count, plan.inducing, process.outputs.shape[1])
+    _, needed = certified_cost(count, plan.inducing, process.outputs.shape[1])
     require_memory(
         # The laws of both ends of a claim are there beside those in the middle.
         needed + 2 * RESULT_BYTES * count,
@@ -293,9 +307,7 @@ def _nystrom(process: lood.Process, plan: RoutePlan, stage: Stage) -> Computed:
         process, choice = _chosen(process, plan)
     levels = added_levels(process.noise_variance) if plan.sensitivity else ()
     with stage("factorise"):
-        found = lood.certified_records(
-            process, inducing=plan.inducing, error=plan.error, levels=levels
-        )
+        found = certified_records(process, inducing=plan.inducing, error=plan.error, levels=levels)
     sweep = None
     if plan.sensitivity:
         with stage("sensitivity"):
@@ -311,13 +323,13 @@ def _computed(
     process: lood.Process,
     stage: Stage,
     laws: lood.Separation,
-    sweep: lood.NoiseSweep | None,
+    sweep: NoiseSweep | None,
     reason: str,
-    choice: lood.NoiseChoice | None,
-    error: lood.Certificate | None = None,
+    choice: NoiseChoice | None,
+    error: Certificate | None = None,
 ) -> Computed:
     with stage("conditions"):
-        found = lood.stationarity_conditions(process.kernel, process.features).assumptions()
+        found = stationarity_conditions(process.kernel, process.features).assumptions()
     if choice is not None:
         used = min(process.records, CHOICE_RECORDS)
         found = (
@@ -340,7 +352,7 @@ def _computed(
 
 def _chosen(
     process: lood.Process, plan: RoutePlan, matrix: FloatArray | None = None
-) -> tuple[lood.Process, lood.NoiseChoice | None]:
+) -> tuple[lood.Process, NoiseChoice | None]:
     """The process at the noise of the plan's criterion; on a subsample of many records."""
     criterion = plan.criterion
     if criterion is None:
@@ -360,7 +372,7 @@ def _chosen(
         process.kernel(process.features[some]) if matrix is None else matrix[np.ix_(some, some)]
     )
     named: Criterion = "leave_one_out" if criterion == "leave_one_out" else "marginal_likelihood"
-    choice = lood.choose_noise(
+    choice = choose_noise(
         square, process.targets[some], criterion=named, fit_scale=plan.fit_kernel_scale
     )
     return process.with_noise(choice.noise_variance, choice.kernel_scale), choice
@@ -384,13 +396,13 @@ def route_cost(features: FloatArray, settings: AuditSettings) -> str | None:
     if route == "dense":
         return _exact(records, settings.sensitivity, format_bytes(dense_bytes(features)))
     if route == "disk":
-        disk = format_bytes(lood.disk_bytes(records))
+        disk = format_bytes(disk_bytes(records))
         return _exact(records, settings.sensitivity, f"{disk} of disk")
     return None
 
 
 def _approximate(records: int, inducing: int) -> str:
-    seconds, memory = lood.certified_cost(records, inducing)
+    seconds, memory = certified_cost(records, inducing)
     return (
         f"approximate, with up to {min(inducing, records):,} inducing records of {records:,}: at "
         f"most about {duration(seconds)} on a core like those it was measured on, and "
@@ -399,7 +411,7 @@ def _approximate(records: int, inducing: int) -> str:
 
 
 def _exact(records: int, sensitivity: bool, needed: str) -> str | None:
-    levels = 1 + len(lood.added_levels(1.0)) if sensitivity else 1
+    levels = 1 + len(added_levels(1.0)) if sensitivity else 1
     cores = usable_cores()
     seconds = levels * SECONDS_PER_CUBE * float(records) ** 3 / cores
     if seconds < SAID_FROM:

@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 
 from leakscope import kernels, lood
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data import Dataset, RecordId, Task, array_doubts, doubts, pictured, prepare, reason
+from leakscope.data.datasets import Dataset, RecordId, Task
+from leakscope.data.doubts import array_doubts, doubts
+from leakscope.data.files import reason
+from leakscope.data.pictures import pictured
+from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
-from leakscope.laws import LawPair, MultivariateNormal, Normal
+from leakscope.kernels.named import from_description
+from leakscope.laws.distributions import MultivariateNormal, Normal
+from leakscope.laws.pair import LawPair
+from leakscope.lood.separation import Release
 from leakscope.results.audit import EXPOSED_ABOVE, Audit, ExaminedModel
 from leakscope.results.document import DatasetEntry
 from leakscope.results.process_words import kernel_in_words, process_model
 from leakscope.results.sections import LineChart, RangeChart, Section, SpanChart
 from leakscope.results.shown import certain, digits
 from leakscope.results.trust import Trust
-from leakscope.settings import (
-    AUDIT_DEFAULTS,
-    LARGEST,
-    LEAST,
-    MODEL_DEFAULTS,
-    AuditSettings,
-    ModelSettings,
-    validated,
-)
+from leakscope.settings.audit import AUDIT_DEFAULTS, MODEL_DEFAULTS, AuditSettings, ModelSettings
+from leakscope.settings.setting import LARGEST, LEAST, validated
 from leakscope.subjects.arrays import (
     checked_features,
     checked_ids,
@@ -122,7 +122,7 @@ class ProcessLaws(UnitLaws):
         float64 does not hold is infinite.
         """
         laws = self.separation
-        spread = lood.Release("draw", 0.0, self.reach).spread(laws.variance_without)
+        spread = Release("draw", 0.0, self.reach).spread(laws.variance_without)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             most = spread * laws.shares
             share = 0.5 * laws.outputs + np.sum(laws.score**2, axis=1)
@@ -946,13 +946,11 @@ def stored_process(
         scale = float(description.pop("fitted_scale", 1.0))
         if not (np.isfinite(scale) and scale > 0.0):
             raise ValueError(f"fitted_scale is {scale:g}")
-        kernel = kernels.from_description(description)
+        kernel = from_description(description)
         given = kernel
         if "kernel" in settings and "length_scale" in description:
             # The median distance between records, where no other number was asked for.
-            given = kernels.from_description(
-                description | {"length_scale": settings.get("length_scale")}
-            )
+            given = from_description(description | {"length_scale": settings.get("length_scale")})
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
         words = str(error).rstrip(".") if isinstance(error, InputError) else reason(error)
         raise InputError(f"the result's kernel cannot be used: {words}.") from error

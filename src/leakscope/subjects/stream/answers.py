@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope import measures
-from leakscope.data import partial_beside
+from leakscope.data.files import partial_beside
 from leakscope.errors import InputError
-from leakscope.lood import Separation
+from leakscope.lood.separation import Separation
+from leakscope.measures.normal_divergence import kl_reverse_parts
 from leakscope.results.audit import Audit
 from leakscope.results.document import to_json
 
@@ -81,7 +82,7 @@ def columns_of_laws(laws: Separation) -> dict[str, NDArray[Any]]:
     pair, score = laws.law_pair(), np.sum(laws.score**2, axis=1)
     return {
         "kl": laws.kl,
-        "kl_reverse": np.add(*measures.kl_reverse_parts(laws.excess, score, laws.outputs)),
+        "kl_reverse": np.add(*kl_reverse_parts(laws.excess, score, laws.outputs)),
         "kl_label_free": laws.kl_label_free,
         "kl_label": laws.kl_label,
         "advantage": np.asarray(measures.advantage(pair)),

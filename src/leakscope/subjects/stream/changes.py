@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.laws import LawPair
-from leakscope.lood import Separation
+from leakscope.laws.pair import LawPair
+from leakscope.lood.separation import Separation
 from leakscope.results.advice import Target
-from leakscope.settings import AdviseSettings
+from leakscope.settings.advise import AdviseSettings
 from leakscope.subjects.laws import WIDTH, Exposure, Measure, Rows, UnitLaws, measure_of
 from leakscope.subjects.pricing import ReleasedError, Terms, Unavailable, like_these
 from leakscope.subjects.process.changes import MODEL_FAMILY, NOISE_WORDS, asked_once

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data import MOST_CATEGORIES, MOST_CLASSES, subgroup_label
+from leakscope.data.columns import MOST_CATEGORIES
+from leakscope.data.datasets import subgroup_label
+from leakscope.data.preparation import MOST_CLASSES
 from leakscope.errors import InputError
 from leakscope.subjects.subgroups import require_few_subgroups
 

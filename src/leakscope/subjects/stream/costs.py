@@ -8,8 +8,9 @@ from pathlib import Path
 
 from leakscope._numerics.cores import usable_cores
 from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, format_bytes
-from leakscope.data import arrow_claims, is_folder, is_there, require_file
-from leakscope.running import duration
+from leakscope.data.arrow_tables import arrow_claims
+from leakscope.data.files import is_folder, is_there, require_file
+from leakscope.running.cells import duration
 from leakscope.subjects.process.routes import RESULT_BYTES
 from leakscope.subjects.stream.parts import SUFFIXES, file_pieces, record_files
 from leakscope.subjects.stream.passes import BLOCK_BYTES, BLOCKS_AT_ONCE, CELL_RECORDS

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
-from leakscope.data import arrow_claims, is_folder, is_there, require_file
+from leakscope.data.arrow_tables import arrow_claims
+from leakscope.data.files import is_folder, is_there, require_file
 from leakscope.errors import InputError
 from leakscope.subjects.stream.coding import ColumnCoding, is_text, present, subgroup_codes
 

@@ -24,26 +24,25 @@ from leakscope import __version__
 from leakscope._numerics.cores import usable_cores
 from leakscope._numerics.keys import Key
 from leakscope._numerics.memory import require_memory
-from leakscope.data import column_name, is_there
+from leakscope.data.columns import column_name
+from leakscope.data.files import is_there
 from leakscope.errors import InputError
-from leakscope.kernels import Kernel
-from leakscope.laws import Provenance
-from leakscope.lood import (
-    FeatureRegression,
-    FeatureSums,
-    Separation,
-    choose_noise_of_sums,
-    feature_sums,
-    finite_features,
-)
+from leakscope.kernels.kernel import Kernel
+from leakscope.laws.pair import Provenance
+from leakscope.lood.features import FeatureRegression, FeatureSums, feature_sums, finite_features
+from leakscope.lood.noise import choose_noise_of_sums
+from leakscope.lood.separation import Separation
 from leakscope.results.audit import Audit, ExaminedModel
 from leakscope.results.columns import Table, trust_columns
 from leakscope.results.document import AssumptionEntry
 from leakscope.results.process_words import process_model
 from leakscope.results.run_directory import complete_run_directory, require_free
 from leakscope.results.trust import Trust
-from leakscope.running import Cell, FinishedCell, Found, OnProgress, Progress, open_cells, run_cells
-from leakscope.settings import AuditSettings, DataSettings, validated
+from leakscope.running.cell_store import FinishedCell, open_cells
+from leakscope.running.cells import Cell, Found, OnProgress, Progress, run_cells
+from leakscope.settings.audit import AuditSettings
+from leakscope.settings.data import DataSettings
+from leakscope.settings.setting import validated
 from leakscope.subjects.process.choices import kernel_from_settings
 from leakscope.subjects.stream.answers import AnswersFile, columns_of_laws
 from leakscope.subjects.stream.coding import ColumnFacts, coding_of, facts_of

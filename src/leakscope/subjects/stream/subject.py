@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from leakscope.data import Dataset
+from leakscope.data.datasets import Dataset
 from leakscope.errors import InputError
 from leakscope.results.advice import Target
 from leakscope.results.audit import Audit, ExaminedModel

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
-from leakscope.lood import NoiseChoice, Separation
+from leakscope.lood.noise import NoiseChoice
+from leakscope.lood.separation import Separation
 from leakscope.results.audit import EXPOSED_ABOVE, Subgroup
 from leakscope.results.document import DatasetEntry
-from leakscope.running import FinishedCell, Found
-from leakscope.settings import DataSettings
+from leakscope.running.cell_store import FinishedCell
+from leakscope.running.cells import Found
+from leakscope.settings.data import DataSettings
 from leakscope.subjects.laws import exact
 from leakscope.subjects.process.details import NoiseOfData
 from leakscope.subjects.stream.coding import ColumnCoding

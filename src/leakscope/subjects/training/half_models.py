@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
-from leakscope.running import Cell, CellStore, Found, OnProgress, run_cells
+from leakscope.running.cell_store import CellStore
+from leakscope.running.cells import Cell, Found, OnProgress, run_cells
 from leakscope.subjects.training.own_training import OwnTraining
 
 # A kill loses no more than one call of a function that trains many models at once.

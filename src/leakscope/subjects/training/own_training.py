@@ -21,11 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data import Task, reason
+from leakscope.data.datasets import Task
+from leakscope.data.files import reason
 from leakscope.errors import InputError
-from leakscope.lood import require_real
-from leakscope.running import TimeLimitError, load_by_name, seeded, staying
-from leakscope.settings import TrainingSettings
+from leakscope.lood.inputs import require_real
+from leakscope.running.own_code import TimeLimitError, load_by_name, seeded, staying
+from leakscope.settings.audit import TrainingSettings
 
 # So many records at most are trained on to see whether a function looks at its rows and its seed.
 TRIED_ON = 200

@@ -15,16 +15,22 @@ from numpy.typing import NDArray
 
 from leakscope import fitted, measures
 from leakscope._numerics.arrays import FloatArray
-from leakscope.data import Dataset, RecordId, Task, doubts, prepare, read_arrays
+from leakscope.data.arrays import read_arrays
+from leakscope.data.datasets import Dataset, RecordId, Task
+from leakscope.data.doubts import doubts
+from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
-from leakscope.laws import LawPair, Normal
+from leakscope.laws.distributions import Normal
+from leakscope.laws.pair import LawPair
 from leakscope.results.advice import Target
 from leakscope.results.audit import Audit, ExaminedModel, FitFacts
 from leakscope.results.document import DatasetEntry
 from leakscope.results.run_directory import default_run_directory
 from leakscope.results.trust import Trust
-from leakscope.running import OnProgress, cluster_client, open_cells
-from leakscope.settings import AuditSettings, TrainingSettings, validated
+from leakscope.running.cell_store import open_cells
+from leakscope.running.cells import OnProgress, cluster_client
+from leakscope.settings.audit import AuditSettings, TrainingSettings
+from leakscope.settings.setting import validated
 from leakscope.subjects.arrays import checked_ids
 from leakscope.subjects.fit.details import FitDetails
 from leakscope.subjects.laws import PosteriorLaws, Rows, UnitLaws

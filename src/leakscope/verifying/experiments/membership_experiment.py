@@ -18,20 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
-from leakscope.laws import Normal, Provenance
-from leakscope.linear import (
-    DataModel,
-    GaussianDesign,
-    LinearMethod,
-    OutputNoise,
-    Query,
-    RecordNorms,
-    design_law,
-    design_moments,
-    law_pair,
-    moments,
-    pair_of_moments,
-)
+from leakscope.laws.distributions import Normal
+from leakscope.laws.pair import Provenance
+from leakscope.linear.data_models import DataModel, Query, design_law, design_moments
+from leakscope.linear.design import GaussianDesign, OutputNoise, RecordNorms
+from leakscope.linear.law_pair import law_pair, pair_of_moments
+from leakscope.linear.moments import moments
+from leakscope.settings.plan import LinearMethod
 
 Draw = Callable[[int, Key], tuple[ArrayLike, ArrayLike]]
 DrawLaws = Callable[[int, Key], tuple[Normal, Normal]]

@@ -28,7 +28,8 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.running import Cell, CellStore, Found, OnProgress, run_cells
+from leakscope.running.cell_store import CellStore
+from leakscope.running.cells import Cell, Found, OnProgress, run_cells
 from leakscope.verifying.experiments.network_training import Trainer, checked_records
 
 Score = Literal["accuracy", "answer", "loss"]

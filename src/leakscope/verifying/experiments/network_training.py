@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
-from leakscope.settings import RETRAINING_DEFAULTS
+from leakscope.settings.verify import RETRAINING_DEFAULTS
 
 ACTIVATIONS = ("relu", "gelu", "erf", "tanh", "elu", "sin")
 

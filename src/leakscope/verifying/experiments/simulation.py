@@ -44,18 +44,13 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.attacking.score_attacks import Adversary, cross_fitted_scores
 from leakscope.errors import InputError
-from leakscope.laws import Empirical, LawPair, Normal, NormalMixture, Provenance
-from leakscope.measures import Estimate
-from leakscope.running import (
-    Cell,
-    CellStore,
-    FinishedCell,
-    Found,
-    OnProgress,
-    open_cells,
-    run_cells,
-)
-from leakscope.settings import MEASURE_DEFAULTS
+from leakscope.laws.distributions import Empirical, Normal, NormalMixture
+from leakscope.laws.pair import LawPair, Provenance
+from leakscope.measures.drawn_designs import TabulatedMeasure
+from leakscope.measures.empirical_ranks import Estimate
+from leakscope.running.cell_store import CellStore, FinishedCell, open_cells
+from leakscope.running.cells import Cell, Found, OnProgress, run_cells
+from leakscope.settings.measure import MEASURE_DEFAULTS
 from leakscope.verifying.experiments.membership_experiment import (
     ConditionalExperiment,
     SampledExperiment,
@@ -417,7 +412,7 @@ class DesignMixtures:
         """The pair of mixtures of everything drawn."""
         return LawPair(self.member.law(), self.nonmember.law(), provenance)
 
-    def spread(self, measure: measures.TabulatedMeasure) -> Spread:
+    def spread(self, measure: TabulatedMeasure) -> Spread:
         """How well the measure is known; ``measure`` is advantage, auc, kl or kl_reverse."""
         weights, groups = self._groups()
         total = groups.sum(axis=1)
