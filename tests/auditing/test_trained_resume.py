@@ -45,7 +45,8 @@ from pathlib import Path
 import numpy as np
 from leakscope.subjects.training.half_models import train_halves
 from leakscope.subjects.training.own_training import training_of
-from leakscope.running import open_cells, read_cells
+from leakscope.running import open_cells
+from leakscope.running.cell_store import read_cells
 
 folder = Path(sys.argv[1])
 log = folder / "log"

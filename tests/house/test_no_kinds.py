@@ -35,6 +35,7 @@ PARTS: dict[str, str] = {
     "attacking/query.py": "the attack is on a Gaussian process, by its paper",
     "auditing/__init__.py": "streaming is a verb's door of its own",
     "auditing/audit.py": "a stand-in is a fitted model, and a named model says what it predicts",
+    "cli/audit.py": "the cost of streaming is said before it is paid",
     "estimators/gaussian_process.py": "the scikit-learn face of a Gaussian process",
     "verifying/retrained_checks.py": "one contract for a training, that of audit --train",
     "verifying/verify.py": "the query attack is on a Gaussian process, by its paper",

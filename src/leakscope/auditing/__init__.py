@@ -1,7 +1,16 @@
 """From data and a model to a ranked, explained audit, and to run directories."""
 
 from leakscope.auditing.audit import audit, audit_frame, audit_subject
+from leakscope.auditing.gate import gate_failures, gate_limits
 from leakscope.results.audit_run import write_run
 from leakscope.subjects.stream.passes import audit_streamed
 
-__all__ = ["audit", "audit_frame", "audit_streamed", "audit_subject", "write_run"]
+__all__ = [
+    "audit",
+    "audit_frame",
+    "audit_streamed",
+    "audit_subject",
+    "gate_failures",
+    "gate_limits",
+    "write_run",
+]

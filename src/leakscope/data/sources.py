@@ -419,7 +419,7 @@ def read_again(source: Source, file: str | Path | None = None) -> Dataset:
     --------
     >>> from leakscope import data
     >>> wine = data.read_example("wine")
-    >>> data.read_again(wine.source).name
+    >>> data.sources.read_again(wine.source).name
     'wine'
     """
     return source.read_again(file)

@@ -26,7 +26,7 @@ class LeakageScorer:
 
     Examples
     --------
-    >>> from leakscope.estimators import LeakageScorer
+    >>> from leakscope.estimators.leakage_scores import LeakageScorer
     >>> LeakageScorer("advantage", "max")
     LeakageScorer(measure='advantage', reduce='max')
     """
@@ -172,7 +172,7 @@ def released_score(estimator: Any, X: Any, y: Any) -> float:
     --------
     >>> import numpy as np
     >>> import leakscope
-    >>> from leakscope.estimators import released_score
+    >>> from leakscope.estimators.leakage_scores import released_score
     >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 0.0, -1.0])
     >>> model = leakscope.AuditedRegressor(length_scale=1.0).fit(X, y)
     >>> released_score(model, X, y) == model.score(X, y)

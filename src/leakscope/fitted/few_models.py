@@ -98,7 +98,7 @@ def model_effects(log_odds: FloatArray, typical: FloatArray | None = None) -> Mo
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.fitted import model_effects
+    >>> from leakscope.fitted.few_models import model_effects
     >>> one = np.linspace(-3.0, 9.0, 50)
     >>> found = model_effects(np.stack([one - 1.0, one + 1.0]))
     >>> found.shift.round(3).tolist(), found.scale.round(3).tolist()

@@ -38,7 +38,7 @@ def parse_law(text: str, option: str = "law") -> Law:
 
     Examples
     --------
-    >>> from leakscope.laws import parse_law
+    >>> from leakscope.laws.text import parse_law
     >>> float(parse_law("normal:0,1.4").sigma)
     1.4
     >>> parse_law("normal:0", "--member")

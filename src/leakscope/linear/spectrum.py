@@ -105,7 +105,8 @@ def spectrum_law_pair(
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.linear import SpectrumDesign, spectrum_law_pair
+    >>> from leakscope.linear import spectrum_law_pair
+    >>> from leakscope.linear.spectrum import SpectrumDesign
     >>> from leakscope.measures import advantage
     >>> flat = SpectrumDesign(np.ones(400), n=100, sigma=1.0, prior_variance=1 / 400)
     >>> x0 = np.ones((1, 400))

@@ -21,8 +21,14 @@ from leakscope.lood.distinguish import Distinguishability, distinguish
 from leakscope.lood.features import audit_features
 from leakscope.lood.groups import all_groups
 from leakscope.lood.influence import Influence, influence
-from leakscope.lood.mean_distance import SelfInfluence, find_non_optimal_point, self_influence
-from leakscope.lood.noise import noise_path
+from leakscope.lood.mean_distance import (
+    SelfInfluence,
+    find_non_optimal_point,
+    self_influence,
+    stationarity_conditions,
+)
+from leakscope.lood.noise import choose_noise, noise_path, sweep_noise
+from leakscope.lood.nystrom import certified_records
 from leakscope.lood.posterior import posterior
 from leakscope.lood.process import Process
 from leakscope.lood.query_search import QuerySearch, search_each, search_query
@@ -40,6 +46,8 @@ __all__ = [
     "all_groups",
     "all_records",
     "audit_features",
+    "certified_records",
+    "choose_noise",
     "constant_approximation",
     "depth_decay",
     "disk_records",
@@ -53,4 +61,6 @@ __all__ = [
     "search_each",
     "search_query",
     "self_influence",
+    "stationarity_conditions",
+    "sweep_noise",
 ]

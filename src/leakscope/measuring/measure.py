@@ -177,7 +177,7 @@ def measure_logits(
     --------
     >>> import pathlib, tempfile
     >>> import numpy as np
-    >>> from leakscope.measuring import measure_logits
+    >>> from leakscope.measuring.measure import measure_logits
     >>> rng = np.random.default_rng(0)
     >>> mask = np.arange(2)[:, None] == rng.integers(0, 2, 40)
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -167,7 +167,8 @@ def membership_attack(
 
     Examples
     --------
-    >>> from leakscope.relu import KnownMargin, TwoLayerNetwork, membership_attack
+    >>> from leakscope.relu import KnownMargin, TwoLayerNetwork
+    >>> from leakscope.relu.membership import membership_attack
     >>> network = TwoLayerNetwork([[1.0, 0.0], [0.0, 1.0]], [0.0, 0.0], [1.0, -1.0])
     >>> membership_attack(network, [[1.0, 0.0], [0.1, 0.0]], KnownMargin(1.0)).member.tolist()
     [True, False]

@@ -23,7 +23,7 @@ def advice_html(document: Advice) -> str:
     Examples
     --------
     >>> from leakscope.results import Advice
-    >>> from leakscope.reporting import advice_html
+    >>> from leakscope.reporting.advice_page import advice_html
     >>> numbers = dict.fromkeys(("worst", "median", "error", "stderr", "cost", "cost_stderr"), 0.1)
     >>> own = {"name": "as audited", "setting": {}, "meets": True, "questions": "any", "notes": [],
     ...        "sentence": "", "curve": [], "split_stderr": None, "r_squared": 0.9,
@@ -57,7 +57,7 @@ def write_advice(document: Advice, path: str | Path) -> Path:
 
     Examples
     --------
-    >>> from leakscope.reporting import write_advice
+    >>> from leakscope.reporting.advice_page import write_advice
     >>> write_advice(None, "advice.png")
     Traceback (most recent call last):
     ...

@@ -37,8 +37,9 @@ def comparison_html(document: Comparison) -> str:
     ...     leakscope.audit(X, y, record_ids=names, kernel="rbf"),
     ...     leakscope.audit(X, y, record_ids=names, noise_variance=0.5),
     ... )
-    >>> page = reporting.comparison_html(found)
-    >>> "eve-3" in page, "eve-3" in reporting.comparison_html(found.aggregates_only())
+    >>> page = reporting.comparison_page.comparison_html(found)
+    >>> redacted = reporting.comparison_page.comparison_html(found.aggregates_only())
+    >>> "eve-3" in page, "eve-3" in redacted
     (True, False)
     """
     return rendered(

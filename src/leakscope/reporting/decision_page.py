@@ -21,10 +21,10 @@ def decision_html(document: Decision) -> str:
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.linear_model import Ridge
     >>> import leakscope
-    >>> from leakscope import reporting
+    >>> from leakscope.reporting import decision_page
     >>> X, y = load_diabetes(return_X_y=True)
     >>> audit = leakscope.audit(X, y, model=Ridge(alpha=1.0).fit(X, y))
-    >>> page = reporting.decision_html(leakscope.decide(audit, threshold_advantage=0.5))
+    >>> page = decision_page.decision_html(leakscope.decide(audit, threshold_advantage=0.5))
     >>> "Decision, to be signed" in page, "not stated" in page
     (True, True)
     """
@@ -39,10 +39,10 @@ def decision_markdown(document: Decision) -> str:
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.linear_model import Ridge
     >>> import leakscope
-    >>> from leakscope import reporting
+    >>> from leakscope.reporting import decision_page
     >>> X, y = load_diabetes(return_X_y=True)
     >>> audit = leakscope.audit(X, y, model=Ridge(alpha=1.0).fit(X, y))
-    >>> text = reporting.decision_markdown(leakscope.decide(audit, threshold_advantage=0.5))
+    >>> text = decision_page.decision_markdown(leakscope.decide(audit, threshold_advantage=0.5))
     >>> text.splitlines()[0]
     '## Privacy: membership leakage of Ridge(alpha=1)'
     """
@@ -60,7 +60,7 @@ def write_decision(document: Decision, folder: str | Path) -> Path:
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.linear_model import Ridge
     >>> import leakscope
-    >>> from leakscope import reporting
+    >>> from leakscope.reporting import decision_page
     >>> X, y = load_diabetes(return_X_y=True)
     >>> audit = leakscope.audit(X, y, model=Ridge(alpha=1.0).fit(X, y))
     >>> found = leakscope.decide(audit, threshold_advantage=0.5)

@@ -152,7 +152,7 @@ def sacro_individual(audit: Audit) -> dict[str, Any]:
     --------
     >>> import leakscope
     >>> from leakscope import data
-    >>> from leakscope.reporting import sacro_individual
+    >>> from leakscope.reporting.exports import sacro_individual
     >>> from leakscope.settings import AuditSettings, ModelSettings
     >>> chosen = ModelSettings(model="logistic", C=1.0)
     >>> audit = leakscope.audit(data.read_example("iris"), settings=AuditSettings(), chosen=chosen)
@@ -187,7 +187,7 @@ def write_sacro(run: Run | ResultDocument | str | Path, path: str | Path) -> Pat
     Examples
     --------
     >>> import leakscope
-    >>> from leakscope.reporting import write_sacro
+    >>> from leakscope.reporting.exports import write_sacro
     >>> write_sacro(leakscope.measure("normal:1,1", "normal:0,1"), "report.json")
     Traceback (most recent call last):
     ...

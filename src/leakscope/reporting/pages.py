@@ -88,7 +88,7 @@ def in_order(text: str) -> str:
 
     Examples
     --------
-    >>> from leakscope.reporting import in_order
+    >>> from leakscope.reporting.pages import in_order
     >>> in_order("\\u202eevil") == "\\ufffdevil"
     True
     """
@@ -100,7 +100,7 @@ def shown_id(record_id: int | str) -> str:
 
     Examples
     --------
-    >>> from leakscope.reporting import shown_id
+    >>> from leakscope.reporting.pages import shown_id
     >>> shown_id(7), len(shown_id("x" * 1000))
     ('7', 120)
     """
@@ -190,7 +190,7 @@ def chart_library() -> str:
 
     Examples
     --------
-    >>> from leakscope.reporting import chart_library
+    >>> from leakscope.reporting.pages import chart_library
     >>> "vegaEmbed" in chart_library(), "</script" in chart_library()
     (True, False)
     """

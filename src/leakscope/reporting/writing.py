@@ -43,8 +43,9 @@ def report_html(run: Run, *, redact: bool = False, beside: Sequence[ResultDocume
     >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> audit = leakscope.audit(X, y, record_ids=["ann-1", "bob-2", "eve-3"], kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = results.read_run(audit.write(pathlib.Path(folder, "run")))
-    ...     page, redacted = reporting.report_html(run), reporting.report_html(run, redact=True)
+    ...     run = results.reader.read_run(audit.write(pathlib.Path(folder, "run")))
+    ...     page = reporting.writing.report_html(run)
+    ...     redacted = reporting.writing.report_html(run, redact=True)
     >>> "eve-3" in page, "eve-3" in redacted
     (True, False)
     """
@@ -61,7 +62,7 @@ def short_html(
     Examples
     --------
     >>> import leakscope
-    >>> from leakscope.reporting import short_html
+    >>> from leakscope.reporting.writing import short_html
     >>> page = short_html(leakscope.measure("normal:1,1", "normal:0,1"))
     >>> "advantage (best TPR - FPR)" in page, "<script" in page
     (True, False)
@@ -113,8 +114,8 @@ def write_report(
     >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = results.read_run(result.write(pathlib.Path(folder, "run")))
-    ...     written = reporting.write_report(run)
+    ...     run = results.reader.read_run(result.write(pathlib.Path(folder, "run")))
+    ...     written = reporting.writing.write_report(run)
     ...     written.name, oct(written.stat().st_mode & 0o777)
     ('report.html', '0o600')
     """
@@ -205,7 +206,7 @@ def require_report_path(path: Path) -> None:
     Examples
     --------
     >>> import pathlib
-    >>> from leakscope.reporting import require_report_path
+    >>> from leakscope.reporting.writing import require_report_path
     >>> require_report_path(pathlib.Path("report.pdf"))
     Traceback (most recent call last):
     ...

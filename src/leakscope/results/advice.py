@@ -114,7 +114,7 @@ class AdvicePoint(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import AdvicePoint
+    >>> from leakscope.results.advice import AdvicePoint
     >>> AdvicePoint(setting={"output_sd": 0.5}, worst=0.2, median=0.01, error=float("inf")).error
     """
 
@@ -143,7 +143,7 @@ class AdviceCheck(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import AdviceCheck
+    >>> from leakscope.results.advice import AdviceCheck
     >>> AdviceCheck(models=200, promised=0.2, expected=0.21, observed=0.22, stderr=0.04,
     ...             shift_ratio=1.0, sd_ratio=1.0, agrees=True).agrees
     True
@@ -357,7 +357,7 @@ def setting_text(setting: dict[str, float | None]) -> str:
 
     Examples
     --------
-    >>> from leakscope.results import setting_text
+    >>> from leakscope.results.advice import setting_text
     >>> setting_text({"dropped": 12, "output_sd": 0.25})
     'dropped 12, output sd 0.25'
     """

@@ -27,7 +27,7 @@ class Applicability(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import Applicability
+    >>> from leakscope.results.attacks import Applicability
     >>> Applicability(covered=None, kkt_residual=None, bounds=None, statement="not known").covered
     """
 
@@ -77,7 +77,7 @@ class MembershipTest(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import MembershipTest
+    >>> from leakscope.results.attacks import MembershipTest
     >>> MembershipTest(fpr=0.01, threshold=2.1, tpr=0.2, called=7).called
     7
     """
@@ -139,7 +139,7 @@ class FoundQuery(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import FoundQuery
+    >>> from leakscope.results.attacks import FoundQuery
     >>> FoundQuery(features=[0.5], nearest_record="a", distance=0.1, relative_distance=0.02,
     ...            cosine=0.999, prediction_kl=1.2).nearest_record
     'a'
@@ -160,7 +160,7 @@ class QueryStart(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import QueryStart
+    >>> from leakscope.results.attacks import QueryStart
     >>> QueryStart(kl=1.0, ratio=0.5, recovered=[]).ratio
     0.5
     """
@@ -209,7 +209,7 @@ class ReconstructedRecord(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import ReconstructedRecord
+    >>> from leakscope.results.attacks import ReconstructedRecord
     >>> ReconstructedRecord(x=1.5, label=1, theorem="3.1", piece=0, certified=True,
     ...                     multiplier_low=0.1, multiplier_high=float("inf")).multiplier_high
     """
@@ -234,7 +234,7 @@ class ReconstructedFlat(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import ReconstructedFlat
+    >>> from leakscope.results.attacks import ReconstructedFlat
     >>> flat = ReconstructedFlat(low=float("-inf"), high=2.0, label=1, certified=True, mean=None)
     >>> flat.low is None
     True
@@ -254,7 +254,7 @@ class AttackedNetwork(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import AttackedNetwork
+    >>> from leakscope.results.attacks import AttackedNetwork
     >>> AttackedNetwork(name="net.npz", width=20, features=1, notes=[]).width
     20
     """

@@ -61,7 +61,7 @@ class DifferenceEntry(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import DifferenceEntry
+    >>> from leakscope.results.comparison import DifferenceEntry
     >>> DifferenceEntry(what="noise variance", first="0.01", second="0.1").what
     'noise variance'
     """
@@ -78,7 +78,7 @@ class ComparedRecord(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import ComparedRecord
+    >>> from leakscope.results.comparison import ComparedRecord
     >>> ComparedRecord(record_id="a", first_rank=1, second_rank=3, first_kl=2.0, second_kl=0.1,
     ...                first_advantage=0.8, second_advantage=0.2).second_rank
     3

@@ -34,7 +34,7 @@ class StatedField(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import StatedField
+    >>> from leakscope.results.decision import StatedField
     >>> StatedField(key="queries", label="queries", basis="declared").text
     'not stated'
     """
@@ -56,7 +56,7 @@ class ExposedEntry(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import ExposedEntry
+    >>> from leakscope.results.decision import ExposedEntry
     >>> ExposedEntry(record_id=7, advantage=0.4, tpr_at_fpr_0_001=0.02, tpr_at_fpr_0_01=0.1,
     ...              trusted=True).ppv
     """
@@ -81,7 +81,7 @@ class LevelEntry(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import LevelEntry
+    >>> from leakscope.results.decision import LevelEntry
     >>> LevelEntry(fpr=0.001, mean_tpr=0.004, expected_found=1.2).expected_found
     1.2
     """
@@ -100,7 +100,7 @@ class ThresholdEntry(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import ThresholdEntry
+    >>> from leakscope.results.decision import ThresholdEntry
     >>> ThresholdEntry(measure="advantage", limit=0.2, largest=0.4, above=3, met=False).met
     False
     """
@@ -122,7 +122,7 @@ class CoverageRow(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import CoverageRow
+    >>> from leakscope.results.decision import CoverageRow
     >>> CoverageRow(attack="model inversion", ran=False, found="", why_not="not available").state
     'not available'
     """
@@ -148,7 +148,7 @@ class MitigationRow(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import MitigationRow
+    >>> from leakscope.results.decision import MitigationRow
     >>> MitigationRow(change="C=0.1", effect="largest advantage 0.2", price="accuracy 0.83",
     ...               run="advice.json").change
     'C=0.1'
@@ -167,7 +167,7 @@ class RunEntry(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import RunEntry
+    >>> from leakscope.results.decision import RunEntry
     >>> RunEntry(run="before", kind="audit_model", sha256="ab", leakscope_version="1",
     ...          created="2026-01-02T00:00:00Z").kind
     'audit_model'
@@ -187,7 +187,7 @@ class SignOff(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import SignOff
+    >>> from leakscope.results.decision import SignOff
     >>> SignOff().decision
     """
 
@@ -286,7 +286,7 @@ def sealed_text(text: str) -> str:
 
     Examples
     --------
-    >>> from leakscope.results import NO_HASH, sealed_text
+    >>> from leakscope.results.decision import NO_HASH, sealed_text
     >>> sealed_text(f"a page <!-- file_hash: {NO_HASH} -->")[:29]
     'a page <!-- file_hash: 29433e'
     """
@@ -298,7 +298,7 @@ def sealed_record(record: Decision) -> Decision:
 
     Examples
     --------
-    >>> from leakscope.results import sealed_record
+    >>> from leakscope.results.decision import sealed_record
     >>> callable(sealed_record)
     True
     """
@@ -317,7 +317,7 @@ def require_sealed(path: str | Path) -> str:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from leakscope.results import NO_HASH, require_sealed, sealed_text
+    >>> from leakscope.results.decision import NO_HASH, require_sealed, sealed_text
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "a.md")
     ...     _ = file.write_text(sealed_text(f"advantage 0.25 <!-- file_hash: {NO_HASH} -->"))

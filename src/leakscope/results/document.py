@@ -42,7 +42,7 @@ class AssumptionEntry(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import AssumptionEntry
+    >>> from leakscope.results.document import AssumptionEntry
     >>> AssumptionEntry(statement="records are independent", holds=None, evidence="").holds
     """
 
@@ -122,7 +122,7 @@ class DatasetEntry(BaseModel):
     Examples
     --------
     >>> from leakscope import data
-    >>> from leakscope.results import DatasetEntry
+    >>> from leakscope.results.document import DatasetEntry
     >>> DatasetEntry.of(data.read_example("wine")).records
     178
     """
@@ -210,7 +210,7 @@ def write_private(path: Path, text: str) -> None:
     >>> import pathlib, tempfile
     >>> from leakscope import results
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     results.write_private(pathlib.Path(folder, "a.txt"), "text")
+    ...     results.document.write_private(pathlib.Path(folder, "a.txt"), "text")
     ...     pathlib.Path(folder, "a.txt").read_text()
     'text'
     """

@@ -110,7 +110,7 @@ class MeasuredRecord(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import MeasuredRecord
+    >>> from leakscope.results.measurement import MeasuredRecord
     >>> MeasuredRecord(record=3, advantage=0.4, advantage_low=0.2, advantage_high=0.6,
     ...                tpr_at_fpr={"0.01": 0.1}, tpr_low={"0.01": 0.0}, tpr_high={"0.01": 0.2},
     ...                exposed=True).record

@@ -14,7 +14,7 @@ class LinearTarget(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.planning import least_noise
+    >>> from leakscope.planning.linear_plan import least_noise
     >>> from leakscope.linear import GaussianDesign
     >>> found = least_noise(GaussianDesign(100, 400, 3000, 1.0), 0.3, method="asymptotic")
     >>> found.knob, round(found.setting, 2), round(found.generalization_error, 2)

@@ -182,7 +182,7 @@ class Run:
     >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     written = results.write_run_directory(pathlib.Path(folder, "run"), result)
-    ...     run = results.read_run(written)
+    ...     run = results.reader.read_run(written)
     >>> run.document.kind, run.verification, "numpy" in run.versions
     ('audit', None, True)
     """
@@ -215,7 +215,7 @@ def read_run(directory: str | Path) -> Run:
     Examples
     --------
     >>> from leakscope import results
-    >>> results.read_run("no-such-run")
+    >>> results.reader.read_run("no-such-run")
     Traceback (most recent call last):
     ...
     leakscope.errors.InputError: There is no run directory no-such-run.
@@ -291,7 +291,7 @@ def result_of(given: ResultDocument | Run | str | Path) -> ResultDocument:
     >>> found = leakscope.measure("normal:0,1.4", "normal:0,0.7")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = results.write_result(found, pathlib.Path(folder, "measured.json"))
-    ...     results.result_of(file) == results.result_of(found)
+    ...     results.reader.result_of(file) == results.reader.result_of(found)
     True
     """
     if isinstance(given, ResultDocument):
@@ -313,7 +313,7 @@ def digest_of_result(given: ResultDocument | Run | str | Path) -> str:
     >>> found = leakscope.measure("normal:0,1.4", "normal:0,0.7")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = results.write_result(found, pathlib.Path(folder, "measured.json"))
-    ...     results.digest_of_result(file) == results.digest_of_result(found)
+    ...     results.reader.digest_of_result(file) == results.reader.digest_of_result(found)
     True
     """
     if isinstance(given, ResultDocument):
@@ -339,7 +339,7 @@ def has_digest(run: str | Path) -> bool:
     >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     results.has_digest(result.write(pathlib.Path(folder, "run")))
+    ...     results.reader.has_digest(result.write(pathlib.Path(folder, "run")))
     True
     """
     return require_unchanged(Path(run), ("result.json",))

@@ -35,7 +35,7 @@ class ReconciledRow(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import ReconciledRow
+    >>> from leakscope.results.reconciliation import ReconciledRow
     >>> ReconciledRow(source="verify", quantity="mean TPR at 1% FPR", predicted=0.05,
     ...               measured=0.051, low=0.048, high=0.054, agrees="agrees", believe="both",
     ...               why="shadow models of the same estimator show the same").agrees
@@ -60,7 +60,7 @@ def was_retrained(verification: Verification | None) -> bool:
 
     Examples
     --------
-    >>> from leakscope.results import was_retrained
+    >>> from leakscope.results.reconciliation import was_retrained
     >>> was_retrained(None)
     False
     """
@@ -74,7 +74,7 @@ def fpr_reached(level: float) -> str:
 
     Examples
     --------
-    >>> from leakscope.results import fpr_reached
+    >>> from leakscope.results.reconciliation import fpr_reached
     >>> fpr_reached(0.01), fpr_reached(0.027)
     ('1% FPR', '2.7% FPR (1% was asked for, which takes more models)')
     """
@@ -105,7 +105,7 @@ def reconciled(
     >>> X, y = load_diabetes(return_X_y=True)
     >>> audit = leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y))
     >>> found = leakscope.verify(audit, records=4, models=100)
-    >>> row, = results.reconciled(audit, [found])
+    >>> row, = results.reconciliation.reconciled(audit, [found])
     >>> row.quantity, row.agrees
     ('mean TPR at 2.7% FPR (1% was asked for, which takes more models), all records', 'agrees')
     """

@@ -40,7 +40,8 @@ def default_run_directory(verb: str, name: str, *, now: datetime | None = None) 
     --------
     >>> from datetime import UTC, datetime
     >>> from leakscope import results
-    >>> results.default_run_directory("audit", "my data", now=datetime(2026, 1, 2, tzinfo=UTC)).name
+    >>> now = datetime(2026, 1, 2, tzinfo=UTC)
+    >>> results.run_directory.default_run_directory("audit", "my data", now=now).name
     '20260102T000000Z-audit-my_data'
     """
     time = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
@@ -60,7 +61,7 @@ def require_free(directory: Path) -> None:
     --------
     >>> from pathlib import Path
     >>> from leakscope import results
-    >>> results.require_free(Path("a-new-run"))
+    >>> results.run_directory.require_free(Path("a-new-run"))
     """
     require_usable_name(directory)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
@@ -121,7 +122,7 @@ def write_folder(directory: Path, fill: Callable[[Path], None]) -> Path:
     >>> import pathlib, tempfile
     >>> from leakscope import results
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     folder = results.write_folder(
+    ...     folder = results.run_directory.write_folder(
     ...         pathlib.Path(place, "new"), lambda inside: (inside / "a.txt").touch()
     ...     )
     ...     oct((folder / "a.txt").stat().st_mode & 0o777)
@@ -163,8 +164,8 @@ def complete_run_directory(
     >>> from leakscope import results
     >>> found = leakscope.measure("normal:0,1.4", "normal:0,0.7")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = results.complete_run_directory(pathlib.Path(folder), found)
-    ...     results.read_run(run).has_digest
+    ...     run = results.run_directory.complete_run_directory(pathlib.Path(folder), found)
+    ...     results.reader.read_run(run).has_digest
     True
     """
     try:
@@ -239,7 +240,7 @@ def versions() -> dict[str, str]:
     Examples
     --------
     >>> from leakscope import results
-    >>> sorted(results.versions())[:2]
+    >>> sorted(results.run_directory.versions())[:2]
     ['jax', 'jaxlib']
     """
     found = {"python": platform.python_version()}
@@ -321,7 +322,7 @@ class Neighbour(Picture):
 
     Examples
     --------
-    >>> from leakscope.results import Neighbour
+    >>> from leakscope.results.run_directory import Neighbour
     >>> Neighbour(record_id=3, target="cat", file="record_3.png", similarity=0.9).similarity
     0.9
     """
@@ -334,7 +335,7 @@ class ExposedPicture(Picture):
 
     Examples
     --------
-    >>> from leakscope.results import ExposedPicture
+    >>> from leakscope.results.run_directory import ExposedPicture
     >>> shown = ExposedPicture(record_id=3, target="cat", file="a.png", rank=1, neighbours=[])
     >>> shown.rank
     1
@@ -351,7 +352,7 @@ class Gallery(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import Gallery
+    >>> from leakscope.results.run_directory import Gallery
     >>> Gallery(pictures=[]).pictures
     []
     """

@@ -33,7 +33,7 @@ class Short:
 
     Examples
     --------
-    >>> from leakscope.results import Short
+    >>> from leakscope.results.shown import Short
     >>> print(Short("Scores", ("All well.",), ("name", "value"), (("AUC", "0.7"),)).to_markdown())
     **Scores**
     <BLANKLINE>
@@ -128,7 +128,7 @@ def digits(value: float | None, *, infinite: bool = False, most: int = 4) -> str
 
     Examples
     --------
-    >>> from leakscope.results import digits
+    >>> from leakscope.results.shown import digits
     >>> digits(0.123456), digits(None), digits(None, infinite=True)
     ('0.1235', '-', 'infinite')
     """
@@ -142,7 +142,7 @@ def certain(value: float | None) -> str:
 
     Examples
     --------
-    >>> from leakscope.results import certain
+    >>> from leakscope.results.shown import certain
     >>> certain(0.25), certain(0.999999)
     ('0.2500', '>0.9999')
     """

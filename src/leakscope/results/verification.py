@@ -15,7 +15,7 @@ class VerifiedNumber(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.results import VerifiedNumber
+    >>> from leakscope.results.verification import VerifiedNumber
     >>> VerifiedNumber(law="record 3", quantity="mean", predicted=1.0, measured=1.1, stderr=0.05,
     ...                z=2.0, verdict="agrees").verdict
     'agrees'

@@ -71,7 +71,7 @@ def application(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from leakscope.serving import Access
+    >>> from leakscope.serving.security import Access
     >>> from leakscope.serving.application import application
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     guarded = application(Access(port=8000), pathlib.Path(folder))

@@ -89,7 +89,7 @@ class Access:
 
     Examples
     --------
-    >>> from leakscope.serving import Access
+    >>> from leakscope.serving.security import Access
     >>> access = Access(port=8000)
     >>> access.own_host("127.0.0.1:8000"), access.own_host("evil.example:8000")
     (True, False)

@@ -166,7 +166,7 @@ def address_of(host: str, access: Access) -> str:
 
     Examples
     --------
-    >>> from leakscope.serving import Access
+    >>> from leakscope.serving.security import Access
     >>> from leakscope.serving.server import address_of
     >>> address_of("::1", Access(port=8000, token="secret"))
     'http://[::1]:8000/?token=secret'

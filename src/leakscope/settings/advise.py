@@ -20,7 +20,7 @@ class AdviseSettings(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.settings import AdviseSettings
+    >>> from leakscope.settings.advise import AdviseSettings
     >>> AdviseSettings().most_dropped
     0.5
     """

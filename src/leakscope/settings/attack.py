@@ -18,7 +18,7 @@ class ReconstructSettings(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.settings import ReconstructSettings
+    >>> from leakscope.settings.attack import ReconstructSettings
     >>> ReconstructSettings().form
     'pieces'
     """
@@ -48,7 +48,7 @@ class MembershipSettings(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.settings import MembershipSettings
+    >>> from leakscope.settings.attack import MembershipSettings
     >>> MembershipSettings().knowledge
     'margin'
     """
@@ -76,7 +76,7 @@ class PoolAttackSettings(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.settings import PoolAttackSettings
+    >>> from leakscope.settings.attack import PoolAttackSettings
     >>> PoolAttackSettings().prior
     0.5
     """

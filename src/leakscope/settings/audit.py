@@ -272,7 +272,7 @@ class TrainingSettings(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.settings import TrainingSettings
+    >>> from leakscope.settings.audit import TrainingSettings
     >>> TrainingSettings().models
     4
     """

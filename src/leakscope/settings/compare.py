@@ -12,7 +12,7 @@ class CompareSettings(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.settings import CompareSettings
+    >>> from leakscope.settings.compare import CompareSettings
     >>> CompareSettings().tolerance
     0.001
     """

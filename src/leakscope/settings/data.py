@@ -18,7 +18,7 @@ class DataSettings(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.settings import DataSettings
+    >>> from leakscope.settings.data import DataSettings
     >>> DataSettings(target="cost").missing
     'error'
     """

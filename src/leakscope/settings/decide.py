@@ -22,7 +22,7 @@ class DecideSettings(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.settings import DecideSettings
+    >>> from leakscope.settings.decide import DecideSettings
     >>> DecideSettings(threshold_tpr=0.01).prior
     """
 

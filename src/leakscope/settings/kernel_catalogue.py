@@ -85,7 +85,7 @@ def kernel_options() -> tuple[str, ...]:
 
     Examples
     --------
-    >>> from leakscope.settings import kernel_options
+    >>> from leakscope.settings.kernel_catalogue import kernel_options
     >>> kernel_options()[:3]
     ('length_scale', 'kernel_variance', 'smoothness')
     """

@@ -12,7 +12,7 @@ class MeasureSettings(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.settings import MeasureSettings
+    >>> from leakscope.settings.measure import MeasureSettings
     >>> MeasureSettings(fpr=(0.01,)).delta
     (1e-05,)
     """

@@ -21,7 +21,7 @@ class LinearDesignSettings(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.settings import LinearDesignSettings
+    >>> from leakscope.settings.plan import LinearDesignSettings
     >>> LinearDesignSettings(n=100, p=400, dim=3000).sigma
     1.0
     """
@@ -43,7 +43,7 @@ class LinearPlanSettings(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.settings import LinearPlanSettings
+    >>> from leakscope.settings.plan import LinearPlanSettings
     >>> LinearPlanSettings().method
     'exact'
     """
@@ -81,7 +81,7 @@ class LassoDesignSettings(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.settings import LassoDesignSettings
+    >>> from leakscope.settings.plan import LassoDesignSettings
     >>> LassoDesignSettings(alpha=0.5, rho=0.1, sigma_xi=0.1, lam=1.0, sigma_eta=0.2).mechanism
     'objective'
     """
@@ -104,7 +104,7 @@ class LassoPlanSettings(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.settings import LassoPlanSettings
+    >>> from leakscope.settings.plan import LassoPlanSettings
     >>> LassoPlanSettings().divergence
     'joint'
     """

@@ -99,7 +99,8 @@ class Described:
 
     Examples
     --------
-    >>> from leakscope.settings import AuditSettings, described
+    >>> from leakscope.settings import AuditSettings
+    >>> from leakscope.settings.setting import described
     >>> depth = described(AuditSettings, "depth")
     >>> depth.option, depth.text, depth.shown_default
     ('--depth', 'Hidden layers (nngp only).', '3')
@@ -131,7 +132,8 @@ def default_of(model: type[BaseModel], name: str) -> Any:
 
     Examples
     --------
-    >>> from leakscope.settings import LassoDesignSettings, default_of
+    >>> from leakscope.settings.plan import LassoDesignSettings
+    >>> from leakscope.settings.setting import default_of
     >>> default_of(LassoDesignSettings, "mechanism")
     'objective'
     """
@@ -143,7 +145,8 @@ def described(model: type[BaseModel], name: str) -> Described:
 
     Examples
     --------
-    >>> from leakscope.settings import AuditSettings, described
+    >>> from leakscope.settings import AuditSettings
+    >>> from leakscope.settings.setting import described
     >>> found = described(AuditSettings, "noise_variance")
     >>> found.default, found.option
     (0.01, '--noise-variance')
@@ -195,7 +198,7 @@ def in_text(value: Any) -> str:
 
     Examples
     --------
-    >>> from leakscope.settings import in_text
+    >>> from leakscope.settings.setting import in_text
     >>> in_text((0.1, 1e-5)), in_text(1.0)
     ('0.1,1e-05', '1')
     """
@@ -243,7 +246,8 @@ def validated(model: type[Model], /, **values: Any) -> Model:
 
     Examples
     --------
-    >>> from leakscope.settings import AuditSettings, validated
+    >>> from leakscope.settings import AuditSettings
+    >>> from leakscope.settings.setting import validated
     >>> validated(AuditSettings, noise_variance=None).noise_variance
     0.01
     >>> validated(AuditSettings, noise_variance=-1.0)
@@ -267,7 +271,8 @@ def first_problem(error: ValidationError) -> str:
     Examples
     --------
     >>> from pydantic import ValidationError
-    >>> from leakscope.settings import AuditSettings, first_problem
+    >>> from leakscope.settings import AuditSettings
+    >>> from leakscope.settings.setting import first_problem
     >>> try:
     ...     AuditSettings(inducing=1)
     ... except ValidationError as error:

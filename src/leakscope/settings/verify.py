@@ -17,7 +17,7 @@ class VerifySettings(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.settings import VerifySettings
+    >>> from leakscope.settings.verify import VerifySettings
     >>> VerifySettings().records
     10
     """
@@ -45,7 +45,7 @@ class RetrainingSettings(BaseModel):
 
     Examples
     --------
-    >>> from leakscope.settings import RetrainingSettings
+    >>> from leakscope.settings.verify import RetrainingSettings
     >>> RetrainingSettings(widths=(256, 256)).epochs
     100
     """

@@ -55,8 +55,8 @@ def checked_ids(
 
     Examples
     --------
-    >>> from leakscope import auditing
-    >>> auditing.checked_ids(None, 3)
+    >>> from leakscope.subjects import arrays
+    >>> arrays.checked_ids(None, 3)
     (0, 1, 2)
     """
     if record_ids is None and hasattr(X, "iloc") and X.index.is_unique:
@@ -75,8 +75,8 @@ def record_name(value: Any) -> RecordId:
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope import auditing
-    >>> auditing.record_name(np.int64(3)), auditing.record_name(2.5)
+    >>> from leakscope.subjects import arrays
+    >>> arrays.record_name(np.int64(3)), arrays.record_name(2.5)
     (3, '2.5')
     """
     return int(value) if isinstance(value, (int, np.integer)) else str(value)
@@ -195,8 +195,8 @@ def leaving_units(
 
     Examples
     --------
-    >>> from leakscope import auditing
-    >>> names, numbers = auditing.leaving_units((0, 1, 2), ["ann", "bob", "ann"])
+    >>> from leakscope.subjects import arrays
+    >>> names, numbers = arrays.leaving_units((0, 1, 2), ["ann", "bob", "ann"])
     >>> names, numbers.tolist()
     (('ann', 'bob'), [0, 1, 0])
     """

@@ -85,7 +85,7 @@ def threshold_for(count: int, false_alarms: float = FALSE_ALARMS) -> float:
 
     Examples
     --------
-    >>> from leakscope.verifying import threshold_for
+    >>> from leakscope.verifying.checks import threshold_for
     >>> round(threshold_for(1), 2), round(threshold_for(100), 2)
     (2.58, 3.89)
     """
@@ -341,7 +341,7 @@ def rows_to_check(
 
     Examples
     --------
-    >>> from leakscope.verifying import rows_to_check
+    >>> from leakscope.verifying.checks import rows_to_check
     >>> rows_to_check(("ann", "bob", "cid"), [0.1, 0.2, 0.3], 2, ["cid"])
     [2]
     """

@@ -49,7 +49,7 @@ class Defence:
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.advising import Defence
+    >>> from leakscope.subjects.process.defence import Defence
     >>> defence = Defence(0.01, kept=np.array([0, 3]))
     >>> X, y = defence.training_set(np.array([[0.0], [2.0], [9.0], [5.0]]), np.arange(4.0))
     >>> X.tolist(), y.tolist()
