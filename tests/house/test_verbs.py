@@ -88,7 +88,7 @@ def test_a_page_shows_its_function(verb: str, name: str) -> None:
 
 @pytest.mark.parametrize("path", sorted(CLI.glob("*.py")), ids=lambda path: path.stem)
 def test_the_command_line_computes_nothing(path: Path) -> None:
-    """No numerical library, nothing inside a room of theory: it parses, calls the verb, and prints."""
+    """No numerical library, no inside of a theory room: it parses, calls the verb, prints."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

@@ -65,7 +65,7 @@ def write_decision(document: Decision, folder: str | Path) -> Path:
     >>> audit = leakscope.audit(X, y, model=Ridge(alpha=1.0).fit(X, y))
     >>> found = leakscope.decide(audit, threshold_advantage=0.5)
     >>> with tempfile.TemporaryDirectory() as place:
-    ...     folder = reporting.write_decision(found, pathlib.Path(place, "filed"))
+    ...     folder = decision_page.write_decision(found, pathlib.Path(place, "filed"))
     ...     sorted(file.name for file in folder.iterdir())
     ['decision.html', 'decision.json', 'decision.md']
     """
