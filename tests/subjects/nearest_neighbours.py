@@ -16,8 +16,7 @@ from sklearn.base import clone
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import KNeighborsClassifier
 
-from leakscope.data import Dataset
-from leakscope.data.preparation import prepare
+from leakscope.data import Dataset, prepare
 from leakscope.laws import Bernoulli, Provenance
 from leakscope.results import Audit, ExaminedModel, Trust
 from leakscope.results.document import DatasetEntry

@@ -125,10 +125,14 @@ class TestTrustIsEarned:
         content = json.loads(path.read_text())
         content["records"][0]["check"] = None
         path.write_text(json.dumps(content))
+        with pytest.raises(leakscope.InputError, match="name a check if and only if it is trusted"):
+            Audit.open(path)
+        content["records"][0]["trusted"] = False
+        path.write_text(json.dumps(content))
         again = Audit.open(path)
         assert not again.trusted[0]
         assert again.trusted[1]
-        content["records"][0]["check"] = 7
+        content["records"][0] |= {"trusted": True, "check": 7}
         path.write_text(json.dumps(content))
         with pytest.raises(leakscope.InputError, match="not named"):
             Audit.open(path)
