@@ -43,7 +43,7 @@ def make(order: Order) -> Made:
         },
         notes=(
             "The caption gives neither the values of ρ nor the range of λ. Dashed: by the printed "
-            "formula. A noise at the end of its range, where there is no optimum, is drawn there.",
+            "formula. Where there is no optimum, the noise at the end of its range is drawn.",
         ),
     )  # fmt: skip
 

@@ -149,15 +149,15 @@ class ShadowCheck:
     top_in_common, top_ceiling
         The share of the observed top 1% among the predicted top 1%, and its ceiling.
     advantage_predicted, advantage_observed
-        Mean advantage of normals: redrawn from the fitted laws, as so many models would show it,
+        Mean advantage of normals: redrawn from the fitted laws, as this many models would show it,
         and with the shadow models' moments.
     tpr_predicted, tpr_observed, tpr_stderr
-        Mean TPR at FPR ``tpr_at``: what the fitted laws say that so many models would show, what
+        Mean TPR at FPR ``tpr_at``: what the fitted laws say that this many models would show, what
         the likelihood ratio of the laws really reached on the shadow models, counted, and the
         count's standard error.  No law is fitted to the shadow models: normals with their
         moments gave means 6% too high and 10% too low, because the true laws are skewed.
     tpr_at
-        1%, or the least FPR that so many models can show.
+        1%, or the smallest FPR that this many models can show.
     """
 
     models: int

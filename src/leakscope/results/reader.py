@@ -292,34 +292,24 @@ def result_of(given: ResultDocument | Run | str | Path) -> ResultDocument:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = results.write_result(found, pathlib.Path(folder, "measured.json"))
     ...     results.reader.result_of(file) == results.reader.result_of(found)
+    ...     results.reader.digest_of_result(file) == results.reader.digest_of_result(found)
+    True
     True
     """
     if isinstance(given, ResultDocument):
         return given
-    if isinstance(given, Run):
-        return given.document
-    path = Path(given)
-    return read_result(path / "result.json" if is_folder(path) else path)
+    return given.document if isinstance(given, Run) else read_result(_file_of(Path(given)))
 
 
 def digest_of_result(given: ResultDocument | Run | str | Path) -> str:
-    """SHA-256 of the result's file, or of what would be written of a result in memory.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import leakscope
-    >>> from leakscope import results
-    >>> found = leakscope.measure("normal:0,1.4", "normal:0,0.7")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = results.write_result(found, pathlib.Path(folder, "measured.json"))
-    ...     results.reader.digest_of_result(file) == results.reader.digest_of_result(found)
-    True
-    """
+    """SHA-256 of the result's file, or of what would be written of a result in memory."""
     if isinstance(given, ResultDocument):
         return hashlib.sha256(f"{to_json(given)}\n".encode()).hexdigest()
-    path = given.directory if isinstance(given, Run) else Path(given)
-    return digest_of(path / "result.json" if is_folder(path) else path)
+    return digest_of(_file_of(given.directory if isinstance(given, Run) else Path(given)))
+
+
+def _file_of(path: Path) -> Path:
+    return path / "result.json" if is_folder(path) else path
 
 
 def has_digest(run: str | Path) -> bool:

@@ -68,7 +68,7 @@ class RetrainingSettings(BaseModel):
     models: int = setting(
         64,
         "How many shadow models, where the audit had --model; with --train or --network, at most "
-        "so many models with and so many without a record.",
+        "this many models with a record and this many without it.",
     )
     workers: int | None = setting(None, "Retrain in this many processes.")
     scheduler: str | None = setting(

@@ -88,3 +88,11 @@ def question_sentence(audit: Audit) -> str:
     }.get(audit.question, "nothing is said of the other records")
     seen = SEEN.get(audit.observes, audit.observes)
     return f"The attacker knows the record and its label, and sees {seen}; {drawn}."
+
+
+def shifted_score_sentence(audit: Audit) -> str:
+    """The question, and the column that says how far a record moves its own score."""
+    return (
+        f"{question_sentence(audit)} Shift: how far the record moves its own score, in standard "
+        "deviations."
+    )

@@ -274,7 +274,7 @@ def _shared(
         f"{answers.how}. Over all records the predicted shift is {found.shift_ratio:.2f} times the "
         f"observed one and the sd {found.sd_ratio:.2f} times; the rank correlation of the "
         f"advantages is {found.rank_correlation:.2f}, where exactly right numbers would reach "
-        f"{found.ceiling:.2f} with so many models; the mean TPR at "
+        f"{found.ceiling:.2f} with this many models; the mean TPR at "
         f"{fpr_reached(found.tpr_at)} is {found.tpr_predicted:.3f} predicted and "
         f"{found.tpr_observed:.3f} counted (standard error {found.tpr_stderr:.3f})"
     )

@@ -49,7 +49,12 @@ from leakscope.subjects.subject import (
     normal_laws,
     shared_answers,
 )
-from leakscope.subjects.words import examined_sentence, most_exposed_sentence, question_sentence
+from leakscope.subjects.words import (
+    examined_sentence,
+    most_exposed_sentence,
+    passing_sentence,
+    shifted_score_sentence,
+)
 
 # Reasons are found unasked up to so many records: they solve for the laws once more.
 EXPLAINED_UP_TO = 5000
@@ -388,10 +393,7 @@ class Fit(Subject):
     @classmethod
     def attacker(cls, audit: Audit) -> str:
         """What the attacker sees and knows, and what the shift is."""
-        return (
-            f"{question_sentence(audit)} Shift: how far the record moves its own score, in "
-            "standard deviations."
-        )
+        return shifted_score_sentence(audit)
 
     @classmethod
     def doubt(cls, audit: Audit) -> tuple[str, str]:
@@ -652,20 +654,15 @@ def _parameters(model: FittedModel) -> int | None:
 
 def _remedy(audit: Audit, threshold: float) -> str:
     """How many pass the threshold, and what can be done."""
-    told, count, untrusted = audit.details, audit.units, audit.untrusted
+    told, passing = audit.details, passing_sentence(audit, threshold)
     # Noise and penalty were worked out for the usual threshold.
     usual = threshold == EXPOSED_ABOVE
     option = told.option if usual else None
     exposed = int(np.count_nonzero(audit.advantage >= threshold))
-    if untrusted == count:
-        return (
-            "Cannot tell how many are exposed: no record's numbers are trusted; use a larger "
-            "penalty."
-        )
-    doubt = f" ({untrusted} not trusted)" if untrusted else ""
+    if audit.untrusted == audit.units:
+        return f"{passing} Use a larger penalty."
     if not exposed:
-        return f"None of {count} records{doubt} has an advantage of {threshold:g} or more."
-    passing = f"{exposed} of {count} records{doubt} have an advantage of {threshold:g} or more."
+        return passing
     ways = []
     if usual and told.answer_noise is not None:
         ways.append(f"noise of sd {told.answer_noise:.2g} on each answer (leaves none)")

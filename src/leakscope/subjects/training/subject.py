@@ -56,7 +56,11 @@ from leakscope.subjects.training.own_training import (
     require_own_rows,
     training_of,
 )
-from leakscope.subjects.words import examined_sentence, most_exposed_sentence, question_sentence
+from leakscope.subjects.words import (
+    examined_sentence,
+    most_exposed_sentence,
+    shifted_score_sentence,
+)
 
 # How far the advantages and TPRs of a few models, which are tabulated, lie from exact ones.
 TABULATED = 1e-3
@@ -388,10 +392,7 @@ class Training(Subject):
     @classmethod
     def attacker(cls, audit: Audit) -> str:
         """What the attacker sees and knows, and what the shift is."""
-        return (
-            f"{question_sentence(audit)} Shift: how far the record moves its own score, in "
-            "standard deviations."
-        )
+        return shifted_score_sentence(audit)
 
     @classmethod
     def doubt(cls, audit: Audit) -> tuple[str, str]:
