@@ -36,7 +36,7 @@ def forms(best: list[relu.MaxMarginNetwork]) -> None:
         seconds = time.perf_counter() - begin
         precision = [one.precision for one in found if one.precision is not None]
         guarantee = [one.guarantee for one in found if one.guarantee is not None]
-        recall = np.mean([one.recall for one in found])
+        recall = np.mean([one.margin_recall for one in found])
         empty = sum(not one.candidates for one in found)
         print(
             f"{form:10s}{min(precision):9.3f}{np.mean(precision):9.4f}{recall:11.4f}"
@@ -50,7 +50,7 @@ def what_is_missed(best: list[relu.MaxMarginNetwork]) -> None:
     for one in best:
         if len(relu.pieces(one.network)) > 1:
             found = relu.reconstruct(one)
-            missed += round((1.0 - (found.recall or 0.0)) * one.on_margin.sum())
+            missed += round((1.0 - (found.margin_recall or 0.0)) * one.on_margin.sum())
             on += int(one.on_margin.sum())
     print(
         f"constant networks {len(flat)}; in the others {missed} of {on} records on the margin are "
@@ -98,7 +98,7 @@ def trained() -> None:
         f"\ntrained networks, tolerance 2e-3: {len(rows)} of 16 fit their records; KKT residual "
         f"{min(r for r, _ in rows):.1e} to {max(r for r, _ in rows):.1e}; precision at least "
         f"{min(f.precision or 0.0 for _, f in rows):.3f}, recovered at least "
-        f"{min(f.recall or 0.0 for _, f in rows):.3f}"
+        f"{min(f.margin_recall or 0.0 for _, f in rows):.3f}"
     )
 
 

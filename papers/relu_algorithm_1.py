@@ -66,7 +66,7 @@ def make(order: Order) -> Made:
     order.step("queries")
     panels = (
         _example(),
-        _shares(cases, "recall", "the margin's records recovered", "share of records"),
+        _shares(cases, "margin_recall", "the margin's records recovered", "share of records"),
         _shares(cases, "precision", "candidates that are records", "share of candidates"),
     )
     claims = (_a_quarter(cases), _exhaustive(cases), _theorem_3_2(cases), _partial_knowledge(cases))
@@ -148,7 +148,7 @@ def _exhaustive(cases: Sequence[Case]) -> Claim:
         form: Share(sum(not case.found[form].candidates for case in several), len(several))
         for form in FORMS
     }
-    recall = {form: np.mean([case.found[form].recall for case in cases]) for form in FORMS}
+    recall = {form: np.mean([case.found[form].margin_recall for case in cases]) for form in FORMS}
     return judge(
         "but for functions of at most two linear pieces, Thms 3.2 and 3.3 cover every network",
         "Sec. 3.2, Algorithm 1",

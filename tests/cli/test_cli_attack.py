@@ -165,3 +165,20 @@ def test_help_loads_nothing_heavy():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_sample_holds_the_record_that_was_asked_for():
+    """`--sample` drew another set of records, and then had none with the id."""
+    words = ["--example", "digits", "--record", "0", "--record", "7", "--starts", "1"]
+    told = ["--steps", "2", "--sample", "60", "--run-dir", "run", "--json", "r.json"]
+    assert main(["attack", "query", *words, *told]) == 0
+    found = json.loads(Path("r.json").read_text())
+    assert found["records"] == [0, 7]
+    assert found["dataset"]["records"] == 60
+    assert any("0, 7 among them" in step for step in found["dataset"]["steps"])
+
+
+def test_a_sample_too_small_for_the_records_is_refused(capsys):
+    words = ["--example", "iris", *(w for i in range(3) for w in ("--record", str(i)))]
+    assert main(["attack", "query", *words, "--sample", "2"]) == 2
+    assert "3 records are to be in it" in capsys.readouterr().err

@@ -47,6 +47,33 @@ def test_the_training_set_gives_a_guarantee(capsys):
     assert found["assumptions"][0]["holds"] is False
 
 
+def test_recall_is_over_all_records(capsys, here):
+    """A record off the margin is one that was not found, with one input as with several."""
+    with (here / "data.csv").open("a") as stream:
+        stream.write("-9.0,1\n")
+    words = ["net.npz", "--margin", "1.0", "--data", "data.csv"]
+    found = answer(capsys, *words)
+    assert len(found["candidates"]) == 5
+    assert found["recall"] == pytest.approx(5 / 6)
+    assert found["margin_recall"] == found["precision"] == 1.0
+    assert main(["attack", "reconstruct", *words]) == 0
+    assert "recall 0.833 (1.000 of those on the margin)" in capsys.readouterr().out
+    two_inputs(here)
+    with (here / "two.csv").open("a") as stream:
+        stream.write("9,4,1\n")
+    found = answer(capsys, "two.npz", "--points", "2", "--data", "two.csv")
+    assert (found["recall"], found["margin_recall"]) == (pytest.approx(2 / 3), 1.0)
+
+
+def test_an_estimated_margin_is_one_that_a_candidate_answers(capsys):
+    """Of weights that are no KKT point stationarity alone gave a height that none of them had."""
+    rng = np.random.default_rng(1)
+    np.savez("far.npz", w=rng.normal(size=(20, 200)), b=rng.normal(size=20), v=rng.normal(size=20))
+    found = answer(capsys, "far.npz", "--points", "5")
+    assert min(abs(one["margin_gap"]) for one in found["candidates"]) < 0.1
+    assert "far from a KKT point" in found["verdict"]
+
+
 def test_the_margin_is_found_where_it_is_left_out(capsys):
     found = answer(capsys, "net.npz")
     assert found["margin"] == pytest.approx(1.0, abs=1e-9)

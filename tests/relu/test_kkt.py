@@ -11,12 +11,14 @@ from leakscope.errors import InputError
 from leakscope.relu import TwoLayerNetwork, kkt_residual
 
 
-def two_orthogonal_points(squared: float) -> tuple[TwoLayerNetwork, np.ndarray, np.ndarray]:
+def two_orthogonal_points(
+    *squared: float,
+) -> tuple[TwoLayerNetwork, np.ndarray, np.ndarray]:
     """An exact KKT network, both neurons on a kink: w_+ is orthogonal to (x_2, 1)."""
-    x = np.sqrt(squared) * np.eye(2)
+    x = np.diag(np.sqrt(np.broadcast_to(squared, 2)))
     z = np.column_stack([x, np.ones(2)])
     own, other = z, z[::-1]
-    hidden = own - other / (squared + 1.0)
+    hidden = own - other / (other**2).sum(axis=1, keepdims=True)
     hidden /= np.sqrt(np.linalg.norm(hidden, axis=1) * (hidden * own).sum(axis=1))[:, None]
     y = np.array([1.0, -1.0])
     return TwoLayerNetwork(hidden[:, :2], hidden[:, 2], y * np.linalg.norm(hidden, axis=1)), x, y

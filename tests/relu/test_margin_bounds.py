@@ -30,11 +30,25 @@ def test_lemma_b1_as_printed_fails_for_two_orthogonal_points() -> None:
     value = found.multipliers[0] * network.v[0] ** 2
     exact = 1.0 / (5.0 - 1.0 / 5.0)
     assert value == pytest.approx(exact, rel=1e-6)
-    printed = TheoremConstants.of(2, 0.0, 4.0, as_printed=True)
+    printed = TheoremConstants.of(2, 0.0, 4.0, 4.0, as_printed=True)
     assert value > printed.upper * 1.01
-    assert value <= TheoremConstants.of(2, 0.0, 4.0).upper
+    assert value <= TheoremConstants.of(2, 0.0, 4.0, 4.0).upper
     # Ours is attained here.
     assert value <= margin_bounds(x, y).upper[0, 1] * (1.0 + 1e-9)
+
+
+def test_lemma_b2_needs_the_largest_norm() -> None:
+    """Records (2, 0) and (0, 10): the least squared norm gives 0.133, the network has 0.0099."""
+    network, x, y = two_orthogonal_points(4.0, 100.0)
+    found = kkt_residual(network, x, y)
+    assert found.residual < 1e-9
+    # Each neuron is active at its own record and on its kink at the other.
+    sums = found.multipliers * network.v**2
+    assert sums == pytest.approx([1.0 / (5.0 - 1.0 / 101.0), 1.0 / (101.0 - 1.0 / 5.0)], rel=1e-9)
+    bounds = margin_bounds(x, y)
+    assert (bounds.corrected.lower <= sums).all() and (sums <= bounds.corrected.upper).all()
+    assert bounds.corrected.lower == pytest.approx((1.0 - 1.0 / 3.0) / 101.0)
+    assert bounds.printed.lower > sums.min() * 10
 
 
 @pytest.mark.parametrize("population", [SphereData(400), normal_data(np.zeros(500))])

@@ -89,10 +89,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "options",
     [
-        ["--knowledge", "margin"],
+        [],
+        ["--margin", "1.0"],
         ["--knowledge", "margin", "--margin", "1.0"],
         ["--knowledge", "leaked"],
-        ["--knowledge", "leaked", "--leaked", "leaked.npy"],
+        ["--leaked", "leaked.npy"],
         ["--knowledge", "bounded", "--lower-bound", "0.6"],
     ],
 )
@@ -118,6 +119,26 @@ def test_command(
     assert "2 of 5 queries are called members" in capsys.readouterr().out
 
 
+def test_no_margin_is_assumed_where_none_is_known(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network 627 times as large has the same members; a margin of 1 called none of them one."""
+    monkeypatch.chdir(files)
+    with np.load("network.npz") as kept:
+        np.savez("large.npz", w=627.0 * kept["w"], b=627.0 * kept["b"], v=kept["v"])
+    words = ["attack", "membership", "large.npz", "--queries", "queries.npy"]
+    assert main([*words, "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["member"] == [True, True, False, False, False]
+    assert min(found["scores"][:2]) > max(found["scores"][2:])
+    assert found["margin"] == pytest.approx(627.0, rel=0.02)
+    assert found["knowledge"] == "leaked"
+    assert main(words) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "(the largest answer of the queries)" in text
+    assert "at least one of them was trained on" in text
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -126,7 +147,8 @@ def test_command(
         (["text.npz", "--queries", "queries.npy"], "text.npz"),
         (["nothing.npz", "--queries", "queries.npy"], "There is no file nothing.npz"),
         (["network.npz", "--queries", "queries.npy", "--knowledge", "all"], "--knowledge"),
-        (["network.npz", "--queries", "queries.npy", "--lower-bound", "1"], "--lower-bound"),
+        (["network.npz", "--queries", "queries.npy", "--margin", "1", "--lower-bound", "1"], "--m"),
+        (["network.npz", "--queries", "queries.npy", "--knowledge", "margin"], "needs the margin"),
         (["network.npz", "--queries", "queries.npy", "--data", "queries.npy"], "151"),
     ],
 )

@@ -58,7 +58,7 @@ def test_candidates_of_exact_networks(seed, scale):
         if found.candidates:
             assert found.precision >= found.guarantee > 0.0
     assert set(printed.x) <= set(every.x)
-    assert moments.recall >= every.recall
+    assert moments.margin_recall >= every.margin_recall
     if moments.candidates:
         assert moments.precision == 1.0
     if printed.candidates:
@@ -173,7 +173,7 @@ def test_thm_3_3_takes_the_two_ends_between_constant_pieces():
 def test_constant_network_has_no_candidates_but_a_certified_piece():
     found = relu.reconstruct(relu.max_margin_network([-1.0, 0.5, 2.0], [1, 1, 1]))
     assert found.candidates == ()
-    assert found.recall == 0.0
+    assert found.recall == found.margin_recall == 0.0
     assert found.precision is None
     assert found.guarantee is None
     assert found.flats[0].certified
@@ -224,7 +224,7 @@ def test_weights_that_are_nearly_right(seed):
     margin = float(moved.margins(best.x, best.y).min())
     found = relu.reconstruct(moved, margin=margin, tolerance=1e-3, training=(best.x, best.y))
     assert found.precision == 1.0
-    assert found.recall == 1.0
+    assert found.margin_recall == 1.0
     assert not any(candidate.certified for candidate in found.candidates)
     assert found.guarantee in (None, 0.0)
 

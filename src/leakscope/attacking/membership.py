@@ -61,6 +61,12 @@ from leakscope.subjects.fit.named_models import named_fit
 # How far from the margin, as a share of it, is on it.
 TOLERANCE = MEMBERSHIP_DEFAULTS.tolerance
 
+# Corollary 4.4 with the queries themselves as its points.
+ONE_OF_THEM = (
+    "This takes it that at least one of them was trained on, and that the network answers no "
+    "other larger (Cor. 4.4); if none was, the calls mean nothing. "
+)
+
 # At which a fitted model's queries are called members.
 FPRS = (0.01, 0.001)
 
@@ -73,7 +79,7 @@ def attack_membership(
     *,
     pool: Records | None = None,
     settings: PoolAttackSettings = POOL_ATTACK_DEFAULTS,
-    knowledge: MarginKnowledge = MEMBERSHIP_DEFAULTS.knowledge,
+    knowledge: MarginKnowledge | None = MEMBERSHIP_DEFAULTS.knowledge,
     margin: float | None = None,
     leaked: ArrayLike | str | Path | None = None,
     lower_bound: float | None = None,
@@ -101,9 +107,10 @@ def attack_membership(
         With ``pool``: target, penalty, the share trained on, the prior.
     knowledge
         What the attacker knows: ``margin``, its value; ``leaked``, points one of which was trained
-        on; ``bounded``, a lower bound of the margin.
+        on; ``bounded``, a lower bound of the margin.  Where left out, what the options below say;
+        with none of them and no ``data``, that one of the queries was trained on.
     margin
-        With ``margin``: the least y f(x) of training; that of ``data`` where left out, else 1.
+        With ``margin``: the least y f(x) of training; that of ``data`` where left out.
     leaked
         With ``leaked``: those points; the queries where left out.
     lower_bound
@@ -139,6 +146,12 @@ def attack_membership(
         if of_margin or knowledge != MEMBERSHIP_DEFAULTS.knowledge:
             raise InputError("pool: what is known of a network's margin does not go with it.")
         return attack_model(network, queries, pool, settings)
+    if knowledge is None:
+        if lower_bound is not None:
+            knowledge = "bounded"
+        else:
+            takes_margin = leaked is None and (margin is not None or data is not None)
+            knowledge = "margin" if takes_margin else "leaked"
     if knowledge not in get_args(MarginKnowledge):
         raise InputError(
             f"knowledge must be one of {', '.join(get_args(MarginKnowledge))}, but it is "
@@ -165,7 +178,9 @@ def attack_membership(
     elif knowledge == "leaked":
         points = None if leaked is None else attacked(query_rows(leaked, attacked.features))
         known = relu.LeakedPoints(points, tolerance)
-        margin_from = "the queries" if leaked is None else "the leaked points"
+        margin_from = (
+            "the largest answer of the queries" if leaked is None else "the leaked points"
+        )
     else:
         known = relu.BoundedMargin() if lower_bound is None else relu.BoundedMargin(lower_bound)
         margin_from = "Remark B.5" if lower_bound is None else "the lower bound given"
@@ -191,6 +206,7 @@ def attack_membership(
         query_bounds=None if bounds is None else bounds.query_bound(asked).tolist(),
         applicability=applicability,
         verdict=f"{int(found.member.sum())} of {found.member.size} queries are called members. "
+        + (ONE_OF_THEM if knowledge == "leaked" and leaked is None else "")
         + applicability.statement,
         **values,
     )
@@ -200,7 +216,9 @@ def _margin(margin: float | None, residual: KktResidual | None) -> tuple[float, 
     if margin is not None:
         return margin, "given"
     if residual is None:
-        return 1.0, "assumed to be 1"
+        raise InputError(
+            "knowledge margin needs the margin, or the training set as data to take it from."
+        )
     if not residual.margin > 0.0:
         raise InputError(
             "The network misclassifies a record of the training set given, so there is no margin: "

@@ -21,6 +21,7 @@ from leakscope.attacking.network_inputs import (
 )
 from leakscope.data.models import NetworkArrays
 from leakscope.errors import InputError
+from leakscope.relu.kkt import KktResidual
 from leakscope.relu.kkt_reconstruction import PointReconstruction, PointRecovery
 from leakscope.relu.reconstruction import Reconstruction
 from leakscope.results.attacks import ReconstructAttack, ReconstructedFlat, ReconstructedRecord
@@ -32,6 +33,11 @@ TOLERANCE = RECONSTRUCT_DEFAULTS.tolerance
 
 # A network whose conditions are off by more is no KKT point, nor nearly one.
 FAR_FROM = 0.01
+
+# With several inputs points are fitted, and a trained network's own records leave 0.01 or so.
+UNEXPLAINED = 0.1
+NEAR_MARGIN = 0.05
+ON_MARGIN = 0.01
 
 NO_THEOREM = "kkt residual (no theorem)"
 
@@ -139,6 +145,7 @@ def attack_reconstruct(
         guarantee=found.guarantee,
         precision=found.precision,
         recall=found.recall,
+        margin_recall=found.margin_recall,
         queries=found.queries,
         verdict=_verdict(found, margin is not None),
     )
@@ -254,10 +261,18 @@ def _points(
         candidates=entries,
         precision=None if recovery is None else recovery.precision,
         recall=None if recovery is None else recovery.recall,
+        margin_recall=None if recovery is None else _of_margin(recovery, residual),
         baseline_recall=None if recovery is None else recovery.baseline_recall,
         verdict=_verdict_of_points(found, recovery),
         **values,
     )
+
+
+def _of_margin(recovery: PointRecovery, residual: KktResidual | None) -> float | None:
+    """The share of the records on the margin that were found."""
+    if residual is None or not residual.margin > 0.0:
+        return None
+    return float(recovery.recovered[residual.margins <= (1.0 + ON_MARGIN) * residual.margin].mean())
 
 
 def _verdict_of_points(found: PointReconstruction, recovery: PointRecovery | None) -> str:
@@ -267,6 +282,17 @@ def _verdict_of_points(found: PointReconstruction, recovery: PointRecovery | Non
         f"equally well, the best to a KKT residual of {found.residual:.1e}; more than half of them "
         f"agree on {agreed} of the {len(found.candidates)} candidates."
     ]
+    if found.residual is not None and found.residual > UNEXPLAINED:
+        parts.append(
+            "That is far from a KKT point: the candidates do not explain this network, and mean "
+            "nothing."
+        )
+    if not found.margin_known:
+        near = sum(abs(one.margin_gap) <= NEAR_MARGIN for one in found.candidates)
+        parts.append(
+            f"The margin is estimated, by the answers at the best start's points; those at {near} "
+            f"of {len(found.candidates)} candidates are within {NEAR_MARGIN:.0%} of it."
+        )
     if not found.determined:
         parts.append(
             "With so many records the network has too few distinct neurons to determine them: "

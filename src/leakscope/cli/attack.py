@@ -113,7 +113,7 @@ def query(
     require_writable(json_path, file)
     if run_dir is not None:
         require_free(run_dir)
-    dataset = dataset_from(data, file, example)
+    dataset = dataset_from(data, file, example, keep=tuple(record))
     place = run_dir or default_run_directory("attack-query", dataset.name)
     found = attack_query(dataset, record, model, search, run_dir=place)
     for sentence in found.warnings:

@@ -65,15 +65,20 @@ def _page(document: ReconstructAttack) -> str:
     parts = [opening]
     if rows:
         parts.append(table(["x", "label", "theorem", "certified"], rows))
-    if document.precision is not None or document.recall is not None:
-        shares = [
-            f"{name} {value:.3f}"
-            for name, value in (("precision", document.precision), ("recall", document.recall))
-            if value is not None
-        ]
-        parts.append(", ".join(shares) + " on the training set given")
+    if document.recall is not None:
+        parts.append(_recovered(document))
     parts.append(wrapped(document.verdict))
     return "\n\n".join(parts)
+
+
+def _recovered(document: ReconstructAttack) -> str:
+    """Precision, and recall over all records; over those on the margin where it differs."""
+    precision = "-" if document.precision is None else f"{document.precision:.3f}"
+    held = document.margin_recall
+    beside = "" if held in (None, document.recall) else f" ({held:.3f} of those on the margin)"
+    return (
+        f"precision {precision}, recall {document.recall:.3f}{beside} on the training set given"
+    )
 
 
 def _points_page(document: ReconstructAttack) -> str:
@@ -102,10 +107,7 @@ def _points_page(document: ReconstructAttack) -> str:
     if rows:
         parts.append(table(["x", "label", "multiplier", "off the margin", "agreement"], rows))
     if document.recall is not None:
-        precision = "-" if document.precision is None else f"{document.precision:.3f}"
-        parts.append(
-            f"precision {precision}, recall {document.recall:.3f} on the training set given, "
-            "within a tenth of the distance to the\nnearest other record"
-        )
+        near = "within a tenth of the distance to the nearest other record"
+        parts.append(wrapped(f"{_recovered(document)}, {near}"))
     parts.append(wrapped(document.verdict))
     return "\n\n".join(parts)

@@ -83,6 +83,7 @@ def dataset_from(
     example: str | None,
     *,
     two_values_are_classes: bool = False,
+    keep: tuple[str, ...] = (),
 ) -> Dataset:
     """The dataset that the options name: a file, or one that scikit-learn ships."""
     from leakscope.data import Source
@@ -93,13 +94,13 @@ def dataset_from(
         _require_unset(data, "target", "id_column", "task")
         _require_unset(data, "ignore", "group_column", "missing", "split")
         _require_unset(data, "header", "na_values", "decimal")
-        return Source.of(data, example=example).read()
+        return Source.of(data, example=example).read(keep=keep)
     if file is None:
         raise InputError(
             "Which dataset?  Name a file, or try one that is here already: --example diabetes."
         )
     source = Source.of(data, file=file)
-    found = source.read(two_values_are_classes=two_values_are_classes)
+    found = source.read(two_values_are_classes=two_values_are_classes, keep=keep)
     if len(found.record_ids) < 2:
         raise InputError(
             f"{file} gives one record; each is compared with the others, so at least two are "

@@ -185,11 +185,18 @@ def require_distinct_ids(
 PARTS = 10
 
 
-def sampled(dataset: Dataset, count: int, *, seed: int = DATA_DEFAULTS.sample_seed) -> Dataset:
+def sampled(
+    dataset: Dataset,
+    count: int,
+    *,
+    seed: int = DATA_DEFAULTS.sample_seed,
+    keep: tuple[str, ...] = (),
+) -> Dataset:
     """``count`` records of a dataset as read, drawn at random by class or by tenths of the target.
 
     Groups stay whole: of a dataset with groups so many are drawn that about ``count`` records
-    come.  A category that no record of the sample has is no feature of it.
+    come.  A category that no record of the sample has is no feature of it.  Records whose ids are
+    in ``keep`` are among them; such a sample has no source from which it could be read again.
     """
     records = len(dataset.record_ids)
     if not 2 <= count <= records:
@@ -204,13 +211,20 @@ def sampled(dataset: Dataset, count: int, *, seed: int = DATA_DEFAULTS.sample_se
     members = int(units.max()) + 1
     wanted = count if members == records else max(2, round(members * count / records))
     strata = _strata(dataset)[np.unique(units, return_index=True)[1]]
-    rows = np.flatnonzero(np.isin(units, _drawn(strata, wanted, seed)))
+    kept = np.unique(units[[str(name) in keep for name in dataset.record_ids]])
+    if len(kept) > wanted:
+        raise InputError(
+            f"--sample is {count}, but {len(keep)} records are to be in it; raise it.",
+            option="sample",
+        )
+    rows = np.flatnonzero(np.isin(units, _drawn(strata, wanted, seed, kept)))
     what = "class" if dataset.task == "classification" else "tenth of the target"
     step = (
         f"sampled {len(rows)} of {records} records at random, the same share of each {what} "
-        f"(seed {seed})"
+        f"(seed {seed}" + (f"; {', '.join(keep)} among them)" if keep else ")")
     )
-    return _taken(dataset, rows, step, count, seed)
+    found = _taken(dataset, rows, step, count, seed)
+    return replace(found, source=None) if keep else found
 
 
 def _strata(dataset: Dataset) -> NDArray[np.intp]:
@@ -222,27 +236,36 @@ def _strata(dataset: Dataset) -> NDArray[np.intp]:
     return ranks * PARTS // len(ranks)
 
 
-def _drawn(strata: NDArray[np.intp], count: int, seed: int) -> NDArray[np.intp]:
+def _drawn(
+    strata: NDArray[np.intp], count: int, seed: int, kept: NDArray[np.intp]
+) -> NDArray[np.intp]:
     """Units, by strata in proportion; what is left over goes to the largest remainders.
 
-    No stratum is left out while there are at least as many units to draw as strata.
+    No stratum is left out while there are at least as many units to draw as strata, and none of
+    the units ``kept``.
     """
     sizes = np.bincount(strata)
     exact = sizes * count / len(strata)
     shares = np.floor(exact).astype(np.intp)
     if count >= np.count_nonzero(sizes):
         shares = np.maximum(shares, sizes > 0)
+    least = np.bincount(strata[kept], minlength=len(sizes))
+    shares = np.maximum(shares, least)
     while shares.sum() != count:
         step = 1 if shares.sum() < count else -1
-        room = (shares < sizes) if step > 0 else (shares > 1)
+        room = (shares < sizes) if step > 0 else (shares > np.maximum(least, 1))
+        if not room.any():
+            # as many strata as units to draw: those without a unit to keep give way
+            room = shares > least
         gap = np.where(room, step * (exact - shares), -np.inf)
         shares[int(np.argmax(gap))] += step
     generator = as_key(seed).generator()
+    others = np.setdiff1d(np.arange(len(strata)), kept)
     found = [
-        generator.choice(np.flatnonzero(strata == value), size=int(share), replace=False)
-        for value, share in enumerate(shares)
+        generator.choice(others[strata[others] == value], size=int(share), replace=False)
+        for value, share in enumerate(shares - least)
     ]
-    return np.sort(np.concatenate(found))
+    return np.sort(np.concatenate([kept, *found]))
 
 
 def _taken(dataset: Dataset, rows: NDArray[np.intp], step: str, count: int, seed: int) -> Dataset:

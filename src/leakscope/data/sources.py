@@ -138,11 +138,13 @@ class Source:
         """How a table is written."""
         return Layout(self.header, self.na_values, self.decimal)
 
-    def read(self, *, two_values_are_classes: bool = False) -> Dataset:
+    def read(
+        self, *, two_values_are_classes: bool = False, keep: tuple[str, ...] = ()
+    ) -> Dataset:
         """The dataset, whose ``source`` is this one with the digest, and the task that was taken.
 
         ``two_values_are_classes`` takes a target of two whole numbers, such as 0 and 1, for
-        classes where no task is said.
+        classes where no task is said.  A sample holds the records whose ids are in ``keep``.
 
         Raises
         ------
@@ -151,13 +153,13 @@ class Source:
         """
         if self.example is not None:
             whole = _example(self.example, self.by)
-            return self._drawn(whole, Source(example=self.example, by=self.by), None)
+            return self._drawn(whole, Source(example=self.example, by=self.by), None, keep)
         if self.file is None:
             raise InputError("a dataset needs a file or an example, and there is neither.")
         path, place = Path(self.file), os.path.realpath(self.file)
         opened = self._opened(path)
         if isinstance(opened, Dataset):
-            return self._drawn(opened, Source(file=place), place)
+            return self._drawn(opened, Source(file=place), place, keep)
         whole = opened.dataset()
         if two_values_are_classes and self.task is None:
             drawn = whole
@@ -169,7 +171,7 @@ class Source:
                 whole = opened.as_classes(whole, written)
         # The values of a folder's Arrow files are exact, and other splits lie beside them.
         held = None if is_folder(path) else place
-        return self._drawn(whole, replace(self, file=place, split=opened.split), held)
+        return self._drawn(whole, replace(self, file=place, split=opened.split), held, keep)
 
     def read_again(self, file: str | Path | None = None) -> Dataset:
         """The dataset that a result is about, from another file where one is given.
@@ -203,7 +205,9 @@ class Source:
         lists = {name: tuple(kept[name]) for name in ("ignore", "na_values") if name in kept}
         return cls(**{**kept, **lists})
 
-    def _drawn(self, whole: Dataset, told: Source, held: str | None) -> Dataset:
+    def _drawn(
+        self, whole: Dataset, told: Source, held: str | None, keep: tuple[str, ...]
+    ) -> Dataset:
         """All records or the sample, with what is told of where they are from.
 
         ``held`` is the file or folder whose bytes are part of the digest.
@@ -216,7 +220,9 @@ class Source:
             sample_seed=DATA_DEFAULTS.sample_seed,
         )
         found = replace(whole, source=told)
-        return found if self.sample is None else sampled(found, self.sample, seed=self.sample_seed)
+        if self.sample is None:
+            return found
+        return sampled(found, self.sample, seed=self.sample_seed, keep=keep)
 
     def _opened(self, path: Path) -> OpenTable | Dataset:
         """The table of a file or a folder, or the dataset of a folder of pictures."""

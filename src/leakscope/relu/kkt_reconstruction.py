@@ -294,6 +294,17 @@ def _margin_of(network: TwoLayerNetwork, differences: Differences) -> float:
     return float(heights[votes == votes.max()].min())
 
 
+def _shared_height(heights: FloatArray, weights: FloatArray) -> float:
+    """The weighted median: records that hold a network all answer its margin.
+
+    Stationarity says |theta|^2 / (2 sum lambda) as well, but where the points found do not explain
+    the weights that is a height at which none of them lies.
+    """
+    order = np.argsort(heights)
+    share = np.cumsum(weights[order]) / weights.sum()
+    return float(heights[order][np.searchsorted(share, 0.5)])
+
+
 def _from_differences(
     network: TwoLayerNetwork, differences: Differences, margin: float, points: int
 ) -> list[PointCandidate]:
@@ -331,7 +342,11 @@ def _assembled(
     rows = rows[np.argsort(ended.total[rows], kind="stable")]
     size = np.abs(ended.masses)
     held = size >= NO_MULTIPLIER * size.max(axis=1, keepdims=True)
-    known = margin if margin is not None else float(neurons.mass.sum() / size[best].sum())
+    known = margin
+    if known is None:
+        known = _shared_height(np.abs(network(ended.points[best])), size[best] * held[best])
+        # where the network is zero at all of them, what stationarity says
+        known = known if known > 0.0 else float(neurons.mass.sum() / size[best].sum())
     start, place = np.nonzero(held[rows])
     x, m = ended.points[rows][start, place], ended.masses[rows][start, place]
     near = _alike(x, np.sign(m), radius)

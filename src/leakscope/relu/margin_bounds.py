@@ -14,9 +14,10 @@ follows from Eqs. (7) to (9) and [a + b]_+ <= [a]_+ + [b]_+, for every KKT netwo
 * At any x, with k_i = x_i.x + 1:
       -sum_i [-y_i k_i]_+ A_i^-  <=  f(x)  <=  sum_i [y_i k_i]_+ A_i^+.
 
-**Erratum.** The proof of Lemma B.1 drops the bias: Eq. (15) bounds x_i.x_k + 1 by delta, and the
+**Errata.** The proof of Lemma B.1 drops the bias: Eq. (15) bounds x_i.x_k + 1 by delta, and the
 last step turns delta + 1 into delta.  Its denominator is Delta + 1 - 2 (delta + 1)(n - 1), not
-Delta + 1 - 2 delta (n - 1).
+Delta + 1 - 2 delta (n - 1).  That of Lemma B.2 bounds |x_k|^2 from above by Delta, the least of
+them; the bound needs the largest.
 """
 
 from __future__ import annotations
@@ -34,26 +35,34 @@ from leakscope.relu.network import signs
 
 @dataclass(frozen=True)
 class TheoremConstants:
-    """Lemmas B.1 and B.2 for one training set, from n, delta and Delta alone."""
+    """Lemmas B.1 and B.2 for one training set, from n, delta, Delta and the largest norm alone."""
 
-    n: int  # n, delta = max |x_i.x_j| and Delta = min |x_i|^2
+    n: int  # n, delta = max |x_i.x_j|, Delta = min |x_i|^2 and max |x_i|^2
     coherence: float
     least_squared_norm: float
+    largest_squared_norm: float
     upper: float  # the bound of Lemma B.1 on A_i^s / m; infinite where the lemma does not apply
     lower: float  # the bound of Lemma B.2 on A_k^{y_k} / m; minus infinity where it does not apply
 
     @classmethod
     def of(
-        cls, n: int, coherence: float, least_squared_norm: float, *, as_printed: bool = False
+        cls,
+        n: int,
+        coherence: float,
+        least_squared_norm: float,
+        largest_squared_norm: float,
+        *,
+        as_printed: bool = False,
     ) -> TheoremConstants:
-        """The constants; ``as_printed`` without the bias that the proof of Lemma B.1 loses."""
+        """The constants; ``as_printed`` without the bias that Lemma B.1 loses and with B.2's Delta."""
         far = coherence if as_printed else coherence + 1.0
         gap = least_squared_norm + 1.0 - 2.0 * far * (n - 1)
         upper = 1.0 / gap if gap > 0.0 else np.inf
         lower = -np.inf
         if gap > 0.0:
-            lower = (1.0 - (coherence + 1.0) * (n - 1) * upper) / (least_squared_norm + 1.0)
-        return cls(n, coherence, least_squared_norm, upper, lower)
+            longest = least_squared_norm if as_printed else largest_squared_norm
+            lower = (1.0 - (coherence + 1.0) * (n - 1) * upper) / (longest + 1.0)
+        return cls(n, coherence, least_squared_norm, largest_squared_norm, upper, lower)
 
     @property
     def covered(self) -> bool:
@@ -142,14 +151,15 @@ def margin_bounds(x: ArrayLike, y: ArrayLike) -> MarginBounds:
     n = len(points)
     gram = points @ points.T
     between = np.abs(gram - np.diag(np.diag(gram)))
-    coherence, least = float(between.max()), float(np.diag(gram).min())
+    squared = np.diag(gram)
+    sizes = n, float(between.max()), float(squared.min()), float(squared.max())
     upper, radius = _upper_bounds(gram + 1.0, labels)
     return MarginBounds(
         on_margin=_provably_on_margin(gram + 1.0, labels, upper),
         upper=upper,
         radius=radius,
-        printed=TheoremConstants.of(n, coherence, least, as_printed=True),
-        corrected=TheoremConstants.of(n, coherence, least),
+        printed=TheoremConstants.of(*sizes, as_printed=True),
+        corrected=TheoremConstants.of(*sizes),
         x=points,
         y=labels,
     )

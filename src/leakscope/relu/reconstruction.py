@@ -103,10 +103,12 @@ class Reconstruction:
     # A proven lower bound on the share of the candidates that are training records; ``None`` unless
     # the training set was given and the network is a KKT point of it.
     guarantee: float | None = None
-    # Share of the candidates that are training records, and share of the records on the margin that
-    # are candidates; ``None`` without the training set, precision also without candidates.
+    # Share of the candidates that are training records, share of all records that are candidates,
+    # and share of those on the margin; ``None`` without the training set, precision also without
+    # candidates, the last also without a record on the margin.
     precision: float | None = None
     recall: float | None = None
+    margin_recall: float | None = None
     # How often the network was asked, for a reconstruction from queries alone.
     queries: int | None = None
 
@@ -199,7 +201,7 @@ def reconstruct(
     )
     if check is None:
         return found
-    precision, recall = _precision_and_recall(found.x, check.x, check.on_margin, tolerance)
+    found = _compared(found, check.x, check.on_margin, tolerance)
     guarantee = None
     if check.is_kkt and candidates:
         guarantee = sum(candidate.certified for candidate in candidates) / len(candidates)
@@ -207,7 +209,7 @@ def reconstruct(
         # a quarter of Algorithm 1's set: docs/relu.md has the proof
         if form == "printed" and (check.always_active or not third):
             guarantee = max(guarantee, 0.25)
-    return replace(found, guarantee=guarantee, precision=precision, recall=recall)
+    return replace(found, guarantee=guarantee)
 
 
 def reconstruct_from_queries(
@@ -262,8 +264,7 @@ def reconstruct_from_queries(
     labels = signs(training[1], len(x))
     answers = np.asarray(ask(x), dtype=np.float64).reshape(-1)
     on = np.abs(labels * answers - margin) <= tolerance * margin
-    precision, recall = _precision_and_recall(found.x, x, x[on], tolerance)
-    return replace(found, precision=precision, recall=recall)
+    return _compared(found, x, x[on], tolerance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -477,17 +478,21 @@ def _check(
     )
 
 
-def _precision_and_recall(
-    candidates: FloatArray, x: FloatArray, on_margin: FloatArray, tolerance: float
-) -> tuple[float | None, float | None]:
-    """Share of the candidates that are records, and of the margin's records that are candidates.
-
-    A candidate is a record within ``tolerance`` (1e-6 at least), relative to 1 + |x|.
-    """
+def _compared(
+    found: Reconstruction, x: FloatArray, on_margin: FloatArray, tolerance: float
+) -> Reconstruction:
+    """With precision and recall: a candidate is a record within ``tolerance`` of 1 + |x|."""
     reach = max(_SAME, tolerance)
-    precision = float(_near(candidates, x, reach).mean()) if len(candidates) else None
-    recall = float(_near(on_margin, candidates, reach).mean()) if len(on_margin) else None
-    return precision, recall
+
+    def share(places: FloatArray, others: FloatArray) -> float | None:
+        return float(_near(places, others, reach).mean()) if len(places) else None
+
+    return replace(
+        found,
+        precision=share(found.x, x),
+        recall=share(x, found.x),
+        margin_recall=share(on_margin, found.x),
+    )
 
 
 def _near(places: FloatArray, others: FloatArray, reach: float) -> NDArray[np.bool_]:

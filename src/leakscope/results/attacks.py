@@ -270,6 +270,10 @@ class AttackedNetwork(BaseModel):
 class ReconstructAttack(ResultDocument):
     """The result of ``leakscope attack reconstruct``.
 
+    Of a training set given, ``precision`` is the share of candidates that are records, ``recall``
+    the share of all records that are candidates, ``margin_recall`` that of the records on the
+    margin.  An older result with one input has the latter as ``recall``.
+
     Examples
     --------
     >>> from leakscope.results import ReconstructAttack
@@ -288,6 +292,7 @@ class ReconstructAttack(ResultDocument):
     guarantee: Number
     precision: Number
     recall: Number
+    margin_recall: Number = None
     queries: int | None
     baseline_recall: Number = None
     distinct: int | None = None

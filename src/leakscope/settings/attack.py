@@ -49,19 +49,21 @@ class MembershipSettings(BaseModel):
     Examples
     --------
     >>> from leakscope.settings.attack import MembershipSettings
-    >>> MembershipSettings().knowledge
-    'margin'
+    >>> MembershipSettings().tolerance
+    0.5
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    knowledge: MarginKnowledge = setting(
-        "margin",
+    knowledge: MarginKnowledge | None = setting(
+        None,
         "What the attacker knows: margin (its value), leaked (points one of which was trained on) "
         "or bounded (a lower bound of the margin).",
+        unset="what --margin, --leaked, --lower-bound or --data say, else that one of the queries "
+        "was trained on",
     )
     margin: float | None = setting(
-        None, "The least y f(x) of training (margin only).", unset="that of --data, else 1"
+        None, "The least y f(x) of training (margin only).", unset="that of --data"
     )
     lower_bound: float | None = setting(
         None, "What the margin exceeds (bounded only).", unset="1/e"
