@@ -33,8 +33,9 @@ serve: $(VENV)/.installed
 	@$(PIP) --editable '.[web]'
 	@$(BIN)/leakscope serve
 
-# What is in the folder already is not made again.
+# Algorithm 1's exact networks are a conic programme.  What is in the folder already is not made again.
 figures: $(VENV)/.installed
+	@$(PIP) --editable '.[conic]'
 	@$(BIN)/leakscope reproduce all --output leakscope-runs/figures
 
 test-environment: $(VENV)/.installed-test

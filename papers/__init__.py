@@ -8,7 +8,7 @@ from papers.catalogue import figures, find_figure
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel, Picture
 from papers.gallery import read_reproduction, write_gallery, write_reproduction
-from papers.making import reproduce
+from papers.making import is_made, reproduce
 
 __all__ = [
     "Claim",
@@ -19,6 +19,7 @@ __all__ = [
     "Picture",
     "figures",
     "find_figure",
+    "is_made",
     "judge",
     "read_reproduction",
     "reproduce",

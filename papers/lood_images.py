@@ -6,6 +6,7 @@ cars and planes throughout, as in its other figures, with pixels in [0, 1] and l
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -137,6 +138,14 @@ def load_images(
     X = pixels[chosen].reshape(len(chosen), -1).astype(np.float64) / top
     side = tuple(int(s) for s in shape)
     return Images(name, X, labels[chosen] - 0.5, side, notes, stand_in=data is None)
+
+
+def images_digest(data: Path | None) -> str | None:
+    """Which pictures a folder holds; None for the digits that stand in for them."""
+    if data is None or not os.path.exists(data / CIFAR_FILE):
+        return None
+    with open(data / CIFAR_FILE, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()[:16]
 
 
 def _stored(place: Path) -> tuple[NDArray[Any], NDArray[Any]]:

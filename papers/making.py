@@ -13,6 +13,7 @@ from leakscope import InputError, __version__
 from leakscope.laws import Key
 from papers.catalogue import find_figure
 from papers.figure import Figure, OnStep, Order, Panel, Size
+from papers.lood_images import images_digest
 from papers.result import (
     ClaimEntry,
     PanelEntry,
@@ -70,9 +71,13 @@ def reproduce(
     start = time.perf_counter()
     made = figure.make(order)
     seconds = time.perf_counter() - start
+    settings = {"size": size, "seed": key.entropy, **made.settings}
+    pictures = images_digest(order.data)
+    if "data" in settings and pictures is not None:
+        settings["data_digest"] = pictures
     return ReproductionDocument(
         leakscope_version=__version__,
-        settings={"size": size, "seed": key.entropy, **made.settings},
+        settings=settings,
         provenance={"paper": figure.paper, "where": figure.where},
         assumptions=[],
         timing={"make": seconds},
@@ -84,6 +89,22 @@ def reproduce(
         panels=[_entry(panel) for panel in made.panels],
         pictures=[PictureEntry.of(picture.caption, picture.png) for picture in made.pictures],
     )
+
+
+def is_made(
+    document: ReproductionDocument, *, size: Size, random_state: int, data: str | Path | None
+) -> bool:
+    """Whether a figure made before is what would be made again, on the same data."""
+    settings = document.settings
+    made = (settings.get("size"), settings.get("seed"), document.leakscope_version)
+    if made != (size, random_state, __version__):
+        return False
+    if "data" not in settings:
+        return True
+    # Without a digest it is not known which pictures of --data they were.
+    now = images_digest(None if data is None else Path(data))
+    known = "data_digest" in settings or str(settings["data"]).startswith("digits")
+    return known and settings.get("data_digest") == now
 
 
 def _entry(panel: Panel) -> PanelEntry:

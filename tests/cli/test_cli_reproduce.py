@@ -15,7 +15,7 @@ import leakscope
 from leakscope import InputError
 from leakscope.cli import main
 from leakscope.cli import reproduce as verb
-from papers import Figure, Made, Panel, Picture, catalogue, judge, read_reproduction
+from papers import Figure, Made, Order, Panel, Picture, catalogue, judge, read_reproduction
 from papers.result import ReproductionDocument
 
 PACKAGE = Path(leakscope.__file__).parent
@@ -85,6 +85,60 @@ def test_a_folder_is_gone_on_with(one_figure: Figure, tmp_path: Path) -> None:
     assert main(["reproduce", "all", *folder, "--seed", "1"]) == 0
     assert main(["reproduce", "all", *folder, "--seed", "1", "--again"]) == 0
     assert len(COUNTED) == 3
+
+
+def test_one_figure_that_fails_does_not_end_the_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`make figures` ended at the first that lacked a package, without a page over the rest."""
+
+    def lacks(order: object) -> Made:
+        raise InputError("It needs the package nothing; install leakscope[nothing].")
+
+    several = (
+        Figure("linear-0", "linear", "Fig. 0", "lacks something", lacks),
+        Figure("linear-00", "linear", "Fig. 00", "something that falls", make),
+    )
+    monkeypatch.setattr("papers.figures", lambda: several)
+    assert main(["reproduce", "all", "--output", str(tmp_path / "made")]) == 2
+    told = capsys.readouterr()
+    assert "linear-0 was not made: It needs the package nothing" in told.err
+    assert "1 of 2 figures were not made: linear-0" in told.err
+    assert "holds: falls | by half" in told.out
+    page = (tmp_path / "made" / "index.md").read_text(encoding="utf-8")
+    assert "### linear-00: something that falls" in page
+    monkeypatch.setattr("papers.find_figure", lambda name: several[0])
+    assert main(["reproduce", "linear-0", "--output", str(tmp_path / "alone")]) == 2
+    assert "leakscope: It needs the package nothing" in capsys.readouterr().err
+
+
+def test_other_data_make_a_figure_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`--data` was ignored where the folder held the same figure of other pictures."""
+    seen: list[Path | None] = []
+
+    def of_images(order: Order) -> Made:
+        seen.append(order.data)
+        return Made((), (), settings={"data": "digits" if order.data is None else "pictures"})
+
+    def of_none(order: Order) -> Made:
+        return make(order)
+
+    several = (
+        Figure("lood-0", "lood", "Fig. 0", "pictures", of_images),
+        Figure("lood-00", "lood", "Fig. 00", "no pictures", of_none),
+    )
+    monkeypatch.setattr("papers.figures", lambda: several)
+    COUNTED.clear()
+    words = ["reproduce", "all", "--output", str(tmp_path / "made")]
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "cifar10_car_plane.npz").write_text(folder.name)
+    for data in ([], *(["--data", str(folder)] for folder in folders)):
+        assert main([*words, *data]) == 0
+        assert main([*words, *data]) == 0
+    assert seen == [None, *folders]
+    assert len(COUNTED) == 1
 
 
 def test_json_is_all_that_stdout_holds(

@@ -46,7 +46,8 @@ def test_lemma_b2_needs_the_largest_norm() -> None:
     sums = found.multipliers * network.v**2
     assert sums == pytest.approx([1.0 / (5.0 - 1.0 / 101.0), 1.0 / (101.0 - 1.0 / 5.0)], rel=1e-9)
     bounds = margin_bounds(x, y)
-    assert (bounds.corrected.lower <= sums).all() and (sums <= bounds.corrected.upper).all()
+    assert (bounds.corrected.lower <= sums).all()
+    assert (sums <= bounds.corrected.upper).all()
     assert bounds.corrected.lower == pytest.approx((1.0 - 1.0 / 3.0) / 101.0)
     assert bounds.printed.lower > sums.min() * 10
 

@@ -178,9 +178,7 @@ def attack_membership(
     elif knowledge == "leaked":
         points = None if leaked is None else attacked(query_rows(leaked, attacked.features))
         known = relu.LeakedPoints(points, tolerance)
-        margin_from = (
-            "the largest answer of the queries" if leaked is None else "the leaked points"
-        )
+        margin_from = "the largest answer of the queries" if leaked is None else "the leaked points"
     else:
         known = relu.BoundedMargin() if lower_bound is None else relu.BoundedMargin(lower_bound)
         margin_from = "Remark B.5" if lower_bound is None else "the lower bound given"

@@ -76,9 +76,7 @@ def _recovered(document: ReconstructAttack) -> str:
     precision = "-" if document.precision is None else f"{document.precision:.3f}"
     held = document.margin_recall
     beside = "" if held in (None, document.recall) else f" ({held:.3f} of those on the margin)"
-    return (
-        f"precision {precision}, recall {document.recall:.3f}{beside} on the training set given"
-    )
+    return f"precision {precision}, recall {document.recall:.3f}{beside} on the training set given"
 
 
 def _points_page(document: ReconstructAttack) -> str:

@@ -10,7 +10,7 @@ import importlib.util
 import sys
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -133,39 +133,71 @@ def _make_all(
 ) -> None:
     from leakscope.data.files import require_usable_name
     from leakscope.results.run_directory import default_run_directory
-    from papers import figures, read_reproduction, write_gallery, write_reproduction
+    from papers import is_made, read_reproduction, write_reproduction
     from papers import reproduce as make
 
-    size = "full" if full else "quick"
+    size: Literal["full", "quick"] = "full" if full else "quick"
     name = wanted[0].name if len(wanted) == 1 else "figures"
     folder = output if output is not None else default_run_directory("reproduce", name)
     require_usable_name(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; --output needs a folder.")
-    for number, figure in enumerate(wanted, start=1):
+    if data is not None and not data.is_dir():
+        raise InputError(f"there is no folder {data} with data.")
+
+    def made(number: int, figure: Figure) -> ReproductionDocument:
         before = None if again else read_reproduction(figure.name, folder)
-        if before is not None and _same(before, size, seed):
+        if before is not None and is_made(before, size=size, random_state=seed, data=data):
             say(f"{figure.name} is in {folder} already (--again makes it anew).")
-            document = before
-        else:
-            with steps(f"{figure.name} ({number} of {len(wanted)})") as begin:
-                document = make(
-                    figure,
-                    size="full" if full else "quick",
-                    random_state=seed,
-                    data=data,
-                    on_step=begin,
-                )
-            _make_folder(folder)
-            write_reproduction(document, folder)
-        if json_path is not None:
-            emit_json(document, json_path)
-        if json_path != STDOUT:
-            sys.stdout.write(page(document) + "\n")
+            return before
+        with steps(f"{figure.name} ({number} of {len(wanted)})") as begin:
+            document = make(figure, size=size, random_state=seed, data=data, on_step=begin)
+        _make_folder(folder)
+        write_reproduction(document, folder)
+        return document
+
+    failed: dict[str, Exception] = {}
+    try:
+        for number, figure in enumerate(wanted, start=1):
+            try:
+                document = made(number, figure)
+            except Exception as error:
+                # The others are made all the same; a figure asked for alone fails as it is.
+                if len(wanted) == 1:
+                    raise
+                failed[figure.name] = error
+                say(f"{figure.name} was not made: {error}")
+                continue
+            if json_path is not None:
+                emit_json(document, json_path)
+            if json_path != STDOUT:
+                sys.stdout.write(page(document) + "\n")
+    finally:
+        if folder.is_dir():
+            _write_page(folder)
+    if json_path != STDOUT and folder.is_dir():
+        sys.stdout.write(f"Pictures and numbers: {folder}\n")
+    _tell(failed, len(wanted))
+
+
+def _write_page(folder: Path) -> None:
+    """The page over every figure that the folder holds."""
+    from papers import figures, read_reproduction, write_gallery
+
     there = [read_reproduction(figure.name, folder) for figure in figures()]
     write_gallery([document for document in there if document is not None], folder)
-    if json_path != STDOUT:
-        sys.stdout.write(f"Pictures and numbers: {folder}\n")
+
+
+def _tell(failed: dict[str, Exception], count: int) -> None:
+    """End with what failed: a sentence, or the traceback of what nobody had foreseen."""
+    for error in failed.values():
+        if not isinstance(error, InputError):
+            raise error
+    if failed:
+        raise InputError(
+            f"{len(failed)} of {count} figures were not made: {', '.join(failed)}; why is told "
+            "above, and the same command makes what is missing."
+        )
 
 
 def page(document: ReproductionDocument) -> str:
@@ -201,13 +233,6 @@ def _wanted(names: list[str], known: tuple[Figure, ...]) -> list[Figure]:
         else:
             found[name] = find_figure(name)
     return list(found.values())
-
-
-def _same(document: ReproductionDocument, size: str, seed: int) -> bool:
-    from leakscope import __version__
-
-    made = (document.settings.get("size"), document.settings.get("seed"))
-    return made == (size, seed) and document.leakscope_version == __version__
 
 
 def _make_folder(folder: Path) -> None:

@@ -138,9 +138,7 @@ class Source:
         """How a table is written."""
         return Layout(self.header, self.na_values, self.decimal)
 
-    def read(
-        self, *, two_values_are_classes: bool = False, keep: tuple[str, ...] = ()
-    ) -> Dataset:
+    def read(self, *, two_values_are_classes: bool = False, keep: tuple[str, ...] = ()) -> Dataset:
         """The dataset, whose ``source`` is this one with the digest, and the task that was taken.
 
         ``two_values_are_classes`` takes a target of two whole numbers, such as 0 and 1, for

@@ -54,7 +54,7 @@ class TheoremConstants:
         *,
         as_printed: bool = False,
     ) -> TheoremConstants:
-        """The constants; ``as_printed`` without the bias that Lemma B.1 loses and with B.2's Delta."""
+        """The constants; ``as_printed`` loses the bias of Lemma B.1 and keeps B.2's Delta."""
         far = coherence if as_printed else coherence + 1.0
         gap = least_squared_norm + 1.0 - 2.0 * far * (n - 1)
         upper = 1.0 / gap if gap > 0.0 else np.inf
