@@ -54,12 +54,26 @@ def test_known_kernels(kernel, normalised, stationary):
     assert (found.normalised, found.stationary) == (normalised, stationary)
     first, second = found.assumptions()
     assert (first.holds, second.holds) == (normalised, stationary)
-    assert ("need not be" in first.evidence) == (not (normalised and stationary))
+    assert ("does not speak of" in first.evidence) == (not (normalised and stationary))
+    assert found.on_sphere is None
 
 
-def test_a_kernel_on_the_sphere():
-    """The linear kernel is normalised on the sphere, and still has a slope along the record."""
+@pytest.mark.parametrize(
+    ("kernel", "along"),
+    [
+        (Written(lambda x, z: np.sum(x * z, axis=-1)), True),
+        (kernels.nngp(depth=3), True),
+        (Written(lambda x, z: np.exp(-distance(x, z))), False),
+    ],
+    ids=["linear", "nngp", "laplace"],
+)
+def test_a_kernel_on_the_sphere(kernel, along):
+    """Prop. D.4: a slope along the record, and none along the sphere; a kink is one everywhere."""
     X = np.random.default_rng(1).normal(size=(30, 4))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    found = stationarity_conditions(Written(lambda x, z: np.sum(x * z, axis=-1)), X)
-    assert (found.normalised, found.stationary) == (True, False)
+    X *= 2.0 / np.linalg.norm(X, axis=1, keepdims=True)
+    found = stationarity_conditions(kernel, X)
+    assert (found.normalised, found.stationary, found.on_sphere) == (True, False, along)
+    first, second = found.assumptions()
+    assert second.holds is along
+    assert ("on the sphere of the records" in first.evidence) == along
+    assert ("Prop. D.4" in second.evidence) == along

@@ -65,6 +65,60 @@ def test_the_gradient_is_that_of_the_definition(kernel, outputs):
         assert found.best_mean_distance == pytest.approx(there, rel=1e-8)
 
 
+@pytest.mark.parametrize(
+    "kernel", [kernels.rbf(0.8), Growing(), kernels.nngp(depth=2)], ids=["rbf", "growing", "nngp"]
+)
+def test_the_hessian_is_that_of_the_definition(kernel):
+    """Lemma F.4's matrix against second differences of two refits."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(9, 3)), rng.normal(size=9)
+    point, label, h = rng.normal(size=3), 0.4, 3e-3
+    found = lood.self_influence(X, y, point, label, kernel, 0.05)
+
+    def at(*moves):
+        query = point + h * sum(moves)
+        return mean_distance(X, y, point, label, query, kernel, 0.05)
+
+    numeric = [
+        [(at(a, b) - at(a, -b) - at(-a, b) + at(-a, -b)) / (4 * h**2) for b in np.eye(3)]
+        for a in np.eye(3)
+    ]
+    scale = np.abs(numeric).max()
+    np.testing.assert_allclose(found.hessian, numeric, atol=2e-3 * scale)
+    assert found.concave == (np.linalg.eigvalsh(numeric)[-1] < 0)
+
+
+def test_lemma_f4_and_a_kink():
+    """Far from the others the Hessian is negative definite; where there is a kink there is none."""
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    y = np.sin(X[:, 0])
+    assert lood.self_influence(X, y, [7.0, 0.0], 0.6, kernels.rbf(1.0), 0.01).concave is True
+    pointed = kernels.matern(0.5, 1.0)
+    found = lood.self_influence(X, y, [1.0, 0.0], 0.6, pointed, 0.01)
+    assert found.hessian is found.concave is None
+
+
+@pytest.mark.parametrize(
+    "kernel", [kernels.nngp(depth=2), kernels.linear()], ids=["nngp", "linear"]
+)
+def test_a_kernel_that_grows_has_no_best_query(kernel):
+    """M grows with the square of the query's size (App. C.3): the climb ran to 1e147."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
+    found = lood.self_influence(X, y, [1.0, -0.5, 0.3], 2.0, kernel, 0.1)
+    assert found.at_edge
+    every = np.vstack([X, [1.0, -0.5, 0.3]])
+    reach = np.ptp(every, axis=0)
+    assert (np.abs(found.best_query - every.mean(axis=0)) <= 2.0 * reach).all()
+    assert np.isfinite(found.best_mean_distance)
+    large = mean_distance(X, y, [1.0, -0.5, 0.3], 2.0, 2.0 * found.best_query, kernel, 0.1)
+    assert large == pytest.approx(4.0 * found.best_mean_distance, rel=1e-6)
+    inside = lood.self_influence(X, y, [1.0, -0.5, 0.3], 2.0, kernel, 0.1, bounds=[(-2.0, 2.0)] * 3)
+    assert np.abs(inside.best_query).max() == pytest.approx(2.0)
+    with pytest.raises(InputError, match="hold the point itself"):
+        lood.self_influence(X, y, [1.0, -0.5, 0.3], 2.0, kernel, 0.1, bounds=[(-2.0, 0.5)] * 3)
+
+
 def test_proposition_5_1_as_printed():
     """Eq. (23), written out here and nowhere in the package."""
     rng = np.random.default_rng(1)
@@ -129,6 +183,7 @@ def test_three_regimes(toy):
     far, close = (lood.self_influence(X, y, [s], np.sin(s), kernel, noise) for s in (6.0, 0.1))
     assert far.regime == "far"
     assert far.best_mean_distance == pytest.approx(far.mean_distance, rel=1e-6)
+    assert not far.at_edge
     assert float(np.linalg.norm(far.gradient)) < 1e-4
     assert close.regime == "close"
     assert close.mean_distance < 1e-6

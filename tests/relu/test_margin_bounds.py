@@ -122,6 +122,13 @@ def test_assumption_41_against_simulation(population: Population, n: int) -> Non
         assert abs(event.mean() - probability) < 4 * error
 
 
+def test_lemma_d5_needs_n_squared() -> None:
+    """Assumption 4.1 asks for failures of at most tau/n^2, so tau = n^2 k and not n k."""
+    found = near_orthogonality(normal_data(np.zeros(5000)), 20)
+    assert found.inner_failure == pytest.approx(0.0771, abs=1e-4)
+    assert found.tau == pytest.approx(400 * found.inner_failure)
+
+
 def test_assumption_41_on_a_line_against_quadrature() -> None:
     found = near_orthogonality(normal_data([1.0]), 5, inner_share=0.8).inner_failure
 

@@ -170,6 +170,16 @@ def test_thm_3_3_takes_the_two_ends_between_constant_pieces():
     assert every.residual > 0.1
 
 
+def test_theorem_31_at_zero_is_told_by_the_weights_alone():
+    """One record: x = w/b by Eqs. (8) and (9); at 0 the function is constant, with no crossing."""
+    for place in (0.0, 0.7, -2.0):
+        best = relu.max_margin_network([place], [-1])
+        network = best.network
+        assert network.width == 1
+        assert float(network.w[0, 0] / network.b[0]) == pytest.approx(place, abs=1e-9)
+        assert len(relu.reconstruct(best).candidates) == (place != 0.0)
+
+
 def test_constant_network_has_no_candidates_but_a_certified_piece():
     found = relu.reconstruct(relu.max_margin_network([-1.0, 0.5, 2.0], [1, 1, 1]))
     assert found.candidates == ()

@@ -143,3 +143,12 @@ def test_outputs_are_those_of_the_networks() -> None:
 def test_bad_training_sets_are_refused(x: Any, y: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         train(x, y, TrainingPlan(width=3, steps=1))
+
+
+def test_remark_b6_has_a_factor_too_many() -> None:
+    """The logistic loss's slope in the answer, by differences: the printed bound fails below 1."""
+    m, h = 0.1, 1e-6
+    slope = abs(np.logaddexp(0.0, -(m + h)) - np.logaddexp(0.0, -(m - h))) / (2.0 * h)
+    share = np.exp(-m) / (1.0 + np.exp(-m))
+    assert slope == pytest.approx(share, rel=1e-8)
+    assert slope > 9.0 * m * share

@@ -10,20 +10,24 @@ when S joins, M(Q) = Delta(Q)^2/2 is the mean distance (Def. C.1), and
 
     grad M(S) = (k(S, S) - kappa) r^2/alpha^2 (k'(S, S) - K'_SD M_D^{-1} K_DS),
 
-with ' the derivative in Q at Q = S.  Under Theorem 4.1's conditions k(S, S) = 1 and k'(S, S) = 0,
-and this is Prop. 5.1, Eq. (23).  (The proof in App. F.1 calls M the squared distance without the
-half of Def. C.1; Eq. (23) is right with the half.)  KL, by contrast, is always greatest at the
-record itself.
+with ' the derivative in Q at Q = S, and the Hessian is r^2/alpha^2 (v v'' + v' v'^T) with
+v(Q) = k(Q, S) - K_QD M_D^{-1} K_DS (Lemma F.4).  Under Theorem 4.1's conditions k(S, S) = 1 and
+k'(S, S) = 0, and the gradient is Prop. 5.1, Eq. (23).  (The proof in App. F.1 calls M the squared
+distance without the half of Def. C.1; Eq. (23) is right with the half.)  KL, by contrast, is always
+greatest at the record itself.
 
 **Theorem 4.1** makes the record itself a stationary query where (i) k(x, x) = 1 for all records
 (any other constant does as well: it rescales the kernel and the noise) and (ii) the derivative of
 k(x, x') in x vanishes at x = x'.  Neither is needed for the numbers of an audit: f(x_i) is
-sufficient, so the record itself is the most revealing query under any kernel (docs/lood.md).  What
-hangs on them is whether a gradient search can start to find it from nearby, and Prop. 5.1.
+sufficient, so the record itself is the most revealing query under any kernel (docs/lood.md), and
+hence stationary wherever the LOOD is differentiable there.  What hangs on them is the form of
+Prop. 5.1.
 
 (ii) is looked at with the kernel as a black box: along a few directions, among them the record's
 own (along which an unnormalised kernel grows), the fall k(x, x) - k(x + h e, x) is measured at
-h and h/2.  Where the slope vanishes it falls by 4, where there is a slope or a kink by 2.
+h and h/2.  Where the slope vanishes it falls by 4, where there is a slope or a kink by 2.  Where
+all records lie on one sphere, (ii) is asked along it as well, as in Prop. D.4: x + h e is put back
+onto the sphere.
 """
 
 from __future__ import annotations
@@ -55,8 +59,13 @@ Regime = Literal["far", "close", "between"]
 FAR_ABOVE = 0.999
 CLOSE_BELOW = 0.05
 
-# The step of a central difference, in units of the point's own size.
+# The step of a central difference, in units of the point's own size; of a second one.
 STEP = 1e-5
+BEND_STEP = 2e-3
+
+# Second differences at two steps are one number where they agree to this share.
+SAME_BEND = 0.02
+MOST_FEATURES = 64
 
 
 @dataclass(frozen=True)
@@ -69,8 +78,16 @@ class SelfInfluence:
         M(S), at the record itself.
     gradient
         (d,) of M(Q) at Q = S, Prop. 5.1.
+    hessian, concave
+        (d, d) of M(Q) at Q = S, and whether it is negative definite: then a stationary query
+        nearby is a maximum (Lemma F.4).  None where the kernel has a kink there, and beyond
+        64 features for a kernel without a closed form.
     best_query, best_mean_distance
-        The query found by climbing from S, and M there.
+        The query found by climbing from S inside the box, and M there.
+    at_edge
+        Whether the climb ended at the edge of the box.  Under a kernel that grows with the query
+        (linear, NNGP without normalisation) M has no maximum: it grows with the square of the
+        query's size (App. C.3), and the best query is the box's, not the record's.
     novelty
         The share of the prior variance that the other records leave at S, between 0 and 1.
     residual
@@ -83,8 +100,11 @@ class SelfInfluence:
 
     mean_distance: float
     gradient: FloatArray
+    hessian: FloatArray | None
+    concave: bool | None
     best_query: FloatArray
     best_mean_distance: float
+    at_edge: bool
     novelty: float
     residual: float
     regime: Regime
@@ -135,6 +155,20 @@ class _Trained:
         slope = kernel_gradient(self.kernel, query, asked).T @ coefficients
         return np.asarray(reach * slope * float(np.sum(residual**2)) / alpha**2)
 
+    def hessian(self, point: FloatArray, label: FloatArray) -> FloatArray | None:
+        """Of M at ``query == point`` (Lemma F.4); None where it cannot be had."""
+        solved, kappa, residual = self.joined(point, label)
+        alpha = float(self.kernel.diagonal(point[None, :])[0]) - kappa + self.noise_variance
+        asked = np.vstack([self.rows, point])
+        coefficients = np.append(-solved, 1.0)
+        bend = kernel_hessian(self.kernel, point, asked, coefficients)
+        if bend is None:
+            return None
+        reach = float(self.kernel(point[None, :], asked)[0] @ coefficients)
+        slope = kernel_gradient(self.kernel, point, asked).T @ coefficients
+        size = float(np.sum(residual**2)) / alpha**2
+        return np.asarray(size * (reach * bend + np.outer(slope, slope)))
+
 
 def self_influence(
     X: ArrayLike,
@@ -143,6 +177,8 @@ def self_influence(
     label: ArrayLike,
     kernel: Kernel,
     noise_variance: float,
+    *,
+    bounds: list[tuple[float, float]] | None = None,
 ) -> SelfInfluence:
     """What a further record would change at itself, and where it would change more.
 
@@ -154,6 +190,9 @@ def self_influence(
         The record in question, (d,), and its target.
     kernel, noise_variance
         As for :func:`leakscope.lood.distinguish`.
+    bounds
+        The box of queries to climb in, one (low, high) a feature; where left out, the range of all
+        records, the one in question included, and as much again on both sides.
 
     Examples
     --------
@@ -173,7 +212,11 @@ def self_influence(
     _, kappa, residual = trained.joined(spot, target)
     prior = float(trained.kernel.diagonal(spot[None, :])[0])
     here = trained.mean_distance(spot, target, spot)
-    best = _climb(trained, spot, target)
+    box = _around(trained.rows, spot) if bounds is None else _box(trained, bounds)
+    if not ((box[:, 0] <= spot) & (spot <= box[:, 1])).all():
+        raise InputError("bounds must hold the point itself, from which the climb starts.")
+    best = _climb(trained, spot, target, box)
+    near = 1e-9 * (box[:, 1] - box[:, 0])
     novelty = (prior - kappa) / prior
     alpha = prior - kappa + noise_variance
     size = float(np.sqrt(np.sum(residual**2) / alpha))
@@ -182,11 +225,15 @@ def self_influence(
         regime = "far"
     elif size < CLOSE_BELOW:
         regime = "close"
+    hessian = trained.hessian(spot, target)
     return SelfInfluence(
         mean_distance=here,
         gradient=trained.gradient(spot, target, spot),
+        hessian=hessian,
+        concave=None if hessian is None else bool(np.linalg.eigvalsh(hessian)[-1] < 0.0),
         best_query=best,
         best_mean_distance=trained.mean_distance(spot, target, best),
+        at_edge=bool(((best <= box[:, 0] + near) | (best >= box[:, 1] - near)).any()),
         novelty=novelty,
         residual=size,
         regime=regime,
@@ -231,11 +278,7 @@ def find_non_optimal_point(
     True
     """
     trained = _train(X, y, kernel, noise_variance)
-    box = np.asarray(bounds, dtype=np.float64)
-    if box.shape != (trained.rows.shape[1], 2) or not (box[:, 0] < box[:, 1]).all():
-        raise InputError(
-            f"bounds must be {trained.rows.shape[1]} pairs (low, high), one a feature."
-        )
+    box = _box(trained, bounds)
 
     def length(point: FloatArray) -> float:
         slope = trained.gradient(point, np.atleast_1d(label_of(point)), point)
@@ -267,13 +310,72 @@ def kernel_gradient(kernel: Kernel, query: FloatArray, rows: FloatArray) -> Floa
     return np.asarray((ahead - behind).T / (2.0 * step))
 
 
-def _climb(trained: _Trained, point: FloatArray, label: FloatArray) -> FloatArray:
-    """The query with the largest mean distance that is reached from the point."""
+def kernel_hessian(
+    kernel: Kernel, query: FloatArray, rows: FloatArray, weights: FloatArray
+) -> FloatArray | None:
+    """Second derivatives in the query of sum_i weights_i k(query, x_i): (d, d).
+
+    In closed form for the RBF kernel, by central differences for any other; None where those
+    change with the step, as at a kink, and beyond `MOST_FEATURES`.
+    """
+    if isinstance(kernel, RBF) and kernel.length_scale is not None:
+        scale = kernel.length_scale**2
+        each = weights * kernel(query[None, :], rows)[0] / scale
+        apart = rows - query
+        return np.asarray((apart.T * each) @ apart / scale - each.sum() * np.eye(len(query)))
+    if len(query) > MOST_FEATURES:
+        return None
+    step = BEND_STEP * max(1.0, float(np.max(np.abs(query))))
+    coarse, fine = (_bend(kernel, query, rows, weights, size) for size in (step, step / 2.0))
+    size = max(float(np.abs(fine).max()), np.finfo(np.float64).tiny)
+    if float(np.abs(coarse - fine).max()) > SAME_BEND * size:
+        return None
+    # Richardson: the leading error of a central difference falls by four.
+    return (4.0 * fine - coarse) / 3.0
+
+
+def _bend(
+    kernel: Kernel, query: FloatArray, rows: FloatArray, weights: FloatArray, step: float
+) -> FloatArray:
+    features = len(query)
+    first, second = np.triu_indices(features)
+    axes = step * np.eye(features)
+    corners = [
+        (sign * other, query + sign * axes[first] + other * axes[second])
+        for sign in (1.0, -1.0)
+        for other in (1.0, -1.0)
+    ]
+    parts = sum(sign * (kernel(moved, rows) @ weights) for sign, moved in corners)
+    bend = np.zeros((features, features))
+    bend[first, second] = bend[second, first] = parts / (4.0 * step**2)
+    return bend
+
+
+def _box(trained: _Trained, bounds: list[tuple[float, float]]) -> FloatArray:
+    box = np.asarray(bounds, dtype=np.float64)
+    if box.shape != (trained.rows.shape[1], 2) or not (box[:, 0] < box[:, 1]).all():
+        raise InputError(
+            f"bounds must be {trained.rows.shape[1]} pairs (low, high), one a feature."
+        )
+    return box
+
+
+def _around(rows: FloatArray, point: FloatArray) -> FloatArray:
+    """The range of all records, (d, 2), and as much again on both sides; 1 where it is none."""
+    every = np.vstack([rows, point])
+    low, high = every.min(axis=0), every.max(axis=0)
+    width = np.where(high > low, high - low, 1.0)
+    return np.column_stack([low - width, high + width])
+
+
+def _climb(trained: _Trained, point: FloatArray, label: FloatArray, box: FloatArray) -> FloatArray:
+    """The query in the box with the largest mean distance that is reached from the point."""
     scale = max(trained.mean_distance(point, label, point), np.finfo(np.float64).tiny)
     found = _minimize(
         lambda q: -trained.mean_distance(point, label, q) / scale,
         point,
         jac=lambda q: -trained.gradient(point, label, q) / scale,
+        bounds=box,
         method="L-BFGS-B",
     )
     return np.asarray(found.x, dtype=np.float64)
@@ -333,6 +435,9 @@ class StationarityConditions:
         Whether the slope at coincidence vanishes wherever it was looked at; the least power of
         the step by which the kernel falls there, 2 for a smooth stationary kernel and 1 for one
         with a slope or a kink.
+    on_sphere, power_on_sphere
+        Where all records have one length: whether the slope vanishes along that sphere
+        (Prop. D.4), and the least power there.  None where they have not.
     records
         How many records were looked at for the slope.
     """
@@ -342,16 +447,25 @@ class StationarityConditions:
     largest: float
     stationary: bool
     least_power: float
+    on_sphere: bool | None
+    power_on_sphere: float | None
     records: int
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """The findings and their consequence, as they travel with a result."""
-        both = self.normalised and self.stationary
-        consequence = (
-            "the record itself is a stationary query"
-            if both
-            else "the record itself need not be a stationary query; it is still the most revealing"
-        )
+        along = self.on_sphere is True and not self.stationary
+        if self.normalised and self.stationary:
+            consequence = "the record itself is a stationary query"
+        elif self.normalised and along:
+            consequence = (
+                "the record itself is a stationary query among those on the sphere of the records"
+            )
+        else:
+            consequence = (
+                "the theorem does not speak of this kernel; the record itself is the most "
+                "revealing query all the same"
+            )
+        power = self.power_on_sphere if along else self.least_power
         return (
             Assumption(
                 statement="the kernel is normalised, k(x, x) the same for all records "
@@ -362,9 +476,10 @@ class StationarityConditions:
             Assumption(
                 statement="the kernel's slope vanishes where its arguments coincide "
                 "(lood Thm 4.1 (ii); not needed for these numbers)",
-                holds=self.stationary,
-                evidence=f"it falls with the power {self.least_power:.2f} of the distance at "
-                f"least, over {self.records} records",
+                holds=self.stationary or along,
+                evidence=f"it falls with the power {power:.2f} of the distance at least, over "
+                f"{self.records} records"
+                + (", along the sphere on which all lie (Prop. D.4)" if along else ""),
             ),
         )
 
@@ -385,28 +500,43 @@ def stationarity_conditions(kernel: Kernel, X: ArrayLike) -> StationarityConditi
     least, largest = float(np.min(prior)), float(np.max(prior))
     rng = np.random.default_rng(0)
     some = rows[np.sort(rng.permutation(len(rows))[:RECORDS])]
-    powers = [_least_power(kernel, x, rng) for x in some]
-    power = min(powers)
+    lengths = np.linalg.norm(rows, axis=1)
+    sphere = lengths.min() > 0.0 and np.ptp(lengths) <= NORMALISED_WITHIN * lengths.max()
+    power = min(_least_power(kernel, x, rng) for x in some)
+    along = None
+    if sphere and rows.shape[1] > 1:
+        along = min(_least_power(kernel, x, rng, on_sphere=True) for x in some)
     return StationarityConditions(
         normalised=largest - least <= NORMALISED_WITHIN * largest,
         least=least,
         largest=largest,
         stationary=power > LEAST_POWER,
         least_power=power,
+        on_sphere=None if along is None else along > LEAST_POWER,
+        power_on_sphere=along,
         records=len(some),
     )
 
 
-def _least_power(kernel: Kernel, x: FloatArray, rng: np.random.Generator) -> float:
-    """The least power of h by which k(x, x) - k(x + h e, x) falls, over some directions e."""
+def _least_power(
+    kernel: Kernel, x: FloatArray, rng: np.random.Generator, *, on_sphere: bool = False
+) -> float:
+    """The least power of h by which k(x, x) - k(x + h e, x) falls, over some directions e.
+
+    ``on_sphere``: over tangents e, with x + h e put back onto the sphere of x.
+    """
     directions = rng.normal(size=(DIRECTIONS, len(x)))
-    if x.any():
+    if on_sphere:
+        directions -= np.outer(directions @ x, x) / (x @ x)
+    elif x.any():
         directions = np.vstack([directions, x, -x])
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     size = max(float(np.linalg.norm(x)), 1.0)
     # Not a whole number of lengths, which would lead through the origin.
     steps = 0.7 * size * 2.0 ** -np.arange(STEPS)
     moved = x + (directions[:, None, :] * steps[None, :, None]).reshape(-1, len(x))
+    if on_sphere:
+        moved *= np.linalg.norm(x) / np.linalg.norm(moved, axis=1, keepdims=True)
     values = kernel(moved, x[None, :])[:, 0].reshape(len(directions), STEPS)
     own = float(kernel.diagonal(x[None, :])[0])
     falls = np.abs(own - values) / own
