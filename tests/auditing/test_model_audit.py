@@ -195,7 +195,7 @@ def test_named_model_is_the_estimator_of_the_prepared_data():
     wine = data.read_example("wine")
     result = model_audit(wine, ModelSettings(model="logistic", C=0.1))
     X, y = load_wine(return_X_y=True)
-    own = LogisticRegression(C=0.1, tol=1e-7, max_iter=10_000)
+    own = LogisticRegression(C=0.1, tol=1e-9, max_iter=10_000)
     own.fit(StandardScaler().fit_transform(X), y)
     np.testing.assert_allclose(result.examined.estimator.coef_, own.coef_, atol=1e-6)
     assert result.model.origin == "C as given"
@@ -211,32 +211,12 @@ def test_named_model_is_the_estimator_of_the_prepared_data():
 @pytest.mark.parametrize("name", ["ridge", "linear", "poisson", "kernel_ridge"])
 def test_named_models_of_a_quantity(name):
     result = model_audit(data.read_example("diabetes", by="sex"), ModelSettings(model=name))
-    chosen = "no penalty" if name == "linear" else "alpha by 5-fold cross-validation"
+    chosen = "no penalty" if name == "linear" else "alpha by leave-one-out"
     assert result.model.origin == chosen
     assert 0.2 < result.advantage.max() < 0.95
     np.testing.assert_array_equal(result.trusted, result.examined.fitted_laws.largest_share <= 0.4)
     assert result.trusted.mean() > 0.99
     assert {entry.count for entry in result.subgroups} == {207, 235}
-
-
-def test_penalty_by_cross_validation_is_the_best_of_its_neighbours():
-    result = model_audit(data.read_example("diabetes"), ModelSettings(model="ridge"))
-    from sklearn.model_selection import KFold, cross_val_score
-
-    given = result.examined
-    folds = KFold(5, shuffle=True, random_state=0)
-    alpha = result.model.parameters["alpha"]
-    at = {
-        factor: cross_val_score(
-            Ridge(alpha=factor * alpha),
-            given.X,
-            given.y,
-            cv=folds,
-            scoring="neg_mean_squared_error",
-        ).mean()
-        for factor in (0.3, 1.0, 3.0)
-    }
-    assert max(at, key=at.get) == 1.0
 
 
 def test_same_seed_same_answer():

@@ -25,7 +25,7 @@ def test_first_screen_fits_and_leads_with_the_answer(capsys):
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 92
     text = " ".join(out.split())
-    assert text.startswith("Examined: LogisticRegression(C=1), C by 5-fold cross-validation;")
+    assert text.startswith("Examined: LogisticRegression(C=1), C by leave-one-out;")
     assert "TPR 77% at 0.1% FPR and 94% at 1%" in text
     assert "not trusted" in text
     assert "What helps: noise of sd" in text

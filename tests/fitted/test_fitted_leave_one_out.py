@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from small_data import counts, refit_without, regression, several_classes, two_c
 
 from leakscope import fitted
 from leakscope.errors import InputError
+from leakscope.fitted.leave_one_out import one_step_out
 
 NEWTON = {"solver": "newton-cholesky", "tol": 1e-13, "max_iter": 500}
 
@@ -45,6 +47,50 @@ def test_within_a_millionth_of_refits(estimator: Any, data: Any) -> None:
         if np.ndim(truth):
             truth, value = truth - truth.mean(), value - value.mean()
         np.testing.assert_allclose(value, truth, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "data", "near"),
+    [
+        pytest.param(Ridge(alpha=2.0), regression(60), 1e-9, id="ridge"),
+        pytest.param(Ridge(alpha=2.0), regression(30, 40), 1e-6, id="wide ridge"),
+        pytest.param(LogisticRegression(**NEWTON), two_classes(80), 0.05, id="logistic"),
+        pytest.param(LogisticRegression(**NEWTON), two_classes(30, 40), 0.05, id="wide logistic"),
+        pytest.param(PoissonRegressor(alpha=0.05, **NEWTON), counts(70), 0.05, id="poisson"),
+        pytest.param(LogisticRegression(**NEWTON), several_classes(60, 4), 0.1, id="softmax"),
+    ],
+)
+def test_one_step_is_near_refits(estimator: Any, data: Any, near: float) -> None:
+    """As a share of how far leaving records out moves the predictions, root mean square."""
+    X, y = data
+    problem = fitted.from_sklearn(estimator.fit(X, y), X, y).problems[0]
+    found = one_step_out(problem)
+
+    def answers(model: Any, rows: Any) -> Any:
+        if hasattr(model, "decision_function"):
+            return model.decision_function(rows)
+        said = model.predict(rows)
+        return np.log(said) if isinstance(model, PoissonRegressor) else said
+
+    truth = np.array(
+        [answers(refit_without(estimator, X, y, i), X[i : i + 1])[0] for i in range(len(y))]
+    )
+    inside = answers(estimator.fit(X, y), X)
+    if np.ndim(truth) == 2:
+        found = found - found.mean(axis=1, keepdims=True)
+    assert np.linalg.norm(found - truth) <= near * np.linalg.norm(inside - truth)
+
+
+def test_one_step_of_many_coefficients_is_that_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = several_classes(200)
+    problem = fitted.from_sklearn(LogisticRegression(**NEWTON).fit(X, y), X, y).problems[0]
+    dense = one_step_out(problem)
+    # The door has a function of the file's name.
+    file = importlib.import_module("leakscope.fitted.leave_one_out")
+    monkeypatch.setattr(file, "DENSE", 0)
+    moved = np.linalg.norm(dense - problem.X @ problem.coefficients)
+    # What couples the classes comes from 64 draws, each off by its own size.
+    assert np.linalg.norm(one_step_out(problem) - dense) <= moved / np.sqrt(64)
 
 
 def test_known_others_are_certain() -> None:

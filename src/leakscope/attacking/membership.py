@@ -532,7 +532,7 @@ def _for_name(
         raise InputError(
             f"{chosen.model} needs the penalty of the attacked model; give --C or --alpha."
         )
-    fit = named_fit(both, replace(prepare(both), target=both.target), chosen, seed=0)
+    fit = named_fit(both, replace(prepare(both), target=both.target), chosen)
     return fit.estimator, fit.X, fit.y, fit.examined
 
 

@@ -82,7 +82,7 @@ def audit(
 
     Without either a stand-in is fitted, as a person would: ridge regression, or logistic regression
     where y is text, booleans or two whole numbers; features standardised, the penalty by
-    cross-validation.  Where none can be fitted a Gaussian process stands in, and a warning says
+    leave-one-out.  Where none can be fitted a Gaussian process stands in, and a warning says
     why.
 
     With ``kernel``, or any other parameter of a Gaussian process, that process is audited.  For

@@ -72,7 +72,7 @@ class Cavity:
     converged: bool
 
 
-def _start_and_response(
+def start_and_response(
     problem: ConvexProblem, fraction: float
 ) -> tuple[FloatArray, Callable[[FloatArray, FloatArray, FloatArray], Response]]:
     """First predictions, and how the model responds to curvatures, forces and predictions.
@@ -111,7 +111,7 @@ def solve_cavity(
     loss = LOSSES[problem.loss]
     if tolerance is None:
         tolerance = QUADRATIC_TOLERANCE if loss.quadratic else TOLERANCE
-    m, respond = _start_and_response(problem, fraction)
+    m, respond = start_and_response(problem, fraction)
     y, weight = problem.y, problem.sample_weights
     limit = _LONGEST_STEP.get(problem.loss, np.inf)
     kappa, v = np.zeros(len(y)), np.zeros(len(y))

@@ -319,8 +319,9 @@ class StructuredSoftmax:
             if matrix is not None:
                 coupling = phi[rows, label]
                 there = coupling > _COUPLED
-                part = half[there] * coupling[there, None]
-                _subtract(matrix, rows[there], _blas.ssyrk(1.0, part.T, trans=1, lower=1))
+                if there.any():
+                    part = half[there] * coupling[there, None]
+                    _subtract(matrix, rows[there], _blas.ssyrk(1.0, part.T, trans=1, lower=1))
         _fill(own, far, X, inverses, every)
         # the lower triangle by rows is the upper one by columns, which LAPACK takes in place
         factor = None if matrix is None else _upper(matrix.T)

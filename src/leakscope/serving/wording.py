@@ -31,8 +31,8 @@ LABELS = {
 
 # Where the page can say it more briefly than a help page.
 HINTS = {
-    "C": "C, the inverse penalty; by cross-validation where left empty",
-    "alpha": "alpha; by cross-validation where left empty",
+    "C": "C, the inverse penalty; by leave-one-out where left empty",
+    "alpha": "alpha; by leave-one-out where left empty",
     "kernel": "what “similar records” means",
     "noise_variance": "a number, or marginal_likelihood",
 }

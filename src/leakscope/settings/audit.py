@@ -174,16 +174,13 @@ def _model_choice(text: str) -> str:
 ModelChoice = Annotated[str, AfterValidator(_model_choice)]
 Fraction = Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)]
 
-# Cross-validation chooses a penalty that is left out: so many folds, drawn by the seed.
-FOLDS = 5
-
 
 def _decades(low: float, high: float, count: int) -> tuple[float, ...]:
     return tuple(10.0 ** (low + (high - low) * place / (count - 1)) for place in range(count))
 
 
-# Its candidates, in thirds of a decade where one fit is one factorisation: C of logistic
-# regression, alpha of the others.
+# Leave-one-out chooses a penalty that is left out among these, in thirds of a decade where one fit
+# is one factorisation: C of logistic regression, alpha of the others.
 PENALTIES: dict[str, tuple[float, ...]] = {
     "ridge": _decades(-3.0, 5.0, 25),
     "kernel_ridge": _decades(-4.0, 3.0, 22),
@@ -194,7 +191,7 @@ PENALTIES: dict[str, tuple[float, ...]] = {
 # Where no model is given one is fitted from so many records on, and up to so many coefficients of
 # several classes.
 STAND_IN_RECORDS = 20
-STAND_IN_COEFFICIENTS = 5000
+STAND_IN_COEFFICIENTS = 20_000
 
 
 class ModelSettings(BaseModel):
@@ -220,12 +217,12 @@ class ModelSettings(BaseModel):
         None,
         "Inverse penalty (logistic only).",
         option="--C",
-        unset="chosen by cross-validation",
+        unset="chosen by leave-one-out",
     )
     alpha: Reachable | None = setting(
         None,
         "Penalty (ridge, poisson and kernel_ridge only).",
-        unset="chosen by cross-validation",
+        unset="chosen by leave-one-out",
     )
     gamma: Reachable | None = setting(
         None,

@@ -1,8 +1,9 @@
-"""Models by name, as scikit-learn fits them; penalties by cross-validation."""
+"""Models by name, as scikit-learn fits them; penalties by leave-one-out."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,21 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakscope import kernels
+from leakscope import fitted, kernels
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Dataset
 from leakscope.errors import InputError
+from leakscope.fitted.leave_one_out import one_step_out
+from leakscope.fitted.problem import FittedModel
 from leakscope.kernels.formulas import median_length_scale
 from leakscope.results.audit import ExaminedModel
-from leakscope.settings.audit import FOLDS, PENALTIES, ModelName, ModelSettings
+from leakscope.settings.audit import PENALTIES, ModelName, ModelSettings
+from leakscope.subjects.pricing import Folds, HeldOutScores, ReleasedError
 
-SCORES = {
-    "ridge": ("neg_mean_squared_error", "R²", "r2"),
-    "kernel_ridge": ("neg_mean_squared_error", "R²", "r2"),
-    "linear": ("neg_mean_squared_error", "R²", "r2"),
-    "logistic": ("neg_log_loss", "accuracy", "accuracy"),
-    "poisson": ("neg_mean_poisson_deviance", "D²", "d2_tweedie_score"),
-}
+SCORES = {"logistic": "accuracy", "poisson": "D²"}
 TYPES = {
     "ridge": "Ridge",
     "linear": "LinearRegression",
@@ -32,6 +30,9 @@ TYPES = {
     "poisson": "PoissonRegressor",
     "kernel_ridge": "KernelRidge",
 }
+
+# Newton's steps settle at every penalty, but invert a Hessian; above so many coefficients L-BFGS.
+NEWTON_COEFFICIENTS = 2500
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,6 @@ class NamedFit:
     steps: tuple[str, ...]
     parameters: dict[str, float]
     chosen: str
-    seed: int
     stand_in: bool = False
 
     @property
@@ -71,36 +71,45 @@ class NamedFit:
             stand_in=self.stand_in,
         )
 
+    @cached_property
+    def described(self) -> FittedModel:
+        """The convex problem that it solved."""
+        return fitted.from_sklearn(self.estimator, self.X, self.y)
+
     @property
     def score_name(self) -> str:
-        """What the cross-validated score is."""
-        return SCORES[self.name][1]
+        """What the held-out score is."""
+        return SCORES.get(self.name, "R²")
 
     @cached_property
     def score(self) -> float:
-        """The cross-validated score of the model as it is."""
-        from sklearn.model_selection import cross_val_score
-
-        scorer: Any = SCORES[self.name][2]
+        """The score about records left out one at a time."""
+        found = held_out(self.described)
+        if found.accuracy is not None:
+            return found.accuracy
+        y = np.asarray(self.y, dtype=np.float64)
+        guess = np.full((1, len(y)), y.mean())
         if self.name == "poisson":
-            from sklearn.metrics import d2_tweedie_score, make_scorer
-
-            scorer = make_scorer(d2_tweedie_score, power=1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = cross_val_score(
-                _estimator(self.name, self.parameters),
-                self.X,
-                self.y,
-                cv=_folds(self.name, self.y, self.seed),
-                scoring=scorer,
-            )
-        return float(np.mean(found))
+            guess = np.log(guess)
+        return 1.0 - found.error / _priced(self.described, guess).error
 
 
-def named_fit(
-    dataset: Dataset, prepared: Dataset, settings: ModelSettings, *, seed: int
-) -> NamedFit:
+def held_out(model: FittedModel) -> ReleasedError:
+    """The loss, and the share of right classes, of answers about records that were left out.
+
+    By leave-one-out from the one fit (`fitted.leave_one_out.one_step_out`), so that a penalty is
+    priced by one factorisation instead of a fit for each fold.
+    """
+    return _priced(model, one_step_out(model.problems[0])[None])
+
+
+def _priced(model: FittedModel, scores: FloatArray) -> ReleasedError:
+    problem = model.problems[0]
+    whole = Folds(np.zeros((1, problem.records), dtype=np.intp), 1)
+    return HeldOutScores(scores, problem.y, problem.loss, model.task, whole).released()
+
+
+def named_fit(dataset: Dataset, prepared: Dataset, settings: ModelSettings) -> NamedFit:
     """Fit the named model; ``dataset`` is as read, ``prepared`` is scaled and coded.
 
     Where none is named: what a person would fit, ridge for a quantity and logistic for classes.
@@ -121,9 +130,8 @@ def named_fit(
         key = "C" if name == "logistic" else "alpha"
         chosen = f"{key} as given"
         if given is None:
-            given = _by_cross_validation(name, key, X, y, parameters, seed)
-            folds = _folds(name, y, seed).get_n_splits()
-            chosen = f"{key} by {folds}-fold cross-validation"
+            given = _by_leave_one_out(name, key, X, y, parameters)
+            chosen = f"{key} by leave-one-out"
         parameters = {key: float(given), **parameters}
     return NamedFit(
         name=name,
@@ -133,7 +141,6 @@ def named_fit(
         steps=steps,
         parameters=parameters,
         chosen=chosen,
-        seed=seed,
         stand_in=settings.model is None,
     )
 
@@ -192,7 +199,7 @@ def _target(
     return y, tuple(text for text in prepared.steps if text.startswith("target "))
 
 
-def _estimator(name: ModelName, parameters: dict[str, float]) -> Any:
+def _estimator(name: ModelName, parameters: dict[str, float], coefficients: int) -> Any:
     """Not fitted yet; settled well beyond the solvers' defaults."""
     if name == "ridge":
         from sklearn.linear_model import Ridge
@@ -213,50 +220,62 @@ def _estimator(name: ModelName, parameters: dict[str, float]) -> Any:
         return PoissonRegressor(**parameters, solver="newton-cholesky", tol=1e-8, max_iter=1000)
     from sklearn.linear_model import LogisticRegression
 
-    return LogisticRegression(**parameters, tol=1e-7, max_iter=10_000)
+    solver = "newton-cholesky" if coefficients <= NEWTON_COEFFICIENTS else "lbfgs"
+    return LogisticRegression(**parameters, solver=solver, tol=1e-7, max_iter=10_000)
 
 
-def _fitted(name: ModelName, parameters: dict[str, float], X: FloatArray, y: NDArray[Any]) -> Any:
+def _coefficients(name: ModelName, X: FloatArray, y: NDArray[Any]) -> int:
+    classes = len(np.unique(y)) if name == "logistic" else 2
+    return X.shape[1] * (classes if classes > 2 else 1)
+
+
+def _settled(estimator: Any, X: FloatArray, y: NDArray[Any]) -> Any:
     with warnings.catch_warnings():
         # A fit that has not settled is refused with its gradient when its laws are asked for.
         warnings.simplefilter("ignore")
-        return _estimator(name, parameters).fit(X, y)
+        return estimator.fit(X, y)
 
 
-def _folds(name: ModelName, y: NDArray[Any], seed: int) -> Any:
-    from sklearn.model_selection import KFold, StratifiedKFold
-
-    if name != "logistic":
-        return KFold(min(FOLDS, len(y)), shuffle=True, random_state=seed)
-    rarest = int(np.bincount(y).min())
-    return StratifiedKFold(max(2, min(FOLDS, rarest)), shuffle=True, random_state=seed)
+def _fitted(name: ModelName, parameters: dict[str, float], X: FloatArray, y: NDArray[Any]) -> Any:
+    return _settled(_estimator(name, parameters, _coefficients(name, X, y)), X, y)
 
 
-def _by_cross_validation(
-    name: ModelName,
-    key: str,
-    X: FloatArray,
-    y: NDArray[Any],
-    parameters: dict[str, float],
-    seed: int,
+def _by_leave_one_out(
+    name: ModelName, key: str, X: FloatArray, y: NDArray[Any], parameters: dict[str, float]
 ) -> float:
-    from sklearn.model_selection import GridSearchCV
-
+    """The penalty of the grid whose answers about left-out records have the least loss."""
     if name == "logistic" and int(np.bincount(y).min()) < 2:
         raise InputError(
-            "a class has one record only, so cross-validation cannot choose C; give --model "
-            "logistic with --C."
+            "a class has one record only, so leave-one-out cannot choose C; give --model logistic "
+            "with --C."
         )
-    grid = PENALTIES[name]
-    start = {key: grid[0], **parameters}
-    search = GridSearchCV(
-        _estimator(name, start),
-        {key: list(grid)},
-        scoring=SCORES[name][0],
-        cv=_folds(name, y, seed),
-        refit=False,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        search.fit(X, y)
-    return float(search.best_params_[key])
+
+    search = _estimator(name, {key: 1.0, **parameters}, _coefficients(name, X, y))
+    if getattr(search, "solver", None) == "lbfgs":
+        # Each fit starts from the last one, and the loss of left-out records forgives the rest.
+        search.set_params(warm_start=True, tol=1e-5)
+
+    def loss(penalty: float) -> float:
+        try:
+            return held_out(
+                fitted.from_sklearn(_settled(search.set_params(**{key: penalty}), X, y), X, y)
+            ).error
+        except InputError:
+            # With a penalty as small as this no fit settles.
+            return np.inf
+
+    # From much penalty to little.
+    grid = PENALTIES[name] if key == "C" else PENALTIES[name][::-1]
+    return _least(grid, loss)
+
+
+def _least(grid: tuple[float, ...], loss: Callable[[float], float]) -> float:
+    """Where the loss is least, going from the middle downhill: first to the left."""
+    middle = len(grid) // 2
+    best, least = middle, loss(grid[middle])
+    for step in (-1, 1):
+        while 0 <= best + step < len(grid) and (found := loss(grid[best + step])) < least:
+            best, least = best + step, found
+        if best != middle:
+            break
+    return grid[best]

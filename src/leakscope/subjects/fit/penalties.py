@@ -37,7 +37,7 @@ def _option(fit: NamedFit, laws: fitted.FittedLaws, factor: float) -> PenaltyOpt
     if factor != 1.0:
         try:
             laws = fitted.laws_of(
-                fitted.from_sklearn(other.estimator, other.X, other.y),
+                other.described,
                 question=laws.question,
                 fraction=laws.fraction,
                 observes=laws.observes,

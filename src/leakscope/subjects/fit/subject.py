@@ -209,8 +209,8 @@ class Fit(Subject):
         fit: NamedFit | FileFit
         found_here: dict[str, Any]
         if chosen.file is None:
-            fit = named_fit(dataset, prepared, chosen, seed=settings.seed)
-            described = fitted.from_sklearn(fit.estimator, fit.X, fit.y)
+            fit = named_fit(dataset, prepared, chosen)
+            described = fit.described
             found_here = {"model": fit.name, **fit.parameters}
         else:
             fit = file_fit(dataset, prepared, read_model(chosen.file), chosen)
@@ -429,7 +429,7 @@ class Fit(Subject):
                     "With other penalties",
                     [
                         f"The same model fitted with other penalties ({swept[0].setting}), each "
-                        "with its own laws; the score is cross-validated on the same folds."
+                        "with its own laws; the score is of records left out one at a time."
                     ],
                     tables=[
                         ((swept[0].setting, "largest", "median", "TPR at 1%", "at 0.1%",
@@ -472,7 +472,7 @@ class Fit(Subject):
                     "effect": f"largest advantage {digits(penalty.largest_advantage, most=3)}, "
                     f"{penalty.exposed} records at {audit.exposed_above:g} or more",
                     "price": f"{penalty.score} {digits(penalty.score_then, most=3)}, now "
-                    f"{digits(penalty.score_now, most=3)} (cross-validated)",
+                    f"{digits(penalty.score_now, most=3)} (records left out)",
                 }
             )
         if told.answer_noise is not None:
@@ -521,7 +521,7 @@ def _remedies(audit: Audit) -> list[Section]:
             ]
         )
     headings = ("change", "largest advantage", f"{EXPOSED_ABOVE:g} or more", "price")
-    words = "Scores are cross-validated; with noise each record is answered once."
+    words = "Scores are of records left out one at a time; with noise each record is answered once."
     return [Section("What would lower it", [words], tables=[(headings, rows)])]
 
 
