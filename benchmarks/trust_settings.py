@@ -1,0 +1,687 @@
+"""Sixty settings that were chosen to break trust, for `trust_audit.py`.
+
+A setting makes its data from its own name, so that it is the same whenever it is made.  What is
+examined and what is refitted is the whole recipe: an unfitted estimator or pipeline, a training
+function, a Gaussian process, or files.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.feature_selection import SelectFromModel, SelectKBest, f_classif, f_regression
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+    RidgeClassifier,
+    RidgeCV,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    KBinsDiscretizer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    QuantileTransformer,
+    StandardScaler,
+)
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+FloatArray = NDArray[np.float64]
+Kind = Literal["fit", "training", "process", "stream"]
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """The data of a setting, what is examined, and what `leakscope.audit` is told besides.
+
+    ``fits`` fits many models at once, (models, records) of who is trained on, where there is a
+    closed form or a loop of its own; otherwise the recipe is cloned and fitted each time.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    recipe: Any = None
+    options: dict[str, Any] = field(default_factory=dict)
+    shadows: int = 3000
+    fraction: float = 0.5
+    fits: Callable[[Any, Any, NDArray[np.bool_]], FloatArray] | None = None
+    groups: NDArray[Any] | None = None
+    # Of the question of a population: draws so many records anew.
+    population: Callable[[int, np.random.Generator], tuple[FloatArray, FloatArray]] | None = None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A name, a kind of subject, what it is to break, and its case."""
+
+    name: str
+    kind: Kind
+    breaks: str
+    make: Callable[[np.random.Generator], Case]
+
+    def case(self) -> Case:
+        """The same every time."""
+        return self.make(np.random.default_rng(zlib.crc32(self.name.encode())))
+
+
+def ridge_fits(alpha: float) -> Callable[[Any, Any, NDArray[np.bool_]], FloatArray]:
+    """Ridge regressions with an intercept, by their normal equations, many at once."""
+
+    def fits(X: FloatArray, y: FloatArray, rows: NDArray[np.bool_]) -> FloatArray:
+        design = np.column_stack([np.ones(len(X)), X])
+        penalty = np.diag([0.0] + [alpha] * X.shape[1])
+        kept = rows.astype(float)
+        gram = (kept @ np.einsum("ni,nj->nij", design, design).reshape(len(X), -1)).reshape(
+            len(rows), *penalty.shape
+        )
+        right = kept @ (design * y[:, None])
+        coefficients = np.linalg.solve(gram + penalty, right[:, :, None])[:, :, 0]
+        return np.asarray(coefficients @ design.T)
+
+    return fits
+
+
+def logistic_fits(C: float, balanced: bool = False) -> Any:
+    """Logistic regressions with an intercept, by Newton's method; the log-odds of the own label."""
+
+    def fits(X: FloatArray, y: FloatArray, rows: NDArray[np.bool_]) -> FloatArray:
+        design = np.column_stack([np.ones(len(X)), X])
+        penalty = np.array([0.0] + [1.0 / C] * X.shape[1])
+        kept = rows.astype(float)
+        if balanced:
+            many = kept.sum(axis=1, keepdims=True)
+            ones = kept @ (y == 1)[:, None]
+            kept = kept * np.where(y == 1, many / (2 * ones), many / (2 * (many - ones)))
+        outer = np.einsum("ni,nj->nij", design, design).reshape(len(X), -1)
+        beta = np.zeros((len(rows), design.shape[1]))
+        for _ in range(60):
+            p = 1.0 / (1.0 + np.exp(-(beta @ design.T)))
+            gradient = (kept * (p - y)) @ design + penalty * beta
+            hessian = ((kept * p * (1 - p)) @ outer).reshape(len(rows), *(2 * (len(penalty),)))
+            step = np.linalg.solve(hessian + np.diag(penalty + 1e-12), gradient[:, :, None])[..., 0]
+            # A step is never so long that it leaves where the quadratic is near.
+            beta -= (
+                step
+                * np.minimum(1.0, 4.0 / np.maximum(np.abs(step @ design.T).max(1), 1e-9))[:, None]
+            )
+            if np.abs(step).max() < 1e-10:
+                break
+        return np.asarray(np.where(y == 1, 1.0, -1.0) * (beta @ design.T))
+
+    return fits
+
+
+def regression(rng: np.random.Generator, n: int, p: int, noise: float = 1.0) -> Any:
+    X = rng.normal(size=(n, p))
+    return X, X @ rng.normal(size=p) / np.sqrt(p) + noise * rng.normal(size=n)
+
+
+def classes(rng: np.random.Generator, n: int, p: int, count: int = 2, strength: float = 1.0) -> Any:
+    X = rng.normal(size=(n, p))
+    score = strength * X[:, : min(p, 5)] @ rng.normal(size=(min(p, 5), count))
+    return X, np.argmax(score + rng.gumbel(size=(n, count)), axis=1)
+
+
+def dummies(rng: np.random.Generator, n: int, size: int, rare: int) -> FloatArray:
+    """``rare`` dummy columns of ``size`` records each, and three columns of noise."""
+    X = np.zeros((n, rare))
+    X[np.arange(rare * size), np.repeat(np.arange(rare), size)] = 1.0
+    return np.column_stack([X, 0.3 * rng.normal(size=(n, 3))])
+
+
+def categories(rng: np.random.Generator, n: int, levels: int) -> NDArray[Any]:
+    """Two columns of words whose frequencies fall like 1/k, so that many are rare."""
+    weights = 1.0 / np.arange(1, levels + 1)
+    return np.stack(
+        [
+            np.array([f"c{k:03d}" for k in range(levels)])[
+                rng.choice(levels, size=n, p=weights / weights.sum())
+            ]
+            for _ in range(2)
+        ],
+        axis=1,
+    ).astype(object)
+
+
+def _ridge(rng: np.random.Generator) -> Case:
+    X, y = regression(rng, 200, 10)
+    return Case(X, y, Ridge(1.0), shadows=12000, fits=ridge_fits(1.0))
+
+
+def _fours(rng: np.random.Generator) -> Case:
+    X = dummies(rng, 200, 4, 10)
+    y = 0.3 * rng.normal(size=200)
+    y[:40] = np.tile([1.0, 1.0, -1.0, -1.0], 10)
+    return Case(X, y, Ridge(1.0), shadows=12000, fits=ridge_fits(1.0))
+
+
+def _twos(rng: np.random.Generator) -> Case:
+    X = dummies(rng, 200, 2, 20)
+    return Case(X, rng.normal(size=200), Ridge(0.3), shadows=8000, fits=ridge_fits(0.3))
+
+
+def _sixes(rng: np.random.Generator) -> Case:
+    X, y = dummies(rng, 240, 6, 10), rng.integers(0, 2, 240)
+    return Case(X, y, LogisticRegression(C=10.0), shadows=6000, fits=logistic_fits(10.0))
+
+
+def _words(rng: np.random.Generator) -> Case:
+    X = categories(rng, 250, 40)
+    y = (rng.random(250) < 0.5).astype(int)
+    recipe = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression(C=3.0))
+    return Case(X, y, recipe, shadows=2500)
+
+
+def _softmax_rare(rng: np.random.Generator) -> Case:
+    X = dummies(rng, 240, 2, 30)
+    recipe = LogisticRegression(C=100.0, max_iter=300)
+    return Case(X, rng.integers(0, 3, 240), recipe, shadows=1200)
+
+
+def _lda(rng: np.random.Generator) -> Case:
+    X, y = rng.normal(size=(200, 60)), rng.integers(0, 2, 200)
+    return Case(X, y, make_pipeline(LinearDiscriminantAnalysis(), LogisticRegression()))
+
+
+class MeanEncoder(TransformerMixin, BaseEstimator):
+    """Every word becomes the mean target of its records, as people do by hand."""
+
+    def fit(self, X: Any, y: Any) -> MeanEncoder:
+        self.middle_ = float(np.mean(y))
+        self.means_ = [
+            {word: float(np.mean(y[column == word])) for word in np.unique(column)}
+            for column in np.asarray(X).T
+        ]
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        columns = zip(np.asarray(X).T, self.means_, strict=True)
+        return np.array([[m.get(word, self.middle_) for word in c] for c, m in columns]).T
+
+
+def _target(rng: np.random.Generator) -> Case:
+    X = categories(rng, 200, 60)
+    y = (rng.random(200) < 0.5).astype(int)
+    return Case(X, y, make_pipeline(MeanEncoder(), LogisticRegression(C=10.0)), shadows=2000)
+
+
+def _select_model(rng: np.random.Generator) -> Case:
+    X, y = rng.normal(size=(150, 80)), rng.integers(0, 2, 150)
+    chosen = SelectFromModel(LogisticRegression(C=0.3), max_features=10)
+    return Case(X, y, make_pipeline(chosen, LogisticRegression()), shadows=2000)
+
+
+def _select_best(rng: np.random.Generator) -> Case:
+    X, y = rng.normal(size=(150, 60)), rng.integers(0, 2, 150)
+    return Case(X, y, make_pipeline(SelectKBest(f_classif, k=8), LogisticRegression()))
+
+
+def _select_regression(rng: np.random.Generator) -> Case:
+    X, y = regression(rng, 120, 60, 2.0)
+    return Case(X, y, make_pipeline(SelectKBest(f_regression, k=8), Ridge(1.0)))
+
+
+def _pca(rng: np.random.Generator) -> Case:
+    X, y = rng.normal(size=(150, 200)), rng.integers(0, 2, 150)
+    return Case(X, y, make_pipeline(PCA(15, random_state=0), LogisticRegression()), shadows=2000)
+
+
+def _pca_low(rng: np.random.Generator) -> Case:
+    X = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 30)) + 0.05 * rng.normal(size=(200, 30))
+    y = X[:, 0] + rng.normal(size=200)
+    return Case(X, y, make_pipeline(PCA(4, random_state=0), Ridge(1.0)))
+
+
+def _scaled_tails(rng: np.random.Generator) -> Case:
+    X = rng.standard_t(1.2, size=(150, 6))
+    return Case(X, rng.normal(size=150), make_pipeline(StandardScaler(), Ridge(1.0)))
+
+
+def _quantiles(rng: np.random.Generator) -> Case:
+    X, y = rng.lognormal(size=(80, 6)), rng.normal(size=80)
+    recipe = make_pipeline(
+        QuantileTransformer(n_quantiles=20, output_distribution="normal"), Ridge(0.3)
+    )
+    return Case(X, y, recipe, shadows=1500)
+
+
+def _missing(rng: np.random.Generator) -> Case:
+    X, y = regression(rng, 150, 5)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[4:, 4] = np.nan
+    filled = SimpleImputer(keep_empty_features=True)
+    return Case(X, y, make_pipeline(filled, StandardScaler(), Ridge(0.5)), shadows=2500)
+
+
+def _near_interpolation(rng: np.random.Generator) -> Case:
+    X, y = regression(rng, 100, 46)
+    return Case(X, y, LinearRegression())
+
+
+def _small_part(rng: np.random.Generator) -> Case:
+    X, y = regression(rng, 80, 8)
+    return Case(
+        X, y, Ridge(0.5), {"fraction": 0.1}, shadows=12000, fraction=0.1, fits=ridge_fits(0.5)
+    )
+
+
+def _wide(rng: np.random.Generator) -> Case:
+    X, y = regression(rng, 80, 150)
+    return Case(X, y, Ridge(1.0), shadows=3000)
+
+
+def _exact(rng: np.random.Generator) -> Case:
+    X = rng.normal(size=(150, 6))
+    return Case(X, X @ rng.normal(size=6), LinearRegression())
+
+
+def _odd_scales(rng: np.random.Generator) -> Case:
+    X, y = regression(rng, 150, 8)
+    return Case(X * 10.0 ** np.linspace(-7, 7, 8), y, Ridge(1e-3))
+
+
+def _tiny_column(rng: np.random.Generator) -> Case:
+    X, y = regression(rng, 150, 5)
+    X[:, 0] *= 1e-200
+    return Case(X, y, make_pipeline(StandardScaler(), Ridge(1.0)))
+
+
+def _twins(rng: np.random.Generator) -> Case:
+    X, y = regression(rng, 60, 3)
+    return Case(np.repeat(X, 2, 0), np.repeat(y, 2), KernelRidge(alpha=0.05, kernel="rbf", gamma=1))
+
+
+def _contradictions(rng: np.random.Generator) -> Case:
+    X, y = classes(rng, 80, 4)
+    X = np.repeat(X, 2, 0)
+    y = np.ravel(np.column_stack([y, 1 - y]))
+    return Case(X, y, LogisticRegression(C=100.0), shadows=6000, fits=logistic_fits(100.0))
+
+
+def _imbalance(rng: np.random.Generator) -> Case:
+    X = rng.normal(size=(240, 6))
+    y = (np.argsort(np.argsort(X[:, 0] + rng.normal(size=240))) >= 228).astype(int)
+    return Case(X, y, LogisticRegression(C=1.0), shadows=6000, fits=logistic_fits(1.0))
+
+
+def _balanced(rng: np.random.Generator) -> Case:
+    X = rng.normal(size=(240, 6))
+    y = (np.argsort(np.argsort(X[:, 0] + rng.normal(size=240))) >= 228).astype(int)
+    return Case(X, y, LogisticRegression(C=1.0, class_weight="balanced"), shadows=3000)
+
+
+def _ten_classes(rng: np.random.Generator) -> Case:
+    X, y = classes(rng, 200, 6, 10, 2.0)
+    return Case(X, y, LogisticRegression(C=1.0, max_iter=300), shadows=1000)
+
+
+def _separable(rng: np.random.Generator) -> Case:
+    X = rng.normal(size=(120, 10))
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    return Case(X, y, LogisticRegression(C=1e3), shadows=6000, fits=logistic_fits(1e3))
+
+
+def _poisson(rng: np.random.Generator) -> Case:
+    X = rng.normal(size=(150, 5))
+    y = rng.poisson(np.exp(0.6 * X[:, 0] + rng.standard_t(2, size=150).clip(-2, 4)))
+    return Case(X, y.astype(float), PoissonRegressor(alpha=0.01, max_iter=500), shadows=2500)
+
+
+def _cauchy(rng: np.random.Generator) -> Case:
+    X = rng.normal(size=(200, 6))
+    return Case(X, rng.standard_cauchy(200), Ridge(1.0), shadows=12000, fits=ridge_fits(1.0))
+
+
+def _leverage(rng: np.random.Generator) -> Case:
+    X = rng.lognormal(sigma=2.0, size=(200, 5))
+    return Case(X, rng.normal(size=200), Ridge(1.0), shadows=12000, fits=ridge_fits(1.0))
+
+
+def _label(rng: np.random.Generator) -> Case:
+    X, y = classes(rng, 150, 8)
+    return Case(X, y, LogisticRegression(C=1.0), {"observes": "label"}, shadows=2500)
+
+
+def _probabilities(rng: np.random.Generator) -> Case:
+    X, y = classes(rng, 150, 5, 3)
+    recipe = LogisticRegression(C=1.0, max_iter=300)
+    return Case(X, y, recipe, {"observes": "probabilities"}, shadows=2000)
+
+
+def _narrow(rng: np.random.Generator) -> Case:
+    X, y = regression(rng, 120, 4, 0.5)
+    return Case(X, y, KernelRidge(alpha=0.1, kernel="rbf", gamma=0.3))
+
+
+def _thirty(rng: np.random.Generator) -> Case:
+    X, y = regression(rng, 30, 4)
+    return Case(X, y, Ridge(1.0), shadows=12000, fits=ridge_fits(1.0))
+
+
+def _ridge_classes(rng: np.random.Generator) -> Case:
+    X, y = classes(rng, 200, 8, 4)
+    return Case(X, y, RidgeClassifier(1.0), shadows=2500)
+
+
+def _cubes(rng: np.random.Generator) -> Case:
+    X, y = regression(rng, 150, 3, 0.5)
+    recipe = make_pipeline(PolynomialFeatures(4), StandardScaler(), Ridge(1e-3))
+    return Case(X, y, recipe, shadows=2500)
+
+
+def _chosen_penalty(rng: np.random.Generator) -> Case:
+    X, y = regression(rng, 100, 20, 2.0)
+    recipe = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 3, 11)))
+    return Case(X, y, recipe, shadows=2500)
+
+
+def _bins(rng: np.random.Generator) -> Case:
+    X, y = regression(rng, 150, 3, 0.5)
+    coder = KBinsDiscretizer(12, encode="onehot-dense", quantile_method="averaged_inverted_cdf")
+    return Case(X, y, make_pipeline(coder, Ridge(0.5)), shadows=2000)
+
+
+def _columns(rng: np.random.Generator) -> Case:
+    words, (X, y) = categories(rng, 150, 12), regression(rng, 150, 4)
+    table = np.column_stack([words, X]).astype(object)
+    coder = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), [0, 1]), (StandardScaler(), [2, 3, 4, 5])
+    )
+    return Case(table, y, make_pipeline(coder, Ridge(1.0)), shadows=1200)
+
+
+def _population(rng: np.random.Generator) -> Case:
+    beta = rng.normal(size=6) / np.sqrt(6)
+
+    def draw(n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        X = rng.normal(size=(n, 6))
+        return X, X @ beta + rng.standard_t(3, size=n)
+
+    X, y = draw(150, rng)
+    return Case(X, y, Ridge(1.0), {"question": "population"}, shadows=4000, population=draw)
+
+
+# Trainings.
+
+
+def hard_labels(X: Any, y: Any, seed: int) -> Any:
+    """A classifier that answers with a label only."""
+    model = LogisticRegression(C=1.0).fit(X, y)
+    return lambda rows: np.eye(2)[model.predict(rows)]
+
+
+def rounded(X: Any, y: Any, seed: int) -> Any:
+    """A ridge regression whose answers are rounded."""
+    model = Ridge(1.0).fit(X, y)
+    return lambda rows: np.round(model.predict(rows), 1)
+
+
+def centroids(X: Any, y: Any, seed: int) -> Any:
+    """A softmax of distances to the classes' means."""
+    labels = np.unique(y)
+    middle = np.stack([X[y == k].mean(axis=0) for k in labels])
+
+    class Model:
+        classes_ = labels
+
+        def predict_proba(self, rows: FloatArray) -> FloatArray:
+            away = np.sum((rows[:, None, :] - middle[None]) ** 2, axis=2)
+            table = np.exp(-0.5 * (away - away.min(axis=1, keepdims=True)))
+            return np.asarray(table / table.sum(axis=1, keepdims=True))
+
+    return Model()
+
+
+def networks(X: FloatArray, y: Any, rows: NDArray[np.bool_], seeds: Any) -> Any:
+    """Networks of eight tanh units, 150 full-batch steps, all at once."""
+    return [lambda asked, w=w: _answer(w, asked) for w in zip(*_networks(X, y, rows, seeds))]  # noqa: B905
+
+
+def _networks(X: FloatArray, y: Any, rows: NDArray[np.bool_], seeds: Any) -> tuple[FloatArray, ...]:
+    start = [np.random.default_rng(seed) for seed in seeds]
+    W = np.stack([rng.normal(size=(X.shape[1] + 1, 8)) for rng in start])
+    v = np.stack([0.3 * rng.normal(size=9) for rng in start])
+    design, kept = np.column_stack([X, np.ones(len(X))]), rows / rows.sum(axis=1, keepdims=True)
+    for _ in range(150):
+        hidden = np.tanh(design @ W)
+        slope = kept * (1 / (1 + np.exp(-(hidden @ v[:, :8, None])[..., 0] - v[:, 8:])) - y)
+        back = slope[:, :, None] * v[:, None, :8] * (1 - hidden**2)
+        v = v - 2.0 * np.column_stack(
+            [(slope[:, None] @ hidden)[:, 0], slope.sum(axis=1, keepdims=True)]
+        )
+        W = W - 2.0 * (design.T @ back)
+    return W, v
+
+
+def _answer(weights: Any, asked: FloatArray) -> FloatArray:
+    W, v = weights
+    score = np.tanh(np.column_stack([asked, np.ones(len(asked))]) @ W) @ v[:8] + v[8]
+    return np.asarray(1 / (1 + np.exp(-score)))
+
+
+def network_fits(X: FloatArray, y: Any, rows: NDArray[np.bool_]) -> FloatArray:
+    W, v = _networks(X, y, rows, range(10_000, 10_000 + len(rows)))
+    score = (np.tanh(np.column_stack([X, np.ones(len(X))]) @ W) @ v[:, :8, None])[..., 0] + v[:, 8:]
+    return np.asarray(np.where(y == 1, score, -score))
+
+
+def _training(
+    recipe: Any, data: Callable[[np.random.Generator], Any], models: int = 8, **more: Any
+) -> Callable[[np.random.Generator], Case]:
+    def make(rng: np.random.Generator) -> Case:
+        X, y = data(rng)
+        return Case(X, y, recipe, {"models": models}, **more)
+
+    return make
+
+
+def _rare_class(rng: np.random.Generator) -> Any:
+    X = rng.normal(size=(200, 5))
+    return X, (np.argsort(np.argsort(X[:, 0] + rng.normal(size=200))) >= 188).astype(int)
+
+
+def _twin_classes(rng: np.random.Generator) -> Any:
+    X, y = classes(rng, 70, 4)
+    return np.repeat(X, 2, 0), np.repeat(y, 2)
+
+
+def _heavy(rng: np.random.Generator) -> Any:
+    return rng.standard_t(2, size=(150, 4)), rng.standard_t(1.5, size=150)
+
+
+def _fifteen(rng: np.random.Generator) -> Any:
+    y = np.arange(180) % 15
+    return 1.5 * rng.normal(size=(15, 4))[y] + rng.normal(size=(180, 4)), y
+
+
+def _noise_words(rng: np.random.Generator) -> Any:
+    return dummies(rng, 200, 3, 15), rng.integers(0, 2, 200)
+
+
+# Gaussian processes and files: X, y and the options of the process.
+
+
+def _process(
+    data: Callable[[np.random.Generator], Any], **options: Any
+) -> Callable[[np.random.Generator], Case]:
+    def make(rng: np.random.Generator) -> Case:
+        X, y = data(rng)
+        return Case(X, y, None, options)
+
+    return make
+
+
+def _smooth(rng: np.random.Generator, n: int = 60) -> Any:
+    X = np.sort(rng.uniform(0, 6, size=(n, 1)), axis=0)
+    return X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=n)
+
+
+def _clash(rng: np.random.Generator) -> Any:
+    X, y = _smooth(rng, 30)
+    return np.repeat(X, 2, 0), np.ravel(np.column_stack([y, -y]))
+
+
+def _linear_scales(rng: np.random.Generator) -> Any:
+    X, y = regression(rng, 60, 5)
+    return X * np.array([1e-200, 1e-8, 1.0, 1e4, 1e8]), y
+
+
+def _offset(rng: np.random.Generator) -> Any:
+    X, y = _smooth(rng)
+    return X, y + 1e8
+
+
+def _no_noise(rng: np.random.Generator) -> Any:
+    X = rng.normal(size=(60, 5))
+    return X, X @ rng.normal(size=5)
+
+
+def _far(rng: np.random.Generator) -> Any:
+    return rng.standard_cauchy(size=(60, 3)), rng.standard_cauchy(60)
+
+
+def _people(rng: np.random.Generator) -> Case:
+    X, y = regression(rng, 60, 3, 0.3)
+    groups = np.repeat(np.arange(20), rng.multinomial(40, np.ones(20) / 20) + 1)[:60]
+    options = {"kernel": ("rbf", 1.0), "noise_variance": 0.05}
+    return Case(X, y, None, options, groups=np.sort(groups))
+
+
+def _tiny(rng: np.random.Generator) -> Any:
+    X, y = regression(rng, 100, 4)
+    X[:, 0] *= 1e-200
+    return X, y
+
+
+def _rare_columns(rng: np.random.Generator) -> Any:
+    return dummies(rng, 120, 2, 20), rng.normal(size=120)
+
+
+def _twin_rows(rng: np.random.Generator) -> Any:
+    X, y = regression(rng, 60, 4)
+    return np.repeat(X, 2, 0), np.repeat(y, 2)
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("ridge, nothing odd", "fit", "none", _ridge),
+    Setting("ridge, categories of four", "fit", "rare categories", _fours),
+    Setting("ridge, categories of two", "fit", "rare categories", _twos),
+    Setting("logistic, categories of six", "fit", "rare categories", _sixes),
+    Setting("one-hot words, logistic", "fit", "rare categories", _words),
+    Setting("softmax, categories of two, C = 100", "fit", "rare categories", _softmax_rare),
+    Setting("LDA step, logistic, noise", "fit", "supervised step", _lda),
+    Setting("target encoder, logistic", "fit", "supervised step", _target),
+    Setting("select from model, logistic", "fit", "supervised step", _select_model),
+    Setting("select k best, logistic", "fit", "supervised step", _select_best),
+    Setting("select k best, ridge", "fit", "supervised step", _select_regression),
+    Setting("PCA 15 of 200, logistic", "fit", "PCA", _pca),
+    Setting("PCA of four true directions, ridge", "fit", "PCA", _pca_low),
+    Setting("scaler of heavy tails, ridge", "fit", "heavy tails", _scaled_tails),
+    Setting("quantile transformer, ridge", "fit", "unsupervised step", _quantiles),
+    Setting("imputed column of four, ridge", "fit", "unsupervised step", _missing),
+    Setting("least squares, 100 x 46", "fit", "interpolation", _near_interpolation),
+    Setting("ridge, a tenth of 80", "fit", "few records", _small_part),
+    Setting("ridge, 80 x 150", "fit", "interpolation", _wide),
+    Setting("least squares, y exactly linear", "fit", "rounding", _exact),
+    Setting("ridge, scales of 1e-7 to 1e7", "fit", "odd scales", _odd_scales),
+    Setting("scaler of a column of 1e-200, ridge", "fit", "odd scales", _tiny_column),
+    Setting("kernel ridge, every record twice", "fit", "duplicates", _twins),
+    Setting("logistic, twins of opposite label", "fit", "duplicates", _contradictions),
+    Setting("logistic, 5% positive", "fit", "imbalance", _imbalance),
+    Setting("logistic, 5% positive, balanced weights", "fit", "imbalance", _balanced),
+    Setting("softmax, ten classes", "fit", "many classes", _ten_classes),
+    Setting("logistic, separable, C = 1,000", "fit", "separable", _separable),
+    Setting("Poisson, heavy tails", "fit", "heavy tails", _poisson),
+    Setting("ridge, Cauchy targets", "fit", "heavy tails", _cauchy),
+    Setting("ridge, lognormal features", "fit", "heavy tails", _leverage),
+    Setting("logistic, label only", "fit", "hard labels", _label),
+    Setting("softmax, all probabilities", "fit", "vector answers", _probabilities),
+    Setting("kernel ridge, narrow", "fit", "interpolation", _narrow),
+    Setting("ridge, 30 records", "fit", "few records", _thirty),
+    Setting("ridge classifier, four classes", "fit", "many classes", _ridge_classes),
+    Setting("quartic features, small penalty", "fit", "interpolation", _cubes),
+    Setting("penalty chosen by cross-validation", "fit", "supervised step", _chosen_penalty),
+    Setting("bins of quantiles, ridge", "fit", "unsupervised step", _bins),
+    Setting("words and numbers, ridge", "fit", "rare categories", _columns),
+    Setting("ridge, population", "fit", "question", _population),
+    Setting("5 nearest neighbours", "training", "discrete answers", _training(
+        KNeighborsClassifier(5), lambda rng: classes(rng, 150, 4), shadows=1500)),
+    Setting("tree, leaves of 5", "training", "discrete answers", _training(
+        DecisionTreeClassifier(min_samples_leaf=5), lambda rng: classes(rng, 150, 4))),
+    Setting("stump", "training", "discrete answers", _training(
+        DecisionTreeClassifier(max_depth=1), lambda rng: classes(rng, 150, 4))),
+    Setting("five boosted stumps", "training", "discrete answers", _training(
+        GradientBoostingClassifier(n_estimators=5, max_depth=1),
+        lambda rng: classes(rng, 150, 4), shadows=1500)),
+    Setting("hard labels", "training", "hard labels", _training(
+        hard_labels, lambda rng: classes(rng, 150, 6), shadows=2000)),
+    Setting("rounded answers", "training", "discrete answers", _training(
+        rounded, lambda rng: regression(rng, 150, 6))),
+    Setting("forest of ten", "training", "discrete answers", _training(
+        RandomForestClassifier(10), lambda rng: classes(rng, 120, 4), shadows=1000)),
+    Setting("3 nearest neighbours, quantity", "training", "discrete answers", _training(
+        KNeighborsRegressor(3), lambda rng: regression(rng, 150, 3), shadows=1500)),
+    Setting("naive Bayes, every record twice", "training", "duplicates", _training(
+        GaussianNB(), _twin_classes, shadows=2000)),
+    Setting("centroids, 15 classes", "training", "many classes", _training(
+        centroids, _fifteen, shadows=2000)),
+    Setting("tree, 6% positive", "training", "imbalance", _training(
+        DecisionTreeClassifier(min_samples_leaf=3), _rare_class)),
+    Setting("tree of heavy tails", "training", "heavy tails", _training(
+        DecisionTreeRegressor(min_samples_leaf=5), _heavy)),
+    Setting("logistic, categories of three", "training", "rare categories", _training(
+        LogisticRegression(C=10.0), _noise_words, shadows=6000, fits=logistic_fits(10.0))),
+    Setting("LDA step, logistic, four models", "training", "supervised step", _training(
+        make_pipeline(LinearDiscriminantAnalysis(), LogisticRegression()),
+        lambda rng: (rng.normal(size=(150, 40)), rng.integers(0, 2, 150)), models=4)),
+    Setting("small networks", "training", "few records", _training(
+        networks, lambda rng: classes(rng, 80, 4), shadows=1500, fits=network_fits)),
+    Setting("ridge by 16 models", "training", "none", _training(
+        Ridge(1.0), lambda rng: regression(rng, 200, 8), models=16, shadows=8000,
+        fits=ridge_fits(1.0))),
+    Setting("rbf, noise 0.01", "process", "none", _process(
+        _smooth, kernel=("rbf", 1.0), noise_variance=0.01)),
+    Setting("rbf, noise 1e-9", "process", "interpolation", _process(
+        _smooth, kernel=("rbf", 1.0), noise_variance=1e-9)),
+    Setting("rbf, twins of opposite target", "process", "duplicates", _process(
+        _clash, kernel=("rbf", 0.5), noise_variance=1e-4)),
+    Setting("linear, scales of 1e-200 to 1e8", "process", "odd scales", _process(
+        _linear_scales, kernel=("linear", 1.0), noise_variance=0.1)),
+    Setting("rbf, targets off by 1e8", "process", "odd scales", _process(
+        _offset, kernel=("rbf", 1.0), noise_variance=0.01)),
+    Setting("linear, y exactly linear, noise 1e-10", "process", "rounding", _process(
+        _no_noise, kernel=("linear", 1.0), noise_variance=1e-10)),
+    Setting("rbf, Cauchy features and targets", "process", "heavy tails", _process(
+        _far, kernel=("rbf", 1.0), noise_variance=0.1)),
+    Setting("rbf, people of several records", "process", "groups", _people),
+    Setting("nystrom, ten inducing", "process", "approximation", _process(
+        lambda rng: _smooth(rng, 120), kernel=("rbf", 1.0), noise_variance=0.01, route="nystrom",
+        inducing=10)),
+    Setting("standardised column of 1e-200", "process", "odd scales", _process(
+        _tiny, kernel=("linear", 1.0), noise_variance=0.1, standardised=True)),
+    Setting("files, nothing odd", "stream", "none", _process(
+        lambda rng: regression(rng, 120, 5), noise_variance=0.1)),
+    Setting("files, categories of two", "stream", "rare categories", _process(
+        _rare_columns, noise_variance=0.01)),
+    Setting("files, a column of 1e-200", "stream", "odd scales", _process(
+        _tiny, noise_variance=0.1)),
+    Setting("files, heavy tails", "stream", "heavy tails", _process(_far, noise_variance=0.1)),
+    Setting("files, every record twice, noise 1e-9", "stream", "duplicates", _process(
+        _twin_rows, noise_variance=1e-9)),
+)  # fmt: skip
