@@ -226,7 +226,7 @@ def _estimator(name: ModelName, parameters: dict[str, float], coefficients: int)
 
 def _coefficients(name: ModelName, X: FloatArray, y: NDArray[Any]) -> int:
     classes = len(np.unique(y)) if name == "logistic" else 2
-    return X.shape[1] * (classes if classes > 2 else 1)
+    return int(X.shape[1]) * (classes if classes > 2 else 1)
 
 
 def _settled(estimator: Any, X: FloatArray, y: NDArray[Any]) -> Any:
