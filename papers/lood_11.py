@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from papers.claims import judge
-from papers.figure import Figure, Made, Order, Panel
+from papers.figure import Figure, Made, Order
 from papers.lood_sine import (
     HIGH,
     LOW,
@@ -15,8 +14,9 @@ from papers.lood_sine import (
     RECORDS,
     SAME,
     grid,
+    marked_panel,
+    shown,
     sine,
-    upright,
 )
 
 # Other draws of the ten points, to see whether the printed S* is one of them.
@@ -26,7 +26,7 @@ REDRAWN = {"quick": 12, "full": 200}
 def make(order: Order) -> Made:
     """The gradient at S over S, and the mean distance over the query under S*."""
     key = order.key.child(11)
-    data = sine(key.child(0))
+    data = shown(order)
     S = data.worst
     places = np.linspace(LOW, HIGH, 401 if order.full else 101)
     gradient = np.array([float(data.self_influence(float(s)).gradient[0]) for s in places])
@@ -40,50 +40,23 @@ def make(order: Order) -> Made:
     far = np.abs(places) > 4.8
     return Made(
         panels=(
-            Panel(
+            marked_panel(
                 "Gradient of M(Q) at Q = S, Prop. 5.1",
-                pd.concat(
-                    [
-                        pd.DataFrame(
-                            {
-                                "query": places,
-                                "gradient": gradient,
-                                "curve": "gradient",
-                                "source": "theory",
-                            }
-                        ),
-                        upright(S, gradient, "S*", "gradient"),
-                        upright(PUBLISHED_POINT, gradient, "the paper's S*", "gradient"),
-                    ],
-                    ignore_index=True,
-                ),
-                x="query",
-                y="gradient",
-                series="curve",
+                "gradient",
+                places,
+                {"gradient": gradient},
+                {"S*": S, "the paper's S*": PUBLISHED_POINT},
+                data,
                 x_title="differing record S",
                 y_title="gradient of M at S",
             ),
-            Panel(
+            marked_panel(
                 "Mean distance under S*",
-                pd.concat(
-                    [
-                        pd.DataFrame(
-                            {
-                                "query": queries,
-                                "M(Q)": distance,
-                                "curve": "M(Q)",
-                                "source": "theory",
-                            }
-                        ),
-                        upright(S, distance, "S*", "M(Q)"),
-                        upright(Q, distance, "Q*", "M(Q)"),
-                    ],
-                    ignore_index=True,
-                ),
-                x="query",
-                y="M(Q)",
-                series="curve",
-                x_title="query Q",
+                "M(Q)",
+                queries,
+                {"M(Q)": distance},
+                {"S*": S, "Q*": Q},
+                data,
                 y_title="mean distance M(Q)",
             ),
         ),

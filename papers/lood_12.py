@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from papers.claims import judge
-from papers.figure import Figure, Made, Order, Panel
-from papers.lood_sine import NOISE, RECORDS, grid, sine, upright
+from papers.figure import Figure, Made, Order
+from papers.lood_sine import NOISE, RECORDS, grid, marked_panel, shown
 
 PLACES = (-5.0, 0.0, 5.0)
 
@@ -17,7 +16,7 @@ NEARLY = 0.25
 
 def make(order: Order) -> Made:
     """The mean distance over the query for three differing records."""
-    data = sine(order.key.child(12))
+    data = shown(order)
     panels, best, heights = [], {}, {}
     for place in (*PLACES, data.worst):
         queries = grid(order, place)
@@ -26,22 +25,15 @@ def make(order: Order) -> Made:
         distance = data.at(place, queries).mean_distance[-1]
         best[place] = float(queries[np.argmax(distance)])
         heights[place] = float(distance.max())
-        title = f"S = {place:.0f}" if place in PLACES else f"S = S* of Fig. 11, {place:.2f}"
-        curve = pd.DataFrame(
-            {"query": queries, "M(Q)": distance, "curve": "M(Q)", "source": "theory"}
-        )
-        marks = [
-            upright(place, distance, "S", "M(Q)"),
-            upright(best[place], distance, "Q*", "M(Q)"),
-        ]
+        title = f"S = {place:.0f}" if place in PLACES else f"S = S* of Fig. 11, {place:.3f}"
         panels.append(
-            Panel(
+            marked_panel(
                 title,
-                pd.concat([curve, *marks], ignore_index=True),
-                x="query",
-                y="M(Q)",
-                series="curve",
-                x_title="query Q",
+                "M(Q)",
+                queries,
+                {"M(Q)": distance},
+                {"S": place, "Q*": best[place]},
+                data,
                 y_title="mean distance M(Q)",
             )
         )
@@ -73,8 +65,8 @@ def make(order: Order) -> Made:
         ),
         settings={"records": RECORDS, "noise_variance": NOISE, "S": [*PLACES, data.worst]},
         notes=(
-            "The ten points are drawn anew: the paper does not print its own.  The fourth panel is "
-            "Fig. 11's record, for comparison.",
+            "The ten points are drawn anew: the paper does not print its own. They are those of "
+            "Fig. 7 and 11, and the fourth panel is Fig. 11's record, for comparison.",
         ),
     )
 

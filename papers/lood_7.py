@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from leakscope import kernels, lood
 from papers.arrays import FloatArray
 from papers.claims import Claim, judge
-from papers.figure import Figure, Made, Order, Panel
-from papers.lood_sine import LOW, NOISE, RECORDS, SAME, grid, sine, upright
+from papers.figure import Figure, Made, Order
+from papers.lood_sine import LOW, NOISE, RECORDS, SAME, grid, marked_panel, shown
 
 
 def make(order: Order) -> Made:
     """Three curves over the query: mean distance, log variance ratio, KL."""
-    data = sine(order.key.child(7))
+    data = shown(order)
     S = data.worst
     queries = grid(order, S)
     found = data.at(S, queries)
@@ -72,16 +71,23 @@ def make(order: Order) -> Made:
         ),
         _homogeneity(order),
     )
-    marks = [("S*", own), ("Q*", best["M"])]
+    marks = {"S*": S, "Q*": Q}
+    curves: dict[tuple[str, str], dict[str, FloatArray]] = {
+        ("Mean distance", "M(Q)"): {"M(Q)": distance},
+        ("Variances", "log ratio"): {"log variance ratio": ratio},
+        ("KL", "KL (nats)"): {"without || with": kl, "reverse": reverse},
+    }
     return Made(
-        panels=(
-            _panel("Mean distance", "M(Q)", queries, {"M(Q)": distance}, marks),
-            _panel("Variances", "log ratio", queries, {"log variance ratio": ratio}, marks),
-            _panel("KL", "KL (nats)", queries, {"without || with": kl, "reverse": reverse}, marks),
+        panels=tuple(
+            marked_panel(f"{title} under S*", name, queries, values, marks, data)
+            for (title, name), values in curves.items()
         ),
         claims=claims,
         settings={"records": RECORDS, "noise_variance": NOISE, "S*": S, "queries": len(queries)},
-        notes=("The ten points are drawn anew: the paper does not print its own.",),
+        notes=(
+            "The ten points are drawn anew: the paper does not print its own. Fig. 11 and 12 show "
+            "the same ones.",
+        ),
     )
 
 
@@ -109,30 +115,6 @@ def _homogeneity(order: Order) -> Claim:
         as_printed=bool(np.allclose(grown, 2.0) and same < 1e-6),
         corrected=bool(np.allclose(grown, 4.0) and same < 1e-6),
         erratum="lood 7",
-    )
-
-
-def _panel(
-    title: str,
-    name: str,
-    queries: FloatArray,
-    curves: dict[str, FloatArray],
-    marks: list[tuple[str, int]],
-) -> Panel:
-    rows = [
-        pd.DataFrame({"query": queries, name: values, "curve": label, "source": "theory"})
-        for label, values in curves.items()
-    ]
-    first = next(iter(curves.values()))
-    rows += [upright(float(queries[place]), first, label, name) for label, place in marks]
-    return Panel(
-        title=f"{title} under S*",
-        table=pd.concat(rows, ignore_index=True),
-        x="query",
-        y=name,
-        series="curve",
-        x_title="query Q",
-        y_title=name,
     )
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from leakscope import kernels, lood
 from leakscope.laws import Key
 from papers.arrays import FloatArray
-from papers.figure import Order
+from papers.figure import Order, Panel
 
 NOISE = 0.01
 KERNEL = kernels.rbf(1.0)
@@ -72,6 +72,11 @@ class Sine:
         return float(found.point[0])
 
 
+def shown(order: Order) -> Sine:
+    """The ten points that Fig. 7, 11 and 12 all show, as the paper's do."""
+    return sine(order.key.child(11, 0))
+
+
 def sine(key: Key) -> Sine:
     """Ten points, drawn as the paper draws them."""
     x = np.sort(key.generator().normal(size=RECORDS))
@@ -84,13 +89,47 @@ def grid(order: Order, *places: float) -> FloatArray:
     return np.unique(np.append(np.linspace(LOW, HIGH, count), places))
 
 
-def upright(place: float, curve: FloatArray, label: str, name: str) -> pd.DataFrame:
-    """Rows of a vertical line at ``place``, from 0 to the top of a curve."""
-    return pd.DataFrame(
-        {
-            "query": [place, place],
-            name: [min(0.0, float(curve.min())), float(curve.max())],
-            "curve": f"{label} = {place:.2f}",
-            "source": "theory",
-        }
+def marked_panel(
+    title: str,
+    name: str,
+    queries: FloatArray,
+    curves: dict[str, FloatArray],
+    marks: dict[str, float],
+    data: Sine,
+    *,
+    x_title: str = "query Q",
+    y_title: str | None = None,
+) -> Panel:
+    """Curves over the query, vertical lines at ``marks``, and the training points on the axis.
+
+    Marks and points come first, so that they have one colour in all panels of a figure.
+    """
+    low = min(0.0, *(float(values.min()) for values in curves.values()))
+    high = max(float(values.max()) for values in curves.values())
+    rows = [
+        pd.DataFrame(
+            {
+                "query": [place, place],
+                name: [low, high],
+                "curve": f"{label} = {place:.3f}",
+                "source": "theory",
+            }
+        )
+        for label, place in marks.items()
+    ]
+    rows.append(
+        pd.DataFrame({"query": data.x, name: 0.0, "curve": "training points", "source": "record"})
+    )
+    rows += [
+        pd.DataFrame({"query": queries, name: values, "curve": label, "source": "theory"})
+        for label, values in curves.items()
+    ]
+    return Panel(
+        title,
+        pd.concat(rows, ignore_index=True),
+        x="query",
+        y=name,
+        series="curve",
+        x_title=x_title,
+        y_title=y_title or name,
     )

@@ -8,9 +8,10 @@ from typing import Any
 from leakscope import InputError
 from papers.result import PanelEntry, ReproductionDocument
 
-# Wong's palette, which the colour-blind can tell apart; black first.
+# After Wong's palette, whose colours the colour-blind can tell apart; then three for many curves.
 COLOURS = (
     "#1f5a96", "#d98243", "#2c6e2a", "#8d3b72", "#56b4e9", "#e69f00", "#000000", "#767676",
+    "#c0392b", "#6ab04c", "#b19cd9",
 )  # fmt: skip
 
 WIDTH, HEIGHT = 330, 240
@@ -127,9 +128,14 @@ def _marks(panel: PanelEntry, values: list[dict[str, Any]], shown: dict[str, str
     drawn_as = _drawn_as(panel, values)
     if panel.series is not None:
         names = list(drawn_as)
+        if len(names) > len(COLOURS):
+            raise InputError(
+                f"the panel {panel.title!r} has {len(names)} series, and there are {len(COLOURS)} "
+                "colours."
+            )
         for value in values:
             value[panel.series] = str(value[panel.series])
-        palette = [COLOURS[number % len(COLOURS)] for number in range(len(names))]
+        palette = list(COLOURS[: len(names)])
         encoding["color"] = alt.Color(
             f"{panel.series}:N",
             title=shown[panel.series],

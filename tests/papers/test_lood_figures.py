@@ -106,6 +106,22 @@ def test_the_pictures_of_a_folder(tmp_path):
     assert len(images.notes) == 1
 
 
+def test_three_figures_show_the_same_ten_points():
+    """The fourth panel of lood-12 was said to be lood-11's record, and was another."""
+    made = [module.make(Order()) for module in (lood_7, lood_11, lood_12)]
+    records = []
+    for figure in made:
+        for panel in figure.panels:
+            points = panel.table[panel.table["source"] == "record"]
+            records.append(points[panel.x].to_numpy())
+            # marks and points come first: one colour each in all panels
+            assert panel.table["curve"].unique()[2] == "training points"
+    assert len(records) == 3 + 2 + 4
+    assert all(np.array_equal(one, records[0]) for one in records)
+    S = [figure.settings["S*"] for figure in made[:2]]
+    assert S[0] == S[1] == made[2].settings["S"][-1]
+
+
 def test_the_gradient_of_the_sine_is_a_slope():
     data = sine(Key(3))
     place, step = 2.5, 1e-5
