@@ -10,6 +10,7 @@ from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.laws import LawPair, Normal, NormalMixture
 from leakscope.linear import OutputNoise
+from leakscope.linear.data_models import design_moments
 from leakscope.measures import scored_advantage
 from leakscope.planning import data_model_advantage
 
@@ -97,3 +98,49 @@ def test_a_series_that_repeats_itself_hides_members_among_their_repeats() -> Non
     assert known.value == pytest.approx(1.0 - model.settled(query), abs=1e-12)
     hidden = data_model_advantage(model, query, designs=50, random_state=0)
     assert hidden.value < known.value
+
+
+def test_designs_that_see_nothing_of_a_record_are_no_error() -> None:
+    """One record in 4,000 meets no active unit (linear.md's own size): that was an error."""
+    model = linear.RandomRelu(20, 12, 40)
+    (_, nonmember), _ = design_moments(model, model.query(1), designs=300, random_state=11)
+    assert np.count_nonzero(nonmember[0] == 0.0) == 4
+    found = data_model_advantage(
+        model, model.query(1), attacker="label_known", designs=300, random_state=11
+    )
+    assert 0.3 < found.value < 0.6
+
+
+@pytest.mark.parametrize(("n", "p"), [(4, 4), (4, 3)])
+def test_few_units_against_fits(n: int, p: int) -> None:
+    """Records that no unit sees, and designs that do not interpolate though p = n: the test that
+    the laws choose, on whole fits."""
+    model = linear.RandomRelu(n, p, 12)
+    query, rng, fits = model.query(1), np.random.default_rng(n + p), 2000
+    sd = np.sqrt(model.label_variance(query))
+
+    def seen(own: bool) -> np.ndarray:
+        rows = []
+        for _ in range(fits):
+            z = rng.permutation(query.features) * rng.choice([-1.0, 1.0], 12)
+            Z, V = rng.standard_normal((n, 12)), rng.standard_normal((12, p))
+            V /= np.linalg.norm(V, axis=1, keepdims=True)
+            beta = rng.standard_normal(12) / np.sqrt(12.0)
+            label, y = z @ beta + rng.standard_normal(), Z @ beta + rng.standard_normal(n)
+            if own:
+                Z[0], y[0] = z, label
+            fit = np.linalg.lstsq(np.maximum(Z @ V, 0.0), y, rcond=None)[0]
+            rows.append((label, np.maximum(z @ V, 0.0) @ fit))
+        return np.array(rows)
+
+    def called(told: np.ndarray) -> float:
+        pair = linear.data_model_law_pair(
+            model, query, attacker="label_known", labels=told[:, 0] / sd, designs=100
+        )
+        return float(
+            (pair.member.log_density(told[:, 1]) > pair.nonmember.log_density(told[:, 1])).mean()
+        )
+
+    found = data_model_advantage(model, query, attacker="label_known", designs=800, random_state=1)
+    gained = called(seen(True)) - called(seen(False))
+    assert abs(found.value - gained) < 4.0 * (np.sqrt(0.5 / fits) + found.stderr)

@@ -228,3 +228,46 @@ def test_noise_for_a_small_target_is_found() -> None:
     assert large is not None
     # With much noise the advantage falls as its standard deviation rises.
     assert small / large == pytest.approx(1e6, rel=1e-2)
+
+
+@pytest.mark.parametrize("p", [6, 7, 14, 30])
+def test_the_spread_of_least_squares_is_exact(p: int) -> None:
+    """Whole matrices, solved by pseudo-inverses: mean squares over fresh records and designs."""
+    n, dim, sigma = 10, 40, 0.6
+    found = plan_linear(GaussianDesign(n, p, dim, sigma), draws=200, random_state=1)
+    rng = np.random.default_rng(p)
+    X, beta = rng.standard_normal((3000, n, dim)), rng.standard_normal((3000, dim)) / np.sqrt(dim)
+    y = np.einsum("kij,kj->ki", X, beta) + sigma * rng.standard_normal((3000, n))
+    fit = np.einsum("kij,kj->ki", np.linalg.pinv(X[:, :, :p]), y)
+    squares = [np.einsum("kij,kj->ki", X[:, :, :p], fit) ** 2]
+    squares.append(np.einsum("kij,kj->ki", rng.standard_normal((3000, 40, p)), fit) ** 2)
+    exact = (found.sigma_member, found.sigma_nonmember)
+    for drawn, sd in zip((square.mean(axis=1) for square in squares), exact, strict=True):
+        assert sd is not None
+        assert abs(drawn.mean() - sd**2) < 4.0 * drawn.std() / np.sqrt(3000)
+    assert found.sigma_member_stderr == found.sigma_nonmember_stderr == 0.0
+
+
+def test_the_spread_next_to_the_edge_is_known() -> None:
+    """2,000 draws printed 7.195 without a standard error; n (1 + sigma^2 - p/D) + n/D is exact."""
+    found = plan_linear(GaussianDesign(50, 52, 200, 0.6), draws=50, random_state=1)
+    assert found.sigma_nonmember == pytest.approx(np.sqrt(50 * 1.1 + 0.25), rel=1e-12)
+
+
+def test_ridge_has_a_standard_error_of_the_spread() -> None:
+    found = [
+        plan_linear(GaussianDesign(20, 22, 80, 0.6, ridge=0.01), draws=40, random_state=k)
+        for k in range(6)
+    ]
+    values = [plan.sigma_nonmember for plan in found]
+    told = [plan.sigma_nonmember_stderr for plan in found]
+    assert 0.3 < np.std(values, ddof=1) / np.mean(told) < 3.0
+
+
+def test_kl_next_to_the_edge_does_not_hang_on_the_draws() -> None:
+    """At p = n + 2 a prediction's variance has no variance: seeds were 7 apart before."""
+    found = [
+        plan_linear(GaussianDesign(50, 52, 200, 0.6), draws=1000, random_state=k).kl
+        for k in range(3)
+    ]
+    assert np.ptp(found) < 0.5

@@ -135,6 +135,28 @@ def wrapped(text: str) -> str:
     return "\n".join(textwrap.wrap(text, width=92, break_on_hyphens=False))
 
 
+def told_page(found: ResultDocument) -> str:
+    """Title, answer, tables, and last what they rest on: a result that describes itself."""
+    short = found.in_short()
+    *answer, rests = short.sentences
+    parts = [wrapped(short.title), "\n".join(map(wrapped, answer))]
+    parts += [table(short.headings, short.rows)] if short.rows else []
+    for section in found.sections():
+        parts += [table(headings, rows) for headings, rows in section.tables]
+        parts += [wrapped(paragraph) for paragraph in section.paragraphs]
+    return "\n\n".join([*filter(None, parts), wrapped(rests)])
+
+
+def write_page(found: ResultDocument, path: Path, *, quiet: bool) -> None:
+    """Write a result as one HTML page, and say where unless stdout holds JSON."""
+    from leakscope.reporting.writing import short_html
+    from leakscope.results.document import write_private
+
+    write_private(path, short_html(found))
+    if not quiet:
+        show(f"\nPage: {path} ({path.stat().st_size / 1e6:.1f} MB)\n")
+
+
 def number(value: float) -> str:
     """Four digits, and a word where there is no number."""
     return "infinite" if value == float("inf") else f"{value:.4g}"

@@ -61,13 +61,15 @@ def report(
     """
     from leakscope.reporting import report as write_report
     from leakscope.reporting.exports import write_sacro
-    from leakscope.results.reader import has_digest
+    from leakscope.results.reader import has_digest, result_of
 
     path = write_report(run, output, redact=redact, beside=beside or ())
     if run.is_dir() and not has_digest(run):
         say(WITHOUT_DIGEST)
     size = path.stat().st_size / 1e6
     kind = "aggregates only" if redact else "as sensitive as the data"
+    if run.is_file() and not result_of(run).from_data:
+        kind = "of a design, no data"
     if sacro is not None:
         show(f"SACRO-ML report: {write_sacro(run, sacro)}\n")
     show(f"Report: {path} ({size:.1f} MB, {kind})\n")

@@ -10,16 +10,19 @@ Eq. (22) as printed multiplies beta_i by sum_mu X_mu,i^2/alpha instead of 1.  Th
 on average, and the printed iteration does not end at the LASSO: at p = 1000 it misses by some
 tenths.  With 1 its fixed points are exactly the minimisers of Eq. (2), for any X.
 
-At the fixed point z = (1 + V)(y - X beta) are the leave-one-out residuals.
+At the fixed point z = (1 + V)(y - X beta) are the leave-one-out residuals.  The leave-one-out
+estimates of Eqs. (32)-(34) are not those of refits (`MessagePassing.leave_one_out`).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
@@ -95,26 +98,66 @@ class MessagePassing:
     lam: float
     linear_terms: FloatArray
     design: FloatArray
+    replacements: Replacements | None
 
-    def leave_one_out(self, records: ArrayLike, problem: int = 0) -> FloatArray:
-        """(k, p) the estimate without each of the given records, Eqs. (32) and (34).
+    def leave_one_out(
+        self,
+        records: ArrayLike,
+        problem: int = 0,
+        *,
+        form: Literal["corrected", "printed"] = "corrected",
+    ) -> FloatArray:
+        """(k, p) the estimate without each of the given records.
 
-        m_{i->mu} = m_i - X_mu,i z_mu / alpha, and beta_{i->mu} = soft(m_{i->mu} - eta Sigma,
-        lam Sigma).  For a problem with a replaced record the row of the original X is meant.
+        ``"corrected"``: beta_A - (X_A'X_A)^{-1} x_A r/(1 - h) on the support A of the fit, with r
+        the record's residual and h = x_A'(X_A'X_A)^{-1}x_A: the refit itself as long as support and
+        signs stay; a coefficient whose sign would turn is zero.  ``"printed"``: Eqs. (32) and (34),
+
+            m_{i->mu} = m_i - X_mu,i z_mu / alpha,  beta_{i->mu} = soft(m_{i->mu} - eta Sigma,
+            lam Sigma),
+
+        which Assumption 3.4 takes for the refit.  It has the record's own share and not the other
+        records' response to it (as Eq. (60) and Claim 6.1, errata 1 and 4): of the record's effect
+        it misses the share sqrt(V/(1 + V)), however large p is.
+
+        For a problem with a replaced record the new row is meant where it is asked for.
         """
         rows = np.atleast_1d(np.asarray(records, dtype=np.int64))
-        # Sigma/(1 + V) is 1/alpha in units where rows have length one
-        weight = self.spread[problem] / (1.0 + self.susceptibility[problem])
-        shift = weight * self.design[rows] * self.loo_residuals[problem, rows, None]
-        return soft(
-            self.field[problem] - shift - self.linear_terms[problem] * self.spread[problem],
-            self.lam * self.spread[problem],
-        )
+        design, asked = self._data_of(problem, rows)
+        if form == "printed":
+            # Sigma/(1 + V) is 1/alpha in units where rows have length one
+            weight = self.spread[problem] / (1.0 + self.susceptibility[problem])
+            shift = weight * asked * self.loo_residuals[problem, rows, None]
+            return soft(
+                self.field[problem] - shift - self.linear_terms[problem] * self.spread[problem],
+                self.lam * self.spread[problem],
+            )
+        if form != "corrected":
+            raise InputError(f"form must be corrected or printed, but it is {form!r}.")
+        beta = self.coef[problem]
+        active = np.flatnonzero(beta)
+        inside = design[:, active]
+        moves = linalg.solve(inside.T @ inside, asked[:, active].T, assume_a="pos").T
+        leverage = np.einsum("ij,ij->i", moves, asked[:, active])
+        # at the fixed point z = (1 + V) r
+        residual = self.loo_residuals[problem, rows] / (1.0 + self.susceptibility[problem])
+        moved = beta[active] - moves * (residual / (1.0 - leverage))[:, None]
+        found = np.zeros((rows.size, beta.size))
+        found[:, active] = np.where(moved * beta[active] > 0.0, moved, 0.0)
+        return found
 
     def leave_one_out_spread(self, records: ArrayLike, problem: int = 0) -> FloatArray:
-        """(k, p) s_{i->mu} of Eq. (33): Sigma where the leave-one-out estimate is not zero."""
-        active = self.leave_one_out(records, problem) != 0.0
+        """(k, p) s_{i->mu} of Eq. (33): Sigma where beta_{i->mu}, as printed, is not zero."""
+        active = self.leave_one_out(records, problem, form="printed") != 0.0
         return np.asarray(np.where(active, self.spread[problem], 0.0))
+
+    def _data_of(self, problem: int, rows: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+        """(n, p) X of one problem, and its given rows."""
+        if self.replacements is None:
+            return self.design, self.design[rows]
+        design = self.design.copy()
+        design[self.replacements.records[problem]] = self.replacements.rows[problem]
+        return design, design[rows]
 
 
 def soft(value: FloatArray, threshold: float | FloatArray) -> FloatArray:
@@ -210,7 +253,7 @@ def _iterate(
     ``weight`` is 1/alpha and ``entry`` the mean square of an entry, in the units of X.
     """
     count, p = all_eta.shape
-    n = design.shape[0]
+    n, every = design.shape[0], swap
     out_coef, out_field = np.full((count, p), np.nan), np.full((count, p), np.nan)
     out_z, out_v = np.full((count, n), np.nan), np.full(count, np.nan)
     violation, active = np.full(count, np.inf), np.full(count, np.nan)
@@ -273,6 +316,7 @@ def _iterate(
         lam=lam,
         linear_terms=all_eta,
         design=design,
+        replacements=every,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -118,6 +119,12 @@ class LassoSetting:
         """The same setting with some parameters replaced."""
         kept = {name: getattr(self, name) for name in (*_FIELDS, "mechanism")}
         return LassoSetting(**{**kept, **values})
+
+    def __iter__(self) -> Iterator[LassoSetting]:
+        """Each setting of the batch, alone."""
+        columns = [getattr(self, name).ravel().tolist() for name in _FIELDS]
+        for row in zip(*columns, strict=True):
+            yield LassoSetting(**dict(zip(_FIELDS, row, strict=True)), mechanism=self.mechanism)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

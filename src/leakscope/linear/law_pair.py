@@ -273,3 +273,19 @@ def _least_squares(design: GaussianDesign) -> float:
     if p < n - 1:
         return float(design.unseen_variance * (1.0 + p / (n - p - 1)))
     return math.inf
+
+
+def mean_predictions(design: GaussianDesign) -> tuple[float, float] | None:
+    """E yhat0^2 of a member and of a non-member over records and designs; None with ridge.
+
+    Both are exact at every n.  Least squares with p < n keeps the whole signal in use, p/D, and of
+    the rest a share tr H/n = p/n comes back at a training record; with p >= n a member's prediction
+    is its label.  At a fresh record E yhat0^2 = E (y0 - yhat0)^2 - E y0^2 + 2 E y0 yhat0, where the
+    first is Prop. 4.3 and the last min(n, p)/D.
+    """
+    if design.ridge > 0.0:
+        return None
+    n, p, dim = design.n, design.p, design.dim
+    label = 1.0 + design.sigma**2
+    member = label if p >= n else p / dim + design.unseen_variance * p / n
+    return member, _least_squares(design) - label + 2.0 * min(n, p) / dim

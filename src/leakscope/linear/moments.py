@@ -19,6 +19,10 @@ from leakscope.linear.design import GaussianDesign, RecordNorms
 from leakscope.settings.plan import LinearMethod
 
 
+# Weights that large come from a matrix that is singular but for rounding.
+_SINGULAR = 1e7
+
+
 class Moments(NamedTuple):
     """Second moments for J records and K designs: ``label`` is (J, 1), the others (J, K)."""
 
@@ -336,12 +340,14 @@ def prediction_weights(features: FloatArray, query: FloatArray, penalty: float =
     gram = features @ features.T if wide else features.T @ features
     gram[np.diag_indices_from(gram)] += penalty
     try:
-        if wide:
-            return np.asarray(np.linalg.solve(gram, features @ query))
-        return np.asarray(features @ np.linalg.solve(gram, query))
+        solved = np.linalg.solve(gram, features @ query if wide else query)
+        weights = np.asarray(solved if wide else features @ solved)
+        if np.abs(weights).max(initial=0.0) < _SINGULAR:
+            return weights
     except np.linalg.LinAlgError:
         # a unit that no record activates leaves a column of zeros
-        return np.asarray(np.linalg.lstsq(features.T, query, rcond=None)[0])
+        pass
+    return np.asarray(np.linalg.lstsq(features.T, query, rcond=None)[0])
 
 
 def gaussian_moments(

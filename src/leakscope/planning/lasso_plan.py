@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +21,17 @@ from leakscope.lasso.stability import stability_ratio
 from leakscope.lasso.state_evolution import unstable_sentence
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair, Provenance
-from leakscope.planning.lasso_targets import best_lasso, lasso_trade_off, optimal_noise
+from leakscope.planning.lasso_targets import (
+    best_lasso,
+    lasso_trade_off,
+    noise_levels,
+    optimal_noise,
+    zero_vector_error,
+)
 from leakscope.planning.reachable import require_reachable
-from leakscope.results.plan import LassoPlan
+from leakscope.results.plan import LassoCurve, LassoPlan
 from leakscope.settings.advise import TARGET_DELTA
-from leakscope.settings.plan import LASSO_PLAN_DEFAULTS, LassoDivergence
+from leakscope.settings.plan import LASSO_PLAN_DEFAULTS, LassoDivergence, LassoKnob
 
 _NOISES = 8
 
@@ -35,11 +41,15 @@ def plan_lasso(
     *,
     pairs: int = 0,
     coefficients: int = LASSO_PLAN_DEFAULTS.coefficients,
-    delta: Sequence[float] = (1e-3, 1e-5),
+    delta: Sequence[float] = LASSO_PLAN_DEFAULTS.delta,
+    fpr: Sequence[float] = LASSO_PLAN_DEFAULTS.fpr,
     optimize: bool = False,
     divergence: LassoDivergence = LASSO_PLAN_DEFAULTS.divergence,
     target_kl: float | None = None,
     target_error: float | None = None,
+    target_advantage: float | None = None,
+    target_epsilon: float | None = None,
+    curve: LassoKnob | Mapping[LassoKnob, Sequence[float]] | None = None,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> LassoPlan:
     """How much a private LASSO of this setting gives away about a typical record, and its errors.
@@ -58,6 +68,8 @@ def plan_lasso(
         p of the simulated datasets.
     delta
         At which the average epsilon is given.
+    fpr
+        False-positive rates at which the true-positive rate is given.
     optimize
         Find the noise nearest to the origin of (error, divergence), and the whole curve.
     divergence
@@ -65,7 +77,14 @@ def plan_lasso(
         they stand).
     target_kl, target_error
         Find lambda, noise and mechanism with the least error at this KL or less, or with the least
-        KL at this error or less; not both.
+        KL at this error or less.  Each answer says whether it does better than the zero vector,
+        which gives nothing away.
+    target_advantage, target_epsilon
+        The same with the least error at this advantage, or at this average epsilon at the smallest
+        ``delta``, or less.  One target can be asked for.
+    curve
+        Error and leakage along ``sigma_eta`` or ``lam``, or both for ``all``, over a range; or a
+        mapping of the knob to the settings wanted.
     random_state
         Of the simulated pairs.
 
@@ -95,16 +114,25 @@ above 0.319, or sigma_eta below 0.2822.'
         raise InputError("plan_lasso takes one setting; lasso_trade_off takes many noises.")
     if pairs < 0:
         raise InputError(f"pairs must be zero or above, but it is {pairs}.")
-    if target_kl is not None and target_error is not None:
-        raise InputError("target_kl or target_error: one target can be met, not both.")
+    targets = {
+        "kl": target_kl,
+        "error": target_error,
+        "advantage": target_advantage,
+        "epsilon": target_epsilon,
+    }
+    if sum(value is not None for value in targets.values()) > 1:
+        names = " or ".join(f"target_{k}" for k, value in targets.items() if value is not None)
+        raise InputError(f"{names}: one target can be met, not several.")
     told = setting.to_dict()
     require_reachable({k: v for k, v in told.items() if k != "mechanism"})
-    require_reachable({"target_kl": target_kl, "target_error": target_error})
+    require_reachable({f"target_{name}": value for name, value in targets.items()})
+    if not delta:
+        raise InputError("delta must have one number or more.")
     if not setting.sigma_xi**2 + setting.rho * setting.signal_variance > 0.0:
         raise InputError(
             "every label is zero, for there is neither signal nor noise (rho, sigma_xi)."
         )
-    found = _measured(setting, delta)
+    found = _measured(setting, delta, fpr)
     simulated = None
     if found["stable"] and pairs > 0:
         simulated = _simulated(setting, pairs, coefficients, random_state)
@@ -112,10 +140,18 @@ above 0.319, or sigma_eta below 0.2822.'
         best = optimal_noise(setting, divergence=divergence)
         found["sigma_eta_opt"], found["optimum"] = best.sigma_eta, best
         found["curve"] = lasso_trade_off(setting).to_dict()
-    if target_kl is not None or target_error is not None:
+    if any(value is not None for value in targets.values()):
         found["targets"] = best_lasso(
-            setting, kl_at_most=target_kl, error_at_most=target_error, divergence=divergence
+            setting,
+            kl_at_most=target_kl,
+            error_at_most=target_error,
+            advantage_at_most=target_advantage,
+            epsilon_at_most=target_epsilon,
+            delta=min(delta),
+            divergence=divergence,
         )
+    if curve is not None:
+        found["curves"] = _curves(setting, curve)
     provenance = provenance_of(setting).to_dict()
     return LassoPlan(
         leakscope_version=__version__,
@@ -127,6 +163,7 @@ above 0.319, or sigma_eta below 0.2822.'
         assumptions=provenance.pop("assumptions"),
         provenance=provenance,
         guarantee=NOT_A_GUARANTEE,
+        zero_vector_error=zero_vector_error(setting),
         worst_case_epsilon=None,
         simulated=None if simulated is None else simulated.to_dict(),
         joint_onavg_kl=None if simulated is None else simulated.joint_kl.value,
@@ -135,7 +172,65 @@ above 0.319, or sigma_eta below 0.2822.'
     )
 
 
-def _measured(setting: LassoSetting, delta: Sequence[float]) -> dict[str, Any]:
+def _curves(
+    setting: LassoSetting, curve: LassoKnob | Mapping[LassoKnob, Sequence[float]]
+) -> tuple[LassoCurve, ...]:
+    """Error, joint divergence and advantage over each knob, where the setting is stable."""
+    wanted: dict[LassoKnob, Sequence[float] | None]
+    if curve == "all":
+        # Without noise everything is given away, whatever lambda is.
+        wanted = (
+            {"sigma_eta": None, "lam": None} if setting.sigma_eta > 0.0 else {"sigma_eta": None}
+        )
+    else:
+        wanted = {curve: None} if isinstance(curve, str) else {k: v for k, v in curve.items()}
+    return tuple(_curve_over(setting, knob, given) for knob, given in wanted.items())
+
+
+def _curve_over(
+    setting: LassoSetting, knob: LassoKnob, given: Sequence[float] | None
+) -> LassoCurve:
+    if knob != "sigma_eta" and knob != "lam":
+        raise InputError(f"a curve's knob must be sigma_eta or lam, but it is {knob!r}.")
+    if knob == "lam" and not setting.sigma_eta > 0.0:
+        raise InputError("A curve over lam needs sigma_eta above zero.")
+    levels = _range(setting, knob) if given is None else np.asarray(given, dtype=np.float64)
+    require_reachable({f"a setting of {knob}": float(x) for x in levels.ravel()})
+    if not np.all(levels > 0.0):
+        raise InputError(f"the settings of {knob} must be above zero.")
+    rows: list[tuple[float | None, ...]] = []
+    for level in levels:
+        point = lasso.state_evolution(setting.change(**{knob: float(level)}), unstable="mark")
+        if not bool(point.stable):
+            rows.append((None, None, None))
+            continue
+        error = float(lasso.prediction_errors(point).generalization_error)
+        pair = lasso.joint_law_pair(point)
+        rows.append((error, float(lasso.onavg_kl(point)), _number(measures.advantage(pair))))
+    error_, kl, advantage = (list(column) for column in zip(*rows, strict=True))
+    return LassoCurve(
+        knob=knob,
+        settings=levels.tolist(),
+        generalization_error=error_,
+        joint_onavg_kl=kl,
+        advantage=advantage,
+    )
+
+
+def _range(setting: LassoSetting, knob: str) -> FloatArray:
+    """Where a curve goes when nobody says: the noise up to its edge, lambda over two decades."""
+    if knob == "sigma_eta":
+        levels = noise_levels(setting, 48)
+        # Next to the edge error and divergence leave every chart.
+        most = 0.97 * float(levels[-1]) if setting.mechanism == "objective" else np.inf
+        return np.asarray(levels[levels <= most])
+    scale = math.sqrt(zero_vector_error(setting))
+    return np.geomspace(min(0.03 * scale, 0.5 * float(setting.lam)), 10.0 * scale, 40)
+
+
+def _measured(
+    setting: LassoSetting, delta: Sequence[float], fpr: Sequence[float]
+) -> dict[str, Any]:
     """The numbers of the plan itself; None for all of them where the setting is unstable."""
     point = lasso.state_evolution(setting, unstable="mark")
     stable, noisy = bool(point.stable), bool(setting.sigma_eta > 0.0)
@@ -160,6 +255,7 @@ def _measured(setting: LassoSetting, delta: Sequence[float]) -> dict[str, Any]:
             **found,
             **dict.fromkeys(names),
             "epsilon_at_delta": {f"{level:g}": np.inf for level in delta},
+            "tpr_at_fpr": {f"{level:g}": None for level in fpr},
             "advice": unstable_sentence(setting, point.stable),
         }
     errors = lasso.prediction_errors(point)
@@ -178,6 +274,7 @@ def _measured(setting: LassoSetting, delta: Sequence[float]) -> dict[str, Any]:
         "auc": 1.0 if pair is None else _number(measures.auc(pair)),
         "advantage": 1.0 if pair is None else _number(measures.advantage(pair)),
         "epsilon_at_delta": {f"{level:g}": _epsilon(pair, level) for level in delta},
+        "tpr_at_fpr": {f"{level:g}": _tpr(pair, level) for level in fpr},
         "advice": None
         if noisy
         else "Without privacy noise the divergences are infinite; add noise.",
@@ -191,6 +288,12 @@ def _epsilon(pair: LawPair | None, delta: float) -> float:
         return np.inf
     # both records play the same part, so one direction is both
     return _number(measures.epsilon_at_delta(pair, delta, "member_to_nonmember"))
+
+
+def _tpr(pair: LawPair | None, fpr: float) -> float:
+    if not 0.0 <= fpr <= 1.0:
+        raise InputError(f"fpr takes fractions from 0 to 1, but one is {fpr:g}.")
+    return 1.0 if pair is None else _number(measures.tpr_at_fpr(pair, fpr))
 
 
 def _number(value: FloatArray | measures.Estimate) -> float:

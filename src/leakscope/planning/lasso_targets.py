@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize
 
-from leakscope import lasso
+from leakscope import lasso, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.json_numbers import plain
 from leakscope.errors import InputError
@@ -24,11 +24,54 @@ from leakscope.lasso.onaverage_kl import onavg_kl_with_slope
 from leakscope.lasso.setting import NOT_A_GUARANTEE, LassoSetting
 from leakscope.lasso.state_evolution import Parameter, fixed_point_derivative
 from leakscope.results.plan import LassoChoice
+from leakscope.settings.advise import TARGET_DELTA
 from leakscope.settings.plan import LASSO_PLAN_DEFAULTS, LassoDivergence, LassoMechanism
 
 Goal = Literal["nearest_to_origin", "least_error", "least_kl"]
+Measure = Literal["kl", "advantage", "epsilon"]
 
 _LEVELS = 80
+# Of measures that have no slope and cost milliseconds each.
+_FEWER_LEVELS = 24
+
+# A release whose error is not this share below that of the zero vector is worth nothing.
+_WORTH = 1e-3
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a private LASSO is held to: at most ``target`` of its error or of what it gives away.
+
+    ``kl`` is the divergence of the search; advantage and epsilon (at ``delta``) are those of an
+    attacker who knows both records and sees the whole estimate, over typical pairs.
+    """
+
+    of: Measure | Literal["error"]
+    target: float
+    delta: float = TARGET_DELTA
+
+    def excess(self, setting: LassoSetting, at: CurvePoint) -> FloatArray:
+        """How far each setting of a batch is above it."""
+        if self.of == "error" or self.of == "kl":
+            return np.asarray(getattr(at, self.of) - self.target)
+        found = [self._above(one) for one in setting]
+        return np.asarray(found).reshape(setting.shape)
+
+    def _above(self, setting: LassoSetting) -> float:
+        if self.of == "advantage":
+            return measured(setting, "advantage") - self.target
+        # delta at this epsilon against delta: one integral, where epsilon at delta takes a root
+        pair = lasso.joint_law_pair(lasso.state_evolution(setting))
+        found = measures.delta_at_epsilon(pair, self.target, "member_to_nonmember")
+        return float(np.log(max(float(np.asarray(found)), 1e-300) / self.delta))
+
+
+def measured(setting: LassoSetting, measure: Measure, delta: float = TARGET_DELTA) -> float:
+    """The advantage, or epsilon at ``delta``, of an attacker who sees the whole estimate."""
+    pair = lasso.joint_law_pair(lasso.state_evolution(setting))
+    if measure == "advantage":
+        return float(np.asarray(measures.advantage(pair)))
+    return float(np.asarray(measures.epsilon_at_delta(pair, delta, "member_to_nonmember")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +113,7 @@ def lasso_trade_off(
     [0.0962, 0.0643, 0.3033]
     """
     _one(setting)
-    levels = _noise_levels(setting, points) if sigma_eta is None else np.atleast_1d(sigma_eta)
+    levels = noise_levels(setting, points) if sigma_eta is None else np.atleast_1d(sigma_eta)
     trial = setting.change(sigma_eta=np.asarray(levels, dtype=np.float64))
     point = lasso.state_evolution(trial)
     both = lasso.noise_overlap(point)
@@ -101,15 +144,16 @@ def optimal_noise(
     """
     _one(setting)
 
-    def slope(at: CurvePoint) -> FloatArray:
+    def slope(_: LassoSetting, at: CurvePoint) -> FloatArray:
         return np.asarray(at.error * at.error_slope + at.kl * at.kl_slope)
 
     def distance(noise: float) -> float:
         at = _curve_at(setting.change(sigma_eta=noise), divergence)
         return float(np.hypot(at.error, at.kl))
 
-    levels = _noise_levels(setting, _LEVELS)
-    values = slope(_curve_at(setting.change(sigma_eta=levels), divergence))
+    levels = noise_levels(setting, _LEVELS)
+    trials = setting.change(sigma_eta=levels)
+    values = slope(trials, _curve_at(trials, divergence))
     found = _roots(setting, divergence, levels, values, slope)
     found = found or [float(levels[0 if values[0] > 0.0 else -1])]
     return _choice("nearest_to_origin", setting, divergence, None, min(found, key=distance))
@@ -123,7 +167,7 @@ def least_error(
 ) -> LassoChoice:
     """The noise with the least error among those whose divergence is at most ``kl_at_most``."""
     _positive(kl_at_most, "kl_at_most")
-    return _constrained("least_error", setting, divergence, kl_at_most)
+    return _constrained("least_error", setting, divergence, Limit("kl", kl_at_most))
 
 
 def least_kl(
@@ -134,7 +178,7 @@ def least_kl(
 ) -> LassoChoice:
     """The noise with the least divergence among those whose error is at most ``error_at_most``."""
     _positive(error_at_most, "error_at_most")
-    return _constrained("least_kl", setting, divergence, error_at_most)
+    return _constrained("least_kl", setting, divergence, Limit("error", error_at_most))
 
 
 def best_lasso(
@@ -142,27 +186,56 @@ def best_lasso(
     *,
     kl_at_most: float | None = None,
     error_at_most: float | None = None,
+    advantage_at_most: float | None = None,
+    epsilon_at_most: float | None = None,
+    delta: float = TARGET_DELTA,
     divergence: LassoDivergence = LASSO_PLAN_DEFAULTS.divergence,
     mechanisms: tuple[LassoMechanism, ...] = ("objective", "output"),
 ) -> tuple[LassoChoice, ...]:
     """Which mechanism and which lambda: the best of each mechanism, the better one first.
 
-    Give one target.  The setting's data model is used, its ``lam`` and ``sigma_eta`` are not.
-    Over lambda the optimum is where the slope along the target vanishes (envelope theorem).
+    Give one target; ``delta`` is that of ``epsilon_at_most``.  The setting's data model is used,
+    its ``lam`` and ``sigma_eta`` are not.  Over lambda the optimum is where the slope along the
+    target vanishes (envelope theorem); an advantage and an epsilon have no slope here, and a
+    golden section finds it.
+
+    Examples
+    --------
+    >>> from leakscope.lasso import LassoSetting
+    >>> from leakscope.planning import best_lasso
+    >>> data = LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.0)
+    >>> best = best_lasso(data, kl_at_most=0.1)[0]
+    >>> best.mechanism, round(best.generalization_error, 4), round(best.zero_vector_error, 4)
+    ('objective', 0.0919, 0.11)
     """
     _one(setting)
-    if (kl_at_most is None) == (error_at_most is None):
-        raise InputError("best_lasso needs one target: kl_at_most or error_at_most.")
+    given = {
+        "kl": kl_at_most,
+        "error": error_at_most,
+        "advantage": advantage_at_most,
+        "epsilon": epsilon_at_most,
+    }
+    asked = [(name, value) for name, value in given.items() if value is not None]
+    if len(asked) != 1:
+        raise InputError(
+            "best_lasso needs one target: kl_at_most, error_at_most, advantage_at_most or "
+            "epsilon_at_most."
+        )
+    name, target = asked[0]
+    _positive(target, f"{name}_at_most")
+    if name == "advantage" and target >= 1.0:
+        raise InputError(f"advantage_at_most must be below 1, but it is {target!r}.")
+    if not 0.0 < delta < 1.0:
+        raise InputError(f"delta must lie between 0 and 1, both excluded, not {delta!r}.")
+    limit = Limit(name, target, delta)  # type: ignore[arg-type]
+    goal: Goal = "least_kl" if name == "error" else "least_error"
     found = []
     for mechanism in mechanisms:
         base = setting.change(mechanism=mechanism)
 
         def at(log_lam: float, base: LassoSetting = base) -> LassoChoice:
             trial = base.change(lam=float(np.exp(log_lam)))
-            if kl_at_most is not None:
-                return least_error(trial, kl_at_most, divergence=divergence)
-            assert error_at_most is not None
-            return least_kl(trial, error_at_most, divergence=divergence)
+            return _constrained(goal, trial, divergence, limit)
 
         found.append(_best_lam(base, at, divergence))
     return tuple(sorted(found, key=_order))
@@ -204,7 +277,7 @@ def _slope_along_target(
     base: LassoSetting, choice: LassoChoice, divergence: LassoDivergence
 ) -> float:
     """d(objective)/d(log lambda) with the noise following the target: the envelope theorem."""
-    if not choice.met or choice.lam is None:
+    if not choice.met or choice.lam is None or choice.measure != "kl":
         return np.nan
     trial = base.change(lam=choice.lam, sigma_eta=choice.sigma_eta)
     by_noise = _curve_at(trial, divergence, "sigma_eta")
@@ -220,44 +293,44 @@ def _slope_along_target(
 
 
 def _constrained(
-    goal: Literal["least_error", "least_kl"],
-    setting: LassoSetting,
-    divergence: LassoDivergence,
-    target: float,
+    goal: Goal, setting: LassoSetting, divergence: LassoDivergence, limit: Limit
 ) -> LassoChoice:
-    """The least error, or KL, where the other is at most ``target``."""
+    """The least error, or KL, within the limit."""
     _one(setting)
-    wanted, bound = ("kl", "error") if goal == "least_kl" else ("error", "kl")
+    wanted = "kl" if goal == "least_kl" else "error"
 
-    def slope(at: CurvePoint) -> FloatArray:
+    def slope(_: LassoSetting, at: CurvePoint) -> FloatArray:
         return np.asarray(getattr(at, f"{wanted}_slope"))
 
-    def excess(at: CurvePoint) -> FloatArray:
-        return np.asarray(getattr(at, bound) - target)
-
-    levels = _noise_levels(setting, _LEVELS)
-    at = _curve_at(setting.change(sigma_eta=levels), divergence)
-    candidates = _roots(setting, divergence, levels, excess(at), excess)
-    candidates += _roots(setting, divergence, levels, slope(at), slope)
-    candidates += levels[getattr(at, bound) <= target].tolist()
+    levels = noise_levels(setting, _LEVELS if limit.of in ("kl", "error") else _FEWER_LEVELS)
+    trials = setting.change(sigma_eta=levels)
+    at = _curve_at(trials, divergence)
+    above = limit.excess(trials, at)
+    candidates = _roots(setting, divergence, levels, above, limit.excess)
+    candidates += _roots(setting, divergence, levels, slope(trials, at), slope)
+    candidates += levels[above <= 0.0].tolist()
     if not candidates:
         # the least of the bounded curve may lie between two levels
-        lowest = int(np.argmin(getattr(at, bound)))
+        lowest = int(np.argmin(above))
         near = levels[[max(lowest - 1, 0), min(lowest + 1, levels.size - 1)]]
+
+        def excess(noise: float) -> float:
+            trial = setting.change(sigma_eta=float(noise))
+            return float(limit.excess(trial, _curve_at(trial, divergence)))
+
         close = optimize.minimize_scalar(
-            lambda s: float(
-                getattr(_curve_at(setting.change(sigma_eta=float(s)), divergence), bound)
-            ),
-            bounds=(float(near[0]), float(near[1])),
-            method="bounded",
+            excess, bounds=(float(near[0]), float(near[1])), method="bounded"
         )
         candidates = [float(close.x)]
-    trial = _curve_at(setting.change(sigma_eta=np.array(candidates)), divergence)
-    feasible = getattr(trial, bound) <= target * (1.0 + 1e-9)
+    trials = setting.change(sigma_eta=np.array(candidates))
+    at = _curve_at(trials, divergence)
+    # rounding of a root: of log delta for an epsilon, of the bounded number itself otherwise
+    allowed = 1e-9 * (1.0 if limit.of == "epsilon" else limit.target)
+    feasible = limit.excess(trials, at) <= allowed
     if not feasible.any():
-        return _choice(goal, setting, divergence, target, None)
-    best = int(np.argmin(np.where(feasible, getattr(trial, wanted), np.inf)))
-    return _choice(goal, setting, divergence, target, candidates[best])
+        return _choice(goal, setting, divergence, limit, None)
+    best = int(np.argmin(np.where(feasible, getattr(at, wanted), np.inf)))
+    return _choice(goal, setting, divergence, limit, candidates[best])
 
 
 def _roots(
@@ -265,13 +338,13 @@ def _roots(
     divergence: LassoDivergence,
     levels: FloatArray,
     values: FloatArray,
-    function: Callable[[CurvePoint], FloatArray],
+    function: Callable[[LassoSetting, CurvePoint], FloatArray],
 ) -> list[float]:
     """All sign changes of ``function`` between neighbouring levels, each by Brent's method."""
 
     def at(log_noise: float) -> float:
         trial = setting.change(sigma_eta=float(np.exp(log_noise)))
-        return float(function(_curve_at(trial, divergence)))
+        return float(function(trial, _curve_at(trial, divergence)))
 
     logs = np.log(levels)
     found = []
@@ -305,7 +378,7 @@ def _curve_at(
     return CurvePoint(error, kl.value, np.asarray(moved), kl.slope)
 
 
-def _noise_levels(setting: LassoSetting, points: int) -> FloatArray:
+def noise_levels(setting: LassoSetting, points: int) -> FloatArray:
     """Noise levels that cover the curve: geometric at weak noise, closing in on the edge."""
     scale = np.sqrt(float(setting.sigma_xi) ** 2 + float(setting.rho * setting.signal_variance))
     least = 1e-3 * min(float(setting.lam), scale if scale > 0.0 else float(setting.lam))
@@ -322,23 +395,45 @@ def _choice(
     goal: Goal,
     setting: LassoSetting,
     divergence: LassoDivergence,
-    target: float | None,
+    limit: Limit | None,
     noise: float | None,
 ) -> LassoChoice:
-    """What this noise gives; none meets the target where there is none."""
-    at = None if noise is None else _curve_at(setting.change(sigma_eta=noise), divergence)
+    """What this noise gives, beside predicting zero; none meets the target where there is none."""
+    trial = None if noise is None else setting.change(sigma_eta=noise)
+    at = None if trial is None else _curve_at(trial, divergence)
+    nothing = zero_vector_error(setting)
+    better = at is not None and float(at.error) < (1.0 - _WORTH) * nothing
+    if limit is not None and limit.of == "error" and limit.target >= nothing:
+        better = False
+    measure: Measure = "kl"
+    if limit is not None and limit.of in ("advantage", "epsilon"):
+        measure = limit.of
     return LassoChoice(
         goal=goal,
         divergence=divergence,
         mechanism=setting.mechanism,
-        target=target,
+        target=None if limit is None else limit.target,
         met=at is not None,
         lam=None if at is None else float(setting.lam),
         sigma_eta=noise,
         generalization_error=None if at is None else float(at.error),
         onavg_kl=None if at is None else float(at.kl),
         guarantee=NOT_A_GUARANTEE,
+        active_fraction=None
+        if trial is None
+        else float(lasso.state_evolution(trial).active_fraction),
+        zero_vector_error=nothing,
+        better_than_nothing=better,
+        measure=measure,
+        measured=None
+        if measure == "kl" or trial is None or limit is None
+        else measured(trial, measure, limit.delta),
     )
+
+
+def zero_vector_error(setting: LassoSetting) -> float:
+    """E y^2 = rho sigma_beta^2 + sigma_xi^2, the error of predicting zero: it gives nothing away."""
+    return float(setting.rho * setting.signal_variance + setting.sigma_xi**2)
 
 
 def _order(choice: LassoChoice) -> tuple[int, float]:

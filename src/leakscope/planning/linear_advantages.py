@@ -101,9 +101,16 @@ def data_model_advantage(
     if attacker == "label_known" and (noise is None or noise.variances()[0] == 0.0):
         sides, settled = design_moments(model, query, designs=designs, random_state=random_state)
         label = model.label_variance(query)
-        repeated = [side[0] - side[1] ** 2 / label <= _EXACT * label for side in sides]
-        if repeated[0].all():
-            missed = 1.0 - repeated[1].reshape(min(designs, repeated[1].size), -1).mean(axis=1)
+        # A prediction that is one number given the label: the label, or zero (no ReLU is active).
+        silent = [side[0] <= _EXACT * label for side in sides]
+        repeated = [
+            (side[0] - side[1] ** 2 / label <= _EXACT * label) & ~zero
+            for side, zero in zip(sides, silent, strict=True)
+        ]
+        if (repeated[0] | silent[0]).all():
+            # both are silent in the same designs, where he learns nothing
+            gained = repeated[0] & ~repeated[1] & ~silent[1]
+            missed = gained.reshape(min(designs, gained.size), -1).mean(axis=1)
             spread = float(missed.std(ddof=1) / np.sqrt(missed.size))
             share = 1.0 - settled
             return ScoredAdvantage(share * float(missed.mean()), share * spread)

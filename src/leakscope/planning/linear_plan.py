@@ -16,7 +16,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.linear.design import GaussianDesign, OutputNoise
-from leakscope.linear.law_pair import generalization_error, law_pair
+from leakscope.linear.law_pair import generalization_error, law_pair, mean_predictions
 from leakscope.linear.moments import moments
 from leakscope.measures.drawn_designs import ScoredAdvantage
 from leakscope.planning.linear_advantages import (
@@ -31,6 +31,7 @@ from leakscope.settings.plan import (
     LINEAR_PLAN_DEFAULTS,
     LinearAttacker,
     LinearDesignSettings,
+    LinearKnob,
     LinearMethod,
 )
 from leakscope.settings.setting import default_of
@@ -39,8 +40,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Knob = Literal["features", "noise", "noise_nonmembers", "ridge", "answers"]
-CurveName = Literal["p", "ridge", "noise", "answers"]
+CurveName = LinearKnob
 RandomState = int | np.random.Generator | Key | None
+
+# What a knob of a plan's curve is called where it is turned.
+_KNOBS: dict[str, Knob] = {
+    "p": "features",
+    "ridge": "ridge",
+    "noise": "noise",
+    "noise_nonmembers": "noise_nonmembers",
+    "answers": "answers",
+}
 
 ANSWERS: int = default_of(LinearDesignSettings, "answers")
 
@@ -82,8 +92,9 @@ def plan_linear(
         Find the largest p, and the least noise on every answer, that keep to it, and against whom:
         ``label_known`` or ``label_hidden``.
     curve
-        Leakage and error along a knob, ``p``, ``ridge``, ``noise`` or ``answers``, over a range of
-        its own; or a mapping of the knob to the settings wanted.
+        Leakage and error along a knob, ``p``, ``ridge``, ``noise``, ``noise_nonmembers`` (Lemma
+        4.4) or ``answers``, over a range of its own, or along ``all``; or a mapping of the knob to
+        the settings wanted.
     random_state
         Of the designs.  The plan, its targets and its curve draw the same ones.
 
@@ -142,8 +153,12 @@ def plan_linear(
                 random_state=key,
             ),
         )
-    along = None
-    if knob is not None:
+    along, every = None, []
+    if knob == "all":
+        names = ["p", "ridge", "noise"]
+        names += ["answers"] if told.sigma > 0.0 and not told.memoised else []
+        every = [_curve(design, told, name, None, method, designs, key) for name in names]
+    elif knob is not None:
         along = _curve(design, told, knob, settings, method, designs, key)
     return LinearPlan(
         leakscope_version=__version__,
@@ -156,6 +171,7 @@ def plan_linear(
         warnings=[],
         targets=targets,
         curve=along,
+        curves=tuple(every),
         **found,
     )
 
@@ -187,14 +203,21 @@ def _measured(
     )
     extra = (0.0, 0.0) if noise is None else noise.variances()
     sides = moments(design, norms, method, count, key.child(0))
+    settled = mean_predictions(design) if method == "exact" else None
     sigma = [
-        math.sqrt(float(norms.weight @ side.prediction.mean(axis=-1)) + more)
-        for side, more in zip(sides, extra, strict=True)
+        _root_mean_square(norms.weight @ side.prediction, exact, more)
+        for side, exact, more in zip(sides, settled or (None, None), extra, strict=True)
     ]
     found = measures.population_measures(pair, norms.weight, fpr=fpr)
     if not math.isfinite(error.value):
         # the prediction's second moment is infinite, and KL(nonmember || member) with it
         found = replace(found, kl=math.inf)
+    elif settled is not None and 1 < design.p - design.n <= 3:
+        # Over designs the variance 1/chi2(p - n + 1) has no variance of its own, and a mean of 4000
+        # is far off.  It enters the KL through its mean alone, which is known.
+        share = norms.used / design.p * settled[1] - sides[1].prediction.mean(axis=-1)
+        against = 2.0 * (sides[0].label[:, 0] + extra[0])
+        found = replace(found, kl=found.kl + float(norms.weight @ (share / against)))
     told = pair.provenance.to_dict()
     return {
         "method": told["method"],
@@ -210,9 +233,21 @@ def _measured(
         "tpr_at_fpr": {f"{level:g}": value for level, value in found.tpr_at_fpr.items()},
         "generalization_error": error.value,
         "generalization_error_stderr": error.stderr,
-        "sigma_member": sigma[0],
-        "sigma_nonmember": sigma[1] if math.isfinite(error.value) else math.inf,
+        "sigma_member": sigma[0][0],
+        "sigma_nonmember": sigma[1][0] if math.isfinite(error.value) else math.inf,
+        "sigma_member_stderr": sigma[0][1],
+        "sigma_nonmember_stderr": sigma[1][1] if math.isfinite(error.value) else 0.0,
     }
+
+
+def _root_mean_square(drawn: FloatArray, exact: float | None, added: float) -> tuple[float, float]:
+    """The root of a mean over designs, (K,), and its standard error; none where it is known."""
+    if exact is not None:
+        return math.sqrt(exact + added), 0.0
+    value = math.sqrt(float(drawn.mean()) + added)
+    if drawn.size < 2:
+        return value, 0.0
+    return value, float(drawn.std(ddof=1)) / math.sqrt(drawn.size) / (2.0 * value or 1.0)
 
 
 def _knob(
@@ -232,6 +267,8 @@ def _knob(
         raise InputError(
             f"a curve's knob must be one of {', '.join(get_args(CurveName))}, but it is {name!r}."
         )
+    if name == "all" and settings is not None:
+        raise InputError("settings belong to one knob; all of them have ranges of their own.")
     return name, settings
 
 
@@ -378,7 +415,7 @@ def _turn(
 def _curve(
     design: GaussianDesign,
     noise: OutputNoise,
-    name: CurveName,
+    name: str,
     settings: tuple[float, ...] | None,
     method: LinearMethod,
     draws: int | None,
@@ -393,7 +430,7 @@ def _curve(
         raise InputError(f"the settings of {name} must be whole numbers.")
     found = trade_off_curve(
         design,
-        "features" if name == "p" else name,
+        _KNOBS[name],
         settings or _range(design, name),
         # whole matrices are dear: the exact law stands in for them
         method="asymptotic" if method == "asymptotic" else "exact",
@@ -412,11 +449,11 @@ def _curve(
     )
 
 
-def _range(design: GaussianDesign, name: CurveName) -> tuple[float, ...]:
+def _range(design: GaussianDesign, name: str) -> tuple[float, ...]:
     """A range for each knob; p keeps clear of n, where least squares has no second moment."""
     if name == "ridge":
         return (0.0, 0.01, 0.1, 1.0, 10.0)
-    if name == "noise":
+    if name in ("noise", "noise_nonmembers"):
         return (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
     if name == "answers":
         return (1.0, 3.0, 10.0, 30.0, 100.0)

@@ -29,7 +29,7 @@ from leakscope.results.document import ResultDocument
 from leakscope.results.reader import Run
 from leakscope.results.reconciliation import reconciled, was_retrained
 from leakscope.results.run_directory import ExposedPicture
-from leakscope.results.sections import RangeChart, Section
+from leakscope.results.sections import Section
 from leakscope.results.trust import FAILED, UNCHECKED
 from leakscope.results.verification import Verification
 
@@ -91,7 +91,7 @@ def audit_html(run: Run, audit: Audit, *, redact: bool, beside: Sequence[ResultD
 
     others = [one for one in (run.verification, run.measurement, *beside) if one is not None]
     drawn = _charts(run, audit)
-    shown = _sections(audit, drawn, redact)
+    shown = charts.placed(audit.about.sections(audit), drawn, redact=redact)
     columns, records = table_columns(audit), record_columns(audit)
     answer = _answer(audit, redact, others)
     checks, left_out = _checks(audit), run.arrays((LEFT_OUT,)).get(LEFT_OUT, 0)
@@ -265,27 +265,6 @@ def _charts(run: Run, audit: Audit) -> dict[str, Any]:
         for name, logarithmic in (("roc_linear", False), ("roc_log", True)):
             drawn[name] = charts.roc(arrays, audit.units, logarithmic=logarithmic)
     return drawn
-
-
-def _sections(
-    audit: Audit, drawn: dict[str, Any], redact: bool
-) -> list[tuple[Section, list[tuple[str, str]]]]:
-    """The kind's own sections with the names and captions of their charts, which join ``drawn``.
-
-    Without names no section that names units is there, and no chart of single ones.
-    """
-    found = []
-    for section in audit.about.sections(audit):
-        if redact and section.names:
-            continue
-        captions = []
-        for chart in section.charts:
-            if redact and isinstance(chart, RangeChart):
-                continue
-            drawn[chart.name], caption = charts.section_chart(chart)
-            captions.append((chart.name, caption))
-        found.append((section, captions))
-    return found
 
 
 def _texts(

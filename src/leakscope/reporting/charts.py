@@ -6,12 +6,13 @@ move, Shift and wheel to zoom, double click to go back: the bare wheel is left t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from leakscope.reporting.pages import shown_id
-from leakscope.results.sections import Chart, LineChart, RangeChart, SpanChart
+from leakscope.results.sections import Chart, LineChart, RangeChart, Section, SpanChart
 
 if TYPE_CHECKING:
     import altair as alt
@@ -136,11 +137,14 @@ def rank_name(rank: int, records: int) -> str:
 
 
 def line_chart(chart: LineChart) -> dict[str, Any]:
-    """Lines over a setting, on logarithmic axes but for fractions; a rule marks the one in use."""
+    """Lines over a setting; a rule marks the one in use, another the target, a diamond the answer.
+
+    Axes are logarithmic, but for fractions and for settings that are asked for on a plain one.
+    """
     import altair as alt
 
     names = [name for name, _, _ in chart.series]
-    values = [
+    values: list[dict[str, Any]] = [
         {"setting": setting, "level": level, "of": name}
         for name, settings, levels in chart.series
         for setting, level in zip(settings, levels, strict=True)
@@ -149,13 +153,19 @@ def line_chart(chart: LineChart) -> dict[str, Any]:
     log = alt.Scale(type="log", nice=False, padding=12)
     axis = alt.Axis(format="~g", labelOverlap=True, tickCount=5)
     scale = alt.Scale(domain=[0, 1]) if chart.fraction else log
+    least = min([row["setting"] for row in values if row["setting"] > 0.0], default=1.0)
+    across = alt.Scale(type="symlog", constant=least, padding=12) if chart.plain else log
+    if not chart.plain:
+        values = [row for row in values if row["setting"] > 0.0]
+    x = alt.X("setting:Q", title=chart.x, scale=across, axis=axis)
+    y = alt.Y("level:Q", title=chart.y, scale=scale, axis=axis)
     colours = [BLUE] if len(names) == 1 else [ORANGE, BLUE, GREEN, GREY][: len(names)]
     line = (
         plot(values)
         .mark_line(point={"size": 60})
         .encode(
-            x=alt.X("setting:Q", title=chart.x, scale=log, axis=axis),
-            y=alt.Y("level:Q", title=chart.y, scale=scale, axis=axis),
+            x=x,
+            y=y,
             color=alt.Color(
                 "of:N",
                 title=None,
@@ -172,9 +182,17 @@ def line_chart(chart: LineChart) -> dict[str, Any]:
     used = (
         plot([] if chart.used is None else [{"setting": chart.used}])
         .mark_rule(color=ORANGE, strokeDash=[5, 4])
-        .encode(x="setting:Q")
+        .encode(x=x)
     )
-    return described(alt.layer(used, line.add_params(zoom(["x", "y"]))))
+    layers = [used, line.add_params(zoom(["x", "y"]))]
+    if chart.target is not None:
+        asked = plot([{"level": chart.target}]).mark_rule(color=GREY, strokeDash=[2, 3])
+        layers.append(asked.encode(y=y))
+    if chart.best is not None:
+        answer = plot([dict(zip(("setting", "level"), chart.best, strict=True))])
+        diamond = answer.mark_point(shape="diamond", size=170, filled=True, color="black")
+        layers.append(diamond.encode(x=x, y=y))
+    return described(alt.layer(*layers))
 
 
 def range_chart(chart: RangeChart) -> dict[str, Any]:
@@ -237,21 +255,34 @@ def span_chart(chart: SpanChart) -> dict[str, Any]:
     return described(alt.layer(line, points), height=34 * len(names) + 30)
 
 
-# Each form of chart that a kind of model may show: how it is drawn, and what stands below it.
-DRAWN: dict[type, tuple[Any, str]] = {
-    LineChart: (line_chart, "The dashed line is the {x} in use."),
-    RangeChart: (
-        range_chart,
-        "Best to worst {x} of the most exposed; the tick is the rank in this audit.",
-    ),
-    SpanChart: (span_chart, "Median and largest advantage."),
-}
+# Each form of chart that a section may show: how it is drawn.
+DRAWN: dict[type, Any] = {LineChart: line_chart, RangeChart: range_chart, SpanChart: span_chart}
 
 
 def section_chart(chart: Chart) -> tuple[dict[str, Any], str]:
     """A chart of a section as the page takes it, and its caption."""
-    draw, caption = DRAWN[type(chart)]
-    return draw(chart), caption.format_map(vars(chart))
+    return DRAWN[type(chart)](chart), chart.caption
+
+
+def placed(
+    sections: Iterable[Section], drawn: dict[str, Any], *, redact: bool
+) -> list[tuple[Section, list[tuple[str, str]]]]:
+    """Sections with the names and captions of their charts, which join ``drawn``.
+
+    Redacted, no section that names units is there, and no chart of single ones.
+    """
+    found = []
+    for section in sections:
+        if redact and section.names:
+            continue
+        captions = []
+        for chart in section.charts:
+            if redact and isinstance(chart, RangeChart):
+                continue
+            drawn[chart.name], caption = section_chart(chart)
+            captions.append((chart.name, caption))
+        found.append((section, captions))
+    return found
 
 
 def plot(values: list[dict[str, Any]]) -> alt.Chart:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from leakscope.data.files import is_folder, is_there, require_new_file
 from leakscope.errors import InputError
 from leakscope.reporting.audit_page import audit_html
+from leakscope.reporting.charts import placed
 from leakscope.reporting.pages import HOLDS, rendered, words_used
 from leakscope.results.audit import Audit
 from leakscope.results.document import ResultDocument, write_private
@@ -57,7 +59,9 @@ def report_html(run: Run, *, redact: bool = False, beside: Sequence[ResultDocume
 def short_html(
     document: ResultDocument, *, versions: Mapping[str, str] | None = None, redact: bool = False
 ) -> str:
-    """A result in short as one page: what it says, its table, what it rests on; no script.
+    """A result in short as one page: what it says, its tables and charts, what it rests on.
+
+    Without charts it has no script.
 
     Examples
     --------
@@ -69,8 +73,12 @@ def short_html(
     """
     short = document.in_short()
     told = [*short.sentences, *short.headings, *(row[0] for row in short.rows), "member"]
+    drawn: dict[str, Any] = {}
+    sections = placed(document.sections(), drawn, redact=redact)
     return rendered(
         "short_report.html",
+        charts=drawn or None,
+        sections=sections,
         document=document,
         short=short,
         title=short.title,

@@ -15,6 +15,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 
 from leakscope._numerics.json_numbers import finite_or_none, without_non_finite
 from leakscope.data.files import write_file
+from leakscope.results.sections import Section
 from leakscope.results.shown import Short, Shown, digits
 from leakscope.settings.data import DATA_DEFAULTS, Decimal
 
@@ -86,6 +87,15 @@ class ResultDocument(Shown, BaseModel):
         title = f"leakscope {self.kind.replace('_', ' ')}"
         sentences = (told,) if told else (", ".join(" ".join(row) for row in rows[:4]),)
         return Short(title, sentences, ("what", "value"), rows, tuple(self.warnings))
+
+    def sections(self) -> tuple[Section, ...]:
+        """What a page shows beside :meth:`in_short`: further tables and charts."""
+        return ()
+
+    @property
+    def from_data(self) -> bool:
+        """Whether anybody's records are behind the numbers; a plan has none."""
+        return True
 
 
 # Of a result's plain values, those that are told elsewhere.

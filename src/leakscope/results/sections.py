@@ -1,6 +1,6 @@
-"""Parts of a page that a kind of model has to show of its audits: words, tables, charts.
+"""Parts of a page that a kind of model, or a plan, has to show: words, tables, charts.
 
-A kind describes them; the report draws them without knowing whose they are.
+It describes them; the report draws them without knowing whose they are.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class LineChart:
-    """Lines over a setting; ``used`` marks the setting in use, and None leaves a point out."""
+    """Lines over a setting; ``used`` marks the setting in use, and None leaves a point out.
+
+    ``target`` is a level that is asked for, and ``best`` the point (setting, level) that answers.
+    With ``plain`` zero is a setting too: the axis is logarithmic beyond the least of the others.
+    """
 
     name: str
     x: str
@@ -19,6 +23,17 @@ class LineChart:
     series: Sequence[tuple[str, Sequence[float], Sequence[float | None]]]
     used: float | None = None
     fraction: bool = False
+    target: float | None = None
+    best: tuple[float, float] | None = None
+    plain: bool = False
+
+    @property
+    def caption(self) -> str:
+        """What the marks mean."""
+        told = ["" if self.used is None else f"The dashed line is the {self.x} in use."]
+        told += ["" if self.target is None else "The horizontal one is the target."]
+        told += ["" if self.best is None else "The diamond is the answer."]
+        return " ".join(filter(None, told))
 
 
 @dataclass(frozen=True)
@@ -29,6 +44,11 @@ class RangeChart:
     x: str
     rows: Sequence[tuple[str, int, int]]
 
+    @property
+    def caption(self) -> str:
+        """What the marks mean."""
+        return f"Best to worst {self.x} of the most exposed; the tick is the rank in this audit."
+
 
 @dataclass(frozen=True)
 class SpanChart:
@@ -36,6 +56,7 @@ class SpanChart:
 
     name: str
     rows: Sequence[tuple[str, float, float]]
+    caption = "Median and largest advantage."
 
 
 Chart = LineChart | RangeChart | SpanChart

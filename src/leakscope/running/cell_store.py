@@ -60,6 +60,10 @@ class FinishedCell:
     seconds: float
 
 
+class StoppedError(InputError):
+    """Something outside the run's own question failed; what was computed stays, to go on from."""
+
+
 class CellStore:
     """The finished cells of a run in a directory; open one with :func:`open_cells`."""
 
@@ -180,7 +184,7 @@ class CellStore:
                 raise
 
     def _unusable(self, error: sqlite3.DatabaseError) -> InputError:
-        return InputError(
+        return StoppedError(
             f"{self.directory / CELLS_FILE} cannot be used ({error}); finished cells stay as they "
             "are, and the run goes on from there when it is started again."
         )

@@ -11,9 +11,10 @@ from leakscope.settings.setting import Natural, setting
 
 LinearMethod = Literal["exact", "asymptotic", "simulated"]
 LinearAttacker = Literal["label_known", "label_hidden"]
-LinearKnob = Literal["p", "ridge", "noise", "answers"]
+LinearKnob = Literal["p", "ridge", "noise", "noise_nonmembers", "answers", "all"]
 LassoMechanism = Literal["objective", "output"]
 LassoDivergence = Literal["joint", "component_wise", "printed"]
+LassoKnob = Literal["sigma_eta", "lam", "all"]
 
 
 class LinearDesignSettings(BaseModel):
@@ -63,7 +64,8 @@ class LinearPlanSettings(BaseModel):
     )
     curve: LinearKnob | None = setting(
         None,
-        "Leakage and error along a knob: p, ridge, noise (on every answer) or answers.",
+        "Leakage and error along a knob: p, ridge, noise (on every answer), noise_nonmembers "
+        "(Lemma 4.4), answers or all.",
         metavar="KNOB",
     )
     settings: tuple[float, ...] | None = setting(
@@ -127,6 +129,24 @@ class LassoPlanSettings(BaseModel):
     )
     target_error: float | None = setting(
         None, "Find lambda, noise and mechanism with the least KL at this error or less."
+    )
+    target_advantage: float | None = setting(
+        None, "The same with the least error at this advantage or less."
+    )
+    target_epsilon: float | None = setting(
+        None, "The same at this average epsilon or less, at the smallest --delta."
+    )
+    delta: tuple[float, ...] = setting(
+        (1e-3, 1e-5), "Where the average epsilon is given, separated by commas."
+    )
+    fpr: tuple[float, ...] = setting(
+        MEASURE_DEFAULTS.fpr, "False-positive rates, as fractions separated by commas."
+    )
+    curve: LassoKnob | None = setting(
+        None, "Error and leakage along a knob: sigma_eta, lam or all.", metavar="KNOB"
+    )
+    settings: tuple[float, ...] | None = setting(
+        None, "The knob's settings, separated by commas.", unset="a range"
     )
     seed: Natural = setting(0, "Seed of the simulated pairs.", metavar="NUMBER")
 

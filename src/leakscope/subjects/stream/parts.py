@@ -16,6 +16,7 @@ from leakscope._numerics.memory import require_memory
 from leakscope.data.arrow_tables import arrow_claims
 from leakscope.data.files import is_folder, is_there, require_file
 from leakscope.errors import InputError
+from leakscope.running.cell_store import StoppedError
 from leakscope.subjects.stream.coding import ColumnCoding, is_text, present, subgroup_codes
 
 # What a reader buffers of a file at once.
@@ -96,7 +97,7 @@ class FilePart:
                 yield batch
         except (pa.ArrowException, OSError) as error:
             self._require_unchanged()
-            raise InputError(
+            raise StoppedError(
                 f"{self.path} can no longer be read ({_first_line(error)})."
             ) from error
 
@@ -104,7 +105,7 @@ class FilePart:
         try:
             unchanged = _stamp(Path(self.path)) == self.stamp
         except OSError as error:
-            raise InputError(
+            raise StoppedError(
                 f"{self.path} is no longer there ({_first_line(error)}); what was computed is "
                 "kept: put it back and ask again."
             ) from error

@@ -9,6 +9,7 @@ own and hands back only what is said of all together.
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,7 +39,7 @@ from leakscope.results.document import AssumptionEntry
 from leakscope.results.process_words import process_model
 from leakscope.results.run_directory import complete_run_directory, require_free
 from leakscope.results.trust import Trust
-from leakscope.running.cell_store import FinishedCell, open_cells
+from leakscope.running.cell_store import FinishedCell, StoppedError, open_cells
 from leakscope.running.cells import Cell, Found, OnProgress, Progress, run_cells
 from leakscope.settings.audit import AuditSettings
 from leakscope.settings.data import DataSettings
@@ -127,7 +128,7 @@ def audit_streamed(
         "audit": settings.model_dump(mode="json"),
     }
     report = _over_passes(on_progress, len(cuts))
-    with open_cells(place, settings=asked, seed=0) as store:
+    with _none_left(place, begun) as going_on, open_cells(place, settings=asked, seed=0) as store:
         answers = place / ANSWERS
         answers.mkdir(mode=0o700, exist_ok=True)
 
@@ -161,6 +162,7 @@ def audit_streamed(
             f"the audit in {width} features",
             "use fewer features",
         )
+        going_on()
         summed = run(1, partial(_sums, kernel, block_bytes))
         sums = tree(
             (
@@ -361,6 +363,28 @@ def _laws(
 
 
 @contextmanager
+def _none_left(place: Path, begun: bool) -> Iterator[Callable[[], None]]:
+    """Leave no directory where records are refused before the real work; call what is given then.
+
+    What stopped for another reason stays, and so does a run that had begun before.
+    """
+    there, worth = is_there(place), begun
+
+    def going_on() -> None:
+        nonlocal worth
+        worth = True
+
+    try:
+        yield going_on
+    except InputError as error:
+        if not worth and not isinstance(error, StoppedError):
+            shutil.rmtree(place, ignore_errors=True)
+            if there:
+                place.mkdir(mode=0o700)
+        raise
+
+
+@contextmanager
 def _still_there(place: Path) -> Iterator[None]:
     """Say in a sentence that a cluster is gone, or gave a cell up."""
     try:
@@ -368,7 +392,7 @@ def _still_there(place: Path) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, InputError) or not type(error).__module__.startswith("distributed"):
             raise
-        raise InputError(
+        raise StoppedError(
             f"the cluster gave up ({type(error).__name__}); what is finished is kept in {place}: "
             "ask again with that run directory."
         ) from error
