@@ -82,8 +82,8 @@ def test_table_and_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (["--lam", "-1", "--sigma-eta", "0.2"], "lam must be above zero"),
-        (["--lam", "1", "--sigma-eta", "nan"], "sigma_eta must be finite"),
+        (["--lam", "-1", "--sigma-eta", "0.2"], "--lam must be above zero"),
+        (["--lam", "1", "--sigma-eta", "nan"], "--sigma-eta must be finite"),
         ([*POINT, "--mechanism", "gradient"], "--mechanism must be one of"),
         ([*POINT, "--divergence", "other"], "--divergence must be one of"),
         ([*POINT, "--pairs", "-3"], "pairs must be zero or above"),
@@ -96,3 +96,31 @@ def test_table_and_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 def test_refusals(more: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*BASE, *more]) == 2
     assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+def test_delta_fpr_and_curve(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(
+        capsys, *POINT, "--delta", "1e-4,1e-6", "--fpr", "0.02", "--curve", "sigma_eta",
+        "--settings", "0.1,0.3",
+    )  # fmt: skip
+    assert list(found["epsilon_at_delta"]) == ["0.0001", "1e-06"]
+    assert list(found["tpr_at_fpr"]) == ["0.02"]
+    assert found["curves"][0]["settings"] == [0.1, 0.3]
+
+
+def test_an_impossible_advantage_as_a_target(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*BASE, *POINT, "--target-advantage", "1.5"]) == 2
+    assert "must be below 1" in capsys.readouterr().err
+
+
+def test_a_page_of_ones_own_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "plan.html"
+    assert main([*BASE, *POINT, "--html", str(page)]) == 0
+    assert "Page: " in capsys.readouterr().out
+    text = page.read_text()
+    assert "No data were read." in text
+    assert "As sensitive as the data" not in text
+    for name in ("error_sigma_eta", "kl_sigma_eta", "advantage_lam"):
+        assert f'id="chart-{name}"' in text
+    assert main([*BASE, *POINT, "--html", str(tmp_path / "plan.png")]) == 2
+    assert not (tmp_path / "plan.png").exists()

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from leakscope import lasso, results
+from leakscope import lasso, measures, results
 from leakscope.errors import InputError
 from leakscope.lasso import LassoSetting
 from leakscope.planning import (
@@ -19,6 +19,7 @@ from leakscope.planning import (
     plan_lasso,
     worst_case_epsilon,
 )
+from leakscope.planning.lasso_targets import Limit, _constrained
 
 DATA = LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0)
 DIVERGENCES = ("joint", "component_wise", "printed")
@@ -164,3 +165,87 @@ def test_bad_targets(bad: float) -> None:
         least_error(DATA, bad)
     with pytest.raises(InputError, match="must be above zero"):
         least_kl(DATA, bad)
+
+
+WEAK = LassoSetting(0.65, 0.12, 0.25, 0.9, 0.55)
+NOTHING = 0.12 + 0.25**2
+
+
+def test_a_release_is_compared_with_the_zero_vector() -> None:
+    """lambda = 3.65 with 8e-8 non-zeros was recommended without a word."""
+    plan = plan_lasso(WEAK, target_kl=0.2)
+    assert plan.zero_vector_error == pytest.approx(NOTHING)
+    assert "Releasing nothing does better" in " ".join(plan.in_short().sentences)
+    choices = {choice.mechanism: choice for choice in plan.targets}
+    assert choices["objective"].better_than_nothing
+    assert not choices["output"].better_than_nothing
+    (section,) = plan.sections()
+    (_, rows) = section.tables[0]
+    assert rows[1][:2] == ["output", "release nothing"]
+    plan = plan_lasso(WEAK, target_error=0.2)
+    assert not any(choice.better_than_nothing for choice in plan.targets)
+    assert "nothing need be released" in " ".join(plan.in_short().sentences)
+
+
+def test_the_zero_vector_is_measured() -> None:
+    """Drawn labels, predicted as zero."""
+    rng = np.random.default_rng(3)
+    p, records = 400, 3000
+    beta = rng.standard_normal(p) * (rng.random(p) < 0.12)
+    beta *= np.sqrt(0.12 * p / np.sum(beta**2))
+    y = rng.standard_normal((records, p)) @ beta / np.sqrt(p) + 0.25 * rng.standard_normal(records)
+    squares = y**2
+    assert abs(squares.mean() - NOTHING) < 4.0 * squares.std() / np.sqrt(records)
+
+
+@pytest.mark.parametrize(("measure", "target"), [("advantage", 0.15), ("epsilon", 4.0)])
+def test_targets_of_an_attacker_against_a_grid(measure: str, target: float) -> None:
+    """The noise with the least error within an advantage or an epsilon, over 60 noises."""
+    setting = DATA.change(lam=0.9)
+    limit = Limit(measure, target, 1e-5)  # type: ignore[arg-type]
+    found = _constrained("least_error", setting, "joint", limit)
+    assert found.met and found.level is not None
+    assert found.level <= target * (1.0 + 1e-6)
+    noise = np.linspace(0.1, 0.6, 26)
+    point = lasso.state_evolution(setting.change(sigma_eta=noise))
+    error = lasso.prediction_errors(point).generalization_error
+    levels = []
+    for one in setting.change(sigma_eta=noise):
+        pair = lasso.joint_law_pair(lasso.state_evolution(one))
+        if measure == "advantage":
+            levels.append(float(measures.advantage(pair)))
+        else:
+            levels.append(float(measures.epsilon_at_delta(pair, 1e-5)))
+    within = np.array(levels) <= target
+    assert within.any()
+    assert found.generalization_error <= error[within].min()
+    assert found.generalization_error == pytest.approx(error[within].min(), rel=2e-2)
+
+
+def test_curves_are_the_settings_one_by_one() -> None:
+    setting = DATA.change(sigma_eta=0.3)
+    plan = plan_lasso(setting, curve={"lam": [0.3, 0.8]})
+    (curve,) = plan.curves
+    assert curve.advantage[0] is None  # beyond the edge
+    alone = plan_lasso(setting.change(lam=0.8))
+    assert curve.advantage[1] == pytest.approx(alone.advantage)
+    assert curve.generalization_error[1] == pytest.approx(alone.generalization_error)
+    with pytest.raises(InputError, match="must be sigma_eta or lam"):
+        plan_lasso(setting, curve={"rho": [0.1]})  # type: ignore[dict-item]
+    with pytest.raises(InputError, match="needs sigma_eta above zero"):
+        plan_lasso(DATA, curve="lam")
+
+
+def test_the_tpr_is_that_of_one_threshold() -> None:
+    """Drawn from the two laws of the whole estimate, and tested by their likelihood ratio."""
+    setting = DATA.change(sigma_eta=0.5)
+    plan = plan_lasso(setting, fpr=(0.05,))
+    pair = lasso.joint_law_pair(lasso.state_evolution(setting))
+    rng = np.random.default_rng(5)
+    drawn = [
+        rng.standard_normal((200_000, 4)) * np.sqrt(np.diag(law.covariance))
+        for law in (pair.member, pair.nonmember)
+    ]  # type: ignore[union-attr]
+    inside, outside = (pair.member.log_density(x) - pair.nonmember.log_density(x) for x in drawn)
+    cut = np.quantile(outside, 0.95)
+    assert abs((inside > cut).mean() - plan.tpr_at_fpr["0.05"]) < 4.0 * np.sqrt(0.25 / 200_000) * 3

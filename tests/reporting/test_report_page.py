@@ -296,3 +296,33 @@ def test_groups_subgroups_and_reasons(tmp_path):
     assert "oak" not in redacted
     assert "Subgroups with fewer than ten records are left out" in redacted
     assert not any(entry.sentence in redacted for entry in run.document.explanations)
+
+
+def test_the_report_of_a_plan_has_its_answer(tmp_path):
+    """It began with "mechanism objective, method asymptotic, stable True" and had no picture."""
+    import leakscope
+    from leakscope.lasso import LassoSetting
+    from leakscope.linear import GaussianDesign
+    from leakscope.results import write_result
+
+    setting = LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.2)
+    plan = leakscope.plan_lasso(setting, optimize=True, target_kl=0.1)
+    text = leakscope.report(write_result(plan, tmp_path / "lasso.json")).read_text()
+    for part in (
+        "tells which of them was used with an advantage of 0.1074",
+        "average epsilon at delta 1e-05",
+        "nearest to the origin",
+        "objective perturbation, lambda =",
+        'id="chart-kl_sigma_eta"',
+    ):
+        assert part in text, part
+    assert "sensitive as the data" not in text
+    design = GaussianDesign(100, 400, 3000, 1.0)
+    linear = leakscope.plan_linear(
+        design, method="asymptotic", target_advantage=0.3, curve={"p": [50, 400]}
+    )
+    text = leakscope.report(write_result(linear, tmp_path / "linear.json")).read_text()
+    assert "p = 38 (error 3.225), or noise on every answer of 1.327" in text
+    assert 'id="chart-leakage_features"' in text
+    short = leakscope.report(tmp_path / "linear.json", tmp_path / "r.html", redact=True)
+    assert "advantage of 0.2629" in short.read_text()
