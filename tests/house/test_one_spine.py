@@ -35,7 +35,6 @@ ALLOWED: dict[str, str] = {
     "tests/lasso/test_divergences.py against cw_onavg_kl_at, which asks measures.jeffreys",
     "lasso/onaverage_kl.py:onavg_kl_with_slope": "the same, with the slope that root finders need",
     "lood/separation.py:kl": "the sum of the two parts that measures.kl_parts gave",
-    "planning/lasso_targets.py:least_kl": "a search for a setting, over onavg_kl_with_slope",
     "results/advice.py:enough_advantage": "a bound on a target, from the target alone",
     "results/audit.py:kl": "a column of the table; leakscope.subjects.laws computes it",
     "results/audit.py:kl_reverse": "the same",

@@ -204,7 +204,8 @@ def test_targets_of_an_attacker_against_a_grid(measure: str, target: float) -> N
     setting = DATA.change(lam=0.9)
     limit = Limit(measure, target, 1e-5)  # type: ignore[arg-type]
     found = _constrained("least_error", setting, "joint", limit)
-    assert found.met and found.level is not None
+    assert found.met
+    assert found.level is not None
     assert found.level <= target * (1.0 + 1e-6)
     noise = np.linspace(0.1, 0.6, 26)
     point = lasso.state_evolution(setting.change(sigma_eta=noise))

@@ -18,7 +18,6 @@ from leakscope.errors import InputError
 from leakscope.linear.design import GaussianDesign, RecordNorms
 from leakscope.settings.plan import LinearMethod
 
-
 # Weights that large come from a matrix that is singular but for rounding.
 _SINGULAR = 1e7
 
