@@ -10,7 +10,6 @@ from scipy import integrate
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import leakscope
@@ -20,6 +19,7 @@ from leakscope.fitted.shadow import ShadowScores
 from leakscope.laws import LawPair, Normal
 from leakscope.settings import AuditSettings, ModelSettings
 from leakscope.subjects import noise_for
+from leakscope.subjects.fit import changes
 from leakscope.subjects.fit.changes import advised
 from leakscope.subjects.fit.subject import laws_of_fit
 from leakscope.subjects.laws import MEASURES
@@ -152,14 +152,14 @@ def test_classes_are_priced_by_log_loss_and_checked_by_shadow_models():
 def test_a_check_that_fails_says_so(ridge, monkeypatch):
     X, y, model = ridge
     result = leakscope.audit(X, y, model=model)
-    real = fitted.shadow_models
+    real = changes.shadows_of
 
     def moved(*args, **options):
         shadows = real(*args, **options)
         scores = shadows.scores + np.where(shadows.trained_on, 60.0, 0.0)
         return ShadowScores(scores, shadows.trained_on)
 
-    monkeypatch.setattr(fitted, "shadow_models", moved)
+    monkeypatch.setattr(changes, "shadows_of", moved)
     advice = leakscope.advise(result, TARGET, repeats=1, check=100, most_dropped=0.02)
     option = next(option for option in advice.options if option.name == "output noise")
     assert not option.check.agrees
@@ -214,7 +214,8 @@ def test_least_squares_gets_a_penalty_and_met_targets_need_nothing(ridge):
 
 def test_labels_take_no_noise_and_other_questions_no_check(ridge):
     X, y = load_wine(return_X_y=True)
-    model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01)).fit(X, y)
+    X = StandardScaler().fit_transform(X)
+    model = LogisticRegression(C=0.01).fit(X, y)
     seen = leakscope.audit(X, y, model=model, observes="label")
     advice = leakscope.advise(
         seen, advising.AuditTarget("advantage", 0.1), repeats=1, most_dropped=0.02

@@ -151,7 +151,7 @@ def _frame():
 def _grid():
     from sklearn.model_selection import GridSearchCV
 
-    search = GridSearchCV(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [1.0, 10.0]})
+    search = GridSearchCV(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [1.0, 1.1]})
     return X10, Y10, search
 
 
@@ -164,8 +164,8 @@ def _sparse():
 @pytest.mark.parametrize(
     ("given", "name"),
     [
-        (_frame, "LogisticRegression(C=0.3)"),
-        (_grid, "Ridge(alpha=1)"),
+        (_frame, "ColumnTransformer → LogisticRegression(C=0.3)"),
+        (_grid, "StandardScaler → Ridge(alpha=1)"),
         (_sparse, "LogisticRegression(C=0.01)"),
         (lambda: (X10.tolist(), Y10.tolist(), Ridge()), "Ridge(alpha=1)"),
     ],

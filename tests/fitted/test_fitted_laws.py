@@ -12,7 +12,7 @@ from small_data import regression, several_classes, two_classes
 from leakscope import fitted, measures
 from leakscope.errors import InputError
 from leakscope.fitted.fitted_laws import TRUSTED_SHARE
-from leakscope.fitted.shadow import score_records
+from leakscope.fitted.refits import score_records
 from leakscope.laws import LawPair, Normal, NormalMixture
 
 

@@ -33,8 +33,13 @@ from leakscope.data.models import ModelFile, read_model
 from leakscope.data.preparation import prepare
 from leakscope.data.sources import raw_features, read_dataset
 from leakscope.errors import InputError
-from leakscope.fitted.from_sklearn import fit_again, fresh_copy, inner_model
-from leakscope.fitted.shadow import score_records
+from leakscope.fitted.refits import (
+    WholeFit,
+    fit_again,
+    fresh_copy,
+    inner_model,
+    score_records,
+)
 from leakscope.measures.population import population_threshold
 from leakscope.relu.kkt import KktResidual
 from leakscope.relu.margin_bounds import MarginBounds
@@ -294,6 +299,27 @@ class Attacked:
     record_ids: tuple[RecordId, ...]
     examined: ExaminedModel
     pool: int
+    whole: WholeFit
+
+    @classmethod
+    def of(
+        cls,
+        whole: WholeFit,
+        pool: int,
+        answers: FloatArray | None,
+        record_ids: tuple[RecordId, ...],
+        examined: ExaminedModel,
+    ) -> Attacked:
+        """The pool, then the queries, without what both hold; the model's own answers if None."""
+        inner, labels, design = whole.found.inner, whole.y, whole.found.design
+        design = design.toarray() if hasattr(design, "toarray") else design
+        design = np.asarray(design, dtype=np.float64)
+        if answers is None:
+            answers = score_records(inner, design[pool:], labels[pool:])
+        kept, asked = _joined(design, labels, pool)
+        design = design[kept]
+        whole = whole.changed(inner, design, rows=kept)
+        return cls(inner, design, labels[kept], asked, answers, record_ids, examined, pool, whole)
 
 
 def attack_model(
@@ -303,7 +329,11 @@ def attack_model(
     begin = time.perf_counter()
     found = _from_files(model, queries, pool, settings)
     again = fit_again(fresh_copy(found.inner), found.inner, found.design, found.labels, None)
-    laws = fitted.laws_of(again, found.design, found.labels, fraction=settings.fraction)
+    whole = found.whole.changed(again, found.design)
+    described = fitted.from_sklearn(again, found.design, found.labels)
+    laws = fitted.laws_of(
+        replace(described, whole=whole if whole.learned else None), fraction=settings.fraction
+    )
     pair = laws.law_pair().take(found.asked)
     scores = pair.member.log_density(found.answers) - pair.nonmember.log_density(found.answers)
     over_all = measures.population_measures(pair, fpr=FPRS)
@@ -390,22 +420,18 @@ def _from_files(
         records = _for_file(file, chosen, both, first, second)
     else:
         records = _for_name(chosen, both)
-    inner, design, labels, examined = records
-    size = len(first.record_ids)
+    whole, examined = records
+    answers = None
     if settings.answers is not None:
         answers = _given(second, settings.answers, task)
-        answers = np.log(answers) if type(inner).__name__ == "PoissonRegressor" else answers
+        counts = type(whole.found.inner).__name__ == "PoissonRegressor"
+        answers = np.log(answers) if counts else answers
     elif file is None:
         raise InputError(
             "answers: a named model has none; name the column of the queries that holds what the "
             "attacked model answered."
         )
-    else:
-        answers = score_records(inner, design[size:], labels[size:])
-    kept, asked = _joined(design, labels, size)
-    return Attacked(
-        inner, design[kept], labels[kept], asked, answers, second.record_ids, examined, size
-    )
+    return Attacked.of(whole, len(first.record_ids), answers, second.record_ids, examined)
 
 
 def _from_arrays(
@@ -421,24 +447,27 @@ def _from_arrays(
         raise InputError(
             f"queries: they have {second.shape[1]} features, and the pool {first.shape[1]}."
         )
-    design, both = np.vstack([first, second]).astype(np.float64), np.concatenate(labels)
-    kept, asked = _joined(design, both, len(first))
+    whole = WholeFit.of(model, _below(pool[0], queries[0]), np.concatenate(labels))
     examined = ExaminedModel(
         type=type(model).__name__,
         name=type(inner).__name__,
         origin="as fitted by you",
         parameters=plain_parameters(inner),
     )
-    return Attacked(
-        inner,
-        design[kept],
-        both[kept],
-        asked,
-        score_records(inner, second, labels[1]),
-        tuple(range(len(second))),
-        examined,
-        len(first),
-    )
+    return Attacked.of(whole, len(first), None, tuple(range(len(second))), examined)
+
+
+def _below(first: Any, second: Any) -> Any:
+    """The records of both, as they came."""
+    if hasattr(first, "iloc") and hasattr(second, "iloc"):
+        import pandas as pd
+
+        return pd.concat([first, second])
+    if hasattr(first, "toarray") or hasattr(second, "toarray"):
+        from scipy import sparse
+
+        return sparse.vstack([first, second]).tocsr()
+    return np.vstack([np.asarray(first), np.asarray(second)])
 
 
 def _joined(
@@ -497,7 +526,7 @@ def _stacked(pool: Dataset, queries: Dataset) -> Dataset:
 
 def _for_file(
     file: ModelFile, chosen: ModelSettings, both: Dataset, pool: Dataset, queries: Dataset
-) -> tuple[Any, FloatArray, NDArray[Any], ExaminedModel]:
+) -> tuple[WholeFit, ExaminedModel]:
     labels = labels_for(file, both)
     if file.linear is not None:
         if chosen.C is None and chosen.alpha is None:
@@ -513,7 +542,8 @@ def _for_file(
         X = both.features
         if names:
             X = pd.concat([raw_features(part, names) for part in (pool, queries)])
-    inner, design = inner_model(estimator, X)
+    whole = WholeFit.of(estimator, X, labels)
+    inner = whole.found.inner
     examined = ExaminedModel(
         type=type(estimator).__name__,
         name=type(inner).__name__,
@@ -522,18 +552,16 @@ def _for_file(
         file=file.path.name,
         file_sha256=file.sha256,
     )
-    return inner, np.asarray(design, dtype=np.float64), labels, examined
+    return whole, examined
 
 
-def _for_name(
-    chosen: ModelSettings, both: Dataset
-) -> tuple[Any, FloatArray, NDArray[Any], ExaminedModel]:
+def _for_name(chosen: ModelSettings, both: Dataset) -> tuple[WholeFit, ExaminedModel]:
     if chosen.C is None and chosen.alpha is None and chosen.model != "linear":
         raise InputError(
             f"{chosen.model} needs the penalty of the attacked model; give --C or --alpha."
         )
     fit = named_fit(both, replace(prepare(both), target=both.target), chosen)
-    return fit.estimator, fit.X, fit.y, fit.examined
+    return WholeFit.of(fit.estimator, fit.X, fit.y), fit.examined
 
 
 def _given(queries: Dataset, column: str, task: str) -> FloatArray:

@@ -16,6 +16,7 @@ from leakscope.fitted.cavity import PredictionLaws, Question, scalar_laws
 from leakscope.fitted.from_sklearn import from_sklearn
 from leakscope.fitted.leave_one_out import known_others
 from leakscope.fitted.problem import ConvexProblem, FittedModel, require_fraction
+from leakscope.fitted.refits import Moved
 from leakscope.fitted.softmax_cavity import SoftmaxLaws, softmax_laws
 from leakscope.laws.distributions import Bernoulli, MultivariateNormal, Normal
 from leakscope.laws.pair import Assumption, LawPair, Provenance
@@ -28,6 +29,18 @@ Observed = Literal["log_odds", "scores", "prediction", "residual", "label", "pro
 # 40% of the variance, its advantage and its TPR at 1% FPR are, whatever the shift (docs/fitted.md).
 LUMPY_SHARE = 0.2
 TRUSTED_SHARE = 0.4
+
+# A score that moves by more than this share of its deviation when all that ``fit`` learns is fitted
+# again, on other records, has another law than the one with what it learned held (docs/fitted.md).
+# Where the median is above the second, those that pass in so few refits do so by chance.
+MOST_MOVED, MOST_IN_THE_MEDIAN = 0.4, 0.5
+
+# What a record is trusted by.
+LED = "no other record carries more than 40% of its variance"
+HELD = f"refits of the whole move its score by at most {MOST_MOVED:g} of its standard deviation"
+
+# Refits that take longer than this are told of, in seconds of processor time.
+NOTICEABLE = 5.0
 
 # Beyond this gap between smoothed and plain sd the laws were up to a fifth off.
 GAP_WARNED = 0.1
@@ -73,10 +86,13 @@ class FittedLaws:
         What the training sets are.
     observes
         What the score is.
-    trusted
-        False for a record whose law is doubtful.
+    trusted, looked, check
+        Whether a record passed the check, whether anybody looked at it, and the check in words.
     largest_share
         The largest share of one other record in each record's variance; NaN where not looked at.
+    moved_by_refits
+        How far each record's score moves when everything that ``fit`` learns beside the optimum is
+        fitted again, in standard deviations; None where it learns nothing else.
     warnings
         Sentences for people, empty where there is nothing to say.
     diagnostics
@@ -95,7 +111,10 @@ class FittedLaws:
     fraction: float
     observes: Observed
     trusted: npt.NDArray[np.bool_]
+    looked: npt.NDArray[np.bool_]
+    check: str
     largest_share: FloatArray
+    moved_by_refits: FloatArray | None
     warnings: tuple[str, ...]
     diagnostics: Diagnostics
     provenance: Provenance
@@ -364,7 +383,14 @@ def _finished(
     seen = ~np.isnan(share)
     lumpy = float(np.mean(share[seen] > LUMPY_SHARE)) if seen.any() else 0.0
     numbers = np.isfinite(found.mean_in) & np.isfinite(found.mean_out) & np.isfinite(found.sd_out)
-    trusted = numbers & ~(np.where(seen, share, 0.0) > TRUSTED_SHARE)
+    trusted, looked, check = numbers & seen & ~(share > TRUSTED_SHARE), seen, LED
+    again = None
+    if model.whole is not None and question != "known_others":
+        again = model.whole.moved(found.sd_out, fraction)
+        trusted = (
+            trusted & (again.size <= MOST_MOVED) & (np.median(again.size) <= MOST_IN_THE_MEDIAN)
+        )
+        looked, check = looked & ~np.isnan(again.size), f"{LED}; {HELD}"
     if not found.converged:
         trusted = np.zeros(model.records, dtype=np.bool_)
     led = float(np.mean(share[seen] > TRUSTED_SHARE)) if seen.any() else 0.0
@@ -379,7 +405,7 @@ def _finished(
         attacker_knows_label=True,
         method="exact" if question == "known_others" else "asymptotic",
         source="docs/fitted.md",
-        assumptions=_assumptions_of(model, diagnostics, question, fraction),
+        assumptions=_assumptions_of(model, diagnostics, again, question, fraction),
     )
     return FittedLaws(
         member_mean=sign * found.mean_in + offset,
@@ -390,8 +416,11 @@ def _finished(
         fraction=fraction,
         observes=observes,
         trusted=np.asarray(trusted),
+        looked=np.asarray(looked),
+        check=check,
         largest_share=share,
-        warnings=_warnings_of(diagnostics, question),
+        moved_by_refits=None if again is None else again.size,
+        warnings=_warnings_of(model, diagnostics, again, question),
         diagnostics=diagnostics,
         provenance=provenance,
         several=several,
@@ -400,7 +429,9 @@ def _finished(
     )
 
 
-def _warnings_of(diagnostics: Diagnostics, question: Question) -> tuple[str, ...]:
+def _warnings_of(
+    model: FittedModel, diagnostics: Diagnostics, again: Moved | None, question: Question
+) -> tuple[str, ...]:
     """Sentences for people; empty where there is nothing to say."""
     said: list[str] = []
     if question == "known_others":
@@ -425,14 +456,51 @@ def _warnings_of(diagnostics: Diagnostics, question: Question) -> tuple[str, ...
             "40% of what varies, as with rare categories: the normal approximation is poor there, "
             "and their numbers are not trusted."
         )
+    return (*said, *_told_of_refits(model, again))
+
+
+def _told_of_refits(model: FittedModel, again: Moved | None) -> tuple[str, ...]:
+    """What the refits of the whole showed, where that is worth a sentence."""
+    if again is None or model.whole is None:
+        return ()
+    learned = ", ".join(model.whole.learned)
+    instead = "`leakscope audit --train` takes the whole"
+    if model.whole.chosen:
+        instead += ", and the model with what was chosen held can be audited alone"
+    if again.failure:
+        return (
+            f"Beside its coefficients the model learns from the records ({learned}), and how much "
+            f"could not be measured: {again.failure}. No record's numbers are trusted; {instead}.",
+        )
+    said = []
+    share = float(np.mean(again.size > MOST_MOVED))
+    if share > LED_WARNED:
+        said.append(
+            f"What the model learns beside its coefficients ({learned}) depends on the records: "
+            f"{again.refits} refits of the whole move the scores of {100 * share:.0f}% of the "
+            f"records by more than {MOST_MOVED:g} standard deviations, and "
+            f"{'their' if np.median(again.size) <= MOST_IN_THE_MEDIAN else 'all'} numbers are not "
+            f"trusted; {instead}."
+        )
+    if again.seconds > NOTICEABLE:
+        said.append(
+            f"{again.refits} refits of the whole ({learned}) took {again.seconds:.0f} s of "
+            "processor time."
+        )
     return tuple(said)
 
 
 def _assumptions_of(
-    model: FittedModel, diagnostics: Diagnostics, question: Question, fraction: float
+    model: FittedModel,
+    diagnostics: Diagnostics,
+    again: Moved | None,
+    question: Question,
+    fraction: float,
 ) -> tuple[Assumption, ...]:
     """What the laws assume, with what was looked at."""
     own = model.problems[0].assumptions
+    if model.whole is not None:
+        own = (*own, _held(", ".join(model.whole.learned), again))
     if question == "known_others":
         return own
     drawn = {
@@ -471,3 +539,23 @@ def _assumptions_of(
             )
         )
     return (*own, *found)
+
+
+def _held(learned: str, again: Moved | None) -> Assumption:
+    """That what ``fit`` learns beside the optimum stays as fitted, with what refits showed."""
+    holds, evidence = None, "not fitted again"
+    if again is not None and again.failure:
+        evidence = again.failure
+    elif again is not None:
+        share = float(np.mean(again.size > MOST_MOVED))
+        holds = share <= LED_WARNED
+        evidence = (
+            f"{again.refits} refits of the whole move a score by {np.median(again.size):.2g} "
+            f"standard deviations in the median, by more than {MOST_MOVED:g} for "
+            f"{100 * share:.1f}% of the records"
+        )
+    return Assumption(
+        f"what is learned beside the coefficients ({learned}) stays as fitted",
+        holds=holds,
+        evidence=evidence,
+    )

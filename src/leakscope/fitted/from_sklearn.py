@@ -1,13 +1,11 @@
-"""Which convex problem a fitted scikit-learn estimator solved, and how it is fitted again.
+"""Which convex problem a fitted scikit-learn estimator solved.
 
-Estimators are known by the names of their classes, parents included, so that a subclass is taken
-for what it derives from; scikit-learn itself is imported only where it is needed.  First pipelines,
-searches and calibration are taken off, then one reader for each estimator describes its problem.
+First pipelines, searches and calibration are taken off (`refits.unwrapped`), then one reader for
+each estimator describes its problem.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -20,25 +18,22 @@ from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.fitted.optimum import Distance, distance_to_optimum
 from leakscope.fitted.problem import ConvexProblem, FittedModel, LossName, as_weights
+from leakscope.fitted.refits import Labels, WholeFit, class_names
 from leakscope.laws.pair import Assumption
 
-Labels = npt.NDArray[Any]
 Reader = Callable[[Any, FloatArray, Labels, FloatArray], FittedModel]
 
-# A fit further from the optimum than this share of its own sampling noise is not the optimum.
-FARTHEST = 0.1
+# A fit further from the optimum than this share of its own sampling noise is not the optimum, and
+# one nearer than the second is: one record that was not there puts it at about one over the root
+# of their number.  Between them lies what a solver leaves that stops early, by its own tolerance.
+FARTHEST, NEAR = 0.1, 1e-3
+# Solvers that stop where no entry of the mean loss's gradient is above ``tol``, and solvers that
+# stop by other rules; what is not named is exact.
+_BY_GRADIENT = ("lbfgs", "newton-cg", "newton-cholesky")
+_BY_OTHER_RULES = ("sag", "saga", "liblinear", "sparse_cg", "lsqr")
 
 _TREES = ("Tree", "Forest", "Boosting", "Bagging", "XGB", "LGBM", "CatBoost")
 _NETWORKS = ("MLP", "Module", "Sequential", "NeuralNet")
-_SEARCHES = ("BaseSearchCV", "GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV")
-
-# What has no penalty of its own to set, and what has: the class, and the settings taken over.
-_WITH_PENALTY = {
-    "LinearRegression": "Ridge",
-    "RidgeCV": "Ridge",
-    "RidgeClassifierCV": "RidgeClassifier",
-    "LogisticRegressionCV": "LogisticRegression",
-}
 
 
 def from_sklearn(
@@ -81,7 +76,8 @@ def from_sklearn(
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise InputError("One label per record is wanted; audit the outputs one at a time.")
-    inner, design, assumptions = _unwrapped(estimator, X)
+    whole = WholeFit.of(estimator, X, labels, sample_weight)
+    inner, design = whole.found.inner, whole.found.design
     reader = next((READERS[name] for name in class_names(inner) if name in READERS), None)
     if reader is None:
         raise InputError(_refusal(inner))
@@ -98,7 +94,11 @@ def from_sklearn(
             f"The model was fitted on {expected} features, but X has {features.shape[1]}."
         )
     model = reader(inner, features, labels, as_weights(sample_weight, len(labels)))
-    return _at_optimum(model, inner, assumptions)
+    model = _at_optimum(model, inner, list(whole.found.assumptions))
+    around = [type(step).__name__ for step in whole.found.steps]
+    named = replace(model.problems[0], name=" → ".join([*around, model.name]))
+    problems = (named, *model.problems[1:])
+    return replace(model, problems=problems, whole=whole if whole.learned else None)
 
 
 def _as_matrix(design: Any, name: str) -> FloatArray:
@@ -129,7 +129,9 @@ def _at_optimum(model: FittedModel, inner: Any, assumptions: list[Assumption]) -
     distances = [d for d in map(distance_to_optimum, model.problems) if d is not None]
     if distances:
         worst = max(distances, key=lambda d: d.relative)
-        if not worst.relative <= FARTHEST:
+        if not worst.relative <= _farthest(
+            inner, worst, float(model.problems[0].sample_weights.sum())
+        ):
             raise InputError(_not_the_optimum(inner, worst))
         assumptions = [
             *assumptions,
@@ -145,6 +147,17 @@ def _at_optimum(model: FittedModel, inner: Any, assumptions: list[Assumption]) -
         for problem in model.problems
     )
     return replace(model, problems=problems)
+
+
+def _farthest(inner: Any, away: Distance, weight: float) -> float:
+    """How far from the optimum a fit by this solver may be, in shares of its sampling noise."""
+    solver = str(getattr(inner, "solver", ""))
+    if "SGD" in type(inner).__name__ or solver in _BY_OTHER_RULES:
+        return FARTHEST
+    # Half as much again: where it stopped, the solver saw the gradient before its last rounding.
+    if solver in _BY_GRADIENT and away.gradient <= 1.5 * float(inner.tol) * weight:
+        return FARTHEST
+    return NEAR
 
 
 def _not_the_optimum(inner: Any, away: Distance) -> str:
@@ -166,88 +179,10 @@ def _not_the_optimum(inner: Any, away: Distance) -> str:
         )
     return (
         f"The coefficients of this {name} are not the optimum on these records ({figures}): it was "
-        "fitted on other data, on scaled features or with weights that were not passed; pass the "
-        "records, the whole Pipeline and the sample_weight that fit was given."
+        "fitted on other data, without some of these records, on scaled features, by a step that "
+        "codes its own records otherwise (a target encoder), or with weights that were not passed; "
+        "pass the records, the whole Pipeline and the sample_weight that fit was given."
     )
-
-
-def class_names(estimator: Any) -> list[str]:
-    """The names of an estimator's class and its parents, nearest first."""
-    return [kind.__name__ for kind in type(estimator).__mro__]
-
-
-def _unwrapped(estimator: Any, X: Any) -> tuple[Any, Any, list[Assumption]]:
-    """The innermost estimator, the features that reach it, and what was assumed on the way."""
-    assumptions: list[Assumption] = []
-    for _ in range(20):
-        names = class_names(estimator)
-        if "Pipeline" in names:
-            estimator, X = _through_pipeline(estimator, X, assumptions)
-        elif any(name in names for name in _SEARCHES):
-            if not hasattr(estimator, "best_estimator_"):
-                raise InputError(f"This {names[0]} has no best_estimator_; fit it with refit=True.")
-            estimator = estimator.best_estimator_
-            assumptions.append(
-                Assumption(
-                    "the setting that the search chose does not depend on the record",
-                    holds=None,
-                    evidence="the search is not repeated",
-                )
-            )
-        elif "CalibratedClassifierCV" in names:
-            estimator = _one_calibrated(estimator, assumptions)
-        elif "FrozenEstimator" in names:
-            estimator = estimator.estimator
-        else:
-            return estimator, X, assumptions
-    raise InputError("The estimator is wrapped more than twenty times; pass the inner one.")
-
-
-def _through_pipeline(pipeline: Any, X: Any, assumptions: list[Assumption]) -> tuple[Any, Any]:
-    steps = pipeline.steps
-    kept = [(name, step) for name, step in steps[:-1] if step not in (None, "passthrough")]
-    for name, step in kept:
-        if not hasattr(step, "transform"):
-            raise InputError(
-                f"The pipeline's step {name!r} cannot transform; pass a plain Pipeline."
-            )
-        try:
-            X = step.transform(X)
-        except Exception as error:
-            raise InputError(
-                f"The pipeline's step {name!r} could not transform the records "
-                f"({type(error).__name__}: {str(error).splitlines()[0]}); pass a fitted pipeline "
-                "and the records that it was given."
-            ) from None
-    if kept:
-        assumptions.append(
-            Assumption(
-                f"the pipeline's transformers ({', '.join(name for name, _ in kept)}) stay as "
-                "fitted whether or not the record is there",
-                holds=None,
-                evidence="they are not fitted again",
-            )
-        )
-    return steps[-1][1], X
-
-
-def _one_calibrated(calibrated: Any, assumptions: list[Assumption]) -> Any:
-    fits = getattr(calibrated, "calibrated_classifiers_", None)
-    if not fits:
-        raise InputError("This CalibratedClassifierCV is not fitted; call fit first.")
-    if len(fits) > 1:
-        raise InputError(
-            f"This CalibratedClassifierCV averages {len(fits)} models fitted on parts of the "
-            "records; fit it with ensemble=False, or pass one model fitted on all of them."
-        )
-    assumptions.append(
-        Assumption(
-            "the calibration map is one-to-one and stays as fitted",
-            holds=None if calibrated.method == "sigmoid" else False,
-            evidence=f"method {calibrated.method!r}; a map that merges scores can only hide more",
-        )
-    )
-    return fits[0].estimator
 
 
 def _refusal(estimator: Any) -> str:
@@ -345,29 +280,22 @@ def _codes(estimator: Any, y: Labels) -> npt.NDArray[np.intp]:
     return np.asarray(np.searchsorted(classes, y), dtype=np.intp)
 
 
-def _class_weights(
-    estimator: Any, codes: npt.NDArray[np.intp], weights: FloatArray
-) -> tuple[FloatArray, tuple[Assumption, ...]]:
+def _class_weights(estimator: Any, codes: npt.NDArray[np.intp], weights: FloatArray) -> FloatArray:
     chosen = getattr(estimator, "class_weight", None)
     if chosen is None:
-        return weights, ()
+        return weights
     classes = np.asarray(estimator.classes_)
     if isinstance(chosen, str):
         counts = np.bincount(codes, minlength=len(classes)).astype(np.float64)
         factors = len(codes) / (np.count_nonzero(counts) * np.maximum(counts, 1.0))
-        note = Assumption(
-            "balanced class weights stay what they are on all records",
-            holds=None,
-            evidence="they follow the classes' counts in a training set, which hardly vary",
-        )
-        return weights * factors[codes], (note,)
+        return weights * factors[codes]
     factors = np.array([float(chosen.get(label, 1.0)) for label in classes.tolist()])
-    return weights * factors[codes], ()
+    return weights * factors[codes]
 
 
 def _ridge_classifier(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> FittedModel:
     codes = _codes(estimator, y)
-    weights, notes = _class_weights(estimator, codes, weights)
+    weights = _class_weights(estimator, codes, weights)
     penalty = float(getattr(estimator, "alpha_", estimator.alpha))
     X, diagonal, theta = _design(estimator, X, penalty)
     two = theta.ndim == 1
@@ -381,7 +309,6 @@ def _ridge_classifier(estimator: Any, X: FloatArray, y: Labels, weights: FloatAr
             weights=weights,
             coefficients=column,
             name=_named(estimator, alpha=penalty),
-            assumptions=notes,
         )
         for output, column in enumerate(theta.T)
     )
@@ -414,7 +341,7 @@ def _logistic(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> 
         raise InputError(f"{name} chose one C per class; fit LogisticRegression with one C.")
     inverse = float(strength[0])
     level = 0.0 if penalty in ("None", "none") or np.isinf(inverse) else 1.0 / inverse
-    weights, notes = _class_weights(estimator, codes, weights)
+    weights = _class_weights(estimator, codes, weights)
     liblinear = getattr(estimator, "solver", "") == "liblinear"
     column = float(estimator.intercept_scaling) if liblinear else 1.0
     X, diagonal, theta = _design(estimator, X, level, column)
@@ -436,7 +363,6 @@ def _logistic(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> 
         classes=classes,
         coefficients=theta,
         name=_named(estimator, C=inverse),
-        assumptions=notes,
     )
     return FittedModel.of(problem)
 
@@ -469,7 +395,6 @@ def _sgd(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> Fitte
         )
     loss = losses[estimator.loss]
     level = float(estimator.alpha) if estimator.penalty == "l2" else 0.0
-    notes: tuple[Assumption, ...] = ()
     labels = y
     if loss == "logistic" or hasattr(estimator, "classes_"):
         codes = _codes(estimator, y)
@@ -477,7 +402,7 @@ def _sgd(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> Fitte
             raise InputError(
                 f"{name} fits one class against the rest; use LogisticRegression for several."
             )
-        weights, notes = _class_weights(estimator, codes, weights)
+        weights = _class_weights(estimator, codes, weights)
         labels = codes.astype(np.float64) if loss == "logistic" else 2.0 * codes - 1.0
     # the mean is over the records, whatever their weights
     X, diagonal, theta = _design(estimator, X, level * len(y) / float(weights.sum()))
@@ -490,7 +415,6 @@ def _sgd(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> Fitte
         penalty_per_record=True,
         coefficients=theta,
         name=_named(estimator, alpha=level),
-        assumptions=notes,
     )
     return FittedModel.of(problem)
 
@@ -544,20 +468,22 @@ def _gaussian_process(estimator: Any, X: FloatArray, y: Labels, weights: FloatAr
     if np.any(noise <= 0.0):
         raise InputError("The Gaussian process has no noise and interpolates; raise alpha.")
     numbers = _numbers(y, "GaussianProcessRegressor")
-    target = (numbers - estimator._y_train_mean) / estimator._y_train_std
+    target = np.ravel((numbers - estimator._y_train_mean) / estimator._y_train_std)
+    dual = np.ravel(estimator.alpha_)
+    away = np.inf
+    if dual.shape == target.shape:
+        away = float(np.linalg.norm(kernel @ dual + noise * dual - target))
+    if not away <= 1e-5 * float(np.linalg.norm(target)):
+        raise InputError(
+            "This GaussianProcessRegressor was fitted on other labels than these; pass the labels "
+            "that fit was given, in the same order."
+        )
     problem = ConvexProblem(
-        y=np.ravel(target),
+        y=target,
         loss="square",
         kernel=kernel,
         weights=1.0 / noise,
         name=_named(estimator, kernel=str(estimator.kernel_)),
-        assumptions=(
-            Assumption(
-                "the kernel's parameters and the target's scale stay as fitted",
-                holds=None,
-                evidence="they are not fitted again without the record",
-            ),
-        ),
     )
     return FittedModel.of(problem)
 
@@ -580,63 +506,3 @@ READERS: dict[str, Reader] = {
     "KernelRidge": _kernel_ridge,
     "GaussianProcessRegressor": _gaussian_process,
 }
-
-
-def inner_model(estimator: Any, X: Any) -> tuple[Any, FloatArray]:
-    """The estimator inside pipelines and searches, and the numbers that reach it."""
-    inner, design, _ = _unwrapped(estimator, X)
-    return inner, design.toarray() if hasattr(design, "toarray") else np.asarray(design)
-
-
-def penalty_of(inner: Any) -> tuple[str, float] | None:
-    """The name and value of an estimator's penalty; None where it has none that can be set."""
-    names = class_names(inner)
-    if "LogisticRegression" in names or "LogisticRegressionCV" in names:
-        value = np.ravel(getattr(inner, "C_", getattr(inner, "C", np.inf)))[0]
-        return "C", float("inf") if str(getattr(inner, "penalty", "")) == "None" else float(value)
-    if "LinearRegression" in names:
-        return "alpha", 0.0
-    value = np.ravel(getattr(inner, "alpha_", getattr(inner, "alpha", np.nan)))
-    return ("alpha", float(value[0])) if value.size == 1 and np.isfinite(value[0]) else None
-
-
-def fresh_copy(inner: Any, *, penalty: float | None = None) -> Any:
-    """An estimator like this one, not fitted yet; with another penalty where one is given."""
-    from sklearn import linear_model
-    from sklearn.base import clone
-
-    fresh = clone(inner)
-    if "GaussianProcessRegressor" in class_names(inner):
-        fresh.set_params(kernel=inner.kernel_, optimizer=None)
-    if penalty is not None:
-        named = penalty_of(inner)
-        if named is None:
-            raise InputError(f"{type(inner).__name__} has no penalty to set.")
-        other = _WITH_PENALTY.get(type(inner).__name__)
-        if other is not None:
-            kept = ("fit_intercept", "class_weight")
-            told = {name: value for name, value in fresh.get_params().items() if name in kept}
-            fresh = getattr(linear_model, other)(**told)
-        fresh.set_params(**{named[0]: penalty})
-    if "warm_start" in fresh.get_params():
-        fresh.set_params(warm_start=True)
-    return fresh
-
-
-def fit_again(
-    fresh: Any, released: Any, X: FloatArray, y: npt.NDArray[Any], weights: FloatArray | None
-) -> Any:
-    """Fit a copy, from the released coefficients where its solver takes a start; it is returned."""
-    if fresh.get_params().get("warm_start") and hasattr(released, "coef_"):
-        coefficients = np.array(released.coef_)
-        if coefficients.shape[-1] == X.shape[1]:
-            fresh.coef_ = coefficients
-            fresh.intercept_ = np.array(released.intercept_)
-            for name in ("classes_", "n_features_in_"):
-                if hasattr(released, name):
-                    setattr(fresh, name, getattr(released, name))
-    extra = {} if weights is None else {"sample_weight": weights}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fresh.fit(X, y, **extra)
-    return fresh

@@ -12,6 +12,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
+from leakscope.fitted.refits import WholeFit
 from leakscope.laws.pair import Assumption
 
 LossName = Literal["square", "logistic", "softmax", "poisson"]
@@ -199,12 +200,16 @@ class FittedModel:
         +1 or -1 for every record: what turns a prediction into a score of the own label.
     task
         What the model does.
+    whole
+        The estimator with all that its ``fit`` learns beside the optimum of these problems; None
+        where it learns nothing else.
     """
 
     problems: tuple[ConvexProblem, ...]
     own: npt.NDArray[np.intp]
     sign: FloatArray
     task: Task
+    whole: WholeFit | None = None
 
     @classmethod
     def of(cls, problem: ConvexProblem) -> FittedModel:

@@ -23,10 +23,9 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.fitted.fitted_laws import FittedLaws
-from leakscope.fitted.from_sklearn import class_names, fit_again, fresh_copy, inner_model
-from leakscope.fitted.losses import own_log_odds
 from leakscope.fitted.problem import require_fraction
 from leakscope.fitted.record_population import means_and_squares
+from leakscope.fitted.refits import WholeFit
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair
 from leakscope.measures.pair_measures import advantage, tpr_at_fpr
@@ -86,48 +85,38 @@ def shadow_models(
 ) -> ShadowScores:
     """Fit the estimator again on random parts of the records and score all records each time.
 
-    A pipeline's transformers stay as fitted, as the laws assume; so does what a search chose.
+    All that ``fit`` does is done again: a pipeline's steps, and a search.
     """
+    whole = WholeFit.of(estimator, X, y, sample_weight)
+    return shadows_of(whole, models=models, fraction=fraction, random_state=random_state)
+
+
+def shadows_of(
+    whole: WholeFit,
+    *,
+    models: int,
+    fraction: float,
+    random_state: int | np.random.Generator | Key | None = None,
+) -> ShadowScores:
+    """The same of an estimator with its records."""
     fraction = require_fraction(fraction, whole=False)
     if models < 2:
         raise InputError(f"At least two shadow models are needed, but {models} were asked for.")
-    inner, design = inner_model(estimator, X)
-    labels = np.ravel(np.asarray(y))
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    fresh = fresh_copy(inner)
-    # A model of fewer classes would have other scores.
-    needed = len(getattr(inner, "classes_", np.unique(labels)[:2]))
+    size = len(whole.y)
     key = as_key(random_state)
-    scores = np.empty((models, len(labels)))
-    trained_on = np.empty((models, len(labels)), dtype=np.bool_)
+    scores = np.empty((models, size))
+    trained_on = np.empty((models, size), dtype=np.bool_)
     for number in range(models):
-        chosen = key.child(number).generator().random(len(labels)) < fraction
-        if len(np.unique(labels[chosen])) < needed:
+        chosen = key.child(number).generator().random(size) < fraction
+        rows = np.flatnonzero(chosen)
+        if whole.lacks_a_class(rows):
             raise InputError(
                 "A shadow training set lacks a class; use more records of the rarest one, or a "
                 "larger fraction."
             )
-        part = None if weights is None else weights[chosen]
-        fit_again(fresh, inner, design[chosen], labels[chosen], part)
-        scores[number] = score_records(fresh, design, labels)
+        scores[number] = whole.scores(rows)
         trained_on[number] = chosen
     return ShadowScores(scores, trained_on)
-
-
-def score_records(estimator: Any, X: Any, y: npt.NDArray[Any]) -> FloatArray:
-    """The score that the laws are about: own label's log-odds or margin, or the prediction."""
-    if hasattr(estimator, "decision_function"):
-        codes = np.searchsorted(estimator.classes_, y)
-        score = np.asarray(estimator.decision_function(X), dtype=np.float64)
-        if score.ndim == 1:
-            return np.asarray(np.where(codes == 1, score, -score))
-        if "LogisticRegression" in class_names(estimator):
-            return np.asarray(own_log_odds(score, codes))
-        return np.asarray(score[np.arange(len(codes)), codes])
-    prediction = np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(y))
-    if "PoissonRegressor" in class_names(estimator):
-        return np.log(prediction)
-    return prediction
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,16 @@
 """What can be changed of a fitted model: its penalty, its features, its records, its answers.
 
-A change is made where the pipeline ends: the transformers stay as fitted, as the laws assume.  Each
-is found by fitting the changed model again and computing its laws again; nothing is extrapolated
-from the audit.  The price is the model's own loss at records that it was not fitted on, with the
-noise on its answers averaged over: squared error, log loss, or Poisson deviance.
+A change is made where the pipeline ends.  Each is found by fitting the changed model again and
+computing its laws again; nothing is extrapolated from the audit.  Where the pipeline's steps learn
+from the records, price, trust and shadow models are of the whole, steps included.  The price is the
+model's own loss at records that it was not fitted on, with the noise on its answers averaged over:
+squared error, log loss, or Poisson deviance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,8 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import as_key
 from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
-from leakscope.fitted.from_sklearn import fit_again, fresh_copy, inner_model, penalty_of
+from leakscope.fitted.refits import WholeFit, fit_again, fresh_copy, inner_model, penalty_of
+from leakscope.fitted.shadow import shadows_of
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair
 from leakscope.results.advice import AdviceCheck, Target
@@ -70,15 +73,17 @@ class AdvisedFit(Fit):
         labels: NDArray[Any],
         weights: FloatArray | None,
         *,
+        whole: WholeFit,
         names: tuple[str, ...],
         ids: tuple[RecordId, ...],
         features_left: tuple[str, ...] = (),
     ) -> None:
+        described = fitted.from_sklearn(estimator, design, labels, sample_weight=weights)
         super().__init__(
             estimator,
             design,
             labels,
-            described=fitted.from_sklearn(estimator, design, labels, sample_weight=weights),
+            described=replace(described, whole=whole if whole.learned else None),
             examined=audited.model,
             ids=ids,
             dataset=audited.dataset,
@@ -87,6 +92,7 @@ class AdvisedFit(Fit):
             feature_names=names,
         )
         self.audited, self.names, self.features_left = audited, names, features_left
+        self.whole = whole
         self.loss, self.task = self.described.problems[0].loss, self.described.task
 
     @property
@@ -125,12 +131,14 @@ class AdvisedFit(Fit):
         names = self.names if columns is None else tuple(self.names[k] for k in columns)
         self._require_classes(labels, "what is left")
         fresh = fresh_copy(self.estimator, penalty=penalty)
+        fit_again(fresh, self.estimator, design, labels, weights)
         return AdvisedFit(
             self.audited,
-            fit_again(fresh, self.estimator, design, labels, weights),
+            fresh,
             design,
             labels,
             weights,
+            whole=self.whole.changed(fresh, design, rows=rows, columns=columns),
             names=names,
             ids=tuple(self.ids[row] for row in chosen),
             features_left=() if columns is None else names,
@@ -232,15 +240,14 @@ class AdvisedFit(Fit):
     def held_out(self, folds: Folds | None, kept: Rows | None = None) -> HeldOutScores:
         """The scores of every record by models fitted without its fold, and on ``kept`` only."""
         assert folds is not None
-        fresh, scores = fresh_copy(self.estimator), None
+        scores = None
         for repeat, number in enumerate(folds.number):
             for fold in range(folds.count):
                 asked, others = np.flatnonzero(number == fold), number != fold
                 train = np.flatnonzero(others) if kept is None else kept[others[kept]]
-                part = None if self.sample_weight is None else self.sample_weight[train]
                 self._require_classes(self.y[train], "a fold's training part")
-                fit_again(fresh, self.estimator, self.X[train], self.y[train], part)
-                found = self._scores(fresh, self.X[asked])
+                inner, design = self.whole.fitted_on(train)
+                found = self._scores(inner, design[asked])
                 if scores is None:
                     scores = np.empty((*folds.number.shape, *found.shape[1:]))
                 scores[repeat, asked] = found
@@ -294,8 +301,8 @@ class AdvisedFit(Fit):
             assumptions=(
                 ASKED_ONCE,
                 AssumptionEntry(
-                    statement="transformers, and which features and records are kept, stay fixed "
-                    "when a record leaves",
+                    statement="which features and records are kept stays fixed when a record "
+                    "leaves",
                     holds=None,
                     evidence="each option is fitted and audited again on what it keeps",
                 ),
@@ -330,15 +337,7 @@ class AdvisedFit(Fit):
         seed = wanted.random_state if isinstance(wanted.random_state, int) else 0
         # The score itself: a residual is told apart as its prediction is.
         laws = self._laws(None)
-        shadows = fitted.shadow_models(
-            self.estimator,
-            self.X,
-            self.y,
-            models=models,
-            fraction=laws.fraction,
-            sample_weight=self.sample_weight,
-            random_state=seed,
-        )
+        shadows = shadows_of(self.whole, models=models, fraction=laws.fraction, random_state=seed)
         over_all = fitted.check_against_shadows(laws, shadows, random_state=seed)
         measure = measure_of(wanted.target)
 
@@ -383,12 +382,14 @@ def advised(audited: Fit) -> AdvisedFit:
     weights, names = audited.sample_weight, audited.feature_names
     if names is None or len(names) != design.shape[1]:
         names = tuple(str(column) for column in range(design.shape[1]))
+    numbers = np.asarray(design, dtype=np.float64)
     return AdvisedFit(
         audited,
         inner,
-        np.asarray(design, dtype=np.float64),
+        numbers,
         np.ravel(np.asarray(audited.y)),
         None if weights is None else np.asarray(weights, dtype=np.float64),
+        whole=audited.whole.changed(inner, numbers),
         names=names,
         ids=audited.ids,
     )

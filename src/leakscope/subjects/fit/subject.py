@@ -19,6 +19,8 @@ from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
 from leakscope.fitted.cavity import neighbours_of
 from leakscope.fitted.problem import FittedModel
+from leakscope.fitted.refits import WholeFit
+from leakscope.fitted.shadow import shadows_of
 from leakscope.laws.distributions import Normal
 from leakscope.results.audit import EXPOSED_ABOVE, Audit, ExaminedModel, FitFacts
 from leakscope.results.document import DatasetEntry
@@ -71,8 +73,6 @@ MOSTLY = 1.5
 # With fewer shadow models, a standard deviation is not known to a fifth.
 LEAST_MODELS = 20
 
-CHECK = "no other record carries more than 40% of its variance"
-
 
 class Fit(Subject):
     """An estimator with the records that it was fitted on, and what is asked of it."""
@@ -116,6 +116,7 @@ class Fit(Subject):
         self.described, self._examined, self.named = described, examined, named
         self.ids, self.dataset, self.settings = ids, dataset, settings
         self.feature_names, self.warnings, self.by = feature_names, warnings, by or {}
+        self.whole = described.whole or WholeFit.of(estimator, X, y, sample_weight)
         self.fitted_laws: fitted.FittedLaws | None = None
 
     # How it comes about.
@@ -364,18 +365,11 @@ class Fit(Subject):
         if count < LEAST_MODELS:
             raise InputError(f"at least {LEAST_MODELS} shadow models are needed, not {count}.")
         fraction = self.settings["fraction"] or 0.5
-        found = fitted.shadow_models(
-            self.estimator,
-            self.X,
-            self.y,
-            models=count,
-            fraction=fraction,
-            sample_weight=self.sample_weight,
-            random_state=seed,
-        )
+        found = shadows_of(self.whole, models=count, fraction=fraction, random_state=seed)
+        learned = ", ".join(self.whole.learned)
         how = (
             f"{found.models} shadow models of the same estimator, each fitted on a random "
-            f"{fraction:g} of the records"
+            f"{fraction:g} of the records{f', with all that it learns ({learned})' * bool(learned)}"
         )
         return shared_answers(found.scores, found.trained_on, units, how, count)
 
@@ -397,9 +391,10 @@ class Fit(Subject):
 
     @classmethod
     def doubt(cls, audit: Audit) -> tuple[str, str]:
-        """One neighbour carries too much, or nobody looked."""
+        """One neighbour carries too much, what else was learned moves it, or nobody looked."""
         return (
-            "not trusted: one other record carries much of what varies there, or nobody looked",
+            "not trusted: one other record carries much of what varies there, what the model "
+            "learns beside its coefficients depends on it, or nobody looked",
             "use a larger penalty, or verify them with shadow models (leakscope verify)",
         )
 
@@ -526,9 +521,10 @@ def _remedies(audit: Audit) -> list[Section]:
 
 
 def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
-    """The laws of one fit, with the check that each record passed: a look at its neighbours."""
+    """The laws of one fit, with the check that each record passed."""
     pair = found.law_pair()
-    trust = Trust.checked(CHECK, found.trusted, looked=~np.isnan(found.largest_share))
+    trust = Trust.checked(found.check, found.trusted, looked=found.looked)
+    refits = {} if found.moved_by_refits is None else {"moved_by_refits": found.moved_by_refits}
     takes_noise = found.observes != "label"
     return PairLaws(
         trust=trust,
@@ -547,6 +543,7 @@ def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
             "member_sd": found.member_sd,
             "nonmember_mean": found.nonmember_mean,
             "nonmember_sd": found.nonmember_sd,
+            **refits,
         },
         member=pair.member,
         nonmember=pair.nonmember,
