@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from leakscope import data, estimators, kernels, laws, linear, lood, measures, results
     from leakscope.advising import AuditTarget
     from leakscope.advising.advise import advise
-    from leakscope.attacking import attack_membership, attack_query, attack_reconstruct
+    from leakscope.attacking import (
+        attack_membership,
+        attack_network,
+        attack_query,
+        attack_reconstruct,
+    )
     from leakscope.auditing import audit_frame
     from leakscope.auditing.audit import audit
     from leakscope.comparing import compare
@@ -52,6 +57,7 @@ __all__ = [
     "__version__",
     "advise",
     "attack_membership",
+    "attack_network",
     "attack_query",
     "attack_reconstruct",
     "audit",
@@ -110,6 +116,7 @@ _NAMES = {
     "LeakageAuditor": "leakscope.estimators",
     "advise": "leakscope.advising",
     "attack_membership": "leakscope.attacking",
+    "attack_network": "leakscope.attacking",
     "attack_query": "leakscope.attacking",
     "attack_reconstruct": "leakscope.attacking",
     "audit": "leakscope.auditing",

@@ -18,7 +18,7 @@ import leakscope
 from leakscope import settings
 from leakscope.settings import KERNELS
 from leakscope.settings.advise import AdviseSettings
-from leakscope.settings.attack import MembershipSettings, ReconstructSettings
+from leakscope.settings.attack import MembershipSettings, NetworkSettings, ReconstructSettings
 from leakscope.settings.compare import CompareSettings
 from leakscope.settings.data import DataSettings
 from leakscope.settings.kernel_catalogue import kernel_options
@@ -139,6 +139,7 @@ TAKERS: dict[str, tuple[type[BaseModel], ...]] = {
     "LeakageAuditor": (settings.AuditSettings, DataSettings),
     "advise": (AdviseSettings,),
     "attack_membership": (MembershipSettings,),
+    "attack_network": (NetworkSettings,),
     "attack_reconstruct": (ReconstructSettings,),
     "audit": (settings.AuditSettings,),
     "audit_frame": (DataSettings,),

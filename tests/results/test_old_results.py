@@ -25,6 +25,7 @@ FILES = sorted(OLD.glob("*.json"))
 # Kinds of result that there were not then.
 NEW_KINDS = {
     "attack_membership_model",
+    "attack_network",
     "audit_model",
     "audit_streamed",
     "decision",

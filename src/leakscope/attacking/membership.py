@@ -188,7 +188,7 @@ def attack_membership(
         known = relu.BoundedMargin() if lower_bound is None else relu.BoundedMargin(lower_bound)
         margin_from = "Remark B.5" if lower_bound is None else "the lower bound given"
     found = membership_attack(attacked, asked, known)
-    applicability = _applicability(residual, bounds)
+    applicability = applicability_of(residual, bounds)
     values = found.to_dict()
     del values["source"]
     return MembershipAttack(
@@ -230,7 +230,8 @@ def _margin(margin: float | None, residual: KktResidual | None) -> tuple[float, 
     return residual.margin, "of the training set given"
 
 
-def _applicability(residual: KktResidual | None, bounds: MarginBounds | None) -> Applicability:
+def applicability_of(residual: KktResidual | None, bounds: MarginBounds | None) -> Applicability:
+    """Whether Theorem 4.2 covers a network, from its training set where there is one."""
     if residual is None or bounds is None:
         return Applicability(
             covered=None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli import attack_membership, attack_reconstruct
+from leakscope.cli import attack_membership, attack_reconstruct, network_attacks
 from leakscope.cli.options import (
     KERNEL,
     READING,
@@ -129,6 +129,9 @@ app.command("reconstruct", short_help=attack_reconstruct.SUMMARY, epilog=attack_
 )
 app.command("membership", short_help=attack_membership.SUMMARY, epilog=attack_membership.EPILOG)(
     attack_membership.membership
+)
+app.command("network", short_help=network_attacks.SUMMARY, epilog=network_attacks.EPILOG)(
+    network_attacks.network
 )
 
 

@@ -16,6 +16,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.relu.margin_bounds import margin_bounds
+from leakscope.relu.network import signs
 
 NODES = 400
 
@@ -253,6 +254,54 @@ def orthogonality_of(x: ArrayLike) -> dict[str, float]:
         "norm": least / d,
         "ratio": n * delta / least if least > 0.0 else float("inf"),
     }
+
+
+@dataclass(frozen=True)
+class LearnableConditions:
+    """Theorem C.1's three conditions as ratios; its constants are not known, so 1 stands for them.
+
+    With them a network that is trained until it fits generalises *and* has its records on the
+    margin.  Classes are taken for the mixture's components, and the features are divided by their
+    spread within a class, which the theorem has as one.
+    """
+
+    mean: float  # the least |mu|^2 of a class / (n^0.51 sqrt d): the classes are apart
+    dimension: float  # d / (n^2 max |mu|^2): and yet records are nearly orthogonal
+    width: float  # k / n^0.02
+    squared_means: tuple[float, ...]  # |mu|^2 of each class, without the part that is chance
+
+    @property
+    def hold(self) -> bool:
+        """Whether all three hold with constants of one."""
+        return min(self.mean, self.dimension, self.width) >= 1.0
+
+
+def learnable_conditions(x: ArrayLike, y: ArrayLike, width: int) -> LearnableConditions:
+    """Theorem C.1's conditions, looked at in a training set with labels -1 and 1.
+
+    |mu|^2 is that of the class's mean less what chance adds to it, the class's variance over its
+    number of records.
+    """
+    points = np.asarray(x, dtype=np.float64)
+    labels = signs(y, len(points))
+    n, d = points.shape
+    parts = [points[labels == sign] for sign in (-1.0, 1.0)]
+    if min(len(part) for part in parts) < 2:
+        raise InputError("Theorem C.1's conditions need two records of each label.")
+    within = sum(float(((part - part.mean(axis=0)) ** 2).sum()) for part in parts)
+    variance = within / ((n - 2) * d)
+    if not variance > 0.0:
+        raise InputError("All records of a label are alike: there is no spread to compare with.")
+    squared = tuple(
+        max(float((part.mean(axis=0) ** 2).sum()) / variance - d / len(part), 0.0) for part in parts
+    )
+    largest = max(squared)
+    return LearnableConditions(
+        min(squared) / (n**0.51 * np.sqrt(d)),
+        d / (n**2 * largest) if largest > 0.0 else np.inf,
+        width / n**0.02,
+        squared,
+    )
 
 
 def _sphere_tail(d: int, bound: float) -> float:

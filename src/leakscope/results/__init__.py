@@ -4,6 +4,7 @@ from leakscope.results.advice import Advice
 from leakscope.results.attacks import (
     MembershipAttack,
     ModelMembershipAttack,
+    NetworkAttack,
     QueryAttack,
     ReconstructAttack,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "MembershipAttack",
     "ModelMembershipAttack",
     "ModelsMeasurement",
+    "NetworkAttack",
     "QueryAttack",
     "ReconstructAttack",
     "Record",

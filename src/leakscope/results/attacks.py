@@ -63,6 +63,78 @@ class MembershipAttack(ResultDocument):
     verdict: str
 
 
+class NetworkConditions(BaseModel):
+    """Theorem C.1's conditions with constants of one: each ratio is to be 1 or more.
+
+    Attributes
+    ----------
+    mean
+        The least squared mean of a class over n^0.51 sqrt d: the classes are apart.
+    dimension
+        d over n^2 times the largest squared mean: records are nearly orthogonal all the same.
+    width
+        Neurons over n^0.02.
+    hold
+        Whether all three are.
+    orthogonality
+        Assumption 4.1 in these records: n delta / d, Delta / d and n delta / Delta.
+
+    Examples
+    --------
+    >>> from leakscope.results.attacks import NetworkConditions
+    >>> NetworkConditions(mean=2.0, dimension=0.5, width=9.0, hold=False, orthogonality={}).hold
+    False
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    mean: Number
+    dimension: Number
+    width: Number
+    hold: bool
+    orthogonality: dict[str, Number]
+
+
+class NetworkAttack(ResultDocument):
+    """The result of ``leakscope attack network``: a network trained on records, and attacked.
+
+    Attributes
+    ----------
+    records, features, width, fitted
+        The training set, the network, and whether it classifies all records right.
+    margin, on_margin
+        Its least y f(x), and the share of the records within 1% of it.
+    applicability, conditions
+        Whether Theorem 4.2 covers the records, and Theorem C.1's conditions.
+    held_out, accuracy
+        How many records were held out, and the share of them that is classified right.
+    auc, tpr, fpr
+        The attack of Cor. 4.3 on members against records held out.
+
+    Examples
+    --------
+    >>> from leakscope.results import NetworkAttack
+    >>> NetworkAttack.model_fields["kind"].default
+    'attack_network'
+    """
+
+    kind: Literal["attack_network"] = "attack_network"
+    records: int
+    features: int
+    width: int
+    fitted: bool
+    margin: Number
+    on_margin: Number
+    applicability: Applicability
+    conditions: NetworkConditions
+    held_out: int | None
+    accuracy: Number
+    auc: Number
+    tpr: Number
+    fpr: float
+    verdict: str
+
+
 class MembershipTest(BaseModel):
     """One threshold for all queries, at a false-positive rate.
 

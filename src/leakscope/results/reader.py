@@ -19,6 +19,7 @@ from leakscope.results.advice import Advice
 from leakscope.results.attacks import (
     MembershipAttack,
     ModelMembershipAttack,
+    NetworkAttack,
     QueryAttack,
     ReconstructAttack,
 )
@@ -44,6 +45,7 @@ KINDS: dict[str, type[ResultDocument]] = {
     "attack_reconstruct": ReconstructAttack,
     "attack_membership": MembershipAttack,
     "attack_membership_model": ModelMembershipAttack,
+    "attack_network": NetworkAttack,
     "plan_linear": LinearPlan,
     "plan_lasso": LassoPlan,
     "verify": Verification,

@@ -112,6 +112,24 @@ class PoolAttackSettings(BaseModel):
     )
 
 
+class NetworkSettings(BaseModel):
+    """The network that is trained to be attacked.
+
+    Examples
+    --------
+    >>> from leakscope.settings.attack import NetworkSettings
+    >>> NetworkSettings().width
+    200
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    width: Count = setting(200, "Hidden neurons.")
+    steps: Count = setting(8000, "Steps of training at most; it ends at a KKT point before.")
+    seed: Natural = setting(0, "Seed of the first weights.", metavar="NUMBER")
+
+
+NETWORK_DEFAULTS = NetworkSettings()
 RECONSTRUCT_DEFAULTS = ReconstructSettings()
 MEMBERSHIP_DEFAULTS = MembershipSettings()
 POOL_ATTACK_DEFAULTS = PoolAttackSettings()
