@@ -77,8 +77,8 @@ def attack_network(
     --------
     >>> import leakscope
     >>> from leakscope import relu
-    >>> x, y = relu.SphereData(150).training_sets(1, 5, random_state=0)
-    >>> found = leakscope.attack_network((x[0], y[0]), width=30, steps=2000)
+    >>> x, y = relu.SphereData(150).sample(5, random_state=0), [1, -1, 1, -1, 1]
+    >>> found = leakscope.attack_network((x, y), width=30, steps=2000)
     >>> found.applicability.covered, round(found.on_margin, 2)
     (True, 1.0)
     """
@@ -131,7 +131,7 @@ def attack_network(
             dimension=conditions.dimension,
             width=conditions.width,
             hold=conditions.hold,
-            orthogonality=relu.orthogonality_of(x),
+            orthogonality={**relu.orthogonality_of(x)},
         ),
         held_out=None if fresh is None else len(fresh[1]),
         accuracy=accuracy,
@@ -167,10 +167,11 @@ def _attacked(trained: TrainedNetworks, margin: float, answers: FloatArray) -> t
     pair = relu.scores_law_pair(
         attack.attack(trained.margins[0] * trained.y[0]).scores, attack.attack(answers).scores
     )
-    return (
-        float(np.asarray(measures.auc(pair).value)),
-        float(np.asarray(measures.tpr_at_fpr(pair, FPR).value)),
-    )
+    auc, tpr = measures.auc(pair), measures.tpr_at_fpr(pair, FPR)
+    # of samples a measure is an estimate
+    assert isinstance(auc, measures.Estimate)
+    assert isinstance(tpr, measures.Estimate)
+    return float(auc.value), float(tpr.value)
 
 
 def _assumptions(
