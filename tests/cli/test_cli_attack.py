@@ -11,8 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from sklearn.preprocessing import StandardScaler
 
+from leakscope import data, kernels
 from leakscope.cli import app, main
+from leakscope.data.preparation import prepare
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "commands.md"
 
@@ -182,3 +185,31 @@ def test_a_sample_too_small_for_the_records_is_refused(capsys):
     words = ["--example", "iris", *(w for i in range(3) for w in ("--record", str(i)))]
     assert main(["attack", "query", *words, "--sample", "2"]) == 2
     assert "3 records are to be in it" in capsys.readouterr().err
+
+
+def test_a_search_by_mean_distance(capsys):
+    """Its value against two refits at the query that was found; KL is told beside it."""
+    words = ["--example", "iris", "--record", "41", "--objective", "mean_distance"]
+    more = ["--noise-variance", "0.1", "--starts", "3", "--run-dir", "run", "--json", "r.json"]
+    assert main(["attack", "query", *words, *more]) == 0
+    assert "mean distance" in capsys.readouterr().out
+    found = json.loads(Path("r.json").read_text())
+    assert found["objective"] == "mean_distance"
+    assert found["mean_distance"] > 1.01 * found["mean_distance_at_record"]
+    assert found["ratio"] == pytest.approx(
+        found["mean_distance"] / found["mean_distance_at_record"]
+    )
+    assert found["kl"] < found["kl_at_record"]
+    assert found["starts"][0]["kl"] is None
+    assert Path("run", "records.csv").read_text().startswith("start,mean_distance,")
+    iris = prepare(data.read_example("iris"), scaling="standard")
+    scaler = StandardScaler().fit(data.read_example("iris").features)
+    query = scaler.transform([found["queries"][0]["features"]])
+    kernel = kernels.rbf(found["kernel"]["length_scale"], found["kernel"]["variance"])
+    means = []
+    for rows in (np.arange(150), np.delete(np.arange(150), 41)):
+        matrix = kernel(iris.features[rows]) + 0.1 * np.eye(len(rows))
+        weights = np.linalg.solve(matrix, iris.target[rows])
+        means.append(kernel(query, iris.features[rows]) @ weights)
+    refitted = 0.5 * float(np.sum((means[0] - means[1]) ** 2))
+    assert found["mean_distance"] == pytest.approx(refitted, rel=1e-6)

@@ -105,6 +105,7 @@ def attack_query(
         process.targets,
         **problem,
         queries=how.queries,
+        objective=how.objective,
         begin=how.begin,
         climb=how.climb,
         method=how.method,
@@ -171,6 +172,7 @@ def _result(
     assumptions = provenance.pop("assumptions")
     advantages = [float(np.asarray(measures.advantage(pair.sufficient_pair()))) for pair in pairs]
     ids = dataset.record_ids
+    by_kl = search.objective == "kl"
     return QueryAttack(
         leakscope_version=__version__,
         settings=settings,
@@ -183,8 +185,11 @@ def _result(
         noise_variance=float(settings["noise_variance"]),
         records=[ids[row] for row in search.leave_out],
         climb=search.climb,
-        kl=search.lood,
-        kl_at_record=search.lood_at_record,
+        objective=search.objective,
+        mean_distance=None if by_kl else search.lood,
+        mean_distance_at_record=None if by_kl else search.lood_at_record,
+        kl=search.lood if by_kl else float(pairs[0].kl),
+        kl_at_record=search.lood_at_record if by_kl else float(pairs[1].kl),
         ratio=search.ratio,
         advantage=advantages[0],
         advantage_at_record=advantages[1],
@@ -202,7 +207,8 @@ def _result(
         ],
         starts=[
             QueryStart(
-                kl=float(value),
+                kl=float(value) if by_kl else None,
+                mean_distance=None if by_kl else float(value),
                 ratio=float(value) / search.lood_at_record,
                 recovered=[
                     ids[row] for row, hit in zip(search.leave_out, hits, strict=True) if hit
@@ -231,12 +237,21 @@ def _verdict(search: QuerySearch, starts: int, twins: dict[int | str, list[int |
         "which no query can tell from it: there is no distance relative to its nearest neighbour. "
         for name, others in twins.items()
     )
+    best = (
+        f"The best query reveals {100.0 * search.ratio:.2f}% of what asking at the record itself "
+        "does, and none can reveal more."
+    )
+    if search.objective == "mean_distance":
+        best = (
+            f"The mean answer at the best query moves {search.ratio:.3f} times as far, squared and "
+            "halved, as at the record itself; what gives the record away is KL, and no query has "
+            "more of it than the record."
+        )
     return (
         f"{search.starts_recovered} of {starts} starts ended at {whom}, nearer to it in the "
-        f"kernel's own distance than half the way to its {whose}. {alike}The best query reveals "
-        f"{100.0 * search.ratio:.2f}% of what asking at the record itself does, and none can "
-        "reveal more. This is the strongest attacker, who knows every other record and the laws "
-        "of the answers with and without this one; your model was not examined."
+        f"kernel's own distance than half the way to its {whose}. {alike}{best} This is the "
+        "strongest attacker, who knows every other record and the laws of the answers with and "
+        "without this one; your model was not examined."
     )
 
 
@@ -274,9 +289,14 @@ def _write(
     write_run_directory(
         directory,
         found,
-        columns=["start", "kl", "ratio", "recovered"],
+        columns=["start", found.objective, "ratio", "recovered"],
         rows=[
-            (place, start.kl, start.ratio, " ".join(str(name) for name in start.recovered))
+            (
+                place,
+                getattr(start, found.objective),
+                start.ratio,
+                " ".join(str(name) for name in start.recovered),
+            )
             for place, start in enumerate(found.starts)
         ],
         arrays={

@@ -57,7 +57,15 @@ SECTIONS = {
     ),
     "How the data are read": READING,
     "The Gaussian process that stands for the model": (*KERNEL, "noise_variance"),
-    "How the query is searched for": ("starts", "begin", "steps", "climb", "method", "box"),
+    "How the query is searched for": (
+        "objective",
+        "starts",
+        "begin",
+        "steps",
+        "climb",
+        "method",
+        "box",
+    ),
 }
 
 
@@ -145,17 +153,22 @@ def page(document: QueryAttack) -> str:
     who = "record" if len(document.records) == 1 else "records"
     named = ", ".join(str(name) for name in document.records)
     opening = f"{about.name}: {who} {named} of {about.records}, {about.features} features"
-    values = table(
-        ["", "kl", "advantage"],
+    rows = [
+        ["at the best query", f"{document.kl:.4g}", f"{document.advantage:.4f}"],
         [
-            ["at the best query", f"{document.kl:.4g}", f"{document.advantage:.4f}"],
-            [
-                f"at the {who} itself" if who == "record" else "at the records themselves",
-                f"{document.kl_at_record:.4g}",
-                f"{document.advantage_at_record:.4f}",
-            ],
+            f"at the {who} itself" if who == "record" else "at the records themselves",
+            f"{document.kl_at_record:.4g}",
+            f"{document.advantage_at_record:.4f}",
         ],
-    )
+    ]
+    headings = ["", "kl", "advantage"]
+    if document.mean_distance is not None:
+        headings.append("mean distance")
+        for row, value in zip(
+            rows, (document.mean_distance, document.mean_distance_at_record), strict=True
+        ):
+            row.append(f"{value:.4g}")
+    values = table(headings, rows)
     rows = [
         [
             str(j),

@@ -48,6 +48,7 @@ from leakscope.kernels.formulas import RBF, Linear, Matern
 from leakscope.kernels.kernel import Kernel
 from leakscope.lood.dense import factorise
 from leakscope.lood.inputs import checked_problem
+from leakscope.settings.attack import SearchObjective
 
 # Rows x and rows z in, the matrix of k(x, z) out.
 JaxKernel = Callable[[jax.Array, jax.Array], jax.Array]
@@ -116,7 +117,7 @@ def _linear(kernel: Linear, x: jax.Array, z: jax.Array) -> jax.Array:
     return scale * (x @ z.T) + kernel.bias_variance
 
 
-Objective = Literal["kl", "mean_distance"]
+Objective = SearchObjective
 Climb = Literal["kl", "mean_distance", "correlation"]
 
 # Noise on every answer, as a share of its prior variance: it keeps Sigma' positive definite when

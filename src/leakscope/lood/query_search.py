@@ -117,7 +117,7 @@ def search_query(
     kernel: Kernel,
     noise_variance: float,
     queries: int = QUERY_DEFAULTS.queries,
-    objective: Objective = "kl",
+    objective: Objective = QUERY_DEFAULTS.objective,
     climb: SearchClimb = QUERY_DEFAULTS.climb,
     method: SearchMethod = QUERY_DEFAULTS.method,
     starts: int = QUERY_DEFAULTS.starts,

@@ -52,8 +52,10 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.quadrature import panels
 from leakscope._numerics.special_functions import x_minus_log1p
 from leakscope.errors import InputError
 from leakscope.laws.distributions import MultivariateNormal, Normal
@@ -335,6 +337,25 @@ class Separation:
         return np.asarray(np.sqrt(np.mean(self.residual**2, axis=1)) / spread)
 
     @property
+    def accuracy_memorisation(self) -> FloatArray:
+        """Of records: how much likelier a model is right at the record when it was trained on it.
+
+        Feldman's memorisation (2020) without retraining: P(right | with) - P(right | without), for
+        a draw of the process.  With one output the classes are the signs of the targets; with C it
+        is the largest, and the outputs are independent with one variance, so that
+        P(output c is largest) = E over z ~ N(0, 1) of prod over k of Phi((mu_c - mu_k)/sigma + z).
+        """
+        if not self.release.plain:
+            raise InputError("memorisation is that of the process itself, before noise is added.")
+        means = [np.atleast_2d(m.T).T for m in (self.mean_with, self.mean_without)]
+        targets = np.atleast_2d(self.targets.T).T
+        if targets.shape[1] == 1 and not (targets < 0.0).any() & (targets > 0.0).any():
+            raise InputError("memorisation of accuracy needs classes: targets on both sides of 0.")
+        spreads = [np.sqrt(v) for v in (self.variance_with, self.variance_without)]
+        right = [_right(m, s, targets) for m, s in zip(means, spreads, strict=True)]
+        return np.asarray(right[0] - right[1])
+
+    @property
     def prediction_error(self) -> float:
         """How far labels lie from what the other units predict, root mean square, in units of y."""
         return float(np.sqrt(np.mean(self.residual**2)))
@@ -493,6 +514,25 @@ class Separation:
             raise InputError("means are those of single records, and here groups leave as a whole.")
         return np.asarray(values.reshape(self.targets.shape))
 
+
+def _right(mean: FloatArray, sigma: FloatArray, targets: FloatArray) -> FloatArray:
+    """(n,) the probability that N(mean, sigma^2 I), (n, C), has its largest output, or its sign,
+    where the targets have it.
+    """
+    if mean.shape[1] == 1:
+        return np.asarray(special.ndtr(np.sign(targets[:, 0]) * mean[:, 0] / sigma))
+    rows = np.arange(len(mean))
+    own = np.argmax(targets, axis=1)
+    ahead = (mean[rows, own][:, None] - mean) / sigma[:, None]
+    nodes, weights = panels(np.linspace(-REACH, REACH, PANELS + 1), 16)
+    each = special.log_ndtr(ahead[:, :, None] + nodes)
+    each[rows, own] = 0.0
+    density = np.exp(-0.5 * nodes**2) / np.sqrt(2.0 * np.pi)
+    return np.asarray(np.exp(each.sum(axis=1)) @ (weights * density))
+
+
+# How far, in deviations, and in how many panels the largest of several outputs is integrated.
+REACH, PANELS = 9.0, 12
 
 # A record is trusted when its KL is estimated to be right to this relative error.
 TRUSTED_BELOW = 1e-8

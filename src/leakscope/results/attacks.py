@@ -230,6 +230,8 @@ class FoundQuery(BaseModel):
 class QueryStart(BaseModel):
     """Where one start ended: its KL, as a share of that at the record, and what it recovered.
 
+    Of a search for the mean distance ``kl`` is null, and ``mean_distance`` is what was reached.
+
     Examples
     --------
     >>> from leakscope.results.attacks import QueryStart
@@ -242,10 +244,14 @@ class QueryStart(BaseModel):
     kl: Number
     ratio: Number
     recovered: list[int | str]
+    mean_distance: Number = None
 
 
 class QueryAttack(ResultDocument):
     """The result of ``leakscope attack query``.
+
+    ``kl`` and ``kl_at_record`` are of the query that was found, whatever it was to make large
+    (``objective``); ``ratio`` is that objective there over that at the record.
 
     Examples
     --------
@@ -260,6 +266,9 @@ class QueryAttack(ResultDocument):
     noise_variance: float
     records: list[int | str]
     climb: str
+    objective: str = "kl"
+    mean_distance: Number = None
+    mean_distance_at_record: Number = None
     kl: Number
     kl_at_record: Number
     ratio: Number

@@ -137,6 +137,7 @@ POOL_ATTACK_DEFAULTS = PoolAttackSettings()
 
 SearchBegin = Literal["box", "records"]
 SearchClimb = Literal["auto", "lood", "correlation"]
+SearchObjective = Literal["kl", "mean_distance"]
 SearchMethod = Literal["adam", "l-bfgs"]
 
 
@@ -159,6 +160,11 @@ class QuerySettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     queries: Count = setting(1, "How many queries are asked together.")
+    objective: SearchObjective = setting(
+        "kl",
+        "What a query is to make large: kl (what gives the record away) or mean_distance (how far "
+        "the record moves the mean answer).",
+    )
     starts: Count = setting(8, "How many starting points.")
     begin: SearchBegin = setting(
         "box", "Where starts are drawn from: box, or records (those the attacker knows)."
