@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from leakscope.results.audit import ExaminedModel
 from leakscope.results.document import DatasetEntry, Number, ResultDocument
+from leakscope.settings.attack import QUERY_DEFAULTS
 
 
 class Applicability(BaseModel):
@@ -266,7 +267,7 @@ class QueryAttack(ResultDocument):
     noise_variance: float
     records: list[int | str]
     climb: str
-    objective: str = "kl"
+    objective: str = QUERY_DEFAULTS.objective
     mean_distance: Number = None
     mean_distance_at_record: Number = None
     kl: Number
