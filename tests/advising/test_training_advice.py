@@ -63,7 +63,7 @@ def train(
 
 @pytest.fixture(scope="module")
 def own() -> leakscope.Audit:
-    return trained_audit(X, Y, train, models=4, seed=2)
+    return trained_audit(X, Y, train, models=16, seed=2)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def log_loss_of_others(result: leakscope.Audit) -> tuple[float, float]:
 
 @pytest.mark.parametrize("shrink", [1.0, 30.0])
 def test_a_setting_has_the_numbers_of_its_own_audit(own, advice, shrink) -> None:
-    changed = trained_audit(X, Y, partial(train, shrink=shrink), models=4, seed=2)
+    changed = trained_audit(X, Y, partial(train, shrink=shrink), models=16, seed=2)
     option = next(option for option in advice.options if option.name == "shrink")
     point = next(point for point in option.curve if point.setting == {"shrink": shrink})
     error, _ = log_loss_of_others(changed)
@@ -259,7 +259,7 @@ def test_two_trainings_are_compared_by_their_intervals(own) -> None:
     top = int(np.argmax(own.advantage))
     low, high = own.examined.few.advantage.at(top)
     assert "fitted model" not in found.verdict
-    assert "Measured with 4 models of halves of the records (train) and 4 models" in found.verdict
+    assert "Measured with 16 models of halves of the records (train) and 4 models" in found.verdict
     assert f"the interval of the largest advantage is {low:.2f} to {high:.2f}, then" in (
         found.verdict
     )

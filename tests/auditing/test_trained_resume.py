@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +18,7 @@ from small_training import Linear, X, Y, train
 import leakscope
 from leakscope import InputError
 from leakscope.running.cell_store import read_cells
+from leakscope.subjects.training.own_training import training_of
 
 
 def test_four_models_then_eight_trains_four(tmp_path: Path) -> None:
@@ -102,7 +107,7 @@ def test_ten_kills_lose_no_trained_model(tmp_path: Path) -> None:
 
 def test_a_third_model_that_fails_keeps_the_first_two(tmp_path: Path) -> None:
     calls: list[int] = []
-    broken = True
+    broken = [True]
 
     def fragile(features: np.ndarray, targets: np.ndarray, seed: int) -> Linear:
         calls.append(seed)
@@ -117,7 +122,7 @@ def test_a_third_model_that_fails_keeps_the_first_two(tmp_path: Path) -> None:
     assert "2 of 4 models are kept" in str(told.value)
     with read_cells(keep) as store:
         assert store.finished() == {"model=0", "model=1"}
-    broken = False
+    broken.clear()
     before = len(calls)
     result = leakscope.audit(X, Y, train=fragile, models=4, keep=keep)
     assert len(calls) - before == 3 + 2
@@ -130,3 +135,74 @@ def test_a_changed_training_is_not_taken_for_the_same(tmp_path: Path) -> None:
         leakscope.audit(X, Y, train=RandomForestClassifier(6), models=2, keep=tmp_path / "kept")
     with pytest.raises(InputError, match="was begun with data"):
         leakscope.audit(X + 1, Y, train=RandomForestClassifier(5), models=2, keep=tmp_path / "kept")
+
+
+HELPER = "RATE = {rate}\n"
+OWN = """
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+class Mine(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y):
+        from helper_of_a_user import RATE
+        self.classes_ = np.unique(y)
+        gram = X.T @ X + RATE * np.eye(X.shape[1])
+        self.weights_ = {times} * np.linalg.solve(gram, X.T @ (2.0 * y - 1.0))
+        return self
+
+    def predict_proba(self, X):
+        chance = 1.0 / (1.0 + np.exp(-(X @ self.weights_)))
+        return np.stack([1.0 - chance, chance], axis=1)
+"""
+
+
+def test_an_edited_estimator_or_helper_is_not_taken_for_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same parameters, another ``fit``; the same ``fit``, another constant that it imports."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    seen = {}
+    for name, rate, times in (("first", 1.0, 3.0), ("fit", 1.0, 1.0), ("helper", 40.0, 3.0)):
+        (tmp_path / "helper_of_a_user.py").write_text(HELPER.format(rate=rate))
+        (tmp_path / "mine_of_a_user.py").write_text(OWN.format(times=times))
+        for module in ("helper_of_a_user", "mine_of_a_user"):
+            sys.modules.pop(module, None)
+        importlib.invalidate_caches()
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        own = importlib.import_module("mine_of_a_user").Mine()
+        seen[name] = training_of(own, "classification", None).describe()["digest"]
+        if name == "first":
+            leakscope.audit(X, Y, train=own, models=2, keep=tmp_path / "kept")
+        else:
+            with pytest.raises(InputError, match="was begun with training"):
+                leakscope.audit(X, Y, train=own, models=2, keep=tmp_path / "kept")
+    assert len(set(seen.values())) == 3
+    monkeypatch.delitem(sys.modules, "helper_of_a_user", raising=False)
+    monkeypatch.delitem(sys.modules, "mine_of_a_user", raising=False)
+
+
+def test_what_a_function_is_closed_over_counts() -> None:
+    def made(rate: float) -> Any:
+        def own(features: np.ndarray, targets: np.ndarray, seed: int) -> Linear:
+            return train(rate * features, targets, seed)
+
+        return own
+
+    digests = [training_of(made(r), "classification", None).describe() for r in (1.0, 1.0, 2.0)]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_models_that_were_there_are_told(tmp_path: Path) -> None:
+    first = leakscope.audit(X, Y, train=train, models=2, keep=tmp_path / "kept")
+    again = leakscope.audit(X, Y, train=train, models=4, keep=tmp_path / "kept")
+    assert "2 models of halves (2 trained, 0 reused);" in first.answer()[0]
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    assert f"(2 trained, 2 reused, made on {today});" in again.answer()[0]
+
+
+def test_a_place_that_is_no_run_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    for text in ("[" * 100_000 + "]" * 100_000, '{"settings": 3, "seed": 1}', "{"):
+        (tmp_path / "kept" / "run.json").write_text(text)
+        with pytest.raises(InputError, match=r"run\.json"):
+            leakscope.audit(X, Y, train=train, models=2, keep=tmp_path / "kept")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import ctypes
+import os
+import signal
 import sys
 import threading
 import time
@@ -15,11 +19,12 @@ from small_training import Linear, X, Y, train
 
 import leakscope
 from leakscope import InputError
-from leakscope.running.own_code import TimeLimitError, staying
+from leakscope.running.own_code import TimeLimitError, within
 from leakscope.subjects.training.own_training import (
+    Handed,
     own_label_log_odds,
-    require_own_rows,
     training_of,
+    tried,
 )
 from tests.audits import trained_audit
 
@@ -104,7 +109,7 @@ def test_a_function_that_never_ends_is_ended() -> None:
     def endless(features: np.ndarray, targets: np.ndarray, seed: int) -> Linear:
         while True:
             # What it swallows does not keep it alive.
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(BaseException):
                 time.sleep(900.0)
 
     start = time.monotonic()
@@ -116,11 +121,14 @@ def test_a_function_that_never_ends_is_ended() -> None:
 def test_the_time_limit_holds_in_a_workers_thread_too() -> None:
     seen: list[BaseException] = []
 
+    def endless() -> None:
+        while True:
+            with contextlib.suppress(BaseException):
+                time.sleep(900.0)
+
     def work() -> None:
         try:
-            with staying("train", seconds=0.2):
-                while True:
-                    pass
+            within("train", 0.2, endless)
         except InputError as error:
             seen.append(error)
 
@@ -128,6 +136,50 @@ def test_the_time_limit_holds_in_a_workers_thread_too() -> None:
     thread.start()
     thread.join(timeout=300.0)
     assert [type(error) for error in seen] == [TimeLimitError]
+
+
+def test_a_loop_in_c_is_ended_too() -> None:
+    """No signal handler of Python's runs before such a call returns."""
+    sleep = ctypes.CDLL(None).sleep
+
+    def endless() -> None:
+        while True:
+            sleep(900)
+
+    start = time.monotonic()
+    with pytest.raises(TimeLimitError, match="train did not end"):
+        within("train", 0.2, endless)
+    assert time.monotonic() - start < 60.0
+
+
+def test_with_a_time_limit_the_numbers_are_the_same() -> None:
+    """In an interpreter of its own (a function of a module), and in a copy (one of a test)."""
+
+    def local(features: np.ndarray, targets: np.ndarray, seed: int) -> Linear:
+        return train(features, targets, seed)
+
+    first = leakscope.audit(X, Y, train=train, models=2)
+    for function in (train, local):
+        limited = trained_audit(X, Y, function, models=2, time_limit=300.0)
+        assert np.array_equal(limited.advantage, first.advantage)
+
+
+def test_a_failure_within_a_time_limit_is_told() -> None:
+    def fails(features: np.ndarray, targets: np.ndarray, seed: int) -> Linear:
+        raise FloatingPointError("loss is nan")
+
+    with pytest.raises(InputError, match=r"Model 1: .*FloatingPointError: loss is nan"):
+        trained_audit(X, Y, fails, time_limit=60.0)
+    with pytest.raises(InputError, match="ended the process that it ran in"):
+        trained_audit(X, Y, lambda *_: os.kill(os.getpid(), signal.SIGKILL), time_limit=60.0)
+
+
+def test_a_training_that_is_cancelled_is_one_sentence() -> None:
+    def cancelled(features: np.ndarray, targets: np.ndarray, seed: int) -> Linear:
+        raise asyncio.CancelledError
+
+    with pytest.raises(InputError, match=r"Model 1: .*cancelled failed \(CancelledError"):
+        leakscope.audit(X, Y, train=cancelled)
 
 
 def test_what_a_function_prints_stays_out_of_stdout(capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +207,7 @@ def test_a_function_is_tried_on_few_records() -> None:
 
     many = np.tile(X, (10, 1))
     training = training_of(sized, "classification", None)
-    assert require_own_rows(training, many, np.tile(Y, 10), 0) == []
+    assert tried(training, [Handed("arrays", many, np.tile(Y, 10))], 0)[1] == []
     assert sizes == [200, 200, 200]
 
 

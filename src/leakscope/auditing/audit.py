@@ -20,6 +20,7 @@ from leakscope.results.columns import Table, trust_columns
 from leakscope.settings.audit import (
     AUDIT_DEFAULTS,
     MODEL_DEFAULTS,
+    TRAINING_DEFAULTS,
     AuditSettings,
     ModelSettings,
     TrainingSettings,
@@ -50,6 +51,7 @@ def audit(
     *,
     model: Any = None,
     train: Any = None,
+    task: Task | None = None,
     models: int | None = None,
     keep: str | Path | None = None,
     kernel: Any = None,
@@ -106,6 +108,9 @@ def audit(
     train
         A scikit-learn estimator that need not be fitted, or a function ``train(X, y, seed)`` that
         returns a predictor.
+    task
+        With ``train``: ``"classification"`` or ``"regression"``, where neither the estimator nor
+        y says so.
     models, keep
         With ``train``: how many models, an even number, and a directory that keeps each one's
         answers, so that none is trained twice.
@@ -128,8 +133,8 @@ def audit(
         Of the approximate route, nystrom: the most records that may stand for all, and the
         relative error of a record's KL up to which it is trusted.
     question, fraction, observes, sample_weight
-        Of a fitted model, as in :func:`leakscope.fitted.laws_of`; ``sample_weight`` with ``model``
-        only.
+        Of a fitted model, as in :func:`leakscope.fitted.laws_of`, and refused with ``train``;
+        ``sample_weight`` with ``model`` only.
     record_ids
         Distinct ids, one per record; a data frame's index, or row numbers from 0, where left out.
     groups
@@ -198,11 +203,12 @@ def audit(
         model=model,
         train=train,
         kernel=kernel,
+        task=task,
         settings=settings or _as_given(AuditSettings, process),
         chosen=chosen
         or (
             validated(ModelSettings, **asked_of_model)
-            if model is None
+            if model is None and train is None
             else _as_given(ModelSettings, asked_of_model)
         ),
         training=training or validated(TrainingSettings, **how),
@@ -233,6 +239,8 @@ def audit_frame(
     na_values: Sequence[str] = DATA_DEFAULTS.na_values,
     settings: AuditSettings = AUDIT_DEFAULTS,
     model: ModelSettings = MODEL_DEFAULTS,
+    train: Any = None,
+    training: TrainingSettings = TRAINING_DEFAULTS,
     on_stage: OnStage | None = None,
 ) -> Audit:
     """Audit a pandas, polars or Arrow table in memory: encoded and scaled, as a file would be.
@@ -243,8 +251,9 @@ def audit_frame(
         One row per record.
     target, id_column, task, missing, ignore, group_column, by, na_values
         As the options of ``leakscope audit`` (:class:`leakscope.settings.DataSettings`).
-    settings, model, on_stage
-        As in :func:`leakscope.audit`.
+    settings, model, train, training, on_stage
+        As in :func:`leakscope.audit`, ``model`` as settings (``chosen`` there); a training gets the
+        columns as they stand.
 
     Examples
     --------
@@ -255,6 +264,12 @@ def audit_frame(
     >>> result.dataset.records, result.model.type
     (178, 'Ridge')
     """
+
+    if not isinstance(model, ModelSettings):
+        raise InputError(
+            "audit_frame takes a model as ModelSettings, such as ModelSettings(model='ridge'); "
+            "give one that is fitted to leakscope.audit(X, y, model=...), or train=."
+        )
 
     def read(wanted: Task | None, two_values_are_classes: bool) -> Dataset:
         return from_frame(
@@ -270,8 +285,9 @@ def audit_frame(
             two_values_are_classes=two_values_are_classes,
         )
 
-    dataset = dataset_for(read, task, Asked(settings=settings, chosen=model))
-    found = examined(Asked(dataset=dataset, settings=settings, chosen=model), on_stage=on_stage)
+    asked = Asked(settings=settings, chosen=model, train=train, training=training)
+    dataset = dataset_for(read, task, asked)
+    found = examined(replace(asked, dataset=dataset), on_stage=on_stage)
     for sentence in found.warnings:
         python_warnings.warn(sentence, stacklevel=2)
     return found
@@ -299,9 +315,13 @@ def dataset_for(read: Any, task: Task | None, asked: Asked) -> Dataset:
     ``read`` is called once, with the task (None where the data are to say) and whether two values
     are classes, as they are to a stand-in.
     """
-    from leakscope.subjects.training.own_training import trains_classes
+    from leakscope.subjects.training.own_training import predicts_classes, trains_classes
 
-    if task is None and (classifies(asked.chosen) or trains_classes(asked.training)):
+    if task is None and (
+        classifies(asked.chosen)
+        or trains_classes(asked.training)
+        or predicts_classes(asked.train) is True
+    ):
         task = "classification"
     found: Dataset = read(task, not (asked.has_model or asked.of_process))
     return found
@@ -343,6 +363,8 @@ def audit_subject(subject: Subject, stage: Stages | None = None, *, explain: int
     }
     columns = _usual_columns(known, subject)
     advantage = measured["advantage"]
+    # Of laws that are known this is 0 or 1.
+    exposed = laws.chance_above(EXPOSED_ABOVE, advantage)
     told = laws.provenance.to_dict()
     by = {name: subject.units_of(values) for name, values in subject.by.items()}
     audit = Audit(
@@ -361,13 +383,13 @@ def audit_subject(subject: Subject, stage: Stages | None = None, *, explain: int
         fraction=_fraction(subject, laws.provenance.question),
         observes=laws.provenance.observes,
         median_advantage=float(np.median(advantage)),
-        exposed=int(np.count_nonzero(advantage >= EXPOSED_ABOVE)),
+        exposed=round(float(exposed.sum())),
         sentences=[],
-        subgroups=exposure_by(by, advantage),
+        subgroups=exposure_by(by, advantage, exposed),
         checks=list(laws.trust.checks),
         table=Table(columns, _order(measured, subject.ranked_by)),
         details=details,
-    )
+    ).with_memory(laws, subject)
     return audit.model_copy(
         update={
             "sentences": list(_told(audit, ids=True)),
@@ -442,6 +464,22 @@ def require_one_subject(asked: Asked) -> None:
         raise InputError(
             f"{own[0]} belongs to the audit of a Gaussian process, and nothing is assumed of your "
             f"own model; leave out {own[0]}, or the model."
+        )
+    if asked.train is not None and asked.chosen.model_fields_set:
+        name = min(asked.chosen.model_fields_set)
+        raise InputError(
+            f"{name} belongs to a fitted model, and does not go with train: there the attacker "
+            "sees the log-odds, or the residual, and each other record is in with probability one "
+            f"half; leave out {name}."
+        )
+    if asked.task not in (None, "classification", "regression"):
+        raise InputError(
+            f'task must be "classification" or "regression", but it is {asked.task!r}.'
+        )
+    if asked.task is not None and (asked.train is None or asked.dataset is not None):
+        raise InputError(
+            "task belongs to train with arrays; a dataset has its own, and a fitted model says "
+            "what it predicts; leave out task."
         )
     if asked.train is not None and asked.groups is not None:
         raise InputError(

@@ -1,10 +1,18 @@
-"""An audit as a gate in a pipeline: limits, and a sentence for each that is exceeded."""
+"""An audit as a gate in a pipeline: limits, and a sentence for each that is exceeded.
+
+A gate passes only what is known to be below its limits: where a number has an interval, the upper
+end decides.  Above is what is known to be above; the rest cannot be told.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.results.audit import Audit
 
@@ -62,27 +70,61 @@ def gate_failures(audit: Audit, above: dict[str, float]) -> list[str]:
     >>> auditing.gate_failures(audit, {"advantage": 0.35})
     ['1 of 442 records is above the limit, advantage 0.35: 123.']
     """
-    sentences = []
+    return [sentence for part in judged(audit, above) for sentence in part]
+
+
+def judged(audit: Audit, above: dict[str, float]) -> tuple[list[str], list[str]]:
+    """Sentences on limits that are known to be exceeded, and on what cannot be told."""
+    exceeded, unknown = list[str](), list[str]()
+    trusted = audit.trusted
     for name, limit in above.items():
         largest = audit.totals.largest.get(name)
-        if largest is not None and largest <= limit:
-            continue
-        rows = audit.order[audit.table.of(name)[audit.order] > limit]
-        ids = ", ".join(str(audit.record_ids[row]) for row in rows[:NAMED])
         if not audit.complete:
-            words = "infinite" if largest is None else f"{largest:.4g}"
-            sentences.append(f"the largest {name} is {words}, above {limit:g}: {ids}.")
-        elif rows.size:
-            more = f" and {rows.size - NAMED} more" if rows.size > NAMED else ""
-            verb = "is" if rows.size == 1 else "are"
-            sentences.append(
-                f"{rows.size} of {audit.units} {audit.unit}s {verb} above the limit, {name} "
-                f"{limit:g}: {ids}{more}."
-            )
+            if largest is None or largest > limit:
+                rows = audit.order[audit.table.of(name)[audit.order] > limit]
+                words = "infinite" if largest is None else f"{largest:.4g}"
+                sentence = f"the largest {name} is {words}, above {limit:g}: {_named(audit, rows)}."
+                exceeded.append(sentence)
+            continue
+        low, high = _ends(audit, name)
+        sure = trusted & (low > limit)
+        for rows, words, told in (
+            (sure, "above the limit", exceeded),
+            (
+                trusted & ~sure & ~(high <= limit),
+                "not known to be within the limit, which their intervals reach above",
+                unknown,
+            ),
+        ):
+            if rows.any():
+                which = audit.order[rows[audit.order]]
+                verb = "is" if which.size == 1 else "are"
+                told.append(
+                    f"{which.size} of {audit.units} {audit.unit}s {verb} {words}, {name} "
+                    f"{limit:g}: {_named(audit, which)}."
+                )
     if above and audit.untrusted:
         why, remedy = audit.about.doubt(audit)
-        sentences.append(
+        unknown.append(
             f"{audit.untrusted} of {audit.units} {audit.unit}s are {why}, so that nobody knows "
             f"whether they are within the limit: {remedy}."
         )
-    return sentences
+    return exceeded, unknown
+
+
+def _ends(audit: Audit, name: str) -> tuple[FloatArray, FloatArray]:
+    """(U,) between which a number lies: its interval, or twice itself where it has none."""
+    table, value = audit.table, audit.table.of(name)
+    if f"{name}_low" in table:
+        low, high = table.of(f"{name}_low"), table.of(f"{name}_high")
+        # What the interval leaves out, infinity, is above every limit.
+        return np.where(np.isnan(low), value, low), np.where(np.isnan(high), np.inf, high)
+    if "advantage_low" in table:
+        ends: tuple[FloatArray, FloatArray] = audit.laws.ends(name)
+        return ends
+    return value, value
+
+
+def _named(audit: Audit, rows: NDArray[np.intp]) -> str:
+    ids = ", ".join(str(audit.record_ids[row]) for row in rows[:NAMED])
+    return f"{ids} and {rows.size - NAMED} more" if rows.size > NAMED else ids

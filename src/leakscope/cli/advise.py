@@ -174,7 +174,7 @@ def _page(found: Advice) -> str:
     columns: dict[str, Callable[[AdviceOption], str]] = {
         "option": lambda option: option.name,
         "setting": lambda option: option.setting_words,
-        "meets": _met,
+        "meets": lambda option: option.met_words,
         "asked at": lambda option: option.questions,
         "worst": lambda option: measured(option.worst),
         "interval": _between,
@@ -216,12 +216,6 @@ def _between(option: AdviceOption) -> str:
     """The ends of the worst record's interval."""
     low, high = option.worst_low, option.worst_high
     return "-" if low is None or high is None else f"{low:.2f} to {high:.2f}"
-
-
-def _met(option: AdviceOption) -> str:
-    if not option.trusted:
-        return "unknown"
-    return "yes" if option.meets else "no"
 
 
 def _r_squared(value: float) -> str:

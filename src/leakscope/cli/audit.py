@@ -23,6 +23,7 @@ from leakscope.cli.output import (
     STDOUT,
     cells_bar,
     emit_json,
+    end_judged,
     require_writable,
     say,
     show,
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from leakscope.subjects.stream.costs import StreamCost
 
 SUMMARY = "A dataset in, every record's leakage out."
-# What the status says to a pipeline: a limit is exceeded.
-EXCEEDED = 3
 
 # The options under headings, by the names of their parameters; the others follow the first ones.
 SECTIONS = {
@@ -103,8 +102,8 @@ def audit(
     fail_above: Annotated[
         list[str] | None,
         typer.Option(
-            help="Exit with status 3 where a record exceeds it: advantage=NUMBER, auc=NUMBER or "
-            "kl=NUMBER.",
+            help="Exit with status 3 where a record exceeds it, and with 4 where that cannot be "
+            "told: advantage=NUMBER, auc=NUMBER or kl=NUMBER.",
             metavar="LIMIT",
             show_default=False,
         ),
@@ -138,7 +137,7 @@ def audit(
     """
     from leakscope import auditing
     from leakscope.auditing.audit import asked_by_settings, expected
-    from leakscope.auditing.gate import gate_failures, gate_limits
+    from leakscope.auditing.gate import gate_limits, judged
     from leakscope.results.run_directory import default_run_directory, require_free
 
     above = gate_limits(fail_above)
@@ -182,15 +181,7 @@ def audit(
     else:
         text = page(found, top, explain=explain, threshold=above.get("advantage"))
         show(f"{text}\n\nRun directory: {place}\n")
-    _judged(gate_failures(found, above))
-
-
-def _judged(failures: list[str]) -> None:
-    """Say which limits are exceeded, and end with the status for that."""
-    for sentence in failures:
-        say(f"leakscope: {sentence}")
-    if failures:
-        raise typer.Exit(EXCEEDED)
+    end_judged(*judged(found, above))
 
 
 def _dataset(data: DataSettings, asked: Asked, file: Path | None, example: str | None) -> Dataset:

@@ -11,6 +11,7 @@ from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import (
     STDOUT,
     emit_json,
+    end_judged,
     fraction,
     require_writable,
     say,
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
 SUMMARY = "Two audits side by side: data, kernels, before and after."
 EPILOG = "Example: leakscope compare before after --html compared.html"
-
-# What the status says to a pipeline: the second run is worse.
-WORSE = 3
 
 # Digits of a data digest and the like are cut to this many characters on the screen.
 LONGEST = 40
@@ -59,7 +57,11 @@ def compare(
     settings: CompareSettings,
     fail_if_worse: Annotated[
         bool,
-        typer.Option("--fail-if-worse", help="Exit with status 3 where the second run is worse."),
+        typer.Option(
+            "--fail-if-worse",
+            help="Exit with status 3 where the second run is worse, with 4 where that cannot be "
+            "told.",
+        ),
     ] = False,
     json_path: JsonPath = None,
 ) -> None:
@@ -95,10 +97,11 @@ def compare(
         if html is not None:
             kind = "aggregates only" if redact else "as sensitive as the data"
             show(f"\nComparison: {html} ({html.stat().st_size / 1e6:.1f} MB, {kind})\n")
-    if fail_if_worse and found.worse:
-        for sentence in found.worse:
-            say(f"leakscope: {sentence}.")
-        raise typer.Exit(WORSE)
+    if fail_if_worse:
+        end_judged(
+            [f"{sentence}." for sentence in found.worse],
+            [f"cannot tell: {sentence}." for sentence in found.unsure],
+        )
 
 
 def _page(found: Comparison, top: int) -> str:

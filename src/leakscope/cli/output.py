@@ -19,7 +19,21 @@ if TYPE_CHECKING:
 
 STDOUT = "-"
 
+# What an exit status says to a pipeline, beside 0 (within), 1 (unforeseen) and 2 (bad input): a
+# limit is exceeded or the second run is worse, for certain; or that cannot be told.
+EXCEEDED, CANNOT_TELL = 3, 4
+
 WITHOUT_DIGEST = "note: this run carries no digest of itself, so that changes to it cannot be seen."
+
+
+def end_judged(exceeded: Sequence[str], unknown: Sequence[str]) -> None:
+    """Say what is exceeded and what cannot be told, and end with the status for it."""
+    import typer
+
+    for sentence in (*exceeded, *unknown):
+        say(f"leakscope: {sentence}")
+    if exceeded or unknown:
+        raise typer.Exit(EXCEEDED if exceeded else CANNOT_TELL)
 
 
 def require_writable(json_path: str | None, *inputs: Path | str | None) -> None:

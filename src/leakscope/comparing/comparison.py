@@ -18,7 +18,7 @@ from leakscope.comparing.verdict import number, run_differences, verdict, worse_
 from leakscope.data.datasets import RecordId, same_data
 from leakscope.data.files import is_folder
 from leakscope.errors import InputError
-from leakscope.results.audit import EXPOSED_ABOVE, Audit
+from leakscope.results.audit import Audit
 from leakscope.results.columns import Record
 from leakscope.results.comparison import ComparedRecord, Comparison, SideEntry
 from leakscope.results.document import ResultDocument
@@ -84,7 +84,7 @@ def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERAN
     appeared = _only_in(two, one) if aligned else []
     vanished = _only_in(one, two) if aligned else []
     differences = run_differences(one, two, one_versions, two_versions)
-    worse = worse_in(sides[0], sides[1], tolerance, two)
+    worse, unsure = worse_in(sides, (one, two), tolerance)
     return Comparison(
         leakscope_version=_version(),
         settings={"first": one_name, "second": two_name, "tolerance": tolerance},
@@ -111,7 +111,8 @@ def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERAN
         vanished_ids=vanished[:NAMED],
         tolerance=tolerance,
         worse=worse,
-        verdict=verdict((one, two), sides, worse, differences, same),
+        unsure=unsure,
+        verdict=verdict((one, two), sides, worse, unsure, differences, same),
     )
 
 
@@ -193,7 +194,7 @@ def _sides(
                 median_advantage=float(np.median(audit.advantage)),
                 largest_tpr_at_fpr_0_01=largest.get("tpr_at_fpr_0_01"),
                 largest_tpr_at_fpr_0_001=largest.get("tpr_at_fpr_0_001"),
-                exposed=int(np.count_nonzero(audit.advantage >= EXPOSED_ABOVE)),
+                exposed=audit.totals.exposed or 0,
                 largest_kl=float(np.max(audit.kl)),
                 median_kl=float(np.median(audit.kl)),
                 untrusted=audit.untrusted,

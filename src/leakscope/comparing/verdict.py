@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.results.audit import EXPOSED_ABOVE, Audit
 from leakscope.results.comparison import STEPS, DifferenceEntry, SideEntry
 
@@ -60,29 +61,64 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def worse_in(first: SideEntry, second: SideEntry, tolerance: float, audit: Audit) -> list[str]:
-    """A sentence for each respect in which the second run, an audit, is worse than the first."""
-    found, unit = [], audit.unit
-    levels = [
-        ("the largest advantage", first.largest_advantage, second.largest_advantage),
-        ("the median advantage", first.median_advantage, second.median_advantage),
-    ]
+def worse_in(
+    sides: tuple[SideEntry, SideEntry], audits: tuple[Audit, Audit], tolerance: float
+) -> tuple[list[str], list[str]]:
+    """A sentence for each respect in which the second run is worse, and where that is not known.
+
+    Where numbers have intervals it is worse only if the whole interval lies above the first's.
+    """
+    (first, second), two = sides, audits[1]
+    worse, unsure, unit = list[str](), list[str](), two.unit
+    respects = [
+        ("the largest advantage", "advantage", np.max, _shown,
+         first.largest_advantage, second.largest_advantage),
+        ("the median advantage", "advantage", np.median, _shown,
+         first.median_advantage, second.median_advantage),
+        (f"the share of {unit}s with an advantage of {EXPOSED_ABOVE:g} or more", "advantage",
+         _share, _percent, first.exposed / first.units, second.exposed / second.units),
+    ]  # fmt: skip
     tprs = (first.largest_tpr_at_fpr_0_001, second.largest_tpr_at_fpr_0_001)
     if None not in tprs:
-        levels.append(("the largest TPR at 0.1% FPR", *tprs))
-    for words, before, after in levels:
-        if number(after) - number(before) > tolerance:
-            found.append(f"{words} rises from {_shown(before)} to {_shown(after)}")
-    shares = (first.exposed / first.units, second.exposed / second.units)
-    if shares[1] - shares[0] > tolerance:
-        found.append(
-            f"the share of {unit}s with an advantage of {EXPOSED_ABOVE:g} or more rises from "
-            f"{shares[0]:.1%} to {shares[1]:.1%}"
+        respects.insert(
+            2, ("the largest TPR at 0.1% FPR", "tpr_at_fpr_0_001", np.max, _shown, *tprs)
         )
+    for words, column, summed, shown, before, after in respects:
+        if number(after) - number(before) <= tolerance:
+            continue
+        told = f"{words} rises from {shown(before)} to {shown(after)}"
+        (low, high), (then_low, then_high) = (_ends(audit, column, summed) for audit in audits)
+        if high is None or then_low is None or then_low > high:
+            worse.append(told)
+        else:
+            unsure.append(
+                f"{told}, but their intervals overlap ({low:.2f} to {high:.2f}, then "
+                f"{then_low:.2f} to {then_high:.2f})"
+            )
     if second.untrusted > first.untrusted:
-        told = audit.about.not_trusted.format(f"{second.untrusted} {unit}s")
-        found.append(f"{told}, where it was {first.untrusted}")
-    return found
+        told = two.about.not_trusted.format(f"{second.untrusted} {unit}s")
+        (worse if "advantage_low" not in two.table else unsure).append(
+            f"{told}, where it was {first.untrusted}"
+        )
+    return worse, unsure
+
+
+def _ends(
+    audit: Audit, column: str, summed: Callable[[FloatArray], Any]
+) -> tuple[float | None, float | None]:
+    """Between which the largest, the median or a share lies, where records have intervals."""
+    if f"{column}_low" not in audit.table:
+        return None, None
+    low, high = (summed(audit.table.of(f"{column}_{end}")) for end in ("low", "high"))
+    return float(low), float(high)
+
+
+def _share(advantage: FloatArray) -> float:
+    return float(np.mean(advantage >= EXPOSED_ABOVE))
+
+
+def _percent(value: float | None) -> str:
+    return f"{number(value):.1%}"
 
 
 def _shown(value: float | None) -> str:
@@ -94,6 +130,7 @@ def verdict(
     audits: tuple[Audit, Audit],
     sides: tuple[SideEntry, SideEntry],
     worse: Sequence[str],
+    unsure: Sequence[str],
     differences: Sequence[DifferenceEntry],
     same_data: bool | None,
 ) -> str:
@@ -106,6 +143,8 @@ def verdict(
         opening = f"The second run is worse in {respects}: {'; '.join(worse)}."
         if confounded:
             opening += f" {confounded[0].upper()}{confounded[1:]}."
+    elif unsure:
+        opening = f"Cannot tell whether the second run is worse: {'; '.join(unsure)}."
     else:
         opening = "The second run is no worse."
         if confounded:

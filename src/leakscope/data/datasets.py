@@ -51,6 +51,9 @@ class Dataset:
         Where it can be read again; None where it came from memory.
     indicators
         Positions of the features that indicate a category; they are never scaled.
+    columns
+        The table's column that each feature is of, ``region`` for ``region=north``; none where the
+        data were no table.
     group
         Each record's group, such as the person, where the group is the unit.
     by
@@ -72,10 +75,37 @@ class Dataset:
     steps: tuple[str, ...] = ()
     source: Source | None = None
     indicators: tuple[int, ...] = ()
+    columns: tuple[str, ...] = ()
     group: tuple[RecordId, ...] | None = None
     by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     picture: tuple[int, ...] | None = None
     sampled_from: int | None = None
+
+    def table(self) -> pd.DataFrame | None:
+        """The features under their columns' names, categories as text; None of data without.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from leakscope import data
+        >>> frame = pd.DataFrame({"age": [31, 45], "region": ["north", "south"], "cost": [1., 3.]})
+        >>> data.from_frame(frame, target="cost").table().values.tolist()
+        [[31.0, 'north'], [45.0, 'south']]
+        """
+        if not self.columns:
+            return None
+        places: dict[str, list[int]] = {}
+        for place, name in enumerate(self.columns):
+            places.setdefault(name, []).append(place)
+        indicated = set(self.indicators)
+        found: dict[str, NDArray[Any]] = {}
+        for name, own in places.items():
+            if own[0] in indicated:
+                texts = [self.feature_names[place][len(name) + 1 :] for place in own]
+                found[name] = np.array(texts, dtype=object)[self.features[:, own].argmax(axis=1)]
+            else:
+                found[name] = self.features[:, own[0]]
+        return pd.DataFrame(found)
 
 
 def subgroups(column: pd.Series[Any]) -> tuple[str, ...]:
@@ -297,6 +327,7 @@ def _taken(dataset: Dataset, rows: NDArray[np.intp], step: str, count: int, seed
         record_ids=ids,
         feature_names=tuple(dataset.feature_names[column] for column in kept),
         indicators=tuple(place[column] for column in dataset.indicators if column in place),
+        columns=tuple(dataset.columns[column] for column in kept) if dataset.columns else (),
         group=group,
         by={name: of(values) or () for name, values in dataset.by.items()},
         steps=tuple(steps),

@@ -32,11 +32,12 @@ class Encoded:
     """A table's feature columns as (n, d) numbers, and what was done, in words.
 
     ``indicators`` are positions of the features that indicate a category, such as
-    ``region=north``.
+    ``region=north``; ``columns`` the column that each feature is of, such as ``region``.
     """
 
     features: NDArray[np.float64]
     names: tuple[str, ...]
+    columns: tuple[str, ...]
     indicators: tuple[int, ...]
     steps: tuple[str, ...]
 
@@ -55,6 +56,7 @@ def encode(
     """
     parts: list[NDArray[np.float64]] = []
     found: list[str] = []
+    columns: list[str] = []
     indicators: list[int] = []
     steps: list[str] = []
     encoded: list[str] = []
@@ -81,6 +83,7 @@ def encode(
             if kind == "boolean":
                 booleans.append(name)
         parts.append(block)
+        columns.extend([name] * block.shape[1])
         steps.extend([step] if step else [])
     if booleans:
         steps.append(f"booleans taken as 0 and 1: {listed(booleans)}")
@@ -89,7 +92,7 @@ def encode(
             f"categories one-hot encoded as {len(indicators)} features of 0 and 1, which are not "
             f"scaled (scikit-learn OneHotEncoder): {listed(encoded)}"
         )
-    return Encoded(np.hstack(parts), tuple(found), tuple(indicators), tuple(steps))
+    return Encoded(np.hstack(parts), tuple(found), tuple(columns), tuple(indicators), tuple(steps))
 
 
 def without_empty(

@@ -236,6 +236,7 @@ class OpenTable:
             task=self.task,
             steps=tuple(steps),
             indicators=encoded.indicators,
+            columns=encoded.columns,
             group=group,
             by={name: subgroups(self._labelled(table, name)) for name in roles.by},
             picture=picture

@@ -145,7 +145,9 @@ def _judged(found: Exposure | None, words: str, name: str, limit: float) -> Thre
     if found is None:
         return ThresholdEntry(measure=words, limit=limit, largest=None, above=None, met=None)
     value, end = found.largest(name), found.largest_end(name)
-    above = None if value is None else int(np.count_nonzero(found.values[name] > limit))
+    # Above is whose whole interval is; the upper end decides who is known to be within.
+    low = found.low.get(name, found.values[name])
+    above = None if value is None else int(np.count_nonzero(low > limit))
     met: bool | None = None
     if above:
         met = False
@@ -178,7 +180,7 @@ def _of_model(audit: Audit, verified: Sequence[Verification]) -> Exposure:
         how=f"measured with {audit.model.origin}" if measured else "computed from the fit",
         ids=ids,
         values={key: table.of(name)[order] for key, name in columns.items()},
-        low={key: values for key, values in ends["low"].items() if key == "advantage"},
+        low=ends["low"],
         high=ends["high"],
         trusted=np.array([name not in doubtful for name in ids]),
         records=audit.units,
@@ -202,13 +204,17 @@ def _of_few_models(found: ModelsMeasurement) -> Exposure:
             "advantage": _array([record.advantage for record in order]),
             **{k: _array([r.tpr_at_fpr.get(v) for r in order]) for k, v in levels.items()},
         },
-        low={"advantage": _array([record.advantage_low for record in order])},
+        low={
+            "advantage": _array([record.advantage_low for record in order]),
+            **{k: _array([r.tpr_low.get(v) for r in order]) for k, v in levels.items()},
+        },
         high={
             "advantage": _array([record.advantage_high for record in order]),
             **{k: _array([r.tpr_high.get(v) for r in order]) for k, v in levels.items()},
         },
-        trusted=np.ones(len(order), dtype=bool),
+        trusted=np.array([record.trusted for record in order]),
         records=len(order),
+        untrusted=sum(not record.trusted for record in order),
     )
 
 

@@ -182,7 +182,10 @@ def _shown(name: str, value: float) -> str:
 def _limit(limit: ThresholdEntry, found: Exposure | None) -> str:
     words = f"Threshold: {limit.measure}, {limit.limit:.3g} at most."
     if limit.met is None:
-        return f"{words} Whether it is met is not known."
+        name = "advantage" if limit.measure == "advantage" else "tpr_low"
+        reach = None if found is None else found.largest_end(name)
+        why = "" if reach is None else f": intervals reach {reach:.3g}"
+        return f"{words} Whether it is met is not known{why}."
     if limit.met:
         return f"{words} Met by every record" + (
             "." if found is None or found.complete else f" of the {len(found.ids)} measured."

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,16 @@ LEVELS = np.linspace(0.02, 0.98, 49)
 # A model whose answers hardly vary cannot be stretched to the others' spread.
 LEAST_SCALE = 0.05
 ROUNDING = 1e-12
+# Two draws of a normal law are equal after rounding to a step of 0.7 standard deviations with this
+# chance; where a record's answers are equal more often, what they have is no normal law.  The mean
+# over all records counts as so many pairs of models.
+MOST_EQUAL, EQUAL_BELIEF = 0.2, 20.0
+# Models that give one answer to more of the other records than this have few answers to give.
+MOST_SHARED = 0.05
+# Answers that differ by less, in parts of their range, are one answer but for rounding.
+ONE_ANSWER = 1e-9
+# An interval of an advantage that is wider tells a harmless record from none that is given away.
+WIDEST = 0.5
 # The grid of `tabulated`.
 DISTANCES, RATIOS = 321, 161
 MOST_DISTANCE, MOST_LOG_RATIO = 40.0, 4.0
@@ -189,6 +200,16 @@ class FewModels:
         return len(self.advantage.value)
 
     @property
+    def noise_seen(self) -> bool:
+        """Whether there are two models on one side of a record, so that they can differ."""
+        return all(entry.holds is not False for entry in self.pair.provenance.assumptions)
+
+    @property
+    def informative(self) -> NDArray[np.bool_]:
+        """The records whose interval of the advantage is narrower than half of the scale."""
+        return np.asarray(self.advantage.high - self.advantage.low <= WIDEST)
+
+    @property
     def exposed(self) -> NDArray[np.bool_]:
         """The records that are surely exposed, allowing for how many there are.
 
@@ -296,6 +317,59 @@ def few_models(
         confidence=confidence,
         draws=RecordDraws(sums, population, key, provenance),
     )
+
+
+def repeating(
+    answers: FloatArray, trained_on: NDArray[np.bool_], alike: NDArray[np.intp] | None = None
+) -> NDArray[np.bool_]:
+    """The records whose answers take few values, so that no normal law is theirs.
+
+    Votes of few trees, leaves, neighbours and labels repeat: a record gets the same answer from
+    model after model, or many records get one answer from the same model.  Where most records'
+    do, all are named: what records have in common was then fitted to such answers.
+
+    Parameters
+    ----------
+    answers : array of float, models x records
+        Scores, or what the models predict.
+    trained_on : array of bool, models x records
+    alike : array of int, optional
+        A number for each record, the same for records with the same features: they get the same
+        answer from any model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.fitted.few_models import repeating
+    >>> rng = np.random.default_rng(0)
+    >>> inside = np.tile(np.arange(100) % 2 == np.arange(2)[:, None], (4, 1))
+    >>> votes = rng.binomial(5, 0.9, (8, 100)) / 5.0
+    >>> int(repeating(votes, inside).sum()), int(repeating(rng.normal(size=(8, 100)), inside).sum())
+    (100, 0)
+    """
+    step = max(ONE_ANSWER * float(np.ptp(answers)), 1e-300)
+    rounded = np.round((answers - answers.min()) / step)
+    equal, pairs = np.zeros(rounded.shape[1]), np.zeros(rounded.shape[1])
+    for side in (trained_on, ~trained_on):
+        count = side.sum(axis=0)
+        pairs += count * (count - 1) / 2
+        own = np.sort(np.where(side, rounded, np.nan), axis=0)
+        run = np.zeros(rounded.shape[1])
+        # A run of c equal answers is c (c - 1) / 2 equal pairs: 1 + 2 + ... + (c - 1).
+        for before, after in pairwise(own):
+            run = np.where(before == after, run + 1.0, 0.0)
+            equal += run
+    usual = float(equal.sum() / max(float(pairs.sum()), 1.0))
+    often = (equal + EQUAL_BELIEF * usual) / (pairs + EQUAL_BELIEF) > MOST_EQUAL
+    kinds = np.arange(rounded.shape[1]) if alike is None else np.asarray(alike)
+    others = max(len(np.unique(kinds)) - 1, 1)
+    shared = np.zeros(rounded.shape[1])
+    for each in rounded:
+        values = np.unique(each, return_inverse=True)[1].reshape(-1)
+        known = np.unique(np.stack([values, kinds]), axis=1)[0]
+        shared += (np.bincount(known)[values] - 1) / others
+    found = np.asarray(often | (shared / len(rounded) > MOST_SHARED))
+    return np.ones_like(found) if found.mean() > 0.5 else found
 
 
 def posterior_draws(

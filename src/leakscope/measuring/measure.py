@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from leakscope import __version__, measures
 from leakscope.data.arrays import read_arrays, read_scores
 from leakscope.errors import InputError
-from leakscope.fitted.few_models import few_models
+from leakscope.fitted.few_models import WIDEST, FewModels, few_models, repeating
 from leakscope.laws.distributions import Empirical, Law
 from leakscope.laws.pair import LawPair, Provenance
 from leakscope.laws.text import parse_law
@@ -208,6 +208,8 @@ def measure_logits(
         random_state=how.seed,
     )
     told = found.pair.provenance.to_dict()
+    repeats = repeating(np.asarray(arrays["log_odds"]), np.asarray(arrays["trained_on"]))
+    trusted = found.noise_seen & found.informative & ~repeats
     tprs = {f"{level:g}": each for level, each in found.tpr_at_fpr.items()}
     records = [
         MeasuredRecord(
@@ -219,8 +221,9 @@ def measure_logits(
             tpr_low={level: float(each.low[i]) for level, each in tprs.items()},
             tpr_high={level: float(each.high[i]) for level, each in tprs.items()},
             exposed=bool(exposed),
+            trusted=bool(trusted[i]),
         )
-        for i, exposed in enumerate(found.exposed)
+        for i, exposed in enumerate(found.exposed & ~repeats)
     ]
     return ModelsMeasurement(
         leakscope_version=__version__,
@@ -228,9 +231,29 @@ def measure_logits(
         assumptions=told.pop("assumptions"),
         provenance=told,
         timing={"measure": time.perf_counter() - start},
-        warnings=[],
+        warnings=_doubted(found, repeats),
         models=found.models,
         mean_advantage=float(found.advantage.value.mean()),
         mean_tpr_at_fpr={level: float(each.value.mean()) for level, each in tprs.items()},
         records=records,
     )
+
+
+def _doubted(found: FewModels, repeats: NDArray[np.bool_]) -> list[str]:
+    """Which records are not trusted, and why."""
+    of = f"of {found.records} records are not trusted"
+    if not found.noise_seen:
+        return [
+            f"{found.records} {of}: with one model on each side of a record the noise between "
+            "models cannot be seen; give more models."
+        ]
+    many, wide = int(repeats.sum()), int((~repeats & ~found.informative).sum())
+    told = []
+    if many:
+        told.append(
+            f"{many} {of}: their log-odds take few values, as those of labels, votes, leaves and "
+            "neighbours do, and no normal law is theirs."
+        )
+    if wide:
+        told.append(f"{wide} {of}: their interval is wider than {WIDEST:g}; give more models.")
+    return told

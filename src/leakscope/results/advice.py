@@ -264,6 +264,13 @@ class AdviceOption(BaseModel):
         """The setting on one line."""
         return setting_text(self.setting)
 
+    @property
+    def met_words(self) -> str:
+        """Whether it meets the target; what is not trusted is not known."""
+        if not self.trusted:
+            return "not known"
+        return "yes" if self.meets else "no"
+
 
 class Advice(ResultDocument):
     """The result of ``leakscope advise``: options, the cheapest that meets the target first.
@@ -323,7 +330,7 @@ class Advice(ResultDocument):
             [
                 option.name,
                 option.setting_words,
-                "yes" if option.meets else "no",
+                option.met_words,
                 digits(option.worst, infinite=True),
                 digits(option.error),
                 digits(option.cost),

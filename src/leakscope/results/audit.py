@@ -299,7 +299,7 @@ class Audit(ResultDocument):
         """The answer, and the most exposed."""
         names = [name for name in SHORT_COLUMNS if name in self.table]
         rows = [
-            [str(row["record_id"]), *(certain(row[name]) for name in names),
+            [str(row["record_id"]), *(certain(row[name]) + _ends(row, name) for name in names),
              "yes" if row["trusted"] else "no"]
             for row in self.table.rows(SHOWN)
         ]  # fmt: skip
@@ -318,7 +318,9 @@ class Audit(ResultDocument):
         return Totals(
             units=len(self.table),
             untrusted=int(np.count_nonzero(~self.trusted)),
-            exposed=int(np.count_nonzero(self.advantage >= self.exposed_above)),
+            exposed=int(np.count_nonzero(self.advantage >= self.exposed_above))
+            if self.exposed is None
+            else self.exposed,
             median_advantage=self.median_advantage,
             largest={
                 name: _largest(self.table.of(name))
@@ -471,6 +473,12 @@ class Audit(ResultDocument):
         if not isinstance(found, cls):
             raise InputError(f"{path} holds a result of kind {found.kind}, and no audit.")
         return found
+
+
+def _ends(row: Mapping[str, Any], name: str) -> str:
+    """The interval of a number, where it has one."""
+    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+    return "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
 
 
 def _largest(values: NDArray[np.float64]) -> float | None:

@@ -100,7 +100,9 @@ class Comparison(ResultDocument):
 
     ``records`` has all that are in both, in the order of the first run's ranks; ``risen`` and
     ``fallen`` those whose advantage changed most.  ``not_aligned`` says why records were not
-    compared one by one, where they were not.
+    compared one by one, where they were not.  ``worse`` says in which respects the second is worse
+    for certain, ``unsure`` where that cannot be told, because intervals overlap or numbers are not
+    trusted.
 
     Examples
     --------
@@ -133,6 +135,7 @@ class Comparison(ResultDocument):
     vanished_ids: list[int | str] = Field(default_factory=list)
     tolerance: float
     worse: list[str]
+    unsure: list[str] = Field(default_factory=list)
     verdict: str
     redacted: bool = False
 

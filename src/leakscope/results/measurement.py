@@ -127,6 +127,7 @@ class MeasuredRecord(BaseModel):
     tpr_low: dict[str, Fraction]
     tpr_high: dict[str, Fraction]
     exposed: bool
+    trusted: bool = True
 
 
 class ModelsMeasurement(ResultDocument):

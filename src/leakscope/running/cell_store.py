@@ -48,7 +48,7 @@ CREATE TABLE IF NOT EXISTS claims (
 
 @dataclass(frozen=True)
 class FinishedCell:
-    """One finished cell: what it was asked, what it found, and how long it took.
+    """One finished cell: what it was asked, what it found, how long it took, and when it was done.
 
     Parameters and numbers are plain JSON; larger findings are arrays, by name.
     """
@@ -58,6 +58,7 @@ class FinishedCell:
     numbers: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
     seconds: float
+    finished: float = 0.0
 
 
 class StoppedError(InputError):
@@ -155,13 +156,14 @@ class CellStore:
         self.close()
 
     def _cells(self, clause: str, values: tuple[Any, ...]) -> Iterator[FinishedCell]:
-        query = f"SELECT name, parameters, numbers, arrays, checksum, seconds FROM cells {clause}"
+        columns = "name, parameters, numbers, arrays, checksum, seconds, finished"
+        query = f"SELECT {columns} FROM cells {clause}"
         with self._reading() as connection:
             rows = connection.execute(query, values).fetchall()
-        for name, parameters, numbers, arrays, checksum, seconds in rows:
+        for name, parameters, numbers, arrays, checksum, *times in rows:
             if _checksum(name, parameters, numbers, arrays) == checksum:
                 yield FinishedCell(
-                    name, json.loads(parameters), json.loads(numbers), _unpacked(arrays), seconds
+                    name, json.loads(parameters), json.loads(numbers), _unpacked(arrays), *times
                 )
 
     @contextmanager
@@ -249,9 +251,15 @@ def run_description(directory: str | Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{directory} is no run: it has no {RUN_FILE}.") from None
+    except RecursionError:
+        raise InputError(f"{path} is nested too deeply and describes no run.") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({error}).") from error
-    if not isinstance(content, dict) or not {"settings", "seed"} <= set(content):
+    if (
+        not isinstance(content, dict)
+        or "seed" not in content
+        or not isinstance(content.get("settings"), dict)
+    ):
         raise InputError(f"{path} does not describe a run: it has no settings and seed.")
     return content
 

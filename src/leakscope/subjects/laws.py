@@ -176,6 +176,15 @@ class UnitLaws(ABC):
             found[units] = measure(pair)
         return found
 
+    def ends(self, column: str) -> tuple[FloatArray, FloatArray]:
+        """(U,) between which a measure lies: twice itself, where it is known."""
+        value = self.measured(MEASURES[column])
+        return value, value
+
+    def chance_above(self, threshold: float, advantage: FloatArray) -> FloatArray:
+        """(U,) how likely a unit's advantage is this or more; of known ones it is or is not."""
+        return (advantage >= threshold).astype(np.float64)
+
     def measures(self) -> dict[str, FloatArray]:
         """Every measure that a table has, by column."""
         found = {name: np.empty(self.units) for name in MEASURES}
@@ -303,6 +312,23 @@ class PosteriorLaws(UnitLaws):
     def spread(self) -> FloatArray:
         """(U,) the standard deviation of an answer without the unit, at the posterior's centre."""
         return self.sd_without
+
+    def ends(self, column: str) -> tuple[FloatArray, FloatArray]:
+        """(U,) ends of the posterior's interval of 95% of a measure."""
+        found = np.empty((2, self.units))
+        for start in range(0, self.units, AT_ONCE):
+            rows = np.arange(start, min(start + AT_ONCE, self.units))
+            drawn = self.draws(rows)
+            flat = MEASURES[column](drawn.reshape(int(np.prod(drawn.batch_shape))))
+            found[:, rows] = np.quantile(
+                flat.reshape(drawn.batch_shape), [0.025, 0.975], axis=1, method="nearest"
+            )
+        return found[0], found[1]
+
+    def chance_above(self, threshold: float, advantage: FloatArray) -> FloatArray:
+        """(U,) the posterior's chance of an advantage of this or more."""
+        measure = MEASURES["advantage"]
+        return self.measured(lambda pair: (measure(pair) >= threshold).astype(np.float64))
 
     def measured(self, measure: Measure) -> FloatArray:
         """(U,) the posterior mean of a measure."""

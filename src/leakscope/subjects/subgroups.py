@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.results.audit import EXPOSED_ABOVE, Subgroup
+from leakscope.results.audit import Subgroup
 
 # A share of fewer records than this says little.
 SMALL_BELOW = 10
@@ -21,17 +21,23 @@ MOST_SUBGROUPS = 50
 SEVERAL = "(several)"
 
 
-def exposure_by(columns: Mapping[str, Sequence[str]], advantage: FloatArray) -> list[Subgroup]:
+def exposure_by(
+    columns: Mapping[str, Sequence[str]], advantage: FloatArray, exposed: FloatArray
+) -> list[Subgroup]:
     """One entry per column and value, the largest median of each column first.
 
-    ``columns`` have the value of each unit.
+    ``columns`` have the value of each unit, ``exposed`` how likely it is exposed.
     """
     return [
-        entry for name, values in columns.items() for entry in _exposure(values, advantage, name)
+        entry
+        for name, values in columns.items()
+        for entry in _exposure(values, advantage, exposed, name)
     ]
 
 
-def _exposure(values: Sequence[str], advantage: FloatArray, name: str) -> list[Subgroup]:
+def _exposure(
+    values: Sequence[str], advantage: FloatArray, exposed: FloatArray, name: str
+) -> list[Subgroup]:
     labels = np.asarray(values, dtype=object)
     found = sorted(set(values))
     require_few_subgroups(name, len(found))
@@ -45,7 +51,7 @@ def _exposure(values: Sequence[str], advantage: FloatArray, name: str) -> list[S
                 count=len(own),
                 median_advantage=float(np.median(own)),
                 largest_advantage=float(np.max(own)),
-                share_exposed=float(np.mean(own >= EXPOSED_ABOVE)),
+                share_exposed=float(np.mean(exposed[labels == value])),
                 small=len(own) < SMALL_BELOW,
             )
         )

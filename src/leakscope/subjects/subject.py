@@ -76,6 +76,7 @@ class Asked:
     model: Any = None
     train: Any = None
     kernel: Any = None
+    task: Task | None = None
     settings: AuditSettings = AUDIT_DEFAULTS
     chosen: ModelSettings = MODEL_DEFAULTS
     training: TrainingSettings = TRAINING_DEFAULTS

@@ -30,15 +30,21 @@ def two_digits(value: float) -> str:
     return ">0.99" if value >= 0.995 else f"{value:.2f}"
 
 
-def examined_sentence(audit: Audit) -> str:
-    """Which model was examined."""
-    model = audit.model
-    return f"Examined: {model.name}, {model.origin}; {audit.dataset.name}, {audit.units} records."
+def examined_sentence(audit: Audit, origin: str | None = None) -> str:
+    """Which model was examined, and where it comes from."""
+    name, where = audit.model.name, origin or audit.model.origin
+    return f"Examined: {name}, {where}; {audit.dataset.name}, {audit.units} records."
 
 
-def most_exposed_sentence(audit: Audit, *, ids: bool) -> str:
-    """How exposed the most exposed unit is; it is not named without its id."""
-    first = audit.table.records(1)[0]
+def most_exposed_sentence(audit: Audit, *, ids: bool, trusted_first: bool = False) -> str:
+    """How exposed the most exposed unit is; it is not named without its id.
+
+    ``trusted_first`` takes it from the trusted ones, where there are any.
+    """
+    first, among = audit.table.records(1)[0], ""
+    if trusted_first and not first.trusted and audit.untrusted < audit.units:
+        first = next(one for one in audit.table.records() if one.trusted)
+        among = " of those trusted"
     who = f"{audit.unit} {first.record_id}" if ids else f"a {audit.unit}"
     doubt = "" if first.trusted else " (not trusted)"
     between = ""
@@ -46,14 +52,16 @@ def most_exposed_sentence(audit: Audit, *, ids: bool) -> str:
         between = f" ({first.advantage_low:.2f} to {first.advantage_high:.2f})"
     by, other = "", ""
     lowest = audit.table.of("tpr_at_fpr_0_001")
+    if first.trusted and trusted_first:
+        lowest = np.where(audit.trusted, lowest, -np.inf)
     found = int(np.argmax(lowest))
     if lowest[found] > first.tpr_at_fpr_0_001:
         name = f"{audit.unit} {audit.record_ids[found]}" if ids else f"another {audit.unit}"
         by, other = " by advantage", f" Largest TPR at 0.1%: {name}, {percent(lowest[found])}."
     return (
-        f"Most exposed{by}: {who}{doubt}, advantage {two_digits(first.advantage)}{between}, TPR "
-        f"{percent(first.tpr_at_fpr_0_001)} at 0.1% FPR and {percent(first.tpr_at_fpr_0_01)} at "
-        f"1%; median {audit.median_advantage:.2g}.{other}"
+        f"Most exposed{among}{by}: {who}{doubt}, advantage {two_digits(first.advantage)}{between}, "
+        f"TPR {percent(first.tpr_at_fpr_0_001)} at 0.1% FPR and "
+        f"{percent(first.tpr_at_fpr_0_01)} at 1%; median {audit.median_advantage:.2g}.{other}"
     )
 
 

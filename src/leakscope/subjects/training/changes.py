@@ -23,8 +23,6 @@ from leakscope.subjects.training.own_training import options_of, with_options
 if TYPE_CHECKING:
     from leakscope.subjects.training.subject import Training
 
-NOT_SEEN = "two models do not show how much trainings differ, and the level rests on other data"
-
 # Options that a note proposes.
 MOST_PROPOSED = 6
 
@@ -96,7 +94,8 @@ def terms(own: Training, wanted: Wanted) -> Terms:
         loss=loss,
         priced=f"the {loss} on the half that a model has not seen",
         variance=None if classes else float(np.var(np.asarray(own.y, dtype=np.float64))),
-        untrusted=NOT_SEEN,
+        untrusted=f"with {own.how.models} models the numbers of some {{unit}}s are not trusted, "
+        "because their answers repeat or their intervals are wide",
         noise=f"Add fresh normal noise of standard deviation {{sd:.2g}} to every {answered}",
         noise_too=f"add noise of standard deviation {{sd:.2g}} to every {answered}",
         wide=f"With {own.how.models} models the worst record may still have up to {{high}}; more "

@@ -22,6 +22,7 @@ from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.running.cell_store import CellStore
 from leakscope.running.cells import Cell, Found, OnProgress, run_cells
+from leakscope.running.own_code import one_process
 from leakscope.subjects.training.own_training import OwnTraining
 
 # A kill loses no more than one call of a function that trains many models at once.
@@ -40,12 +41,16 @@ class HalfModels:
         Of training, over all models.
     warnings
         Sentences, each with how many models gave it.
+    reused
+        How many were there already, and ``made`` when the first of them was finished.
     """
 
     scores: FloatArray
     trained_on: NDArray[np.bool_]
     seconds: float
     warnings: tuple[str, ...]
+    reused: int = 0
+    made: float | None = None
 
 
 def half(labels: NDArray[Any] | None, records: int, number: int, seed: int) -> NDArray[np.bool_]:
@@ -64,6 +69,11 @@ def half(labels: NDArray[Any] | None, records: int, number: int, seed: int) -> N
     return inside if number % 2 == 0 else ~inside
 
 
+def model_names(models: int) -> list[str]:
+    """What the models are called where they are kept."""
+    return [f"model={number}" for number in range(models)]
+
+
 def train_halves(
     X: Any,
     y: NDArray[Any],
@@ -76,21 +86,16 @@ def train_halves(
     on_progress: OnProgress | None = None,
 ) -> HalfModels:
     """Train the models that are not there yet, and give the scores of all."""
-    cells = [Cell(f"model={number}", {"model": number}) for number in range(models)]
+    cells = [Cell(name, {"model": number}) for number, name in enumerate(model_names(models))]
     labels = y if training.task == "classification" else None
     compute = partial(_trained, X, y, labels, training, seed)
-    try:
+    there = store.finished() & {cell.name for cell in cells}
+    with one_process():
         if training.together and client is None:
             _train_together(X, y, labels, training, cells, store, seed=seed)
         done = run_cells(
             store, cells, compute, seed=seed, client=client, retries=0, on_progress=on_progress
         )
-    except InputError as error:
-        kept = len(store.finished() & {cell.name for cell in cells})
-        raise InputError(
-            f"{error} {kept} of {models} models are kept in {store.directory}; the same command "
-            "goes on from there."
-        ) from error
     said: dict[str, int] = {}
     for cell in done:
         for sentence in cell.numbers["warnings"]:
@@ -100,6 +105,8 @@ def train_halves(
         trained_on=np.stack([half(labels, len(y), number, seed) for number in range(models)]),
         seconds=float(sum(cell.seconds for cell in done)),
         warnings=tuple(f"{text} (in {count} of {models} models)" for text, count in said.items()),
+        reused=len(there),
+        made=min((cell.finished for cell in done if cell.name in there), default=None),
     )
 
 
@@ -164,6 +171,7 @@ def digest_of(X: Any, y: NDArray[Any]) -> str:
     if hasattr(X, "iloc"):
         from pandas.util import hash_pandas_object
 
+        found.update(repr(list(X.columns)).encode())
         found.update(hash_pandas_object(X).to_numpy().tobytes())
     elif hasattr(X, "tocsr"):
         rows = X.tocsr()

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import sys
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,14 @@ from leakscope.data.datasets import Task
 from leakscope.data.files import reason
 from leakscope.errors import InputError
 from leakscope.lood.inputs import require_real
-from leakscope.running.own_code import TimeLimitError, load_by_name, seeded, staying
+from leakscope.running.own_code import (
+    TimeLimitError,
+    code_text,
+    load_by_name,
+    seeded,
+    staying,
+    within,
+)
 from leakscope.settings.audit import TrainingSettings
 
 # So many records at most are trained on to see whether a function looks at its rows and its seed.
@@ -75,16 +82,22 @@ class OwnTraining:
             return False
 
     def describe(self) -> dict[str, Any]:
-        """Name and a digest, by which a changed training is not taken for the same."""
+        """Name and a digest of what is run, by which a changed training is not taken for it."""
         told = {"kind": "function", "name": self.name, "task": self.task}
         if self.is_estimator:
+            parts = [self.subject, *self.subject.get_params(deep=True).values()]
+            # Functions and classes by their own names, objects by their class.
+            run = [part if hasattr(part, "__qualname__") else type(part) for part in parts]
             text = f"{type(self.subject).__qualname__} {sorted_parameters(self.subject)}"
             told["kind"] = "estimator"
         else:
-            text = _source(self.subject)
+            inner = self.subject.func if isinstance(self.subject, partial) else self.subject
+            run = [inner if hasattr(inner, "__qualname__") else type(inner)]
             fixed = getattr(self.subject, "keywords", None)
-            text += f" {sorted(fixed.items())}" if text and isinstance(fixed, dict) else ""
-        return {**told, "digest": hashlib.sha256(text.encode()).hexdigest() if text else "unknown"}
+            text = f"{sorted(fixed.items())}" if isinstance(fixed, dict) else ""
+        code = code_text(run)
+        whole = hashlib.sha256(f"{text}\n{code}".encode()).hexdigest()
+        return {**told, "digest": whole if code else "unknown"}
 
     def scores(
         self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seed: int
@@ -98,18 +111,16 @@ class OwnTraining:
     ) -> tuple[list[FloatArray], list[str]]:
         """The same of several models, ``rows`` (models x records), at once where it can."""
         limit = None if self.time_limit is None else self.time_limit * len(seeds)
+        return within(self.name, limit, partial(self._all_scores, X, y, rows, seeds))
+
+    def _all_scores(
+        self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seeds: list[int]
+    ) -> tuple[list[FloatArray], list[str]]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            try:
-                with seeded(seeds[0]), staying(self.name, seconds=limit):
-                    models = self._models(X, y, rows, seeds)
-                    answers = [self._answers(model, X) for model in models]
-            except InputError:
-                raise
-            except Exception as error:
-                raise InputError(
-                    f"{self.name} failed ({type(error).__name__}: {reason(error)}{_line(error)})."
-                ) from error
+            with self._held(seeds[0]):
+                models = self._models(X, y, rows, seeds)
+                answers = [self._answers(model, X) for model in models]
         said = [
             f"{each.category.__name__}: {str(each.message).split(chr(10))[0]}" for each in caught
         ]
@@ -120,20 +131,32 @@ class OwnTraining:
         self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seed: int, queries: Any
     ) -> FloatArray:
         """(q, C) what one model says of queries: a number, or the probabilities of all classes."""
-        try:
-            with seeded(seed), staying(self.name, seconds=self.time_limit):
-                model = self._models(X, y, rows[None], [seed])[0]
-                told = self._answers(model, queries)
-        except InputError:
-            raise
-        except Exception as error:
-            raise InputError(
-                f"{self.name} failed ({type(error).__name__}: {reason(error)}{_line(error)})."
-            ) from error
+        ask = partial(self._asked, X, y, rows, seed, queries)
+        return within(self.name, self.time_limit, ask)
+
+    def _asked(
+        self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seed: int, queries: Any
+    ) -> FloatArray:
+        with self._held(seed):
+            model = self._models(X, y, rows[None], [seed])[0]
+            told = self._answers(model, queries)
         found = self._numbers(told, len(queries))
         if self.task == "regression":
             return found.reshape(len(queries), -1)
         return chances(self.name, found, np.unique(y), getattr(model, "classes_", None))
+
+    @contextmanager
+    def _held(self, seed: int) -> Iterator[None]:
+        """Whatever the user's code raises is one sentence, but for Ctrl-C."""
+        try:
+            with seeded(seed), staying(self.name):
+                yield
+        except (InputError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise InputError(
+                f"{self.name} failed ({type(error).__name__}: {reason(error)}{_line(error)})."
+            ) from error
 
     def _models(
         self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seeds: list[int]
@@ -141,7 +164,8 @@ class OwnTraining:
         if not self.together:
             pairs = zip(rows, seeds, strict=True)
             return [self._trained(taken(X, own), y[own], seed) for own, seed in pairs]
-        found = list(self.subject(X, y, rows, seeds))
+        # Its own copies: what it writes into them is nobody's data.
+        found = list(self.subject(copied(X), y.copy(), rows.copy(), list(seeds)))
         if len(found) != len(seeds):
             raise InputError(
                 f"{self.name} was asked for {len(seeds)} models at once and gave {len(found)}: one "
@@ -172,7 +196,7 @@ class OwnTraining:
                 f"{self.name} returned {type(model).__name__}, which is no function of records "
                 "and has no predict."
             )
-        found = ask(X.copy() if hasattr(X, "copy") else X)
+        found = ask(copied(X))
         # A tensor that is still part of a graph, or on a device.
         found = found.detach().cpu() if hasattr(found, "detach") else found
         try:
@@ -269,40 +293,87 @@ def training_of(
     return OwnTraining(subject, name, task, time_limit)
 
 
-def require_own_rows(training: OwnTraining, X: Any, y: NDArray[Any], seed: int) -> list[str]:
-    """Refuse a function that ignores its rows; say where it ignores its seed.
+@dataclass(frozen=True, eq=False)
+class Handed:
+    """The records as a training takes them.
 
-    It is trained three times on few records, before the models that take long.  Where so few make
-    it fail, the models themselves will show what is wrong.
+    ``table``: the columns as they stand, under their names, and the target as it is written;
+    ``numbers``: an array, categories as columns of 0 and 1, classes as 0, 1 and so on; ``arrays``:
+    what a caller in Python gave.
     """
-    if training.is_estimator:
-        return []
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(y))
-    size = min(TRIED_ON, len(y) // 2)
-    some, others = (np.isin(np.arange(len(y)), part) for part in (order[:size], order[-size:]))
+
+    form: str
+    X: Any
+    y: NDArray[Any]
+
+
+def tried(training: OwnTraining, forms: Sequence[Handed], seed: int) -> tuple[Handed, list[str]]:
+    """The first form of the records that a training takes; what is odd about it, in sentences.
+
+    A function is trained three times on few records, before the models that take long: one that
+    ignores its rows is refused, and where it ignores its seed, that is said.  Where so few make it
+    fail in every form, the models themselves will show what is wrong.
+    """
+    if len(forms) == 1 and training.is_estimator:
+        return forms[0], []
+    records = len(forms[0].y)
+    order = np.random.default_rng(seed).permutation(records)
+    size = min(TRIED_ON, records // 2)
+    some, others = (np.isin(np.arange(records), part) for part in (order[:size], order[-size:]))
     kept = np.flatnonzero(some | others)
-    few, labels = taken(X, kept), y[kept]
-    try:
-        first, _ = training.scores(few, labels, some[kept], seed=1)
-        second, _ = training.scores(few, labels, others[kept], seed=1)
-        third, _ = training.scores(few, labels, some[kept], seed=2)
-    except TimeLimitError:
-        raise
-    except InputError:
-        return []
-    if np.array_equal(first, second):
+    for each in forms:
+        few, labels = taken(each.X, kept), each.y[kept]
+        try:
+            first, _ = training.scores(few, labels, some[kept], seed=1)
+            if training.is_estimator:
+                return each, []
+            second, _ = training.scores(few, labels, others[kept], seed=1)
+            third, _ = training.scores(few, labels, some[kept], seed=2)
+        except TimeLimitError:
+            raise
+        except InputError:
+            continue
+        return each, _oddities(training.name, first, second, third)
+    return forms[0], []
+
+
+def _oddities(name: str, first: FloatArray, other: FloatArray, again: FloatArray) -> list[str]:
+    """Of scores with one set of records, with another, and with another seed."""
+    if np.array_equal(first, other):
         raise InputError(
-            f"{training.name} ignores the rows it is given: trained on two different sets of "
-            "records it gave the same answers; it must train on its arguments X and y."
+            f"{name} ignores the rows it is given: trained on two different sets of records it "
+            "gave the same answers; it must train on its arguments X and y."
         )
-    if np.array_equal(first, third):
+    if np.array_equal(first, again):
         return [
-            f"{training.name} gives the same model for every seed. That is right where training "
-            "draws nothing at random; otherwise let it use its seed, or the spread between "
-            "models, and with it every number, leaves that randomness out."
+            f"{name} gives the same model for every seed. That is right where training draws "
+            "nothing at random; otherwise let it use its seed, or the spread between models, and "
+            "with it every number, leaves that randomness out."
         ]
     return []
+
+
+def kinds_of(X: Any) -> NDArray[np.intp]:
+    """A number for each record, the same where the features are the same."""
+    if hasattr(X, "iloc"):
+        from pandas.util import hash_pandas_object
+
+        keys = hash_pandas_object(X, index=False).to_numpy()
+    else:
+        if hasattr(X, "tocsr"):
+            rows = X.tocsr()
+            rows.sort_indices()
+            ends = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
+            texts = [rows.indices[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in ends]
+        else:
+            texts = [row.tobytes() for row in np.ascontiguousarray(X)]
+        keys = np.array([hash(text) for text in texts])
+    return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.intp)
+
+
+def copied(X: Any) -> Any:
+    """The same again, which the user's code may change."""
+    return X.copy() if hasattr(X, "copy") else X
 
 
 def taken(X: Any, rows: NDArray[Any]) -> Any:
@@ -314,19 +385,6 @@ def taken(X: Any, rows: NDArray[Any]) -> Any:
 def sorted_parameters(estimator: Any) -> str:
     """An estimator's parameters as text, the same for the same parameters."""
     return ", ".join(f"{name}={value!r}" for name, value in sorted(estimator.get_params().items()))
-
-
-def _source(function: Any) -> str:
-    """The text of the file that a function is in, or its own: helpers beside it count too."""
-    function = function.func if isinstance(function, partial) else function
-    try:
-        module = sys.modules.get(function.__module__)
-        path = getattr(module, "__file__", None)
-        if path is not None and function.__module__ != "__main__":
-            return Path(path).read_text(encoding="utf-8")
-        return inspect.getsource(function)
-    except (OSError, TypeError, AttributeError, UnicodeDecodeError):
-        return ""
 
 
 def _line(error: Exception) -> str:

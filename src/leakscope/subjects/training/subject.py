@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
+from scipy.special import expit
 
 from leakscope import fitted, measures
 from leakscope._numerics.arrays import FloatArray
@@ -20,16 +23,18 @@ from leakscope.data.datasets import Dataset, RecordId, Task
 from leakscope.data.doubts import doubts
 from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
+from leakscope.fitted.few_models import WIDEST, repeating
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair
 from leakscope.results.advice import Target
-from leakscope.results.audit import Audit, ExaminedModel, FitFacts
+from leakscope.results.audit import Audit, ExaminedModel, Explanation, FitFacts
 from leakscope.results.document import DatasetEntry
 from leakscope.results.run_directory import default_run_directory
 from leakscope.results.trust import Trust
-from leakscope.running.cell_store import open_cells
+from leakscope.running.cell_store import CellStore, open_cells
 from leakscope.running.cells import OnProgress, cluster_client
-from leakscope.settings.audit import AuditSettings, TrainingSettings
+from leakscope.running.own_code import one_process
+from leakscope.settings.audit import AuditSettings, Scaling, TrainingSettings
 from leakscope.settings.setting import validated
 from leakscope.subjects.arrays import checked_ids
 from leakscope.subjects.fit.details import FitDetails
@@ -48,17 +53,26 @@ from leakscope.subjects.subject import (
     task_of,
 )
 from leakscope.subjects.training import changes
-from leakscope.subjects.training.half_models import HalfModels, digest_of, train_halves
+from leakscope.subjects.training.half_models import (
+    HalfModels,
+    digest_of,
+    model_names,
+    train_halves,
+)
 from leakscope.subjects.training.own_training import (
+    MOST_CHANCE,
+    Handed,
     OwnTraining,
+    kinds_of,
     named_training,
     predicts_classes,
-    require_own_rows,
     training_of,
+    tried,
 )
 from leakscope.subjects.words import (
     examined_sentence,
     most_exposed_sentence,
+    percent,
     shifted_score_sentence,
 )
 
@@ -75,6 +89,37 @@ AFRESH = 1_000_003
 MOST_WHOLE_CLASSES = 20
 
 
+# What is asked of a record's answers before its numbers are trusted.
+CHECK = (
+    "two or more models were trained with it and two or more without it, its answers do not "
+    f"repeat, and its interval is no wider than {WIDEST:g}"
+)
+# Log-odds of labels are all alike, up to this.
+ONE_LABEL = 1e-9
+
+# What a training hears of its records, in the list of what was done to them.
+HANDED = "handed to the training: "
+# Names of columns that a sentence lists.
+MOST_LISTED = 8
+# The digest of code that cannot be read.
+NO_CODE = "unknown"
+
+
+class TrainingDetails(FitDetails):
+    """What a few models of a training have to say beside their numbers.
+
+    ``models`` is how many there are, ``reused`` how many of them were there already and ``made``
+    when the first of those was trained; ``repeating`` how many records' answers take few values,
+    and ``labels`` whether every answer is a label and no probability.
+    """
+
+    explanations: list[Explanation] = Field(default_factory=list)  # type: ignore[assignment]
+    reused: int | None = None
+    made: str | None = None
+    repeating: int | None = None
+    labels: bool | None = None
+
+
 class Training(Subject):
     """A training with the records that it is given, and the models of it that were trained."""
 
@@ -89,7 +134,7 @@ class Training(Subject):
     )  # fmt: skip
     stages = ("check", "train", "measure")
     interval_words: ClassVar[str] = "95%"
-    Details = FitDetails
+    Details = TrainingDetails
     advice_options = ("tries",)
 
     def __init__(
@@ -103,6 +148,7 @@ class Training(Subject):
         ids: tuple[RecordId, ...],
         dataset: DatasetEntry,
         scaling: str = "none",
+        handed: str = "arrays",
         warnings: tuple[str, ...] = (),
         by: Mapping[str, Sequence[str]] | None = None,
         on_progress: OnProgress | None = None,
@@ -116,11 +162,14 @@ class Training(Subject):
             "train": how.train or training.name,
             "task": training.task,
             "scaling": scaling,
+            "handed": handed,
+            "code": training.describe()["digest"],
             "seed": seed,
         }
         self.half_models: HalfModels | None = None
         self.few: fitted.FewModels | None = None
         self.found: PosteriorLaws | None = None
+        self.repeating: NDArray[np.bool_] = np.zeros(len(y), dtype=np.bool_)
 
     # How it comes about.
 
@@ -131,20 +180,28 @@ class Training(Subject):
 
     @classmethod
     def of(cls, asked: Asked, stage: Stages) -> Training:
-        """The training on arrays as they are, or on a dataset, scaled and coded first."""
+        """The training on arrays as they are, or on a dataset's columns as they stand."""
         if asked.groups is not None or (asked.dataset is not None and asked.dataset.group):
             raise InputError(
                 "With --train single records leave, and what a whole group changes is not known; "
                 "leave out --group."
             )
-        with stage("check"):
+        with stage("check"), one_process():
             if asked.dataset is None:
                 return cls._of_arrays(asked)
-            return cls._of_dataset(asked.dataset, asked.training, asked.settings, asked.on_progress)
+            scaled = "scaling" in asked.settings.model_fields_set
+            return cls._of_dataset(
+                asked.dataset,
+                asked.training,
+                seed=asked.settings.seed,
+                scaling=asked.settings.scaling if scaled else "none",
+                own=asked.train,
+                on_progress=asked.on_progress,
+            )
 
     @classmethod
     def _of_arrays(cls, asked: Asked) -> Training:
-        X, how = asked.X, asked.training
+        X, how, seed = asked.X, asked.training, asked.settings.seed
         shape = tuple(getattr(X, "shape", None) or np.shape(X))
         labels = np.ravel(np.asarray(asked.y))
         if not shape or shape[0] != len(labels):
@@ -152,13 +209,18 @@ class Training(Subject):
                 f"X has {shape[0] if shape else 0} records and y has {len(labels)}; they must "
                 "agree."
             )
-        task = _task(asked.train, labels)
+        task = asked.task or _task(asked.train, labels)
+        training = training_of(asked.train, task, how.time_limit)
+        _require_suits(training, "y")
+        given = Handed("arrays", X if hasattr(X, "shape") else np.asarray(X), labels)
+        _require_fit_target(training, labels)
+        given, odd = tried(training, [given], seed)
         return cls(
-            training_of(asked.train, task, how.time_limit),
-            X if hasattr(X, "shape") else np.asarray(X),
-            labels,
+            training,
+            given.X,
+            given.y,
             how,
-            seed=asked.settings.seed,
+            seed=seed,
             ids=checked_ids(asked.record_ids, len(labels), X),
             dataset=DatasetEntry(
                 name="arrays",
@@ -168,6 +230,7 @@ class Training(Subject):
                 target_name="y",
                 steps=[],
             ),
+            warnings=tuple(odd),
             on_progress=asked.on_progress,
         )
 
@@ -176,44 +239,60 @@ class Training(Subject):
         cls,
         dataset: Dataset,
         how: TrainingSettings,
-        settings: AuditSettings,
+        *,
+        seed: int,
+        scaling: Scaling = "none",
+        own: Any = None,
+        form: str | None = None,
         on_progress: OnProgress | None = None,
     ) -> Training:
-        prepared = prepare(dataset, scaling=settings.scaling)
-        if how.train is None:
+        """The training of a dataset; ``form`` is how it took the records before, if it did."""
+        prepared = prepare(dataset, scaling=scaling)
+        if own is None and how.train is None:
             raise InputError("name a training: --train module:function.")
-        training = named_training(how.train, dataset.task, how.time_limit)
-        if predicts_classes(training.subject) not in (None, dataset.task == "classification"):
-            raise InputError(
-                f"{training.name} does not suit the target {dataset.target_name!r}, which is taken "
-                f"for {dataset.task}; give --task, or another estimator."
-            )
-        y: NDArray[Any] = np.asarray(prepared.target, dtype=np.float64)
-        steps = list(prepared.steps)
-        if dataset.task == "classification":
-            classes, y = np.unique(dataset.target.astype(str), return_inverse=True)
-            steps = [text for text in steps if not text.startswith("target ")]
-            steps.append(f"target taken as {len(classes)} classes, 0 to {len(classes) - 1}")
-        elif y.ndim > 1:
-            raise InputError("With --train the target must be one column.")
+        training = (
+            training_of(own, dataset.task, how.time_limit)
+            if own is not None
+            else named_training(str(how.train), dataset.task, how.time_limit)
+        )
+        _require_suits(training, f"the target {dataset.target_name!r}")
+        forms = [_as_numbers(dataset, prepared)]
+        table = dataset.table() if scaling == "none" else None
+        if table is not None:
+            forms.insert(0, Handed("table", table, _as_written(dataset)))
+        if form is not None:
+            forms = [each for each in forms if each.form == form]
+            if not forms:
+                raise InputError(f"the data are not there as {form}, as the training took them.")
+        _require_fit_target(training, forms[-1].y)
+        given, odd = (forms[0], []) if form else tried(training, forms, seed)
+        steps = [text for text in prepared.steps if not text.startswith("target coded")]
+        if given.form == "table":
+            steps = [text for text in steps if not text.startswith("categories one-hot")]
         entry = DatasetEntry.of(prepared)
         return cls(
             training,
-            prepared.features,
-            y,
+            given.X,
+            given.y,
             how,
-            seed=settings.seed,
+            seed=seed,
             ids=prepared.record_ids,
-            dataset=entry.model_copy(update={"steps": steps, "outputs": 1}),
-            scaling=settings.scaling,
-            warnings=tuple(doubts(dataset)),
+            dataset=entry.model_copy(
+                update={"steps": [*steps, _handed(given, dataset, scaling)], "outputs": 1}
+            ),
+            scaling=scaling,
+            handed=given.form,
+            warnings=(*doubts(dataset), *odd),
             by=prepared.by,
             on_progress=on_progress,
         )
 
     @classmethod
     def opened(cls, audit: Audit, data: str | Path | Dataset | None = None) -> Training:
-        """The training by its name, on its data; models that were kept are not trained again."""
+        """The training by its name, on its data; models that were kept are not trained again.
+
+        Runs of before 0.2 say nothing of ``handed``: the training got numbers, scaled.
+        """
         told = audit.settings
         if audit.dataset.source is None:
             raise InputError(
@@ -225,7 +304,17 @@ class Training(Subject):
             how = validated(TrainingSettings, **{name: told[name] for name in fields})
             usual = validated(AuditSettings, scaling=told["scaling"], seed=told["seed"])
             task_of(told["task"])
-        return cls._of_dataset(data_again(audit.dataset, data), how, usual)
+            form = str(told.get("handed", "numbers"))
+        found = cls._of_dataset(
+            data_again(audit.dataset, data), how, seed=usual.seed, scaling=usual.scaling, form=form
+        )
+        code = told.get("code", NO_CODE)
+        if code != NO_CODE and code != found.settings["code"]:
+            raise InputError(
+                f"{found.training.name} is no longer what was audited: its code, what that "
+                "imports, or the version of a library has changed; audit again."
+            )
+        return found
 
     def with_training(self, training: OwnTraining, keep: str | None) -> Training:
         """The same halves and seeds with another training."""
@@ -238,6 +327,7 @@ class Training(Subject):
             ids=self.ids,
             dataset=self.dataset,
             scaling=self.settings["scaling"],
+            handed=self.settings["handed"],
             on_progress=self.on_progress,
         )
 
@@ -266,8 +356,10 @@ class Training(Subject):
         return changes.terms(self, wanted)
 
     def cannot_tell(self, laws: UnitLaws, target: Target) -> str:
-        """Too few models."""
-        return f"Cannot tell whether {target.words} is met: {changes.NOT_SEEN}."
+        """Why the numbers of some are not trusted."""
+        why, remedy = _doubt(self._reasons(laws), self.how.models, labels=self._labels)
+        some = f"{laws.untrusted} of {laws.units} records are {why}"
+        return f"Cannot tell whether {target.words} is met: {some}; {remedy}."
 
     # What it is and what it says.
 
@@ -291,27 +383,46 @@ class Training(Subject):
         if self.found is not None:
             return self.found
         with stage("train"):
-            odd = require_own_rows(self.training, self.X, self.y, self.seed)
             self.half_models = self._trained()
         stage.timing["train_all_models"] = self.half_models.seconds
-        scores = self.half_models.scores
+        scores, trained_on = self.half_models.scores, self.half_models.trained_on
         if float(np.ptp(scores)) == 0.0:
             raise InputError(
                 f"every model of {self.training.name} has the same score for every record, so "
                 "there is nothing to tell records apart by."
             )
         sign = _sign(scores, self.observes)
-        self.few = fitted.few_models(
-            sign * scores, self.half_models.trained_on, random_state=self.seed
-        )
+        self.few = fitted.few_models(sign * scores, trained_on, random_state=self.seed)
+        # What a model answers; a residual has the record's own target in it.
+        own = np.asarray(self.y, dtype=np.float64) if self.observes == "residual" else 0.0
+        self.repeating = repeating(scores + own, trained_on, kinds_of(self.X))
         self.found = posterior_laws(
             self.few,
             sign,
             self.observes,
-            arrays={self.observes: scores, "trained_on": self.half_models.trained_on},
-            warnings=(*odd, *self.half_models.warnings),
+            trust=Trust.checked(
+                CHECK, self.few.informative & ~self.repeating & self.few.noise_seen
+            ),
+            arrays={self.observes: scores, "trained_on": trained_on},
+            warnings=self.half_models.warnings,
         )
         return self.found
+
+    @property
+    def _labels(self) -> bool:
+        """Whether every answer is a label: a chance of none or all."""
+        assert self.half_models is not None
+        certain = float(-np.log(MOST_CHANCE))
+        alike = np.abs(np.abs(self.half_models.scores) - certain) < ONE_LABEL
+        return self.observes == "log_odds" and bool(alike.all())
+
+    def _reasons(self, laws: UnitLaws) -> dict[str, int]:
+        """Of how many records each reason not to trust them holds, the first that does."""
+        assert self.few is not None
+        if not self.few.noise_seen:
+            return {"few": laws.units}
+        many = int(np.count_nonzero(self.repeating))
+        return {"repeating": many, "wide": laws.untrusted - many}
 
     def _trained(self) -> HalfModels:
         about = {"data": digest_of(self.X, self.y), "training": self.training.describe()}
@@ -328,6 +439,7 @@ class Training(Subject):
                 cluster_client(scheduler=how.scheduler, workers=how.workers)
             )
             store = stack.enter_context(open_cells(place, settings=about, seed=self.seed))
+            stack.enter_context(self._kept_told(store))
             return train_halves(
                 self.X,
                 self.y,
@@ -339,20 +451,65 @@ class Training(Subject):
                 on_progress=self.on_progress,
             )
 
+    @contextmanager
+    def _kept_told(self, store: CellStore) -> Iterator[None]:
+        """An error says which models are kept, where they are."""
+        try:
+            yield
+        except InputError as error:
+            if self.how.keep is None and self.dataset.source is None:
+                raise
+            kept = sum(name in store.finished() for name in model_names(self.how.models))
+            raise InputError(
+                f"{error} {kept} of {self.how.models} models are kept in {store.directory}; the "
+                "same command goes on from there."
+            ) from error
+
+    @property
+    def explained_unasked(self) -> bool:
+        """Reasons are two means that are there already."""
+        return True
+
     def details(
         self, laws: UnitLaws, columns: Mapping[str, NDArray[Any]], stage: Stages, explain_first: int
-    ) -> tuple[FitDetails, dict[str, NDArray[Any]]]:
-        """How many models, and how they do on records that they have and have not seen."""
+    ) -> tuple[TrainingDetails, dict[str, NDArray[Any]]]:
+        """How many models, how they do on records, and how they answer about the most exposed."""
         assert self.half_models is not None
         threshold: dict[str, float | None] = {}
         if self.observes == "log_odds":
             threshold = dict(measures.one_threshold(laws.pair()))
-        details = FitDetails(
+        made = self.half_models.made
+        details = TrainingDetails(
             models=self.how.models,
             fit=_measured_fit(self.half_models, self.y, self.training.task),
             one_threshold=threshold,
+            reused=self.half_models.reused,
+            made=None if made is None else f"{datetime.fromtimestamp(made, UTC):%Y-%m-%d}",
+            repeating=int(np.count_nonzero(self.repeating)),
+            labels=self._labels,
+            explanations=self._explained(laws, columns["advantage"], explain_first),
         )
         return details, {}
+
+    def _explained(self, laws: UnitLaws, advantage: FloatArray, most: int) -> list[Explanation]:
+        found = []
+        for rank, row in enumerate(np.argsort(-advantage, kind="stable")[:most].tolist(), start=1):
+            without, inside = (
+                float(laws.columns[name][row]) for name in ("mean_without", "mean_with")
+            )
+            if self.observes == "log_odds":
+                told = (
+                    f"Models without it give its label a chance of {percent(float(expit(without)))}"
+                    f", models with it {percent(float(expit(inside)))}."
+                )
+            else:
+                told = (
+                    f"Models without it miss its target by {without:+.3g} on average, models with "
+                    f"it by {inside:+.3g}."
+                )
+            sentence = f"Record {self.ids[row]}: {told[0].lower()}{told[1:]}"
+            found.append(Explanation(record_id=self.ids[row], rank=rank, sentence=sentence))
+        return found
 
     # Models with and without units.
 
@@ -368,6 +525,7 @@ class Training(Subject):
         with (
             tempfile.TemporaryDirectory() as folder,
             open_cells(f"{folder}/models", settings=about, seed=afresh) as store,
+            one_process(),
         ):
             found = train_halves(
                 self.X, self.y, self.training, count - count % 2, store, seed=afresh
@@ -384,10 +542,16 @@ class Training(Subject):
     def answer(cls, audit: Audit, *, threshold: float, ids: bool) -> tuple[str, ...]:
         """Which training, how exposed the most exposed are, and how many surely pass."""
         return (
-            examined_sentence(audit),
-            most_exposed_sentence(audit, ids=ids),
+            examined_sentence(audit, _made(audit)),
+            most_exposed_sentence(audit, ids=ids, trusted_first=True),
             _passing(audit, threshold),
         )
+
+    @classmethod
+    def notes(cls, audit: Audit) -> list[str]:
+        """What the training was handed."""
+        steps = [text for text in audit.dataset.steps if text.startswith(HANDED)]
+        return [f"{text[0].upper()}{text[1:]}." for text in steps]
 
     @classmethod
     def attacker(cls, audit: Audit) -> str:
@@ -396,13 +560,14 @@ class Training(Subject):
 
     @classmethod
     def doubt(cls, audit: Audit) -> tuple[str, str]:
-        """Too few models on one side of a record."""
-        models = audit.details.models or 2
-        return (
-            "not trusted: with one model on each side of a record the noise between models cannot "
-            "be seen",
-            f"train more, --models {2 * models}",
-        )
+        """Too few models, answers of few values, or intervals that tell nothing."""
+        details = audit.details
+        models = details.models or 2
+        repeats = details.repeating or 0
+        counts = {"repeating": repeats, "wide": audit.untrusted - repeats}
+        if models <= 2:
+            counts = {"few": audit.untrusted}
+        return _doubt(counts, models, labels=bool(details.labels))
 
     @classmethod
     def stored_laws(cls, audit: Audit) -> PosteriorLaws:
@@ -426,9 +591,10 @@ class Training(Subject):
         few = fitted.few_models(
             sign * scores, trained_on, random_state=int(audit.settings.get("seed", 0))
         )
-        whole = posterior_laws(few, sign, observes, arrays={})
+        whole = posterior_laws(few, sign, observes, trust=Trust.nobody(scores.shape[1]), arrays={})
         # A table that was read is in the order of its ranks.
-        return whole.some(order) if np.array_equal(audit.order, np.arange(len(order))) else whole
+        ranked = np.array_equal(audit.order, np.arange(len(order)))
+        return replace(whole.some(order) if ranked else whole, trust=audit.trust)
 
     @classmethod
     def refused_attacks(cls, audit: Audit) -> Mapping[str, str]:
@@ -449,6 +615,7 @@ def posterior_laws(
     sign: FloatArray,
     observes: Literal["log_odds", "residual"],
     *,
+    trust: Trust,
     arrays: Mapping[str, NDArray[Any]],
     warnings: tuple[str, ...] = (),
 ) -> PosteriorLaws:
@@ -456,7 +623,6 @@ def posterior_laws(
     member, nonmember = few.pair.member, few.pair.nonmember
     assert isinstance(member, Normal)
     assert isinstance(nonmember, Normal)
-    seen = all(entry.holds is not False for entry in few.pair.provenance.assumptions)
     provenance = replace(few.pair.provenance, question="pool", observes=observes)
     with_mean, without_mean = sign * member.mean, sign * nonmember.mean
     with_sd, without_sd = np.asarray(member.sigma), np.asarray(nonmember.sigma)
@@ -476,10 +642,7 @@ def posterior_laws(
         columns |= {f"{name}_low": each.low, f"{name}_high": each.high}
     return PosteriorLaws(
         tolerance=TABULATED,
-        trust=Trust.checked(
-            "two or more models were trained with it and two or more without it",
-            np.full(few.records, seen),
-        ),
+        trust=trust,
         provenance=provenance,
         warnings=warnings,
         columns={**columns, "surely_exposed": few.exposed},
@@ -504,28 +667,115 @@ def _sign(scores: FloatArray, observes: str) -> FloatArray:
     return np.where(scores.mean(axis=0) > 0.0, -1.0, 1.0)
 
 
+def _made(audit: Audit) -> str | None:
+    """How many models were trained for this audit, and how many were there already."""
+    models, reused = audit.details.models, audit.details.reused
+    if reused is None:
+        return None
+    made = f", made on {audit.details.made}" if audit.details.made else ""
+    return f"{models} models of halves ({models - reused} trained, {reused} reused{made})"
+
+
+def _doubt(counts: Mapping[str, int], models: int, *, labels: bool) -> tuple[str, str]:
+    """Why records are not trusted, and what to do: a sentence's two halves."""
+    more = f"take --models {2 * models}"
+    if counts.get("few"):
+        return (
+            "not trusted, because with one model on each side of a record the noise between models "
+            "cannot be seen",
+            more,
+        )
+    reasons, remedies = [], []
+    if counts.get("repeating"):
+        reasons.append(
+            "every answer is a label and no probability"
+            if labels
+            else "their answers take few values (votes, leaves, neighbours), which is no normal law"
+        )
+        remedies.append("leakscope verify RUN --models 200 counts instead")
+        remedies += ["give probabilities instead of labels, if the model has them"] * labels
+    if counts.get("wide"):
+        reasons.append(f"their interval is wider than {WIDEST:g}")
+        remedies.append(more)
+    why = ", or ".join(reasons)
+    return ("not trusted, because " + why if why else "not trusted"), "; ".join(remedies) or more
+
+
 def _passing(audit: Audit, threshold: float) -> str:
     """How many pass the threshold by a few models of one training, and what can be done."""
     models = audit.details.models or 2
     more = f"--models {2 * models} narrows the intervals."
-    if audit.untrusted:
-        return (
-            "Trust the ranks, not the levels: with one model on each side of a record the noise "
-            f"between models cannot be seen. {more}"
-        )
-    exposed = int(np.count_nonzero(audit.advantage >= threshold))
-    surely = int(np.count_nonzero(audit.table.of("advantage_low") >= threshold))
-    passing = (
-        f"{exposed or 'None'} of {audit.units} records {'have' if exposed != 1 else 'has'} an "
-        f"estimated advantage of {threshold:g} or more"
-    )
-    if not exposed:
+    untrusted = f"{audit.doubt} " if audit.untrusted else ""
+    if audit.untrusted == audit.units:
+        return f"Trust the ranks, not the levels: {untrusted}".strip()
+    trusted = audit.trusted
+    among = f"the {np.count_nonzero(trusted)} trusted" if untrusted else f"{audit.units} records"
+    surely = int(np.count_nonzero(audit.table.of("advantage_low")[trusted] >= threshold))
+    try:
+        chance = audit.laws.chance_above(threshold, audit.advantage)[trusted]
+    except LawsNotStoredError:
+        passing = f"{surely or 'None'} of {among} surely"
+        return f"{untrusted}{passing} have an advantage of {threshold:g} or more; {more}"
+    expected = float(chance.sum())
+    count = f"{expected:.0f}" if expected >= 9.5 else f"{expected:.2g}"
+    passing = f"Expected with an advantage of {threshold:g} or more: {count} of {among}"
+    if expected >= 0.5:
+        passing += f", {surely or 'none'} surely (95%)"
+    if untrusted:
+        return f"{untrusted}{passing}."
+    if expected < 0.5:
         return f"{passing}; {more}"
     return (
-        f"{passing}; for {surely or 'none'} of them the whole 95% interval is that high. What "
-        f"helps: shorter training, more penalty or more records (leakscope advise tries them); "
-        f"{more}"
+        f"{passing}. What helps: shorter training, more penalty or more records (leakscope advise "
+        f"tries them); {more}"
     )
+
+
+def _as_numbers(dataset: Dataset, prepared: Dataset) -> Handed:
+    """An array, and classes as 0, 1 and so on."""
+    y: NDArray[Any] = np.asarray(prepared.target, dtype=np.float64)
+    if dataset.task == "classification":
+        y = np.unique(dataset.target.astype(str), return_inverse=True)[1].reshape(-1)
+    elif y.ndim > 1:
+        raise InputError("With --train the target must be one column.")
+    return Handed("numbers", prepared.features, y)
+
+
+def _as_written(dataset: Dataset) -> NDArray[Any]:
+    """The target as the file has it: numbers, or the classes' own names."""
+    if dataset.task == "regression":
+        return np.asarray(dataset.target, dtype=np.float64)
+    values = dataset.target.tolist()
+    alike = len({type(value) for value in values}) == 1 and isinstance(values[0], (bool, int))
+    return np.array(values) if alike else np.array([str(value) for value in values])
+
+
+def _handed(given: Handed, dataset: Dataset, scaling: Scaling) -> str:
+    """What the training gets, in words."""
+    classes = len(np.unique(given.y))
+    if given.form == "table":
+        names = [str(name) for name in given.X.columns]
+        more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+        features = f"columns {', '.join(names[:MOST_LISTED])}{more} as they stand"
+        target = f"{classes} classes as written"
+    else:
+        ones = ", categories as 0 and 1" if dataset.indicators else ""
+        how = "standardised, as asked" if scaling == "standard" else "not scaled"
+        features = f"an array of {given.X.shape[1]} columns, {how}{ones}"
+        target = f"{classes} classes, 0 to {classes - 1}"
+    if dataset.task == "regression":
+        target = "a quantity, " + ("standardised" if scaling == "standard" else "not scaled")
+    return f"{HANDED}{features}; target {dataset.target_name}, {target}"
+
+
+def _require_suits(training: OwnTraining, target: str) -> None:
+    """Refuse a classifier for a quantity, and a regressor for classes."""
+    if predicts_classes(training.subject) not in (None, training.task == "classification"):
+        raise InputError(
+            f"{training.name} does not suit {target}, which is taken for {training.task}; give "
+            "--task, or another estimator.",
+            option="task",
+        )
 
 
 def _measured_fit(models: HalfModels, y: NDArray[Any], task: str) -> FitFacts:
@@ -567,5 +817,11 @@ def _task(train: Any, y: NDArray[Any]) -> Task:
         return "classification" if says else "regression"
     if y.dtype.kind in "fc":
         return "regression"
-    many = y.dtype.kind in "iu" and len(np.unique(y)) > MOST_WHOLE_CLASSES
-    return "regression" if many else "classification"
+    count = len(np.unique(y))
+    if y.dtype.kind in "iu" and count > MOST_WHOLE_CLASSES:
+        raise InputError(
+            f"y holds {count} different whole numbers, which may be classes or a quantity, and a "
+            'function does not say: give task="classification" or task="regression".',
+            option="task",
+        )
+    return "classification"

@@ -1,0 +1,173 @@
+"""Which numbers of a training are trusted, and what is said of the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from small_training import Q, X, Y, train
+
+import leakscope
+from leakscope import InputError, measures
+from leakscope.auditing.gate import gate_failures, judged
+from tests.audits import trained_audit
+
+
+def hard(features: np.ndarray, targets: np.ndarray, seed: int) -> Any:
+    return LogisticRegression(C=seed % 7 + 1.0).fit(features, targets).predict
+
+
+@pytest.mark.parametrize(
+    ("training", "target"),
+    [
+        (KNeighborsClassifier(5), Y),
+        (DecisionTreeClassifier(), Y),
+        (DecisionTreeClassifier(max_depth=3), Y),
+        (DecisionTreeRegressor(), Q),
+        (hard, Y),
+    ],
+)
+@pytest.mark.parametrize("models", [4, 16])
+def test_answers_of_few_values_are_not_trusted(training: Any, target: Any, models: int) -> None:
+    found = trained_audit(X, target, training, models=models)
+    assert not found.trusted.any()
+    assert "not trusted, because" in found.doubt
+    assert "leakscope verify RUN" in found.doubt
+    assert ("label and no probability" in found.doubt) == bool(found.details.labels)
+    assert found.doubt in " ".join(found.answer())
+    assert judged(found, {"advantage": 0.99})[0] == []
+    assert gate_failures(found, {"advantage": 0.99})
+
+
+def test_a_smooth_training_is_trusted_and_its_check_is_named() -> None:
+    found = trained_audit(X, Y, train, models=16)
+    assert found.trusted.mean() > 0.95
+    row = int(np.argmax(found.trusted))
+    assert "its answers do not repeat" in found.trust.why(row)
+
+
+def test_two_models_are_not_trusted_for_their_own_reason() -> None:
+    found = trained_audit(X, Y, train, models=2)
+    assert not found.trusted.any()
+    assert "one model on each side" in found.doubt
+    assert "--models 4" in found.doubt
+
+
+def test_the_first_named_is_a_trusted_one_and_the_number_is_expected() -> None:
+    found = trained_audit(X[:60], Y[:60], train)
+    assert not found.trusted[found.order[0]]
+    assert found.trusted.any()
+    first = next(row for row in found.order if found.trusted[row])
+    assert f"record {found.record_ids[first]}," in found.answer()[1]
+    chance = found.laws.chance_above(0.1, found.advantage)
+    draws = found.laws.draws(np.arange(60))
+    assert found.exposed == round(chance.sum())
+    # One record's draws, measured alone.
+    row = int(found.order[20])
+    pairs = draws.take(np.array([row])).reshape(draws.batch_shape[1])
+    assert chance[row] == pytest.approx(np.mean(measures.advantage(pairs) >= 0.1))
+    assert f"{chance[found.trusted].sum():.0f} of the" in found.answer()[2]
+
+
+def test_it_says_how_the_models_answer_about_the_most_exposed() -> None:
+    classes = leakscope.audit(X, Y, train=train, explain=3)
+    assert [entry.rank for entry in classes.explanations] == [1, 2, 3]
+    assert "give its label a chance of" in classes.explanations[0].sentence
+    amounts = leakscope.audit(X, Q, train=DecisionTreeRegressor(min_samples_leaf=9), explain=1)
+    assert "miss its target by" in amounts.explanations[0].sentence
+
+
+def test_a_notebooks_table_has_the_intervals() -> None:
+    found = leakscope.audit(X, Y, train=train)
+    low, high = (found.table.of(f"advantage_{end}")[found.order[0]] for end in ("low", "high"))
+    assert f"({low:.2f} to {high:.2f})" in found.to_markdown()
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"observes": "label"}, "observes"),
+        ({"fraction": 0.8}, "fraction"),
+        ({"question": "population"}, "question"),
+    ],
+)
+def test_what_a_training_does_not_answer_is_refused(given: dict[str, Any], name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} belongs to a fitted model"):
+        leakscope.audit(X, Y, train=train, **given)
+
+
+def classes_of(features: np.ndarray, targets: np.ndarray, seed: int) -> Any:
+    known = np.unique(targets)
+    centres = np.stack([features[targets == value].mean(axis=0) for value in known])
+    centres += 0.01 * np.random.default_rng(seed).normal(size=centres.shape)
+
+    def answer(asked: np.ndarray) -> np.ndarray:
+        table = np.full((len(asked), 24), -30.0)
+        table[:, known] = -((asked[:, None] - centres) ** 2).sum(axis=2)
+        return table
+
+    return answer
+
+
+def test_many_whole_numbers_are_classes_only_where_that_is_said() -> None:
+    many = np.arange(120) % 24
+    with pytest.raises(InputError, match="24 different whole numbers"):
+        leakscope.audit(X, many, train=classes_of)
+    found = leakscope.audit(X, many, train=classes_of, task="classification")
+    assert found.settings["task"] == "classification"
+    assert found.observes == "log_odds"
+    with pytest.raises(InputError, match="task must be"):
+        leakscope.audit(X, many, train=classes_of, task="classes")
+    with pytest.raises(InputError, match="task belongs to train"):
+        leakscope.audit(X, Q, task="regression")
+    with pytest.raises(InputError, match="does not suit y"):
+        leakscope.audit(X, Y, train=DecisionTreeClassifier(), task="regression")
+
+
+def test_the_callers_arrays_stay_as_they_are() -> None:
+    def wreck(features: Any, targets: Any, rows: Any, seeds: Any) -> Any:
+        found = [train(features[own], targets[own], s) for own, s in zip(rows, seeds, strict=True)]
+        features[:], targets[:], rows[:] = 0.0, 0, False
+        return found
+
+    def wrecked(features: Any, targets: Any, seed: int) -> Any:
+        found = train(features, targets, seed)
+        features[:], targets[:] = 0.0, 0
+
+        def ask(asked: Any) -> Any:
+            answers = found.predict_proba(asked)
+            asked[:] = 0.0
+            return answers
+
+        return ask
+
+    features, targets = X.copy(), Y.copy()
+    whole = leakscope.audit(X, Y, train=train).advantage
+    for function in (wreck, wrecked):
+        found = leakscope.audit(features, targets, train=function)
+        assert np.array_equal(features, X)
+        assert np.array_equal(targets, Y)
+        assert np.allclose(found.advantage, whole)
+
+
+def test_a_data_frame_is_trained_on_by_its_columns(tmp_path: Path) -> None:
+    import pandas as pd
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(
+        region=np.where(X[:, 1] > 0, "north", "south"), ill=np.where(Y == 1, "yes", "no")
+    )
+    first = make_column_transformer((OneHotEncoder(), ["region"]), remainder="passthrough")
+    pipeline = make_pipeline(first, LogisticRegression())
+    found = leakscope.audit_frame(frame, target="ill", train=pipeline)
+    given = leakscope.audit(frame.drop(columns="ill"), frame["ill"], train=pipeline)
+    assert np.allclose(found.advantage, given.advantage)
+    with pytest.raises(InputError, match="takes a model as ModelSettings"):
+        leakscope.audit_frame(frame, target="ill", model=pipeline)
