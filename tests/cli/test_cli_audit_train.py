@@ -78,7 +78,7 @@ def test_one_screen_that_leads_with_the_answer(table: Path, run: Run) -> None:
     lines = out.strip().splitlines()
     assert len(lines) <= 24
     assert lines[0].startswith("Examined: users_code:train, 4 models of halves")
-    assert "Most exposed: record" in out
+    assert re.search("Most exposed( of those trusted)?( by advantage)?: record", out)
     assert "advantage (95%)" in out
     assert "trained" not in out
     folder = Path("leakscope-runs")

@@ -81,10 +81,11 @@ def judged(audit: Audit, above: dict[str, float]) -> tuple[list[str], list[str]]
         largest = audit.totals.largest.get(name)
         if not audit.complete:
             if largest is None or largest > limit:
-                rows = audit.order[audit.table.of(name)[audit.order] > limit]
-                words = "infinite" if largest is None else f"{largest:.4g}"
-                sentence = f"the largest {name} is {words}, above {limit:g}: {_named(audit, rows)}."
-                exceeded.append(sentence)
+                first = audit.order[audit.table.of(name)[audit.order] > limit]
+                number = "infinite" if largest is None else f"{largest:.4g}"
+                exceeded.append(
+                    f"the largest {name} is {number}, above {limit:g}: {_named(audit, first)}."
+                )
             continue
         low, high = _ends(audit, name)
         sure = trusted & (low > limit)

@@ -61,6 +61,17 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+# A respect in words, its column, how records are summed up, how it is shown, before and after.
+Respect = tuple[
+    str,
+    str,
+    Callable[[FloatArray], Any],
+    Callable[[float | None], str],
+    float | None,
+    float | None,
+]
+
+
 def worse_in(
     sides: tuple[SideEntry, SideEntry], audits: tuple[Audit, Audit], tolerance: float
 ) -> tuple[list[str], list[str]]:
@@ -70,7 +81,7 @@ def worse_in(
     """
     (first, second), two = sides, audits[1]
     worse, unsure, unit = list[str](), list[str](), two.unit
-    respects = [
+    respects: list[Respect] = [
         ("the largest advantage", "advantage", np.max, _shown,
          first.largest_advantage, second.largest_advantage),
         ("the median advantage", "advantage", np.median, _shown,

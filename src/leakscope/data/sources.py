@@ -331,6 +331,7 @@ def _example(name: str, by: Sequence[str]) -> Dataset:
         target=target,
         record_ids=tuple(range(len(features))),
         feature_names=tuple(names),
+        columns=tuple(names),
         target_name="target",
         task=EXAMPLES[name],
         steps=(

@@ -387,7 +387,7 @@ def sorted_parameters(estimator: Any) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in sorted(estimator.get_params().items()))
 
 
-def _line(error: Exception) -> str:
+def _line(error: BaseException) -> str:
     """Where in the user's code it happened."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
     return f"; {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""

@@ -100,7 +100,7 @@ ONE_LABEL = 1e-9
 # What a training hears of its records, in the list of what was done to them.
 HANDED = "handed to the training: "
 # Names of columns that a sentence lists.
-MOST_LISTED = 8
+MOST_LISTED = 4
 # The digest of code that cannot be read.
 NO_CODE = "unknown"
 
