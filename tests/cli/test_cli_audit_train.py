@@ -80,7 +80,7 @@ def test_one_screen_that_leads_with_the_answer(table: Path, run: Run) -> None:
     assert lines[0].startswith("Examined: users_code:train, 4 models of halves")
     assert re.search("Most exposed( of those trusted)?( by advantage)?: record", out)
     assert "advantage (95%)" in out
-    assert "trained" not in out
+    assert "trained" not in out.splitlines()
     folder = Path("leakscope-runs")
     kept = list(folder.glob("models-table-*"))
     assert len(kept) == 1
