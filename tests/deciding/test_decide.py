@@ -17,7 +17,7 @@ import leakscope
 from conftest import audit_run, write_table
 from leakscope.cli import main
 from leakscope.deciding import check_record
-from leakscope.deciding.evidence import Evidence, Given, require_model_file
+from leakscope.deciding.evidence import Evidence, Given, ReleasedFile, require_model_file
 from leakscope.errors import InputError
 from leakscope.reporting.decision_page import decision_html, decision_markdown
 from leakscope.results import Audit, read_result
@@ -96,6 +96,7 @@ def test_what_nobody_stated_is_never_zero(place: Path) -> None:
         "recipient",
         "access",
         "queries",
+        "attacker.who",
         "prior",
     }
     assert {f.text for f in unstated if f.basis == "declared"} == {"not stated"}
@@ -120,6 +121,7 @@ def test_the_bases_are_kept_apart(place: Path) -> None:
         "recipient",
         "access",
         "queries",
+        "attacker.who",
         "prior",
     }
     assert record.exposed_basis == "computed"
@@ -231,8 +233,9 @@ def test_a_model_file_that_changed_is_refused(place: Path) -> None:
     model = document.model.model_copy(update={"file_sha256": digest, "file": str(file)})
     audited = document.model_copy(update={"model": model})
     evidence = Evidence((Given("run", audited, "ab"),))
-    assert require_model_file(evidence, file) == ("model.skops", digest)
-    assert require_model_file(evidence, None) == ("model.skops", digest)
+    as_audited = ReleasedFile("model.skops", digest, examined=True)
+    assert require_model_file(evidence, file) == as_audited
+    assert require_model_file(evidence, None) == as_audited
     file.write_bytes(b"trained again")
     for given in (file, None):
         with pytest.raises(InputError, match="is not the model that was audited"):

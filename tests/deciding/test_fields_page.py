@@ -20,6 +20,8 @@ ROWS = re.findall(r"^\| `([^`]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULT
 TABLES = {
     "exposed": "TPR at 0.1% FPR",
     "exposed_basis": "computed",
+    "above": "",
+    "against": "Against other attackers",
     "levels": "expected number of people found",
     "subgroups": "",
     "thresholds": "Thresholds",
@@ -40,7 +42,9 @@ NOT_ON_A_CARD = {"assumptions", "runs"}
 @pytest.fixture(scope="module")
 def records(filed: Path) -> list[Decision]:
     declared = {"release": "a", "recipient": "b", "access": "weights", "queries": 3, "reason": "c"}
-    run, model = filed / "run", filed / "table.csv"
+    declared |= {"attacker": "pool", "people": "d"}
+    run, model = filed / "run", filed / "model.bin"
+    model.write_bytes(b"weights")
     return [
         leakscope.decide(run, threshold_tpr=0.5),
         leakscope.decide(run, model=model, threshold_tpr=0.5, prior=0.1, **declared),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from leakscope.data.datasets import Dataset, Task
+from leakscope.data.doubts import copied_records
 from leakscope.data.table_datasets import from_frame
 from leakscope.errors import InputError
 from leakscope.results.audit import EXPOSED_ABOVE, Audit
@@ -333,6 +334,10 @@ def examined(asked: Asked, *, explain: int | None = None, on_stage: OnStage | No
     stage = Stages(on_stage)
     kind = kind_for(asked)
     subject = kind.of(asked, stage)
+    X, y, groups = asked.X, asked.y, asked.groups
+    if asked.dataset is not None:
+        X, y, groups = asked.dataset.features, asked.dataset.target, asked.dataset.group
+    subject.dataset = subject.dataset.model_copy(update={"copies": copied_records(X, y, groups)})
     fallen = _fallen_back(asked, subject)
     if fallen is not None:
         subject.warnings = (fallen, *subject.warnings)

@@ -132,21 +132,37 @@ def _not_known(dataset: Dataset) -> str | None:
     )
 
 
+def copied_records(X: Any, y: Any, groups: Sequence[Any] | None = None) -> int | None:
+    """How many records repeat another one, features and target; None where that is not known.
+
+    Within a group copies leave together, and do not count.
+    """
+    import pandas as pd
+
+    if not isinstance(X, pd.DataFrame) and (hasattr(X, "toarray") or np.ndim(X) != 2):
+        return None
+    table = pd.DataFrame(X).copy()
+    table.columns = pd.RangeIndex(table.shape[1])
+    for place, target in enumerate(np.asarray(y).reshape(len(table), -1).T):
+        table[f"target {place}"] = target
+    if groups is not None:
+        # One row of each kind for a group: what is left twice belongs to two of them.
+        table["group"] = np.asarray(groups, dtype=object)
+        first = table.drop_duplicates()
+        return int(first.drop(columns="group").duplicated(keep=False).sum())
+    return int(table.duplicated(keep=False).sum())
+
+
 def _copies(dataset: Dataset) -> str | None:
     """Records that are there more than once; within a group they leave together."""
-    rows = np.ascontiguousarray(dataset.features + 0.0)
-    targets = [str(value) for value in dataset.target.tolist()]
-    own = [(row.tobytes(), target) for row, target in zip(rows, targets, strict=True)]
-    owners: dict[tuple[bytes, str], set[object]] = {}
-    for key, owner in zip(own, dataset.group or range(len(own)), strict=True):
-        owners.setdefault(key, set()).add(owner)
-    copied = sum(len(owners[key]) > 1 for key in own)
-    if copied < max(2, COPIES_FROM * len(own)):
+    copied = copied_records(dataset.features, dataset.target, dataset.group) or 0
+    count = len(dataset.record_ids)
+    if copied < max(2, COPIES_FROM * count):
         return None
     unit = "record" if dataset.group is None else "group"
     remedy = _remedy(dataset, "name the person's column with --group")
     return (
-        f"{copied} of {len(own)} records are exact copies of another {unit}'s: one gives little "
+        f"{copied} of {count} records are exact copies of another {unit}'s: one gives little "
         "away when it leaves, because its copy stays; if the copies are of one person, remove "
         f"them, or {remedy}."
     )

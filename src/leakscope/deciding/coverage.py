@@ -46,7 +46,7 @@ def coverage_sentence(rows: Sequence[CoverageRow]) -> str:
     words = f"Attacks: {ran} run; {possible} that leakscope could run against this model were not"
     if other:
         words += f"; {other} {'does' if other == 1 else 'do'} not apply to it"
-    return f"{words}; leakscope has none of {none} others. The table names them."
+    return f"{words}; leakscope has no attack of {none} other kinds. The table names them."
 
 
 def _row(
@@ -61,18 +61,23 @@ def _row(
         words = found(given.document)
         if words is not None:
             return CoverageRow(attack=attack, ran=True, found=words, run=given.name)
+    audit = evidence.audit
+    if key == "reconstruct" and audit is not None and audit.model.holds_records:
+        words = f"needs no attack: a fitted {audit.model.type} holds training records as they are"
+        return CoverageRow(attack=attack, ran=False, found=words, why_not="possible")
     if key in refused:
         return CoverageRow(attack=attack, ran=False, found=refused[key], why_not="not applicable")
     return CoverageRow(attack=attack, ran=False, found=command, why_not="possible")
 
 
 def _audited(document: ResultDocument) -> str | None:
-    if not isinstance(document, Audit) or document.basis != "computed":
+    if not isinstance(document, Audit) or document.basis == "assumed":
         return None
-    return (
+    words = (
         f"largest advantage {_digits(document.totals.largest['advantage'])}, {document.exposed} of "
         f"{document.units} records at {document.exposed_above:g} or more"
     )
+    return f"{words}; by {document.model.origin}" if document.basis == "measured" else words
 
 
 def _shadows(document: ResultDocument) -> str | None:
@@ -238,8 +243,7 @@ def mitigation_rows(evidence: Evidence) -> list[MitigationRow]:
                     for entry in compared.differences[:3]
                 )
                 or "none",
-                effect=f"largest advantage {_stated(compared.first.largest_advantage)} to "
-                f"{_stated(compared.second.largest_advantage)}",
+                effect=_compared(compared),
                 price="not stated",
                 run=name,
             )
@@ -247,6 +251,18 @@ def mitigation_rows(evidence: Evidence) -> list[MitigationRow]:
     for name, audit in evidence.audits:
         rows += [MitigationRow(**told, run=name) for told in audit.about.remedies(audit)]
     return rows
+
+
+def _compared(found: Comparison) -> str:
+    """How the largest advantage and the number of exposed records change, and what is worse."""
+    words = (
+        f"largest advantage {_stated(found.first.largest_advantage)} to "
+        f"{_stated(found.second.largest_advantage)}, {found.first.exposed} to "
+        f"{found.second.exposed} records at 0.1 or more"
+    )
+    if found.worse:
+        words += f"; worse in {len(found.worse)} respects: {'; '.join(found.worse)}"
+    return words
 
 
 def _stated(value: float | None) -> str:

@@ -16,6 +16,8 @@ from leakscope.deciding.evidence import (
     require_model_file,
 )
 from leakscope.deciding.exposure import (
+    against_entries,
+    entries_above,
     exposed_entries,
     exposure_of,
     level_entries,
@@ -23,7 +25,7 @@ from leakscope.deciding.exposure import (
     threshold_entries,
 )
 from leakscope.deciding.fields import attacker_fields, context_fields, identity_fields
-from leakscope.deciding.wording import obstacles_of, summary_of
+from leakscope.deciding.wording import WEIGHTS, obstacles_of, summary_of
 from leakscope.errors import InputError
 from leakscope.results.decision import (
     DECISION_FILES,
@@ -37,7 +39,7 @@ from leakscope.results.measurement import ModelsMeasurement
 from leakscope.results.reader import read_result
 from leakscope.results.reconciliation import reconciled
 from leakscope.results.run_directory import versions
-from leakscope.settings.decide import DecideSettings
+from leakscope.settings.decide import ATTACKERS, DecideSettings
 from leakscope.settings.setting import validated
 
 
@@ -90,9 +92,11 @@ def decide(
         evidence.audit or evidence.stand_in,
         [given.document for given in evidence.given],
     )
-    obstacles = obstacles_of(evidence, found, rows)
+    _require_attacker(evidence, settings)
+    obstacles = obstacles_of(evidence, found, rows, settings)
     limits = threshold_entries(found, settings)
     attacks = coverage(evidence)
+    against = against_entries(evidence, settings)
     identity = identity_fields(evidence, file)
     levels = [] if found is None else level_entries(found, settings)
     name = next(
@@ -106,15 +110,17 @@ def decide(
         timing={"decide": time.perf_counter() - start},
         warnings=[],
         model_name=name or "a model that was not named",
-        summary=summary_of(evidence, found, limits, levels, rows, attacks, settings),
+        summary=summary_of(evidence, found, limits, levels, rows, attacks, settings, against),
         obstacles=obstacles,
         identity=identity,
-        context=context_fields(settings),
+        context=context_fields(evidence, settings),
         attacker=attacker_fields(main, settings),
         exposed_basis="computed" if found is None or found.basis == "computed" else "measured",
         exposed_how="not known" if found is None else found.how,
         records=None if found is None else found.records,
         exposed=[] if found is None else exposed_entries(found, settings, ids=not redact),
+        above=[] if found is None else entries_above(found, settings, ids=not redact),
+        against=against,
         levels=levels,
         subgroups=subgroups_of(evidence, redact=redact),
         thresholds=limits,
@@ -141,11 +147,27 @@ def _require_threshold(settings: DecideSettings) -> None:
         raise InputError("--threshold-ppv needs --prior: how sure an accusation is depends on it.")
 
 
+def _require_attacker(evidence: Evidence, settings: DecideSettings) -> None:
+    """Refuse thresholds for another attacker than the one that was audited."""
+    audit, name = evidence.audit, settings.attacker
+    if audit is None or name is None:
+        return
+    question, fraction, _ = ATTACKERS[name]
+    asked = audit.question, audit.fraction or ATTACKERS["pool"][1]
+    if asked != (question, fraction):
+        raise InputError(
+            f"the thresholds are for the {name}, and the audit asked --question {asked[0]} "
+            f"--fraction {asked[1]:g}; audit with --question {question} --fraction {fraction:g}."
+        )
+
+
 def _sign_off(settings: DecideSettings, obstacles: list[str], met: list[bool | None]) -> SignOff:
     word = settings.decision
     if word is not None and word != "refused":
         if obstacles:
             raise InputError(f"this cannot be marked {word}: {obstacles[0]}")
+        if word == "approved" and settings.access == "weights":
+            raise InputError(f"this cannot be marked approved: {WEIGHTS}")
         if word == "approved" and not all(met):
             raise InputError(
                 "this cannot be marked approved: a threshold is not met; refuse it, or approve it "

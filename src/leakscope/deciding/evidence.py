@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from leakscope.data.datasets import same_data
 from leakscope.data.files import is_folder, is_there, require_file
+from leakscope.data.models import read_model
 from leakscope.errors import InputError
 from leakscope.results.advice import Advice
 from leakscope.results.attacks import (
@@ -127,16 +128,27 @@ def gathered_evidence(runs: Sequence[Evident]) -> Evidence:
     return found
 
 
-def require_model_file(
-    evidence: Evidence, file: str | Path | None
-) -> tuple[str | None, str | None]:
-    """Name and SHA-256 of the model's file; refused where it is not the one that was examined."""
+@dataclass(frozen=True)
+class ReleasedFile:
+    """The file that is to be released, and whether it is what was examined or only declared."""
+
+    name: str | None = None
+    sha256: str | None = None
+    examined: bool = False
+
+
+# Files that hold a table, and no model.
+TABLES = (".csv", ".tsv", ".parquet", ".xlsx", ".feather", ".arrow")
+
+
+def require_model_file(evidence: Evidence, file: str | Path | None) -> ReleasedFile:
+    """The model's file; refused where it is known not to be the one that was examined."""
     audit = evidence.audit
     told = None if audit is None else audit.model.file_sha256
     named = None if audit is None else audit.model.file
     if file is None:
         if told is None or named is None or not is_there(Path(named)):
-            return named, told
+            return ReleasedFile(named, told, examined=told is not None)
         file = named
     path = Path(file)
     require_file(path)
@@ -147,7 +159,38 @@ def require_model_file(
             f"{path} is not the model that was audited: its SHA-256 begins {found[:12]}, the "
             f"audit's {told[:12]}; audit the file as it is now."
         )
-    return path.name, found
+    if told is None:
+        _require_like_audited(audit, path, found)
+    return ReleasedFile(path.name, found, examined=told is not None)
+
+
+def _require_like_audited(audit: Audit | None, path: Path, sha256: str) -> None:
+    """Refuse a file that cannot be the audited model: a table, another type, other settings."""
+    source = None if audit is None else audit.dataset.source
+    if path.suffix.lower() in TABLES or (source is not None and sha256 in source.digest):
+        raise InputError(
+            f"{path} is a table and not a model; give the file that is to be released, or leave "
+            "out --model."
+        )
+    if audit is None or path.suffix.lower() != ".skops":
+        return
+    try:
+        estimator = read_model(path).estimator
+    except InputError:
+        # Trees and types that skops does not trust are not read: the file is declared only.
+        return
+    kind = type(estimator).__name__
+    if kind != audit.model.type:
+        raise InputError(
+            f"{path} holds a {kind}, and {audit.model.name} was audited; audit the file as it is."
+        )
+    told = estimator.get_params()
+    for name, value in audit.model.parameters.items():
+        if name in told and isinstance(value, (int, float, str)) and told[name] != value:
+            raise InputError(
+                f"{path} has {name}={told[name]!r}, and {audit.model.name} was audited with "
+                f"{name}={value!r}; audit the file as it is."
+            )
 
 
 def _read(run: Evident, place: int, versions: dict[str, str]) -> list[Given]:

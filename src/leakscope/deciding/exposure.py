@@ -16,10 +16,15 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.deciding.evidence import Evidence
 from leakscope.measures.accusation import advantage_within_auc
 from leakscope.results.audit import FPRS, Audit, Subgroup
-from leakscope.results.decision import ExposedEntry, LevelEntry, ThresholdEntry
+from leakscope.results.decision import (
+    AttackerEntry,
+    ExposedEntry,
+    LevelEntry,
+    ThresholdEntry,
+)
 from leakscope.results.measurement import ModelsMeasurement
 from leakscope.results.verification import Verification, VerifiedNumber
-from leakscope.settings.decide import DecideSettings
+from leakscope.settings.decide import ATTACKERS, DecideSettings
 
 # The false-positive rates of the record: those at which few are accused wrongly.
 LOW, HIGH = 0.001, 0.01
@@ -75,9 +80,53 @@ def exposure_of(evidence: Evidence) -> Exposure | None:
 
 
 def exposed_entries(found: Exposure, settings: DecideSettings, *, ids: bool) -> list[ExposedEntry]:
-    """The most exposed records, with what an accusation of each would be worth."""
+    """The most exposed by the measure that is judged first."""
+    name = _limits(settings)[0][1]
+    ends = found.high.get(name, found.values[name])
+    order = np.lexsort((-np.nan_to_num(ends), -np.nan_to_num(found.values[name])))
+    return _entries(found, order[:SHOWN].tolist(), settings, ids=ids)
+
+
+def entries_above(found: Exposure, settings: DecideSettings, *, ids: bool) -> list[ExposedEntry]:
+    """All records above a threshold, those furthest above the first one first."""
+    limits = _limits(settings)
+    above = np.zeros(len(found.ids), dtype=bool)
+    for _, name, limit in limits:
+        above |= found.values[name] > limit
+    order = np.argsort(-np.nan_to_num(found.values[limits[0][1]]), kind="stable")
+    return _entries(found, [row for row in order.tolist() if above[row]], settings, ids=ids)
+
+
+def against_entries(evidence: Evidence, settings: DecideSettings) -> list[AttackerEntry]:
+    """Each attacker that the audit worked out, and whether the thresholds would be met."""
+    audit = evidence.audit
+    if audit is None:
+        return []
+    largest = {"advantage": "largest_advantage", "tpr_low": "largest_tpr_at_fpr_0_001"}
+    found = []
+    for row in audit.details.against():
+        values = [getattr(row, largest[name]) for _, name, _ in _limits(settings)]
+        met = all(
+            value is not None and value <= limit
+            for value, (_, _, limit) in zip(values, _limits(settings), strict=True)
+        )
+        found.append(
+            AttackerEntry(
+                **row.model_dump(),
+                who=ATTACKERS[row.attacker][2] if row.attacker in ATTACKERS else "as asked",
+                judged=(row.question, row.fraction) == (audit.question, audit.fraction),
+                within=met if not met or not row.untrusted else None,
+            )
+        )
+    return found
+
+
+def _entries(
+    found: Exposure, rows: Sequence[int], settings: DecideSettings, *, ids: bool
+) -> list[ExposedEntry]:
+    """Records with what an accusation of each would be worth."""
     entries = []
-    for row in range(min(SHOWN, len(found.ids))):
+    for row in rows:
         tpr = found.values["tpr_low"][row]
         ppv, lift = _accusation(tpr, LOW, settings.prior)
         entries.append(
@@ -123,6 +172,11 @@ def subgroups_of(evidence: Evidence, *, redact: bool) -> list[Subgroup]:
 
 def threshold_entries(found: Exposure | None, settings: DecideSettings) -> list[ThresholdEntry]:
     """Each limit that was given, and whether the most exposed record keeps it."""
+    return [_judged(found, *limit) for limit in _limits(settings)]
+
+
+def _limits(settings: DecideSettings) -> list[tuple[str, str, float]]:
+    """The measures that are judged, in words and by name, with their limits."""
     limits: list[tuple[str, str, float]] = []
     if settings.threshold_advantage is not None:
         limits.append(("advantage", "advantage", settings.threshold_advantage))
@@ -138,7 +192,7 @@ def threshold_entries(found: Exposure | None, settings: DecideSettings) -> list[
                 tpr,
             )
         )
-    return [_judged(found, *limit) for limit in limits]
+    return limits
 
 
 def _judged(found: Exposure | None, words: str, name: str, limit: float) -> ThresholdEntry:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakscope.deciding.evidence import Evidence
+from leakscope.deciding.evidence import Evidence, ReleasedFile
 from leakscope.results.audit import Audit
 from leakscope.results.decision import NOT_KNOWN, NOT_STATED, Basis, StatedField
 from leakscope.results.document import ResultDocument
 from leakscope.results.measurement import ModelsMeasurement
 from leakscope.results.verification import Verification
-from leakscope.settings.decide import DecideSettings
+from leakscope.settings.decide import ATTACKERS, DecideSettings
 
 NO_FILE = "no file was given (--model FILE)"
 ACCESS = {
@@ -45,7 +45,7 @@ def stated(
     return StatedField(key=key, label=label, basis=basis, value=value, text=text or shown)
 
 
-def identity_fields(evidence: Evidence, file: tuple[str | None, str | None]) -> list[StatedField]:
+def identity_fields(evidence: Evidence, file: ReleasedFile) -> list[StatedField]:
     """Which model, on which data, and how large it is beside them."""
     audit = evidence.audit
     trained = _trainer(evidence)
@@ -59,15 +59,33 @@ def identity_fields(evidence: Evidence, file: tuple[str | None, str | None]) -> 
         stated("model.type", "type of the model", kind),
         stated("model.settings", "the model with its settings", name),
         stated("model.origin", "where it comes from", origin),
-        stated("model.file", "file of the model", file[0], text=file[0] or NO_FILE),
-        stated("model.sha256", "SHA-256 of the model's file", file[1], text=file[1] or NO_FILE),
+        *_file_fields(file),
         *_data_fields(evidence),
         *_size_fields(audit),
     ]
 
 
-def context_fields(settings: DecideSettings) -> list[StatedField]:
+def _file_fields(file: ReleasedFile) -> list[StatedField]:
+    """The file: examined, or only declared to be the model that was."""
+    if file.name is None:
+        return [
+            stated("model.file", "file of the model", None, text=NO_FILE),
+            stated("model.sha256", "SHA-256 of the model's file", None, text=NO_FILE),
+        ]
+    label = "file of the model"
+    basis: Basis = "computed"
+    if not file.examined:
+        label, basis = "file declared to be this model, which was not examined", "declared"
+    return [
+        stated("model.file", label, file.name, basis),
+        stated("model.sha256", f"SHA-256 of the {label}", file.sha256, basis),
+    ]
+
+
+def context_fields(evidence: Evidence, settings: DecideSettings) -> list[StatedField]:
     """The context of the release, as declared."""
+    audit = evidence.audit
+    none = audit is not None and audit.dataset.copies == 0 and settings.people is None
     access = settings.access
     return [
         stated("release", "what is released, and for what", settings.release, "declared"),
@@ -80,6 +98,9 @@ def context_fields(settings: DecideSettings) -> list[StatedField]:
             None if access is None else ACCESS[access],
         ),
         stated("queries", "questions each may ask", settings.queries, "declared"),
+        stated("people", "whose the copied records are", "no record is a copy")
+        if none
+        else stated("people", "whose the copied records are", settings.people, "declared"),
     ]
 
 
@@ -98,7 +119,15 @@ def attacker_fields(main: ResultDocument, settings: DecideSettings) -> list[Stat
     if knows is not None:
         record = f"the record {'with' if knows else 'without'} its label"
     seen = told.get("observes")
+    name = settings.attacker
     return [
+        stated(
+            "attacker.who",
+            "whom the thresholds are for",
+            name,
+            "declared",
+            None if name is None else f"{name}: {ATTACKERS[name][2]}",
+        ),
         stated("attacker.knows", "knows of the record", record),
         stated("attacker.others", "knows of the other records", others),
         stated("attacker.sees", "sees", SEEN.get(str(seen), seen)),

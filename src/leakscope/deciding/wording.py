@@ -8,14 +8,25 @@ from leakscope.deciding.coverage import coverage_sentence
 from leakscope.deciding.evidence import Evidence
 from leakscope.deciding.exposure import Exposure, subgroups_of
 from leakscope.results.audit import Subgroup
-from leakscope.results.decision import CoverageRow, LevelEntry, ThresholdEntry
+from leakscope.results.decision import AttackerEntry, CoverageRow, LevelEntry, ThresholdEntry
 from leakscope.results.reconciliation import ReconciledRow, was_retrained
 from leakscope.results.verification import Verification
 from leakscope.settings.decide import DecideSettings
 
+NAMES = {"outsider": "an outsider", "pool": "LiRA's attacker (pool)", "insider": "an insider"}
+AUDITED = "the attacker of the audit"
+
+WEIGHTS = (
+    "the weights are released, and what was examined is one answer about each record; whoever "
+    "holds the weights can do more, so that it can be approved with conditions only."
+)
+
 
 def obstacles_of(
-    evidence: Evidence, found: Exposure | None, rows: Sequence[ReconciledRow]
+    evidence: Evidence,
+    found: Exposure | None,
+    rows: Sequence[ReconciledRow],
+    settings: DecideSettings,
 ) -> list[str]:
     """Why nobody can approve on these runs; none where somebody can."""
     sentences = []
@@ -37,6 +48,18 @@ def obstacles_of(
             f"the audit is of a sample of {audit.units} records of "
             f"{audit.dataset.sampled_from}, and so of another model than all records give; audit "
             "without --sample."
+        )
+    if audit is not None and settings.access == "weights" and audit.model.holds_records:
+        sentences.append(
+            f"the weights are released, and a fitted {audit.model.type} holds training records as "
+            "they are: whoever gets the file reads them; release answers only, or another model."
+        )
+    if audit is not None and audit.dataset.copies and settings.people is None:
+        sentences.append(
+            f"{audit.dataset.copies} of {audit.dataset.records} records are copies of another "
+            f"{audit.unit}'s: if they are of one person, that person is more exposed than any row "
+            "says; audit people (--group), remove the copies, or declare with --people that they "
+            "are different people."
         )
     if found is not None and found.untrusted:
         sentences.append(
@@ -68,6 +91,7 @@ def summary_of(
     rows: Sequence[ReconciledRow],
     attacks: Sequence[CoverageRow],
     settings: DecideSettings,
+    against: Sequence[AttackerEntry],
 ) -> list[str]:
     """What was examined, how exposed people are, whether the thresholds hold, what was not run."""
     sentences = [_examined(evidence), _exposed(found)]
@@ -90,6 +114,9 @@ def summary_of(
         differ = [row for row in rows if row.agrees == "differs"]
         agree = sum(row.agrees == "agrees" for row in rows)
         words = f"Measured beside predicted: {agree} of {len(rows)} numbers agree."
+        if len(rows) == 1:
+            words = "The one number that was measured beside the audit's "
+            words += "agrees." if agree else "does not agree."
         if differ:
             words += f" {differ[0].quantity[:1].upper()}{differ[0].quantity[1:]} differs: believe "
             words += f"{differ[0].believe}, because {differ[0].why}."
@@ -98,13 +125,33 @@ def summary_of(
         sentences.append("Nothing was measured: no run of verify or measure was given.")
     if settings.queries is not None:
         sentences.append(_questions(settings.queries, None if found is None else found.records))
-    if settings.access == "weights":
+    if evidence.audit is not None and evidence.audit.basis == "measured":
         sentences.append(
-            "The weights are released, but what was examined is one answer about each record; "
-            "whoever holds the weights can do more."
+            "The training was examined, by models that it made of parts of the records; the file "
+            "that is released was not."
         )
+    sentences += _next_attacker(against)
+    if settings.access == "weights":
+        sentences.append(f"{WEIGHTS[:1].upper()}{WEIGHTS[1:]}")
     sentences.append(coverage_sentence(attacks))
     return sentences
+
+
+def _next_attacker(against: Sequence[AttackerEntry]) -> list[str]:
+    """What the thresholds would be against the attacker who knows more than the one judged."""
+    judged = next((place for place, row in enumerate(against) if row.judged), None)
+    if judged is None or judged + 1 >= len(against):
+        return []
+    row, own = against[judged + 1], against[judged]
+    met = {True: "be met", False: "not be met", None: "not be known to be met"}[row.within]
+    advantage = _shown("advantage", row.largest_advantage or 0.0)
+    tpr = _shown("tpr", row.largest_tpr_at_fpr_0_001 or 0.0)
+    return [
+        f"Judged against {NAMES.get(own.attacker, AUDITED)}. Against "
+        f"{NAMES.get(row.attacker, AUDITED)}, who {row.who}, the largest advantage is {advantage} "
+        f"and the largest TPR {tpr} at 0.1% FPR: the thresholds would {met}. Who knows all other "
+        "records is certain."
+    ]
 
 
 def _questions(queries: int, records: int | None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,9 @@ from leakscope.reporting.pages import rendered
 from leakscope.results.decision import DECISION_FILES, NO_HASH, NOT_STATED, Decision, sealed_text
 from leakscope.results.document import to_json
 from leakscope.results.run_directory import write_folder
+
+# Beside the record: all records above a threshold, for a spreadsheet.
+ABOVE_FILE = "above.csv"
 
 CHOICES = ("approved", "approved with conditions", "refused")
 
@@ -74,15 +79,28 @@ def write_decision(document: Decision, folder: str | Path) -> Path:
     def fill(inside: Path) -> None:
         for name, text in zip(DECISION_FILES, texts, strict=True):
             (inside / name).write_bytes(text.encode("utf-8"))
+        if document.above and not document.redacted:
+            (inside / ABOVE_FILE).write_bytes(_above(document).encode("utf-8"))
 
     return write_folder(Path(folder), fill)
+
+
+def _above(document: Decision) -> str:
+    """Everybody above a threshold as CSV, by the measure that is judged."""
+    text = io.StringIO()
+    names = list(type(document.above[0]).model_fields)
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(one.model_dump() for one in document.above)
+    return text.getvalue()
 
 
 def _choices(document: Decision) -> tuple[str, ...]:
     """What the form offers: no approval that the numbers do not allow."""
     if document.obstacles:
         return CHOICES[2:]
-    return CHOICES if document.within_thresholds else CHOICES[1:]
+    whole = document.within_thresholds and document.stated("access").value != "weights"
+    return CHOICES if whole else CHOICES[1:]
 
 
 def _sealed(name: str, document: Decision, **more: Any) -> str:

@@ -8,6 +8,7 @@ of model has to say is in ``details``; how a kind words its audits is asked of t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -58,6 +59,11 @@ FPRS = {0.01: "tpr_at_fpr_0_01", 0.001: "tpr_at_fpr_0_001"}
 Basis = Literal["computed", "measured", "assumed"]
 
 
+# Neighbours, support vectors and kernels: their fitted models keep rows of the training data.
+HOLDERS = re.compile(r"KNeighbors|RadiusNeighbors|NearestNeighbors|\b(Nu)?SV[CR]\b|OneClassSVM|"
+                     r"KernelRidge|GaussianProcess|KernelDensity|LocalOutlierFactor")  # fmt: skip
+
+
 class ExaminedModel(BaseModel):
     """Which model was examined, and where it came from: a file with its digest, or a stand-in."""
 
@@ -70,6 +76,27 @@ class ExaminedModel(BaseModel):
     file: str | None = None
     file_sha256: str | None = None
     stand_in: bool = False
+
+    @property
+    def holds_records(self) -> bool:
+        """Whether the fitted model stores training records as they are."""
+        return bool(HOLDERS.search(f"{self.type} {self.name}"))
+
+
+class AgainstAttacker(BaseModel):
+    """The exposure against one attacker: who draws the other records, and how many are in."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    attacker: str
+    question: str
+    fraction: float
+    largest_advantage: Fraction
+    median_advantage: Fraction
+    largest_tpr_at_fpr_0_01: Fraction
+    largest_tpr_at_fpr_0_001: Fraction
+    exposed: int
+    untrusted: int
 
 
 class Subgroup(BaseModel):
@@ -150,6 +177,10 @@ class Details(BaseModel):
     def size(self) -> FitFacts | None:
         """How large the model is beside its data, and how it does on them; None if not known."""
         return None
+
+    def against(self) -> Sequence[AgainstAttacker]:
+        """The exposure against several attackers, where that was worked out."""
+        return ()
 
     def for_everybody(self) -> Mapping[str, float | None]:
         """What one threshold on the scores of everybody would achieve, where that is known."""

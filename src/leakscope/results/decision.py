@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.data.files import require_file
 from leakscope.errors import InputError
-from leakscope.results.audit import Subgroup
+from leakscope.results.audit import AgainstAttacker, Subgroup
 from leakscope.results.document import Number, ResultDocument, to_json
 from leakscope.results.reconciliation import ReconciledRow
 
@@ -112,6 +112,18 @@ class ThresholdEntry(BaseModel):
     largest: Number
     above: int | None
     met: bool | None
+
+
+class AttackerEntry(AgainstAttacker):
+    """The exposure against one attacker, and whether the thresholds would be met.
+
+    ``judged`` is whether the thresholds of this record are judged against this one; ``within``
+    null: not known.
+    """
+
+    who: str
+    judged: bool
+    within: bool | None
 
 
 class CoverageRow(BaseModel):
@@ -214,6 +226,10 @@ class Decision(ResultDocument):
     exposed, exposed_basis, exposed_how, records, levels, subgroups
         The most exposed records; whether measured or computed, and how; of how many; attacks on
         everybody; exposure by the columns of ``audit --by``.
+    above
+        All records above a threshold, by the measure that is judged.
+    against
+        The exposure against other attackers than the one that is judged.
     thresholds, reason
         Limits, and why these.
     reconciliation, coverage, mitigations
@@ -241,6 +257,8 @@ class Decision(ResultDocument):
     exposed_how: str
     records: int | None
     exposed: list[ExposedEntry]
+    above: list[ExposedEntry] = Field(default_factory=list)
+    against: list[AttackerEntry] = Field(default_factory=list)
     levels: list[LevelEntry]
     subgroups: list[Subgroup] = Field(default_factory=list)
     thresholds: list[ThresholdEntry]

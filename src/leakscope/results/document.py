@@ -147,6 +147,8 @@ class DatasetEntry(BaseModel):
     steps: list[str]
     source: SourceEntry | None = None
     sampled_from: int | None = None
+    # Records that repeat another one, of another group where there are groups; None: not known.
+    copies: int | None = None
 
     @classmethod
     def of(cls, dataset: Dataset) -> DatasetEntry:

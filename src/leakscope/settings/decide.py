@@ -9,6 +9,23 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.settings.setting import Count, Probability, setting
 
+Attacker = Literal["outsider", "pool", "insider"]
+
+# The question and the fraction of an audit against each attacker, and who it is.
+ATTACKERS: dict[str, tuple[str, float, str]] = {
+    "outsider": (
+        "population",
+        1.0,
+        "knows none of the other records; they are fresh, and as many as were trained on",
+    ),
+    "pool": (
+        "pool",
+        0.5,
+        "knows the pool, of which each other record is in with probability one half, as LiRA "
+        "asks: the numbers are for a training set of half the size",
+    ),
+    "insider": ("pool", 0.95, "knows all other records but for one in twenty"),
+}
 ReleaseAccess = Literal["black-box", "weights"]
 Verdict = Literal["approved", "approved with conditions", "refused"]
 
@@ -41,6 +58,19 @@ class DecideSettings(BaseModel):
         None,
         "The share of members among those whom an attacker might ask about, such as 0.01.",
         unset="not stated",
+    )
+    attacker: Attacker | None = setting(
+        None,
+        "Whom the thresholds are for: outsider (knows no other record), pool (the default audit's, "
+        "as LiRA asks) or insider (knows all others but for one in twenty); the audit must be "
+        "against that one.",
+        metavar="WHO",
+        unset="not stated: as the audit asked",
+    )
+    people: Words | None = setting(
+        None,
+        "Whose records are copies of others: that they are different people, and how you know.",
+        metavar="TEXT",
     )
     reason: Words | None = setting(None, "Why these thresholds.", metavar="TEXT")
     release: Words | None = setting(None, "What is released, and for what.", metavar="TEXT")

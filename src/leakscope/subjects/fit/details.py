@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leakscope.results.audit import Details, Explanation, FitFacts
+from leakscope.results.audit import AgainstAttacker, Details, Explanation, FitFacts
 from leakscope.results.document import Fraction, Number
 
 
@@ -57,6 +57,7 @@ class FitDetails(Details):
     option: PenaltyOption | None = None
     penalties: list[PenaltyOption] = Field(default_factory=list)
     explanations: list[FitExplanation] = Field(default_factory=list)  # type: ignore[assignment]
+    attackers: list[AgainstAttacker] = Field(default_factory=list)
     models: int | None = None
     fit: FitFacts | None = None
     one_threshold: dict[str, Number] = Field(default_factory=dict)
@@ -64,6 +65,10 @@ class FitDetails(Details):
     def size(self) -> FitFacts | None:
         """How large the model is beside its data, and how it does on them."""
         return self.fit
+
+    def against(self) -> list[AgainstAttacker]:
+        """The exposure against an outsider, LiRA's attacker and an insider."""
+        return self.attackers
 
     def for_everybody(self) -> dict[str, float | None]:
         """What one threshold on the scores of everybody would achieve."""

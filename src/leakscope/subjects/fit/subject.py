@@ -22,7 +22,13 @@ from leakscope.fitted.problem import FittedModel
 from leakscope.fitted.refits import WholeFit
 from leakscope.fitted.shadow import shadows_of
 from leakscope.laws.distributions import Normal
-from leakscope.results.audit import EXPOSED_ABOVE, Audit, ExaminedModel, FitFacts
+from leakscope.results.audit import (
+    EXPOSED_ABOVE,
+    AgainstAttacker,
+    Audit,
+    ExaminedModel,
+    FitFacts,
+)
 from leakscope.results.document import DatasetEntry
 from leakscope.results.sections import LineChart, Section
 from leakscope.results.shown import certain, digits
@@ -33,8 +39,10 @@ from leakscope.settings.audit import (
     AuditSettings,
     ModelSettings,
 )
+from leakscope.settings.decide import ATTACKERS
 from leakscope.settings.setting import validated
 from leakscope.subjects.arrays import checked_features, checked_ids, checked_targets, oddities
+from leakscope.subjects.fit.attackers import against_attackers
 from leakscope.subjects.fit.details import FitDetails, FitExplanation, PenaltyOption
 from leakscope.subjects.fit.file_models import FileFit, file_fit, plain_parameters
 from leakscope.subjects.fit.named_models import NamedFit, named_fit
@@ -306,12 +314,14 @@ class Fit(Subject):
         with stage("option"):
             penalties = [] if self.named is None else penalty_sweep(self.named, found)
             answer_noise = noise_for(laws, MEASURES["advantage"], EXPOSED_ABOVE) or None
+            attackers = against_attackers(self.described, found)
         order = np.lexsort((-columns["kl"], -columns["advantage"]))
         exposed = bool((columns["advantage"] >= EXPOSED_ABOVE).any())
         details = FitDetails(
             answer_noise=answer_noise,
             option=next((one for one in penalties if exposed and one.factor == 10.0), None),
             penalties=sorted(penalties, key=lambda entry: entry.factor),
+            attackers=attackers,
             explanations=self._explained(found, order[:explain_first].tolist()),
             fit=fit_facts(self.described, found),
             one_threshold=one_threshold_of(found),
@@ -401,7 +411,7 @@ class Fit(Subject):
     @classmethod
     def sections(cls, audit: Audit) -> list[Section]:
         """What would lower it, and the same model with other penalties."""
-        told, found = audit.details, _remedies(audit)
+        told, found = audit.details, [*_against(audit), *_remedies(audit)]
         swept: Sequence[PenaltyOption] = told.penalties
         if len(swept) > 1:
             values = [entry.value for entry in swept]
@@ -486,6 +496,45 @@ class Fit(Subject):
         """What needs a network or a process."""
         network, process = "needs a two-layer network", "needs a Gaussian process"
         return {"weights": network, "reconstruct": network, "retrained": process, "query": process}
+
+
+def _against(audit: Audit) -> list[Section]:
+    """Other attackers beside the one that was asked about."""
+    rows = [
+        [
+            f"{row.attacker}{' (asked)' if asked_of(audit, row) else ''}",
+            ATTACKERS[row.attacker][2] if row.attacker in ATTACKERS else "as asked",
+            certain(row.largest_advantage),
+            certain(row.median_advantage),
+            certain(row.largest_tpr_at_fpr_0_01),
+            certain(row.largest_tpr_at_fpr_0_001),
+            str(row.exposed),
+            str(row.untrusted),
+        ]
+        for row in audit.details.against()
+    ]
+    if len(rows) < 2:
+        return []
+    return [
+        Section(
+            "Against other attackers",
+            [
+                "A number belongs to an attacker: the more of the other records they know, the "
+                "less hides a record. Who knows all others is certain, because the fit is "
+                "deterministic. --question population asks for the outsider, --fraction 0.95 for "
+                "the insider."
+            ],
+            tables=[
+                (("attacker", "who", "largest advantage", "median", "TPR at 1%", "at 0.1%",
+                  f"{EXPOSED_ABOVE:g} or more", "not trusted"), rows)
+            ],
+        )
+    ]  # fmt: skip
+
+
+def asked_of(audit: Audit, row: AgainstAttacker) -> bool:
+    """Whether the audit's own numbers are against this attacker."""
+    return (audit.question, audit.fraction) == (row.question, row.fraction)
 
 
 def _remedies(audit: Audit) -> list[Section]:

@@ -1,0 +1,72 @@
+"""The same fit against three attackers: an outsider, LiRA's, and an insider.
+
+A number belongs to an attacker.  The more of the other records they know, the less hides a record:
+who knows all of them is certain of a deterministic fit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leakscope import fitted
+from leakscope.errors import InputError
+from leakscope.fitted.problem import FittedModel
+from leakscope.results.audit import EXPOSED_ABOVE, AgainstAttacker
+from leakscope.settings.decide import ATTACKERS
+from leakscope.subjects.laws import MEASURES
+
+# The others are worked out where one is quick: records times squared coefficients of one output,
+# records times coefficients of several classes.
+MOST_WORK, MOST_WORK_OF_CLASSES = 2e9, 2e6
+
+
+def against_attackers(model: FittedModel, laws: fitted.FittedLaws) -> list[AgainstAttacker]:
+    """One row for each attacker; that of the audit alone where the others would take long."""
+    asked = (laws.question, laws.fraction)
+    named = {(question, fraction): name for name, (question, fraction, _) in ATTACKERS.items()}
+    if laws.question == "known_others":
+        return []
+    wanted = list(named) if _quick(model) else []
+    if asked not in wanted:
+        wanted.append(asked)
+    rows = []
+    for question, fraction in wanted:
+        found = laws
+        if (question, fraction) != asked:
+            try:
+                found = fitted.laws_of(
+                    model, question=question, fraction=fraction, observes=laws.observes
+                )
+            except InputError:
+                # Such a training set determines no fit; the others say enough.
+                continue
+        rows.append(_row(named.get((question, fraction), "as asked"), found))
+    return rows
+
+
+def _quick(model: FittedModel) -> bool:
+    problem = model.problems[0]
+    if problem.X is None:
+        return problem.records**3 <= MOST_WORK
+    records, features = problem.X.shape
+    if problem.loss == "softmax":
+        return records * features * problem.classes <= MOST_WORK_OF_CLASSES
+    return len(model.problems) * records * min(features, records) ** 2 <= MOST_WORK
+
+
+def _row(name: str, laws: fitted.FittedLaws) -> AgainstAttacker:
+    pair = laws.law_pair()
+    found = {
+        key: MEASURES[key](pair) for key in ("advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001")
+    }
+    return AgainstAttacker(
+        attacker=name,
+        question=laws.question,
+        fraction=laws.fraction,
+        largest_advantage=float(found["advantage"].max()),
+        median_advantage=float(np.median(found["advantage"])),
+        largest_tpr_at_fpr_0_01=float(found["tpr_at_fpr_0_01"].max()),
+        largest_tpr_at_fpr_0_001=float(found["tpr_at_fpr_0_001"].max()),
+        exposed=int(np.count_nonzero(found["advantage"] >= EXPOSED_ABOVE)),
+        untrusted=int(np.count_nonzero(~laws.trusted)),
+    )

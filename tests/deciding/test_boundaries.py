@@ -1,0 +1,204 @@
+"""What may be approved: kinds of model, what is released, which attacker, whose records.
+
+Each of these could once be signed, and was not so.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import skops.io
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC, LinearSVC
+
+import leakscope
+from conftest import audit_run, write_table
+from leakscope.cli import main
+from leakscope.errors import InputError
+from leakscope.reporting.decision_page import decision_html
+from leakscope.results import Audit
+from leakscope.results.audit import ExaminedModel
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(90, 3))
+NUMBERS = X[:, 0] + RNG.normal(size=90)
+CLASSES = (NUMBERS > 0.0).astype(int)
+
+
+@pytest.fixture(scope="module")
+def logistic() -> Audit:
+    return leakscope.audit(X, CLASSES, model=LogisticRegression(C=0.1).fit(X, CLASSES))
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Audit:
+    model = KernelRidge(alpha=30.0, kernel="rbf", gamma=0.05).fit(X, NUMBERS)
+    return leakscope.audit(X, NUMBERS, model=model)
+
+
+APPROVED, CONDITIONS, NEITHER = "approved", "approved with conditions", None
+TABLE = [
+    # kind, what is released, what may be marked at the most, and the sentence why not more
+    ("logistic", "black-box", APPROVED, ""),
+    ("logistic", "weights", CONDITIONS, "holds the weights can do more"),
+    ("kernel", "black-box", APPROVED, ""),
+    ("kernel", "weights", NEITHER, "holds training records as they are"),
+]
+
+
+@pytest.mark.parametrize(("kind", "access", "most", "why"), TABLE)
+def test_what_may_be_approved(
+    kind: str, access: str, most: str | None, why: str, request: pytest.FixtureRequest
+) -> None:
+    audit = request.getfixturevalue(kind)
+    told: dict[str, Any] = {"threshold_advantage": 0.99, "access": access, "conditions": "none"}
+    page = decision_html(leakscope.decide(audit, **told))
+    for word in (APPROVED, CONDITIONS):
+        allowed = most == APPROVED or (most == CONDITIONS and word == CONDITIONS)
+        assert (f"☐ {word}<" in page) is allowed
+        if allowed:
+            assert leakscope.decide(audit, decision=word, **told).sign_off.decision == word
+            continue
+        with pytest.raises(InputError, match=why):
+            leakscope.decide(audit, decision=word, **told)
+
+
+@pytest.mark.parametrize(
+    ("model", "holds"),
+    [
+        (SVC(), True),
+        (KNeighborsClassifier(), True),
+        (LinearSVC(), False),
+        (GradientBoostingClassifier(), False),
+        (Ridge(), False),
+    ],
+)
+def test_which_models_hold_their_records(model: Any, holds: bool) -> None:
+    told = ExaminedModel(type=type(model).__name__, name=str(model), origin="", parameters={})
+    assert told.holds_records is holds
+    inside = ExaminedModel(type="Pipeline", name=f"Pipeline({model})", origin="", parameters={})
+    assert inside.holds_records is holds
+
+
+def test_reconstruction_applies_to_a_model_that_holds_its_records(kernel: Audit) -> None:
+    rows = leakscope.decide(kernel, threshold_advantage=0.99).coverage
+    row = next(row for row in rows if row.attack == "reconstruction of records from weights")
+    assert row.state == "not run"
+    assert "holds training records as they are" in row.found
+
+
+# The file of the model.
+
+
+def test_a_table_is_no_model(filed: Path) -> None:
+    with pytest.raises(InputError, match="is a table and not a model"):
+        leakscope.decide(filed / "run", model=filed / "table.csv", threshold_advantage=0.9)
+
+
+def test_a_file_of_another_model_is_refused(logistic: Audit, tmp_path: Path) -> None:
+    def saved(model: Any, name: str) -> Path:
+        skops.io.dump(model.fit(X, CLASSES), tmp_path / name)
+        return tmp_path / name
+
+    own = saved(LogisticRegression(C=0.1), "own.skops")
+    found = leakscope.decide(logistic, model=own, threshold_advantage=0.9).stated("model.file")
+    # The audit was of an estimator in memory: that the file is the same one is declared.
+    assert found.basis == "declared"
+    assert "not examined" in found.label
+    for model, why in (
+        (Ridge(), "holds a Ridge"),
+        (LogisticRegression(C=1.0), r"has C=1.0, and .* was audited with C=0.1"),
+    ):
+        with pytest.raises(InputError, match=why):
+            leakscope.decide(logistic, model=saved(model, "a.skops"), threshold_advantage=0.9)
+
+
+def test_a_training_says_that_its_file_was_not_examined(tmp_path: Path) -> None:
+    trees = GradientBoostingClassifier(n_estimators=5)
+    audit = leakscope.audit(X, CLASSES, train=trees, models=4)
+    (tmp_path / "trees.bin").write_bytes(b"trees")
+    found = leakscope.decide(audit, model=tmp_path / "trees.bin", threshold_advantage=0.9)
+    assert any("the file that is released was not" in sentence for sentence in found.summary)
+    assert found.stated("model.file").basis == "declared"
+
+
+# People.
+
+
+def test_copies_are_not_signed_for_unless_they_are_different_people(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "table.csv")
+    lines = table.read_text().splitlines()
+    who, _, rest = lines[1].partition(",")
+    table.write_text("\n".join([*lines, f"{who}-again,{rest}"]) + "\n")
+    run = audit_run(table, tmp_path / "run")
+    told: dict[str, Any] = {"threshold_advantage": 0.99}
+    found = leakscope.decide(run, **told)
+    assert "2 of 81 records are copies of another record's" in found.obstacles[0]
+    with pytest.raises(InputError, match="are copies of another record's"):
+        leakscope.decide(run, decision="approved", **told)
+    people = "twins, seen by their doctor"
+    found = leakscope.decide(run, decision="approved", people=people, **told)
+    assert found.stated("people").text == people
+
+
+# Attackers.
+
+
+def test_three_attackers_stand_on_the_form_and_one_is_judged(logistic: Audit) -> None:
+    found = leakscope.decide(logistic, threshold_advantage=0.4, attacker="pool")
+    assert [row.attacker for row in found.against] == ["outsider", "pool", "insider"]
+    advantage = [row.largest_advantage or 0.0 for row in found.against]
+    assert advantage == sorted(advantage)
+    assert [row.judged for row in found.against] == [False, True, False]
+    assert found.against[1].largest_advantage == logistic.advantage.max()
+    assert found.against[2].within is False
+    assert any("Against an insider, who knows all" in sentence for sentence in found.summary)
+    assert "Against other attackers" in decision_html(found)
+    with pytest.raises(InputError, match=r"audit with --question pool --fraction 0\.95"):
+        leakscope.decide(logistic, threshold_advantage=0.4, attacker="insider")
+    insider = leakscope.audit(
+        X, CLASSES, model=LogisticRegression(C=0.1).fit(X, CLASSES), fraction=0.95
+    )
+    again = leakscope.decide(insider, threshold_advantage=0.4, attacker="insider")
+    assert again.thresholds[0].largest == found.against[2].largest_advantage
+
+
+# Who is above.
+
+
+def test_everybody_above_is_listed_by_the_measure_that_is_judged(
+    tmp_path: Path, filed: Path
+) -> None:
+    limit = 0.003
+    words = ["decide", str(filed / "run"), "--threshold-tpr", str(limit)]
+    assert main([*words, "--output", str(tmp_path / "form")]) == 0
+    audit = Audit.open(filed / "run")
+    tpr = audit.table.of("tpr_at_fpr_0_001")
+    with (tmp_path / "form" / "above.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    names = np.array(audit.record_ids, dtype=object)
+    assert {row["record_id"] for row in rows} == set(names[tpr > limit])
+    assert [float(row["tpr_at_fpr_0_001"]) for row in rows] == sorted(tpr[tpr > limit])[::-1]
+    first = leakscope.decide(filed / "run", threshold_tpr=limit).exposed
+    assert [entry.record_id for entry in first] == names[np.argsort(-tpr)[:10]].tolist()
+    # Nobody is named where the record is redacted.
+    assert main([*words, "--redact", "--output", str(tmp_path / "redacted")]) == 0
+    assert not (tmp_path / "redacted" / "above.csv").exists()
+
+
+def test_what_compare_found_worse_is_on_the_form(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "table.csv")
+    strong = audit_run(table, tmp_path / "strong", "--C", "0.01")
+    weak = audit_run(table, tmp_path / "weak", "--C", "10")
+    compared = leakscope.compare(strong, weak)
+    assert compared.worse
+    rows = leakscope.decide(weak, compared, threshold_advantage=0.99).mitigations
+    row = next(row for row in rows if "worse in" in row.effect)
+    assert f"worse in {len(compared.worse)} respects" in row.effect
