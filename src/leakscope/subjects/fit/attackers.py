@@ -6,6 +6,8 @@ who knows all of them is certain of a deterministic fit.
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 
 from leakscope import fitted
@@ -35,7 +37,7 @@ def against_attackers(model: FittedModel, laws: fitted.FittedLaws) -> list[Again
         if (question, fraction) != asked:
             try:
                 found = fitted.laws_of(
-                    model, question=question, fraction=fraction, observes=laws.observes
+                    model, question=cast(Any, question), fraction=fraction, observes=laws.observes
                 )
             except InputError:
                 # Such a training set determines no fit; the others say enough.
@@ -50,8 +52,8 @@ def _quick(model: FittedModel) -> bool:
         return problem.records**3 <= MOST_WORK
     records, features = problem.X.shape
     if problem.loss == "softmax":
-        return records * features * problem.classes <= MOST_WORK_OF_CLASSES
-    return len(model.problems) * records * min(features, records) ** 2 <= MOST_WORK
+        return bool(records * features * problem.classes <= MOST_WORK_OF_CLASSES)
+    return bool(len(model.problems) * records * min(features, records) ** 2 <= MOST_WORK)
 
 
 def _row(name: str, laws: fitted.FittedLaws) -> AgainstAttacker:
