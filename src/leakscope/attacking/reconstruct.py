@@ -10,7 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
+
 from leakscope import __version__, relu
+from leakscope._numerics.arrays import FloatArray
 from leakscope.attacking.network_inputs import (
     Network,
     TrainingSet,
@@ -147,8 +150,20 @@ def attack_reconstruct(
         recall=found.recall,
         margin_recall=found.margin_recall,
         queries=found.queries,
+        function=None if black_box else _joined(attacked, found.x),
         verdict=_verdict(found, margin is not None),
     )
+
+
+def _joined(network: relu.TwoLayerNetwork, places: FloatArray) -> list[tuple[float, float]]:
+    """The breakpoints, and a point on either side beyond them and all candidates."""
+    kinks = relu.pieces(network).breakpoints
+    inner = np.concatenate([kinks, places])
+    width = max(float(np.ptp(inner)), 1.0) if inner.size else 1.0
+    middle = inner if inner.size else np.zeros(1)
+    ends = [middle.min() - 0.25 * width, middle.max() + 0.25 * width]
+    x = np.unique(np.concatenate([ends, kinks]))
+    return [(float(a), float(b)) for a, b in zip(x, network(x), strict=True)]
 
 
 def _require_options(

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli.network_attacks import NETWORK, TrainingData, attack_and_show
+from leakscope.cli.network_attacks import NETWORK, PictureFile, TrainingData, attack_and_show
 from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import fraction, require_writable, table, wrapped
+from leakscope.errors import InputError
 from leakscope.settings.attack import MembershipSettings, PoolAttackSettings
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def membership(
         ),
     ] = None,
     data: TrainingData = None,
+    picture: PictureFile = None,
     json_path: JsonPath = None,
 ) -> None:
     """Which of these queries was a model trained on?  From its answers alone.
@@ -72,6 +74,8 @@ def membership(
     """
     files = [Path(model), queries, *(path for path in (pool, leaked, data) if path is not None)]
     require_writable(json_path, *files)
+    if picture is not None and pool is not None:
+        raise InputError("--picture is for attacks on networks; leave it out with --pool.")
     from leakscope.attacking import attack_membership
 
     attack_and_show(
@@ -81,6 +85,7 @@ def membership(
         ),
         _page,
         json_path,
+        picture,
     )
 
 

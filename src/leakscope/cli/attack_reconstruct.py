@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakscope.cli.network_attacks import NETWORK, TrainingData, attack_and_show
+from leakscope.cli.network_attacks import NETWORK, PictureFile, TrainingData, attack_and_show
 from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import require_writable, table, wrapped
 from leakscope.errors import InputError
@@ -31,6 +31,7 @@ def reconstruct(
     ],
     settings: ReconstructSettings,
     data: TrainingData = None,
+    picture: PictureFile = None,
     json_path: JsonPath = None,
 ) -> None:
     """Reconstruct training records from a trained network.
@@ -49,6 +50,8 @@ def reconstruct(
         lambda: attack_reconstruct(model, data=data, **dict(settings)),
         lambda found: _points_page(found) if found.form == "kkt" else _page(found),
         json_path,
+        picture,
+        data,
     )
 
 

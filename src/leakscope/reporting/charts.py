@@ -7,8 +7,9 @@ move, Shift and wheel to zoom, double click to go back: the bare wheel is left t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
 from leakscope.reporting.pages import shown_id
@@ -16,6 +17,8 @@ from leakscope.results.sections import Chart, LineChart, RangeChart, Section, Sp
 
 if TYPE_CHECKING:
     import altair as alt
+
+    from leakscope.results.attacks import MembershipAttack, ReconstructAttack
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -29,6 +32,7 @@ HISTOGRAM_ARRAYS = (
 )
 
 HEIGHT = 240
+WIDTH = 480  # of a picture on its own
 
 # Of a log-log ROC: rates below this are of no use to an attacker.
 LEAST_RATE = 1e-6
@@ -316,3 +320,134 @@ def described(chart: Any, *, height: int = HEIGHT) -> dict[str, Any]:
             .to_dict()
         )
     return description
+
+
+def attack_picture(
+    found: ReconstructAttack | MembershipAttack,
+    *,
+    records: tuple[NDArray[Any], NDArray[Any]] | None = None,
+    form: Literal["png", "svg"] = "png",
+) -> bytes:
+    """What an attack on a network found, as a picture.
+
+    Parameters
+    ----------
+    found
+        A result of ``attack reconstruct`` or of ``attack membership`` on a network.
+    records
+        The training records and their labels, to draw beside reconstructed ones.
+    form
+        ``"png"`` or ``"svg"``.
+
+    Examples
+    --------
+    >>> import leakscope
+    >>> from leakscope.relu import TwoLayerNetwork
+    >>> from leakscope.reporting.charts import attack_picture
+    >>> network = TwoLayerNetwork(w=[[1.0], [-1.0]], b=[0.0, 0.0], v=[1.0, -1.0])
+    >>> found = leakscope.attack_membership(network, [[1.0], [0.1], [-0.9]], margin=1.0)
+    >>> attack_picture(found)[1:4]
+    b'PNG'
+    """
+    import json
+
+    import vl_convert
+
+    if found.kind == "attack_membership":
+        chart = _members(found)
+    else:
+        chart = _reconstructed(found, records)
+    # A picture has no container to be as wide as.
+    text = json.dumps({**described(chart), "width": WIDTH, "background": "white"})
+    if form == "svg":
+        return str(vl_convert.vegalite_to_svg(text)).encode("utf-8")
+    return bytes(vl_convert.vegalite_to_png(text, scale=1.5))
+
+
+def _members(found: MembershipAttack) -> alt.LayerChart:
+    """Each query's score, those called members apart, and the threshold."""
+    import altair as alt
+
+    values = [
+        {"query": place, "score": score, "called": "member" if member else "no member"}
+        for place, (score, member) in enumerate(zip(found.scores, found.member, strict=True))
+    ]
+    points = (
+        plot(values)
+        .mark_point(filled=True, size=60)
+        .encode(
+            x=alt.X(
+                "query:Q",
+                title="query",
+                axis=alt.Axis(grid=False, tickMinStep=1),
+                scale=alt.Scale(padding=12, nice=False, zero=False),
+            ),
+            y=alt.Y("score:Q", title="score: higher is more likely a member"),
+            color=alt.Color(
+                "called:N",
+                title="called",
+                scale=alt.Scale(domain=["member", "no member"], range=[ORANGE, BLUE]),
+            ),
+        )
+    )
+    line = plot([{"score": found.threshold}]).mark_rule(color=GREY, strokeDash=[5, 4])
+    return alt.layer(points, line.encode(y="score:Q"))
+
+
+def _reconstructed(
+    found: ReconstructAttack, records: tuple[NDArray[Any], NDArray[Any]] | None
+) -> alt.LayerChart:
+    """One input: the function, the margin, candidates and records; several: two coordinates."""
+    import altair as alt
+
+    one = found.form != "kkt"
+    drawn = [_place(c.x, c.label * (found.margin or 0.0), one) for c in found.candidates]
+    values = [
+        {**place, "what": "certified" if c.certified else "candidate"}
+        for place, c in zip(drawn, found.candidates, strict=True)
+    ]
+    if records is not None:
+        for row, label in zip(*map(np.asarray, records), strict=True):
+            height = label * (found.margin or 0.0)
+            if found.function is not None:
+                height = _on_line(found.function, float(row[0]))
+            place = _place(float(row[0]) if one else row.tolist(), float(height), one)
+            values.append({**place, "what": "record"})
+    names = ["certified", "candidate", "record"]
+    points = (
+        plot(values)
+        .mark_point(size=90, strokeWidth=2)
+        .encode(
+            x=alt.X("x:Q", title="x" if one else "first input", scale=alt.Scale(zero=False)),
+            y=alt.Y("y:Q", title="f(x)" if one else "second input", scale=alt.Scale(zero=False)),
+            color=alt.Color(
+                "what:N", title=None, scale=alt.Scale(domain=names, range=[GREEN, ORANGE, BLUE])
+            ),
+            shape=alt.Shape(
+                "what:N",
+                title=None,
+                scale=alt.Scale(domain=names, range=["circle", "circle", "square"]),
+            ),
+        )
+    )
+    layers: list[Any] = []
+    if found.function is not None:
+        line = plot([{"x": x, "y": y} for x, y in found.function])
+        layers.append(line.mark_line(color=GREY).encode(x="x:Q", y="y:Q"))
+        layers.append(line.mark_point(color=GREY, size=20).encode(x="x:Q", y="y:Q"))
+    if one:
+        levels = plot([{"y": found.margin}, {"y": -(found.margin or 0.0)}])
+        layers.append(levels.mark_rule(color=GREY, strokeDash=[5, 4]).encode(y="y:Q"))
+    return alt.layer(*layers, points)
+
+
+def _on_line(points: list[tuple[float, float]], x: float) -> float:
+    """The height at x of the lines that join the points; the first and the last go on."""
+    places = [place for place, _ in points]
+    right = min(max(int(np.searchsorted(places, x)), 1), len(points) - 1)
+    (x0, y0), (x1, y1) = points[right - 1], points[right]
+    return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+
+
+def _place(x: Any, height: float, one: bool) -> dict[str, float]:
+    return {"x": x, "y": height} if one else {"x": x[0], "y": x[1]}

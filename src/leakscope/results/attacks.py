@@ -354,7 +354,9 @@ class ReconstructAttack(ResultDocument):
 
     Of a training set given, ``precision`` is the share of candidates that are records, ``recall``
     the share of all records that are candidates, ``margin_recall`` that of the records on the
-    margin.  An older result with one input has the latter as ``recall``.
+    margin.  An older result with one input has the latter as ``recall``.  With one input
+    ``function`` has the network's breakpoints and a point beyond them on either side, as (x, f(x)):
+    straight lines join them.
 
     Examples
     --------
@@ -376,6 +378,7 @@ class ReconstructAttack(ResultDocument):
     recall: Number
     margin_recall: Number = None
     queries: int | None
+    function: list[tuple[float, float]] | None = None
     baseline_recall: Number = None
     distinct: int | None = None
     solutions: int | None = None
