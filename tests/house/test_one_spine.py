@@ -55,6 +55,7 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "lasso/stability.py": "the stability edge",
     "lasso/state_evolution.py": "state evolution and its slopes",
     "linear/design.py": "quadrature nodes for a record's norm",
+    "lood/separation.py": "the chance that a draw has the right class",
     "relu/near_orthogonality.py": "chances that drawn points are nearly orthogonal",
     "subjects/pricing.py": "the chance that a noised score names the right class",
     "subjects/process/defence.py": "the chance that a released answer has the right sign",

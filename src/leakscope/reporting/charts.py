@@ -364,7 +364,7 @@ def attack_picture(
     return bytes(vl_convert.vegalite_to_png(text, scale=1.5))
 
 
-def _members(found: MembershipAttack) -> alt.LayerChart:
+def _members(found: MembershipAttack) -> Any:
     """Each query's score, those called members apart, and the threshold."""
     import altair as alt
 
@@ -396,7 +396,7 @@ def _members(found: MembershipAttack) -> alt.LayerChart:
 
 def _reconstructed(
     found: ReconstructAttack, records: tuple[NDArray[Any], NDArray[Any]] | None
-) -> alt.LayerChart:
+) -> Any:
     """One input: the function, the margin, candidates and records; several: two coordinates."""
     import altair as alt
 
