@@ -66,6 +66,7 @@ BEND_STEP = 2e-3
 # Second differences at two steps are one number where they agree to this share.
 SAME_BEND = 0.02
 MOST_FEATURES = 64
+MOST_ROWS = 2048
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,8 @@ class SelfInfluence:
         (d,) of M(Q) at Q = S, Prop. 5.1.
     hessian, concave
         (d, d) of M(Q) at Q = S, and whether it is negative definite: then a stationary query
-        nearby is a maximum (Lemma F.4).  None where the kernel has a kink there, and beyond
-        64 features for a kernel without a closed form.
+        nearby is a maximum (Lemma F.4).  None where the kernel has a kink there, and beyond 2,048
+        features, or 64 for a kernel without a closed form.
     best_query, best_mean_distance
         The query found by climbing from S inside the box, and M there.
     at_edge
@@ -316,8 +317,10 @@ def kernel_hessian(
     """Second derivatives in the query of sum_i weights_i k(query, x_i): (d, d).
 
     In closed form for the RBF kernel, by central differences for any other; None where those
-    change with the step, as at a kink, and beyond `MOST_FEATURES`.
+    change with the step, as at a kink, beyond `MOST_FEATURES`, and beyond `MOST_ROWS` for all.
     """
+    if len(query) > MOST_ROWS:
+        return None
     if isinstance(kernel, RBF) and kernel.length_scale is not None:
         scale = kernel.length_scale**2
         each = weights * kernel(query[None, :], rows)[0] / scale
