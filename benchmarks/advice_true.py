@@ -14,7 +14,8 @@ covariance each), the other half are scored by the likelihood ratio.
 The attack's advantage has a 95% interval for each record; the table shows the most exposed one's.
 A record is above the target where its interval, widened for the number of records attacked in all
 (Bonferroni), lies above it.  Then the error and its cost on fresh splits against what was promised,
-z in standard errors over repetitions of the split.
+z in standard errors over repetitions of the split (two or more), as the normal number of the same
+tail.
 
     python benchmarks/advice_true.py --elsewhere
 
@@ -42,6 +43,7 @@ from leakscope.subjects.laws import measure_of
 from leakscope.subjects.pricing import Folds
 from leakscope.subjects.process.defence import Defence
 from leakscope.subjects.process.subject import laws_of_separation
+from leakscope.verifying.checks import mean_score
 
 FloatArray = NDArray[np.float64]
 
@@ -227,9 +229,9 @@ def main() -> None:
                 for folds in (fresh, searched)
             )
             cost, _, split = again.cost(own)
-            z_cost = standard_errors(cost - option.cost, option.split_stderr, split)
+            z_cost = standard_errors(cost - option.cost, option.split_stderr, split, given.repeats)
             both = [over_repeats(r.by_fold, r.sizes) for r in (before, again)]
-            z_error = standard_errors(again.error - option.error, *both)
+            z_error = standard_errors(again.error - option.error, *both, given.repeats)
             far += [z_error, z_cost]
             worst = found[0]
             print(
@@ -294,10 +296,21 @@ def over_repeats(by_fold: FloatArray, sizes: NDArray[np.intp]) -> float:
     return float(np.std(repeats, ddof=1) / np.sqrt(len(repeats)))
 
 
-def standard_errors(difference: float, first: float | None, second: float | None) -> float:
-    """How far apart two averages over splits are, in standard errors of their difference."""
-    spread = float(np.hypot(first or 0.0, second or 0.0))
-    return 0.0 if abs(difference) < 1e-12 else difference / max(spread, 1e-300)
+def standard_errors(
+    difference: float, first: float | None, second: float | None, repeats: int
+) -> float:
+    """How far apart two averages over splits are, in standard errors of their difference.
+
+    Those come from so many repetitions: the normal number of the same tail as Welch's t.  Two
+    repetitions that happen to agree made a harmless difference one of 50 standard errors.
+    """
+    parts = np.array([first or 0.0, second or 0.0]) ** 2
+    if abs(difference) < 1e-12:
+        return 0.0
+    if not parts.any():
+        return float(np.copysign(np.inf, difference))
+    freedom = (repeats - 1.0) * float(parts.sum() ** 2 / np.sum(parts**2))
+    return mean_score(difference, float(np.sqrt(parts.sum())), freedom)
 
 
 if __name__ == "__main__":

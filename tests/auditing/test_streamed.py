@@ -463,3 +463,22 @@ class TestBrokenGround:
             auditing.audit_streamed(
                 folder, directory=tmp_path / "run", settings=AuditSettings(), target="cost"
             )
+
+
+def test_a_tiny_column_is_standardised_while_streaming_too(tmp_path):
+    """Squares of 1e-200 are zero: the column counted as constant, and every record was trusted."""
+    frame = table(200)[["a", "b", "cost"]]
+    found = []
+    for name, power in (("usual", 0), ("tiny", -700)):
+        frame.assign(a=np.ldexp(frame["a"], power)).to_parquet(tmp_path / f"{name}.parquet")
+        found.append(
+            auditing.audit_streamed(
+                tmp_path / f"{name}.parquet",
+                directory=tmp_path / name,
+                settings=LINEAR,
+                cell_records=60,
+                target="cost",
+            )
+        )
+    assert found[0].record_ids == found[1].record_ids
+    np.testing.assert_allclose(found[1].kl, found[0].kl, rtol=1e-9)

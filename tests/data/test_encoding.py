@@ -188,3 +188,16 @@ def test_subgroups_and_groups_come_with_the_records(people):
     assert len(counts) == 4
     assert counts.min() > 90
     assert set(data.read_example("iris", by="target").by["target"]) == {"0", "1", "2"}
+
+
+@pytest.mark.parametrize("power", [-420, -700, -1000])
+def test_a_tiny_column_is_standardised_too(power):
+    """Its squares are zero in float64: it counted as constant, and the audit lacked it, trusted."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=y)
+    small = frame.assign(a=np.ldexp(X[:, 0], power), y=np.ldexp(y, power))
+    usual, tiny = (prepare(data.from_frame(f, target="y")) for f in (frame, small))
+    # A power of two is exact, so that every digit agrees.
+    np.testing.assert_array_equal(tiny.features, usual.features)
+    np.testing.assert_array_equal(tiny.target, usual.target)

@@ -9,7 +9,7 @@ from leakscope.results.columns import Table
 from leakscope.subjects.process.draws import posterior_draws
 from leakscope.verifying import Check
 from leakscope.verifying.audits import check_audit
-from leakscope.verifying.checks import counted, threshold_for
+from leakscope.verifying.checks import counted, mean_score, spread_score, threshold_for
 
 
 @pytest.fixture(params=[1, 3])
@@ -67,6 +67,21 @@ def test_false_alarms_are_as_rare_as_promised():
         alarms += counted(checks)["differs"] > 0
     # One in a hundred; the count is binomial.
     assert alarms <= 10 + 4 * np.sqrt(10)
+
+
+def test_a_score_of_few_answers_has_the_tail_of_a_normal():
+    """Beyond 2.576 lies one in a hundred, of means and spreads of six numbers too."""
+    rng = np.random.default_rng(0)
+    found = rng.normal(size=(3000, 6))
+    mean, spread = found.mean(axis=1), found.std(axis=1, ddof=1)
+    plain = np.mean(np.abs(mean / (spread / 6**0.5)) > 2.576)
+    means = [mean_score(m, s / 6**0.5, 5.0) for m, s in zip(mean, spread, strict=True)]
+    spreads = [spread_score(1.0, s, 5.0) for s in spread]
+    assert plain > 0.03
+    for scores in (np.array(means), np.array(spreads)):
+        assert abs(np.mean(np.abs(scores) > 2.576) - 0.01) < 4 * np.sqrt(0.01 / 3000)
+    assert (np.sign(means) == np.sign(mean)).all()
+    assert spread_score(1.0, 0.0, 5.0) == -np.inf
 
 
 def test_words():

@@ -13,7 +13,7 @@ from leakscope import __version__, lood, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Dataset, RecordId
 from leakscope.data.pictures import picture_shape, png
-from leakscope.data.preparation import prepare
+from leakscope.data.preparation import prepare, standardised
 from leakscope.errors import InputError
 from leakscope.lood import query_search
 from leakscope.lood.query_search import QuerySearch
@@ -73,8 +73,6 @@ def attack_query(
     >>> found.queries[0].nearest_record, round(found.ratio, 2)
     (41, 1.0)
     """
-    from sklearn.preprocessing import StandardScaler
-
     begin = time.perf_counter()
     model = AuditSettings(sensitivity=False) if settings is None else settings
     how = QuerySettings() if search is None else search
@@ -86,8 +84,7 @@ def attack_query(
         # Indicators of a category are not scaled, here as in ``prepare``.
         scaled = np.setdiff1d(np.arange(raw.shape[1]), dataset.indicators)
         if scaled.size:
-            scaler = StandardScaler().fit(raw[:, scaled])
-            mean[scaled], scale[scaled] = scaler.mean_, scaler.scale_
+            _, mean[scaled], scale[scaled] = standardised(raw[:, scaled])
     box = None
     if how.box is not None:
         box = ((how.box[0] - mean) / scale, (how.box[1] - mean) / scale)

@@ -22,6 +22,8 @@ from leakscope.settings.data import DATA_DEFAULTS, Missing
 
 # Of what is audited, in size: distances and their squares stay within float64.
 LARGEST = 1e100
+# The squares of smaller numbers lose digits, and are zero in the end.
+TINY = 1e-120
 
 # Each class is an output, and what is measured grows with the square of their number.
 MOST_CLASSES = 1000
@@ -162,14 +164,12 @@ def prepare(dataset: Dataset, *, scaling: Scaling = AUDIT_DEFAULTS.scaling) -> D
     >>> print(iris.steps[-1])
     target coded as 3 outputs, one-hot minus 1/3: 0, 1, 2
     """
-    from sklearn.preprocessing import StandardScaler
-
     features, steps = dataset.features, list(dataset.steps)
     scaled = np.setdiff1d(np.arange(features.shape[1]), dataset.indicators)
     if scaling == "standard" and scaled.size:
         features = np.array(features, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            features[:, scaled] = StandardScaler().fit_transform(features[:, scaled])
+            features[:, scaled], _, _ = standardised(features[:, scaled])
         which = "features" if scaled.size == features.shape[1] else "numeric features"
         steps.append(
             f"{which} standardised to mean 0 and variance 1 over all records "
@@ -181,20 +181,17 @@ def prepare(dataset: Dataset, *, scaling: Scaling = AUDIT_DEFAULTS.scaling) -> D
         target, step = _coded(dataset.target, dataset.target_name)
         steps.append(step)
     elif scaling == "standard":
-        scaler = StandardScaler()
         with np.errstate(over="ignore", invalid="ignore"):
-            target = scaler.fit_transform(dataset.target.reshape(-1, 1))[:, 0]
-            spread = float(np.ptp(dataset.target))
+            found, mean, scale = standardised(dataset.target.reshape(-1, 1))
+            target, spread = found[:, 0], float(np.ptp(dataset.target))
         # scikit-learn takes what varies by less than its rounding for constant, and does not scale
-        if spread > 0.0 and scaler.scale_[0] == 1.0 and abs(scaler.var_[0] - 1.0) > 1e-6:
+        if spread > 0.0 and abs(float(np.std(target)) - 1.0) > 1e-6:
             raise InputError(
                 f"column {dataset.target_name!r} varies by {spread:.3g} only, which float64 cannot "
-                f"tell from rounding around {scaler.mean_[0]:.6g}; take its mean away, or multiply "
+                f"tell from rounding around {mean[0]:.6g}; take its mean away, or multiply "
                 "it by a power of ten."
             )
-        steps.append(
-            f"target standardised: minus {scaler.mean_[0]:.6g}, divided by {scaler.scale_[0]:.6g}"
-        )
+        steps.append(f"target standardised: minus {mean[0]:.6g}, divided by {scale[0]:.6g}")
     else:
         target = dataset.target
     if dataset.task == "regression":
@@ -206,6 +203,32 @@ def prepare(dataset: Dataset, *, scaling: Scaling = AUDIT_DEFAULTS.scaling) -> D
         target=np.asarray(target, dtype=np.float64),
         steps=tuple(steps),
     )
+
+
+def standardised(
+    columns: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Columns less their mean, over their standard deviation; and the two (StandardScaler).
+
+    The squares of numbers below 1e-154 are zero in float64, and such a column would count as
+    constant: it is multiplied by a power of two first, which is exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.data.preparation import standardised
+    >>> found, _, scale = standardised(np.array([[1e-200], [3e-200]]))
+    >>> found.ravel().tolist(), float(scale[0])
+    ([-1.0, 1.0], 1e-200)
+    """
+    from sklearn.preprocessing import StandardScaler
+
+    largest = np.max(np.abs(columns), axis=0, initial=0.0)
+    tiny = (largest > 0.0) & (largest < TINY)
+    power = np.where(tiny, -np.frexp(largest)[1], 0)
+    scaler = StandardScaler()
+    found = np.asarray(scaler.fit_transform(np.ldexp(columns, power)))
+    return found, np.ldexp(scaler.mean_, -power), np.ldexp(scaler.scale_, -power)
 
 
 def _require_reachable(

@@ -126,6 +126,10 @@ class UnitLaws(ABC):
     def spread(self) -> FloatArray:
         """(U,) how far an answer without the unit varies: the scale of noise that could hide it."""
 
+    def own_errors(self, units: Rows) -> tuple[FloatArray, FloatArray]:
+        """Of some units: how far shift and log sd without the unit are known; zero if computed."""
+        return np.zeros(len(units)), np.zeros(len(units))
+
     @property
     def takes_noise(self) -> bool:
         """Whether answers are numbers, to which noise can be added."""
@@ -307,6 +311,14 @@ class PosteriorLaws(UnitLaws):
             centre=_noised(self.centre, sd),
             sd_without=np.hypot(self.sd_without, sd),
         )
+
+    def own_errors(self, units: Rows) -> tuple[FloatArray, FloatArray]:
+        """Standard deviations of the posterior."""
+        drawn = self.draws(units)
+        inside: Any = drawn.member
+        outside: Any = drawn.nonmember
+        shift, log_sd = inside.mean - outside.mean, np.log(outside.sigma)
+        return np.std(shift, axis=1), np.std(log_sd, axis=1)
 
     @property
     def spread(self) -> FloatArray:

@@ -6,27 +6,34 @@ here their answers are set beside what the audit's table says, without knowing w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
 
 from leakscope import fitted, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
-from leakscope.fitted.shadow import ShadowScores
+from leakscope.fitted.record_population import means_and_squares
+from leakscope.fitted.shadow import LEAST_OF_EACH, ShadowScores
 from leakscope.results.audit import Audit
 from leakscope.results.reconciliation import fpr_reached
-from leakscope.subjects.subject import Answers, Subject
-from leakscope.verifying.checks import Check, leaning, rows_to_check
+from leakscope.subjects.subject import Answers, LawsNotStoredError, Subject
+from leakscope.verifying.checks import Check, leaning, mean_score, rows_to_check, spread_score
 from leakscope.verifying.plan_checks import Outcome
 from leakscope.verifying.stored_numbers import require_computed_numbers
 
 # A check of models that all units share agrees where its standard error is within this share of the
 # score's own sd.
 RESOLUTION = 0.25
+
+# Laws of one fit are those of many records; over all records they may be off by so much.
+ASYMPTOTIC = 0.05
 
 # So many of the units that an audit does not trust are checked beside those asked for.
 MOST_DOUBTED = 20
@@ -72,7 +79,7 @@ def check_audit(
         rows = list(dict.fromkeys([*rows, *np.flatnonzero(~trusted)[:MOST_DOUBTED].tolist()]))
     answers = subject.answers(np.asarray(rows, dtype=np.intp), count, seed)
     if answers.scores is not None:
-        return _shared(audit, subject, place, rows, answers, seed)
+        return _shared(audit, subject, place, rows, answers, seed, named=bool(record_ids))
     table = audit.table
     names = [f"{audit.unit} {subject.ids[row]}" for row in rows]
     if "mean_with" not in table:
@@ -157,17 +164,20 @@ def _of_chance(law: str, found: FloatArray, chance: float) -> Check:
 def _of_side(law: str, found: FloatArray, mean: FloatArray, sd: float) -> list[Check]:
     """The mean of each output, in units of the data, and the spread, pooled over outputs."""
     draws, outputs = found.shape
+    # The law is normal, and its variance is known if it is right.
+    error = sd / np.sqrt(draws)
     checks = [
         Check(
             law,
             "mean" if outputs == 1 else f"mean of output {c}",
             predicted=float(mean[c]),
             measured=float(found[:, c].mean()),
-            stderr=float(found[:, c].std(ddof=1) / np.sqrt(draws)),
+            stderr=float(max(error, found[:, c].std(ddof=1) / np.sqrt(draws))),
             resolution=0.25 * sd,
         )
         for c in range(outputs)
     ]
+    freedom = outputs * (draws - 1)
     pooled = float(np.sqrt(np.mean(found.var(axis=0, ddof=1))))
     checks.append(
         Check(
@@ -175,8 +185,9 @@ def _of_side(law: str, found: FloatArray, mean: FloatArray, sd: float) -> list[C
             "standard deviation",
             predicted=sd,
             measured=pooled,
-            stderr=pooled / np.sqrt(2.0 * outputs * (draws - 1)),
+            stderr=pooled / np.sqrt(2.0 * freedom),
             resolution=0.1 * sd,
+            score=spread_score(sd, pooled, freedom),
         )
     )
     return checks
@@ -226,6 +237,8 @@ def _shared(
     rows: Sequence[int],
     answers: Answers,
     seed: int,
+    *,
+    named: bool,
 ) -> Outcome:
     """Shift and spread of some units' scores, and the ranks of all, against shared models."""
     scores, trained_on = answers.scores, answers.trained_on
@@ -244,19 +257,26 @@ def _shared(
         if not (np.isfinite(told.shift[row]) and told.nonmember_sd[row] >= 0.0):
             name = f"{audit.unit} {subject.ids[row]}"
             raise InputError(f"the result's {name} has no mean and spread to check.")
+    usual = _usual_fourth_moment(scores, trained_on)
+    own = _own_errors(audit, place[list(rows)])
     checks = [
         check
-        for row in rows
+        for row, shift_error, log_sd_error in zip(rows, *own, strict=True)
         for check in _of_unit(
             f"{audit.unit} {subject.ids[row]}",
             float(told.shift[row]),
-            float(told.nonmember_sd[row]),
+            (float(told.member_sd[row]), float(told.nonmember_sd[row])),
             scores[trained_on[:, row], row],
             scores[~trained_on[:, row], row],
+            usual,
+            (float(shift_error), float(log_sd_error)),
         )
     ]
     lean = leaning(checks)
     warnings = () if lean is None else (lean,)
+    # Of laws that a few models were measured for, all err together.
+    if subject.basis == "computed" and not named:
+        checks += _together(told, scores, trained_on, audit.trusted[place])
     settings = {**answers.settings, "records": len(rows)}
     varied = np.std(scores, axis=0, where=trained_on) * np.std(scores, axis=0, where=~trained_on)
     if not np.count_nonzero(varied) > 0.5 * len(varied):
@@ -282,16 +302,149 @@ def _shared(
 
 
 def _of_unit(
-    law: str, shift: float, sd: float, inside: FloatArray, outside: FloatArray
+    law: str,
+    shift: float,
+    sds: tuple[float, float],
+    inside: FloatArray,
+    outside: FloatArray,
+    usual: float,
+    own: tuple[float, float],
 ) -> list[Check]:
-    """The shift of the mean, and the sd without the unit."""
-    spread = outside.std(ddof=1)
-    error = np.hypot(inside.std(ddof=1) / len(inside) ** 0.5, spread / len(outside) ** 0.5)
-    # A law that is not normal has a fourth moment of its own.
-    fourth = np.mean((outside - outside.mean()) ** 4) / max(float(spread), 1e-300) ** 4
-    spread_error = spread * np.sqrt(max(float(fourth) - 1.0, 0.0) / (4.0 * len(outside)))
+    """The shift of the mean, and the sd without the unit.
+
+    Of few models the measured spread is itself uncertain, and small by chance where the difference
+    seems large.  The shift differs where it does by the predicted spreads and by the measured ones
+    (Welch's t) alike; the spread is compared with what the predicted one would show.  ``own`` are
+    the errors of the predicted shift and log sd, where those are estimates themselves.
+    """
+    resolution = RESOLUTION * sds[1]
+    least = min(len(inside), len(outside))
+    if least < LEAST_OF_EACH:
+        nan = float("nan")
+        return [
+            Check(law, "shift", shift, nan, nan, resolution),
+            Check(law, "sd without", sds[1], nan, nan, resolution),
+        ]
     measured = float(inside.mean() - outside.mean())
+    parts = np.array([inside.var(ddof=1) / len(inside), outside.var(ddof=1) / len(outside)])
+    by_law = float(
+        np.linalg.norm([sds[0] / len(inside) ** 0.5, sds[1] / len(outside) ** 0.5, own[0]])
+    )
+    error = float(np.hypot(np.sqrt(parts.sum()), own[0]))
+    scores = [mean_score(measured - shift, by_law, np.inf)]
+    if parts.any():
+        freedom = error**4 / float(np.sum(parts**2 / [len(inside) - 1, len(outside) - 1]))
+        scores.append(mean_score(measured - shift, error, freedom))
+    spread = float(outside.std(ddof=1))
+    # A law that is not normal has a fourth moment of its own, which few answers hardly show.
+    fourth = max(3.0, usual, _fourth_moment(outside))
+    freedom = 1.0 / (0.5 * (fourth - 1.0) / (len(outside) - 1) + 2.0 * own[1] ** 2)
     return [
-        Check(law, "shift", shift, measured, float(error), resolution=RESOLUTION * sd),
-        Check(law, "sd without", sd, float(spread), float(spread_error), RESOLUTION * sd),
+        Check(
+            law, "shift", shift, measured, max(error, by_law), resolution,
+            score=min(scores, key=abs),
+        ),
+        Check(
+            law, "sd without", sds[1], spread, spread / float(np.sqrt(2.0 * freedom)), resolution,
+            score=spread_score(sds[1], spread, freedom),
+        ),
+    ]  # fmt: skip
+
+
+def _own_errors(
+    audit: Audit, rows: np.ndarray[Any, np.dtype[np.intp]]
+) -> tuple[FloatArray, FloatArray]:
+    """How far the predicted shift and log sd are known themselves."""
+    try:
+        found: tuple[FloatArray, FloatArray] = audit.laws.own_errors(rows)
+    except LawsNotStoredError:
+        return np.zeros(len(rows)), np.zeros(len(rows))
+    return found
+
+
+def _together(
+    told: Scores,
+    scores: FloatArray,
+    trained_on: npt.NDArray[np.bool_],
+    trusted: npt.NDArray[np.bool_],
+) -> list[Check]:
+    """Shift and sd over all trusted units, as shares of the predicted ones.
+
+    All units share the models, so that the standard error is over models: each is left out in turn.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = told.shift / (told.member_sd**2 + told.nonmember_sd**2)
+    counts = trained_on.sum(axis=0)
+    used = trusted & np.isfinite(weight) & (told.nonmember_sd > 0.0)
+    used &= np.minimum(counts, len(scores) - counts) > LEAST_OF_EACH
+    if not np.any(weight[used] != 0.0):
+        return []
+    inside = trained_on[:, used]
+    ratios = _Ratios(
+        weight[used], told.shift[used], told.nonmember_sd[used], scores[:, used], inside
+    )
+    whole, each = ratios(None), np.array([ratios(model) for model in range(len(scores))])
+    errors = np.sqrt((len(each) - 1.0) * np.mean((each - each.mean(axis=0)) ** 2, axis=0))
+    checks = []
+    for quantity, ratio, error in zip(("shift", "sd"), whole, errors, strict=True):
+        beyond = math.copysign(max(abs(ratio - 1.0) - ASYMPTOTIC, 0.0), ratio - 1.0)
+        score = mean_score(beyond, float(error), len(scores) - 1.0)
+        checks.append(
+            Check("all trusted", f"{quantity} ratio", 1.0, ratio, float(error),
+                  RESOLUTION, score=score)
+        )  # fmt: skip
+    return checks
+
+
+class _Ratios:
+    """Measured over predicted: of the shift by regression, of the sd in the mean.
+
+    Sums are made once; a model is left out by taking its own part away.
+    """
+
+    def __init__(
+        self,
+        weight: FloatArray,
+        shift: FloatArray,
+        sd: FloatArray,
+        scores: FloatArray,
+        inside: npt.NDArray[np.bool_],
+    ) -> None:
+        self.weight, self.shift, self.sd = weight, shift, sd
+        self.scores, self.inside = scores, inside
+        self.n_in, self.mean_in, _ = means_and_squares(scores, inside)
+        self.n_out, self.mean_out, self.squares = means_and_squares(scores, ~inside)
+
+    def __call__(self, left_out: int | None) -> tuple[float, float]:
+        """Of all models, or of all but one."""
+        mean_in, mean_out, squares, count = self.mean_in, self.mean_out, self.squares, self.n_out
+        if left_out is not None:
+            x, inside = self.scores[left_out], self.inside[left_out]
+            mean_in = mean_in - inside * (x - mean_in) / (self.n_in - 1)
+            apart = ~inside * (x - mean_out)
+            squares = np.maximum(squares - apart**2 * count / (count - 1), 0.0)
+            mean_out, count = mean_out - apart / (count - 1), count - ~inside
+        shift = np.sum(self.weight * (mean_in - mean_out)) / np.sum(self.weight * self.shift)
+        # The mean of a standard deviation of so many normal numbers.
+        known = np.sqrt(2.0 / (count - 1)) * np.exp(gammaln(count / 2) - gammaln((count - 1) / 2))
+        return float(shift), float(np.mean(np.sqrt(squares / (count - 1)) / (known * self.sd)))
+
+
+def _fourth_moment(found: FloatArray) -> float:
+    """In units of the squared variance, 3 for a normal law; corrected for how few there are."""
+    n, centred = len(found), found - found.mean()
+    square = float(np.mean(centred**2))
+    if not square > 0.0:
+        return 3.0
+    excess = float(np.mean(centred**4)) / square**2 - 3.0
+    return 3.0 + (n - 1.0) / ((n - 2.0) * (n - 3.0)) * ((n + 1.0) * excess + 6.0)
+
+
+def _usual_fourth_moment(scores: FloatArray, trained_on: npt.NDArray[np.bool_]) -> float:
+    """The mean over all units, of models without them."""
+    found = [
+        _fourth_moment(score[~inside])
+        for score, inside in zip(scores.T, trained_on.T, strict=True)
+        if np.count_nonzero(~inside) >= LEAST_OF_EACH
     ]
+    return float(np.mean(found)) if found else 3.0

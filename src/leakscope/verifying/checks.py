@@ -45,6 +45,9 @@ class Check:
     resolution
         The largest standard error with which the check says anything: beyond it, agreeing would
         be no evidence.
+    score
+        The z-score, where the difference in standard errors is not normal, as of few answers
+        (:func:`mean_score`, :func:`spread_score`): the normal number of the same tail.
 
     Examples
     --------
@@ -62,10 +65,13 @@ class Check:
     measured: float
     stderr: float
     resolution: float
+    score: float | None = None
 
     @property
     def z(self) -> float:
         """(measured - predicted) / standard error; infinite where they differ without one."""
+        if self.score is not None:
+            return self.score
         difference = self.measured - self.predicted
         if self.stderr > 0.0:
             return difference / self.stderr
@@ -92,6 +98,48 @@ def threshold_for(count: int, false_alarms: float = FALSE_ALARMS) -> float:
     from scipy.special import ndtri
 
     return float(-ndtri(0.5 * false_alarms / max(count, 1)))
+
+
+def mean_score(difference: float, stderr: float, freedom: float) -> float:
+    """The z-score of a mean whose standard error was itself estimated (Student's t).
+
+    Examples
+    --------
+    >>> from leakscope.verifying.checks import mean_score
+    >>> round(mean_score(3.0, 1.0, 10.0), 2), round(mean_score(3.0, 1.0, 1e9), 2)
+    (2.47, 3.0)
+    """
+    from scipy.special import ndtri_exp
+    from scipy.stats import t
+
+    if not stderr > 0.0:
+        return 0.0 if difference == 0.0 else math.copysign(math.inf, difference)
+    tail = float(ndtri_exp(t.logsf(abs(difference) / stderr, freedom)))
+    return math.copysign(tail, difference)
+
+
+def spread_score(predicted: float, measured: float, freedom: float) -> float:
+    """The z-score of a standard deviation of so many degrees of freedom, if ``predicted`` is right.
+
+    The square of the measured one over the predicted one, times the degrees, is chi-squared: far
+    from symmetric where they are few.
+
+    Examples
+    --------
+    >>> from leakscope.verifying.checks import spread_score
+    >>> round(spread_score(1.0, 0.5, 9.0), 2), round(spread_score(1.0, 1.5, 9.0), 2)
+    (-2.22, 2.13)
+    """
+    from scipy.special import ndtri_exp
+    from scipy.stats import chi2
+
+    if not predicted > 0.0:
+        return 0.0 if measured == 0.0 else math.inf
+    square = freedom * (measured / predicted) ** 2
+    # The smaller tail has the digits.
+    if square > chi2.median(freedom):
+        return -float(ndtri_exp(chi2.logsf(square, freedom)))
+    return float(ndtri_exp(chi2.logcdf(square, freedom)))
 
 
 def leaning(checks: Sequence[Check]) -> str | None:

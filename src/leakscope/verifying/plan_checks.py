@@ -16,7 +16,7 @@ from leakscope.planning.reachable import require_reachable
 from leakscope.results.plan import LassoPlan, LinearPlan
 from leakscope.running.cells import Cell
 from leakscope.subjects.recipe import taken_from_result
-from leakscope.verifying.checks import Check
+from leakscope.verifying.checks import Check, mean_score
 
 LASSO_COEFFICIENTS = 1000
 
@@ -55,14 +55,16 @@ def by_matrices(document: LinearPlan, draws: int, seed: int) -> Outcome:
         own = getattr(document, f"{name}_stderr") or 0.0
         measured, stderr = getattr(found, name), getattr(found, f"{name}_stderr")
         value = float("nan") if predicted is None else float(predicted)
+        error = float(np.hypot(own, stderr))
         checks.append(
             Check(
                 law="typical record",
                 quantity=name.replace("_", " "),
                 predicted=value,
                 measured=measured,
-                stderr=float(np.hypot(own, stderr)),
+                stderr=error,
                 resolution=max(0.02, 0.1 * abs(value)),
+                score=mean_score(measured - value, error, draws - 1.0),
             )
         )
     how = f"{draws} whole matrices drawn and solved, one by one"
@@ -98,6 +100,7 @@ def by_refits(document: LassoPlan, datasets: int, seed: int) -> Outcome:
             measured=measured.value,
             stderr=measured.stderr,
             resolution=0.1 * abs(predicted or 0.0),
+            score=mean_score(measured.value - (predicted or 0.0), measured.stderr, datasets - 1.0),
         )
         for name, (predicted, measured) in pairs.items()
     ]

@@ -38,9 +38,9 @@ class ColumnFacts:
     ----------
     records
         How many.
-    mean, squares
-        (k,) of every number, in the order of the columns: the mean, and the sum of squares around
-        it.
+    mean, length
+        (k,) of every number, in the order of the columns: the mean, and the root of the sum of
+        squares around it, whose square may be beyond float64.
     widths
         How many numbers a record has in each column of numbers: one, or as many as its lists hold.
     values
@@ -49,7 +49,7 @@ class ColumnFacts:
 
     records: int
     mean: FloatArray
-    squares: FloatArray
+    length: FloatArray
     widths: dict[str, int]
     values: dict[str, tuple[str, ...]]
 
@@ -70,7 +70,7 @@ class ColumnFacts:
         return ColumnFacts(
             total,
             self.mean + apart * (other.records / total),
-            self.squares + other.squares + apart**2 * shared,
+            np.hypot(np.hypot(self.length, other.length), np.abs(apart) * np.sqrt(shared)),
             self.widths,
             {
                 name: tuple(sorted({*seen, *other.values[name]}))
@@ -81,9 +81,9 @@ class ColumnFacts:
     @property
     def scale(self) -> FloatArray:
         """Standard deviations, and 1 of what varies by no more than rounding (as scikit-learn)."""
-        variance = self.squares / self.records
-        rounding = self.records * EPS * variance + (self.records * self.mean * EPS) ** 2
-        return np.where(variance <= rounding, 1.0, np.sqrt(variance))
+        sd = self.length / np.sqrt(self.records)
+        rounding = np.hypot(np.sqrt(self.records * EPS) * sd, self.records * self.mean * EPS)
+        return np.where(sd <= rounding, 1.0, sd)
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def facts_of(part: FilePart, classes: bool, drop_missing: bool, block_bytes: int
         if not kept.num_rows:
             first += batch.num_rows
             continue
-        means, squares, widths, values = [], [], {}, {}
+        means, lengths, widths, values = [], [], {}, {}
         for name in names:
             column = kept.column(name)
             part.refuse_nulls(column, name, first)
@@ -167,11 +167,14 @@ def facts_of(part: FilePart, classes: bool, drop_missing: bool, block_bytes: int
             means.append(mean)
             widths[name] = numbers.shape[1]
             centred = numbers - mean
-            squares.append(np.einsum("ij,ij->j", centred, centred))
+            # Squares of what is tiny would be zero.
+            most = np.max(np.abs(centred), axis=0, initial=0.0)
+            centred /= np.where(most > 0.0, most, 1.0)
+            lengths.append(most * np.sqrt(np.einsum("ij,ij->j", centred, centred)))
         found = ColumnFacts(
             kept.num_rows,
             np.concatenate([*means, np.zeros(0)]),
-            np.concatenate([*squares, np.zeros(0)]),
+            np.concatenate([*lengths, np.zeros(0)]),
             widths,
             values,
         )

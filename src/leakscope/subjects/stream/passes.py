@@ -316,7 +316,7 @@ def _facts(classes: bool, drop: bool, block_bytes: int, cut: Cut, _: int) -> Fou
     total = tree(iter(found), lambda a, b: a + b)
     return Found(
         {"records": total.records, "widths": total.widths, "values": total.values},
-        {"mean": total.mean, "squares": total.squares},
+        {"mean": total.mean, "length": total.length},
     )
 
 
@@ -325,7 +325,8 @@ def _facts_back(cell: FinishedCell) -> ColumnFacts:
     return ColumnFacts(
         told["records"],
         cell.arrays["mean"],
-        cell.arrays["squares"],
+        # Runs that an earlier version began hold the square.
+        cell.arrays["length"] if "length" in cell.arrays else np.sqrt(cell.arrays["squares"]),
         told["widths"],
         {name: tuple(values) for name, values in told["values"].items()},
     )
