@@ -278,8 +278,8 @@ def _shared(
     if subject.basis == "computed" and not named:
         checks += _together(told, scores, trained_on, audit.trusted[place])
     settings = {**answers.settings, "records": len(rows)}
-    varied = np.std(scores, axis=0, where=trained_on) * np.std(scores, axis=0, where=~trained_on)
-    if not np.count_nonzero(varied) > 0.5 * len(varied):
+    _, sd_in, _, sd_out = ShadowScores(scores, trained_on).moments()
+    if not np.count_nonzero(sd_in * sd_out) > 0.5 * len(sd_in):
         few = (
             "the scores of most records take one value only, with the record or without it, so "
             "that nothing is said over all records, and normal laws do not describe them."
