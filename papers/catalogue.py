@@ -48,6 +48,16 @@ MODULES: tuple[str, ...] = (
 )
 
 
+# The conference version of linear numbers some figures otherwise; none of these is another's name.
+CONFERENCE = {
+    "linear-3c": "linear-4",
+    "linear-4a": "linear-5a",
+    "linear-4b": "linear-5b",
+    "linear-4c": "linear-5c",
+    "linear-5": "linear-6",
+}
+
+
 def figures() -> tuple[Figure, ...]:
     """Every figure that can be made, in the papers' order.
 
@@ -66,19 +76,21 @@ def figures() -> tuple[Figure, ...]:
 
 
 def find_figure(name: str) -> Figure:
-    """The figure of this name.
+    """The figure of this name; those of linear by the number of either version.
 
     Examples
     --------
     >>> import papers
+    >>> papers.find_figure("linear-3c").name
+    'linear-4'
     >>> papers.find_figure("linear-99")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     leakscope.errors.InputError: there is no figure 'linear-99'...
     """
     known = {figure.name: figure for figure in figures()}
-    if name in known:
-        return known[name]
+    if name in known or name in CONFERENCE:
+        return known[CONFERENCE.get(name, name)]
     near = difflib.get_close_matches(name, known, n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "`leakscope reproduce` lists them."
     raise InputError(f"there is no figure {name!r}; {hint}")

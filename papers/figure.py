@@ -24,7 +24,8 @@ Size = Literal["quick", "full"]
 
 # How a row of a panel was got, which decides how it is drawn: a line, a point, a hollow diamond.
 SOURCES = (
-    "theory", "simulation", "retraining", "published", "printed", "marked", "record", "found",
+    "theory", "no noise", "simulation", "retraining", "published", "printed", "marked", "record",
+    "found",
 )  # fmt: skip
 
 OnStep = Callable[[str], None]
@@ -75,7 +76,8 @@ class Panel:
     table
         One row per point.  A column ``source`` with the values of `SOURCES` tells theory (a line)
         from simulation (points), from what was read off the paper's figure (``published``) or
-        computed by a formula as printed there (``printed``), and from points that are neither: a
+        computed by a formula as printed there (``printed``), from what theory says without noise
+        (``no noise``), and from points that are neither: a
         point of a curve that is marked (``marked``), a training record (``record``), what an
         attack found (``found``).  Without that column all is theory.  A column ``order`` has a
         line follow it instead of x.
@@ -93,6 +95,10 @@ class Panel:
         Axis titles; the column names where left out.
     kind
         ``"curves"``, ``"scatter"``, ``"bars"`` (y at each x, a category) or ``"heat"``.
+    joined
+        Thin lines between the points of a series.
+    overlaid
+        The first curve is wide, because another lies upon it.
 
     Examples
     --------
@@ -116,6 +122,8 @@ class Panel:
     x_title: str | None = None
     y_title: str | None = None
     kind: Literal["curves", "scatter", "bars", "heat"] = "curves"
+    joined: bool = False
+    overlaid: bool = False
 
     def __post_init__(self) -> None:
         missing = [name for name in self.columns() if name not in self.table.columns]

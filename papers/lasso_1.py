@@ -59,17 +59,14 @@ def make(order: Order) -> Made:
             curve(ERROR, most * CURVE, theory.error, label),
             points(ERROR, noise, runs[lam].generalization_error, label),
         ]
-        if lam in LARGE:
-            name = f"{label}, output"
-            found = lasso.prediction_errors(
-                lasso.state_evolution(
-                    DATA.change(lam=lam, sigma_eta=most * CURVE, mechanism="output")
-                )
-            )
-            outer += [
-                curve(ERROR, most * CURVE, found.generalization_error, name),
-                points(ERROR, noise, plain[lam].generalization_error, name),
-            ]
+        name = f"{label}, output"
+        found = lasso.prediction_errors(
+            lasso.state_evolution(DATA.change(lam=lam, sigma_eta=most * CURVE, mechanism="output"))
+        )
+        outer += [
+            curve(ERROR, most * CURVE, found.generalization_error, name),
+            points(ERROR, noise, plain[lam].generalization_error, name),
+        ]
     return Made(
         panels=(
             Panel("(a) non-zero share of the estimate", together(sparsity), *SPARSITY, "curve",

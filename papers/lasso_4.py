@@ -130,6 +130,7 @@ def _claims(laws: list[SpikeAndSlab], estimates: FloatArray) -> tuple[Claim, ...
             + f", {z.max():.1f} standard errors at most; Kolmogorov-Smirnov p-values "
             + ", ".join(f"{v:.2f}" for v in p_values[SMALL:]),
             as_printed=verdict,
+            erratum="lasso 8",
         ),
     )  # fmt: skip
 

@@ -63,7 +63,8 @@ def make(order: Order) -> Made:
         claims=(*_output_claims(outside, best["output"]), *_objective_claims(best["objective"])),
         settings={"alpha": 0.5, "rho": 0.1, "sigma_xi": 0.1, "lam": list(LAMBDAS)},
         notes=(
-            "Vertical lines are the error without noise, crosses the points nearest to the origin. "
+            "Dotted vertical lines are the error without noise, crosses the points nearest to the "
+            "origin. "
             "Axes are logarithmic, so that both ends of the curves can be seen; dashed is the "
             "printed formula. All is theory; lasso-6 and lasso-7 compare it with refits.",
         ),
@@ -105,7 +106,7 @@ def _table(
         frames.append(_rows(at.error[place], at.kl[place], label, "marked", at.sigma_eta[place]))
     for lam in LAMBDAS:
         upright = np.full(2, _noiseless(lam))
-        frames.append(_rows(upright, ends, f"no noise, λ = {lam:g}", "theory", ends))
+        frames.append(_rows(upright, ends, f"λ = {lam:g}", "no noise", ends))
     return pd.concat(frames, ignore_index=True)
 
 

@@ -116,7 +116,8 @@ def _objective_claims(found: Found) -> tuple[Claim, ...]:
             + _ends(found[name][0.1])
             for name in DIVERGENCES
         },
-        "lasso 2",
+        "lasso 9",
+        of_both=True,
     )
 
 

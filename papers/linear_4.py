@@ -52,7 +52,7 @@ def make(order: Order) -> Made:
     columns = ["error", "advantage", "knob", "source", "low", "high"]
     panel = Panel(
         "privacy against utility", pd.DataFrame(rows, columns=columns), x="error", y="advantage",
-        series="knob", low="low", high="high", x_title="generalisation error",
+        series="knob", low="low", high="high", x_title="generalisation error", overlaid=True,
     )  # fmt: skip
     known = curves["noise"].advantage
     apart = float(np.abs(curves["features"].advantage - known).max())

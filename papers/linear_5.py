@@ -140,6 +140,7 @@ def make(panel: str, order: Order) -> Made:
     drawn = Panel(
         f"Fig. {panel[0]}({panel[1]}), n = {world.n}", pd.DataFrame(rows, columns=COLUMNS),
         x="p/n", y="advantage", series="series", low="low", high="high", x_log=True,
+        joined=True,
     )  # fmt: skip
     claims = [_rises(f"Fig. {panel[0]}({panel[1]})", curves, world.n)]
     claims.append(_comes_back(f"Fig. {panel[0]}({panel[1]})", world, curves, records))

@@ -18,8 +18,8 @@ WIDTH, HEIGHT = 330, 240
 COLUMNS = 2
 
 # Lines for what a formula gives, points for what was drawn or trained, diamonds for what was read.
-LINES = ("theory", "printed")
-DASHES = {"theory": [1, 0], "printed": [5, 4]}
+LINES = ("theory", "printed", "no noise")
+DASHES = {"theory": [1, 0], "printed": [5, 4], "no noise": [2, 3]}
 SHAPES = {
     "simulation": "circle",
     "retraining": "square",
@@ -168,18 +168,27 @@ def _marks(panel: PanelEntry, values: list[dict[str, Any]], shown: dict[str, str
     if lines:
         # Printed formulas that differ are dashed.
         kinds = [name for name in LINES if name in sources]
-        told = "printed" in kinds or (len(sources) > 1 and not by_series)
+        told = len(kinds) > 1 or "printed" in kinds or (len(sources) > 1 and not by_series)
         dash = alt.StrokeDash(
             "source:N",
             scale=alt.Scale(domain=kinds, range=[DASHES[name] for name in kinds]),
             title=None,
             legend=_legend(LINE) if told else None,
         )
+        along = f"{_along(panel)}:Q"
+        if panel.overlaid:
+            # Curves that lie upon one another: the first is wide below the others.
+            first = [value for value in lines if value[panel.series or ""] == next(iter(drawn_as))]
+            wide = _data(first).mark_line(strokeWidth=7, opacity=0.45, clip=True)
+            layers.append(wide.encode(**encoding, order=along))
         layers.append(
             _data(lines)
             .mark_line(strokeWidth=2, clip=True)
-            .encode(strokeDash=dash, **encoding, order=f"{_along(panel)}:Q")
+            .encode(strokeDash=dash, **encoding, order=along)
         )
+    if panel.joined:
+        between = _data(points).mark_line(strokeWidth=1, opacity=0.5, clip=True)
+        layers.append(between.encode(**encoding, order=f"{_along(panel)}:Q"))
     if points:
         mark = _data(points).mark_point(
             size=26 if panel.kind == "scatter" else 44, strokeWidth=1.5, clip=True
@@ -254,10 +263,15 @@ def _intervals(
         for value in drawn
         if value.get(panel.low or "") is not None and value.get(panel.high or "") is not None
     ]
-    if panel.y_log:
-        whole = [value for value in whole if value[panel.low or ""] > 0.0]
     if not whole:
         return []
+    if not panel.y_log and _begins_at_zero(panel):
+        # Two standard errors below a share that cannot be negative.
+        whole = [{**value, (panel.low or ""): max(value[panel.low or ""], 0.0)} for value in whole]
+    if panel.y_log:
+        # An end at or below zero has no place on the axis: the bar goes on to its foot.
+        foot = min(value[panel.y] for value in drawn) / 3.0
+        whole = [{**value, (panel.low or ""): max(value[panel.low or ""], foot)} for value in whole]
     used: dict[str, Any] = {key: encoding[key] for key in ("x", "color") if key in encoding}
     if panel.kind == "bars":
         used["color"] = alt.value("black")
@@ -279,13 +293,23 @@ def _axis(panel: PanelEntry, which: str) -> Any:
     )
     make = alt.X if which == "x" else alt.Y
     nice = which == "y" and not log
-    scale = (
-        alt.Scale(type="log", nice=False, padding=8)
-        if log
-        else alt.Scale(zero=False, nice=nice, padding=8)
-    )
+    if log:
+        scale = alt.Scale(type="log", nice=False, padding=8)
+    elif which == "y" and _begins_at_zero(panel):
+        scale = alt.Scale(zero=True, nice=True)
+    else:
+        scale = alt.Scale(zero=False, nice=nice, padding=8)
     axis = alt.Axis(format=".4~g", labelOverlap=True, grid=which == "y", tickCount=6)
     return make(f"{name}:Q", title=title, scale=scale, axis=axis)
+
+
+def _begins_at_zero(panel: PanelEntry) -> bool:
+    """Whether what is drawn is nowhere negative and comes near zero: a density, an advantage."""
+    place = panel.columns.index(panel.y)
+    seen = [row[place] for row in panel.rows if isinstance(row[place], (int, float))]
+    if not seen or panel.kind == "scatter":
+        return False
+    return 0.0 <= min(seen) < 0.1 * max(seen)
 
 
 def _drawable(panel: PanelEntry, value: dict[str, Any]) -> bool:

@@ -41,6 +41,8 @@ class PanelEntry(BaseModel):
     x_title: str | None = None
     y_title: str | None = None
     kind: Literal["curves", "scatter", "bars", "heat"] = "curves"
+    joined: bool = False
+    overlaid: bool = False
 
 
 class PictureEntry(BaseModel):

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from leakscope.errors import InputError
-from leakscope.lasso import LassoSetting, prediction_errors, stability_edge, state_evolution
+from leakscope.lasso import (
+    LassoSetting,
+    message_passing,
+    prediction_errors,
+    solve_lasso,
+    stability_edge,
+    state_evolution,
+    trajectory,
+)
 from leakscope.lasso.stability import stability_ratio
 from leakscope.lasso.state_evolution import fixed_point_derivative
 
@@ -207,3 +215,46 @@ def test_bad_settings(change: dict[str, object], sentence: str) -> None:
 def test_unstable_settings_say_what_to_change() -> None:
     with pytest.raises(InputError, match=r"setting number 1.*lam must be above"):
         state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.0, [0.1, 2.0]))
+
+
+def test_the_free_energy_is_the_least_value_of_the_objective() -> None:
+    """Refits: ||y - X beta||^2/2 + lambda ||beta||_1 + eta'beta at the minimiser, divided by p."""
+    setting = LassoSetting(0.6, 0.15, 0.2, lam=0.5, sigma_eta=0.2)
+    limit = float(state_evolution(setting).free_energy)
+    rng, p, values = np.random.default_rng(11), 400, []
+    for _ in range(40):
+        X = rng.standard_normal((240, p)) / np.sqrt(p)
+        beta0 = rng.standard_normal(p) * (rng.random(p) < 0.15)
+        y = X @ beta0 + 0.2 * rng.standard_normal(240)
+        eta = 0.2 * rng.standard_normal(p)
+        beta = solve_lasso(X, y, 0.5, eta).coef
+        value = 0.5 * np.sum((y - X @ beta) ** 2) + 0.5 * np.abs(beta).sum() + eta @ beta
+        values.append(value / p)
+    stderr = np.std(values, ddof=1) / np.sqrt(len(values))
+    assert abs(np.mean(values) - limit) < 4.0 * stderr
+    assert stderr < 0.05 * limit
+
+
+def test_message_passing_follows_the_trajectory() -> None:
+    """E, V, Q and m after every iteration, over 12 datasets; the overlaps at the end are those of
+    the fixed point."""
+    setting = LassoSetting(0.6, 0.15, 0.2, lam=0.5, sigma_eta=0.2)
+    way, steps = trajectory(setting, 8), 8
+    rng, p, seen = np.random.default_rng(12), 1000, []
+    for _ in range(12):
+        X = rng.standard_normal((600, p)) / np.sqrt(p)
+        beta0 = rng.standard_normal(p) * (rng.random(p) < 0.15)
+        y = X @ beta0 + 0.2 * rng.standard_normal(600)
+        eta = 0.2 * rng.standard_normal(p)
+        found = message_passing(X, y, 0.5, eta, signal=beta0, max_iterations=steps)
+        assert found.history is not None
+        v, big_q, m = found.history[:, :, 0]
+        seen.append([big_q - 2.0 * m + np.mean(beta0**2) + 0.04, v, big_q, m])
+    mean, stderr = np.mean(seen, axis=0), np.std(seen, axis=0, ddof=1) / np.sqrt(12)
+    limit = np.stack([way.error, way.response, *way.overlaps])[:, 1:]
+    assert np.all(np.abs(mean - limit) < 4.5 * stderr)
+    point, far = state_evolution(setting), trajectory(setting, 80)
+    assert far.error[-1] == pytest.approx(float(point.error), rel=1e-9)
+    assert [part[-1] for part in far.overlaps] == pytest.approx(
+        [float(part) for part in point.overlaps], rel=1e-9
+    )

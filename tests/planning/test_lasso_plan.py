@@ -250,3 +250,12 @@ def test_the_tpr_is_that_of_one_threshold() -> None:
     inside, outside = (pair.member.log_density(x) - pair.nonmember.log_density(x) for x in drawn)
     cut = np.quantile(outside, 0.95)
     assert abs((inside > cut).mean() - plan.tpr_at_fpr["0.05"]) < 4.0 * np.sqrt(0.25 / 200_000) * 3
+
+
+def test_near_the_edge_a_plan_warns() -> None:
+    """Means over datasets lie above the limit there (benchmarks/lasso_near_edge.py)."""
+    edge = 1.0 / float(lasso.stability_edge(0.5))
+    assert not plan_lasso(DATA.change(sigma_eta=0.6 * edge)).warnings
+    (sentence,) = plan_lasso(DATA.change(sigma_eta=0.83 * edge)).warnings
+    assert "83% of what this setting can bear" in sentence
+    assert not plan_lasso(DATA.change(sigma_eta=0.83 * edge, mechanism="output")).warnings

@@ -154,6 +154,7 @@ def told_page(found: ResultDocument) -> str:
     short = found.in_short()
     *answer, rests = short.sentences
     parts = [wrapped(short.title), "\n".join(map(wrapped, answer))]
+    parts += [wrapped(f"Warning: {sentence}") for sentence in short.warnings]
     parts += [table(short.headings, short.rows)] if short.rows else []
     for section in found.sections():
         parts += [table(headings, rows) for headings, rows in section.tables]

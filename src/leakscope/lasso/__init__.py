@@ -1,9 +1,9 @@
 """The high-dimensional private LASSO (the paper **lasso**): accuracy and privacy before fitting.
 
-A `LassoSetting` has a fixed point (`state_evolution`) unless it lies beyond its `stability_edge`.
-From it come the errors (`prediction_errors`), the laws of an estimate (`law_over_data`,
-`law_over_noise`), the overlap of two noises on the same data (`noise_overlap`), three on-average
-divergences that are never to be confused (`onavg_kl`), and the laws of the whole estimate that the
+A `LassoSetting` has a fixed point (`state_evolution`) unless it lies beyond its `stability_edge`;
+`trajectory` is the way there.  From it come the errors (`prediction_errors`), the laws of an
+estimate (`law_over_data`, `law_over_noise`), the overlap of two noises on the same data
+(`noise_overlap`), three on-average divergences that are never to be confused (`onavg_kl`), and the laws of the whole estimate that the
 measures compare (`joint_law_pair`).  `simulate_lasso` does all of it on drawn data.
 `ObjectivePerturbedLasso` and `OutputPerturbedLasso` are what a data scientist fits; below them are
 `solve_lasso`, which certifies its answer, and `message_passing`.  `fit_data_model` reads the
@@ -21,7 +21,12 @@ from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.simulated import simulate_lasso
 from leakscope.lasso.solver import solve_lasso, solve_lasso_many
 from leakscope.lasso.stability import stability_edge, stability_programme
-from leakscope.lasso.state_evolution import FixedPoint, prediction_errors, state_evolution
+from leakscope.lasso.state_evolution import (
+    FixedPoint,
+    prediction_errors,
+    state_evolution,
+    trajectory,
+)
 
 if TYPE_CHECKING:
     from leakscope.lasso.estimators import ObjectivePerturbedLasso, OutputPerturbedLasso
@@ -46,6 +51,7 @@ __all__ = [
     "stability_edge",
     "stability_programme",
     "state_evolution",
+    "trajectory",
 ]
 
 

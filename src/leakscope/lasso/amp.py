@@ -17,7 +17,7 @@ estimates of Eqs. (32)-(34) are not those of refits (`MessagePassing.leave_one_o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -84,6 +84,9 @@ class MessagePassing:
         (m,) rho_hat; message passing is stable while rho_hat < n/p (Eq. 42).
     kkt_violation
         (m,) of the optimality conditions of Eq. (2).
+    history
+        Where it was asked for, V, ||beta||^2/p and, with the true coefficients, beta0'beta/p after
+        each iteration: (3, iterations, m), NaN once a problem has ended or where nothing is known.
     """
 
     coef: FloatArray
@@ -99,6 +102,7 @@ class MessagePassing:
     linear_terms: FloatArray
     design: FloatArray
     replacements: Replacements | None
+    history: FloatArray | None = None
 
     def leave_one_out(
         self,
@@ -174,6 +178,8 @@ def message_passing(
     *,
     tol: float = 1e-10,
     max_iterations: int = 1000,
+    history: bool = False,
+    signal: ArrayLike | None = None,
 ) -> MessagePassing:
     """AMP for lasso Eq. (2), for many noise draws or many neighbouring datasets together.
 
@@ -197,6 +203,9 @@ def message_passing(
         tol times lam, rounding allowed for.
     max_iterations
         After which a problem is not_converged.
+    history, signal
+        Keep the state after each iteration, to be set beside `trajectory`; ``signal`` is beta0,
+        (p,), where it is known.
 
     Examples
     --------
@@ -234,7 +243,14 @@ def message_passing(
     accepted = tol * lam + 2e-15 * (
         math.sqrt(n * scale / p) * float(np.linalg.norm(labels)) + float(np.abs(eta).max())
     )
-    return _iterate(design, targets, eta, swap, lam, weight, scale / p, accepted, max_iterations)
+    kept: list[FloatArray] | None = [] if history or signal is not None else None
+    truth = np.full(p, np.nan) if signal is None else np.asarray(signal, dtype=np.float64)
+    if truth.shape != (p,):
+        raise InputError(f"signal must have {p} entries, but its shape is {truth.shape}.")
+    found = _iterate(
+        design, targets, eta, swap, lam, weight, scale / p, accepted, max_iterations, kept, truth
+    )
+    return found if kept is None else replace(found, history=np.stack(kept, axis=1))
 
 
 def _iterate(
@@ -247,6 +263,8 @@ def _iterate(
     entry: float,
     accepted: float,
     max_iterations: int,
+    kept: list[FloatArray] | None,
+    truth: FloatArray,
 ) -> MessagePassing:
     """The iteration itself; arrays are (m, .), and problems that have ended are taken out.
 
@@ -276,6 +294,10 @@ def _iterate(
         residual = targets - _fitted(design, beta, swap)
         z = residual + (v_new / (1.0 + v))[:, None] * z
         v = v_new
+        if kept is not None:
+            state = np.full((3, count), np.nan)
+            state[:, live] = v, np.mean(beta**2, axis=1), beta @ truth / p
+            kept.append(state)
         pull = _pull(design, z, swap)
         # At a fixed point z = (1 + V) r, so X'z/(1 + V) is the descent X'r of the conditions;
         # the two differ by at most how far z is from it, which is checked with them.

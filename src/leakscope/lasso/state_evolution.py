@@ -2,7 +2,7 @@
 
 With a Bernoulli-Gaussian signal and Gaussian privacy noise the field beta0 + sigma_z z - Sigma eta
 is a mixture of two centred normals, of variance v for a zero coefficient and v + sigma_beta^2 for
-another, v = E/alpha + Sigma^2 sigma_eta^2.  So the maps of Eqs. (38)-(39) of **lasso** need no
+another, v = E/alpha + Sigma^2 sigma_eta^2.  So the maps of Eqs. (37)-(38) of **lasso** need no
 quadrature.  In the unknowns t = lambda Sigma/sqrt(v) and w = 1/sqrt(v) the fixed point is
 
     t (alpha - rho_hat) = lambda w                     (Sigma = 1/(alpha - rho_hat), Eq. 43)
@@ -55,7 +55,7 @@ class FixedPoint:
     ``error`` is E of the paper, the generalisation error of the estimate before any output noise;
     ``scale`` is Sigma = (1 + V)/alpha; ``response`` is V; ``active_fraction`` is rho_hat;
     ``field_variance`` is v = E/alpha + Sigma^2 sigma_eta^2.  ``residual`` is the larger relative
-    residual of Eqs. (38)-(39).  Where ``stable`` is false there is no fixed point, and the numbers
+    residual of Eqs. (37)-(38).  Where ``stable`` is false there is no fixed point, and the numbers
     are NaN.
     """
 
@@ -76,6 +76,28 @@ class FixedPoint:
     def threshold(self) -> FloatArray:
         """lambda Sigma, below which the field is cut to zero."""
         return np.asarray(self.setting.lam * self.scale)
+
+    @property
+    def overlaps(self) -> tuple[FloatArray, FloatArray]:
+        """Q = ||beta||^2/p and m = beta0'beta/p of the estimate, Eqs. (114), (116)-(117), (119)."""
+        return _overlaps(self.setting, self.threshold, self.field_variance)
+
+    @property
+    def free_energy(self) -> FloatArray:
+        """The least value of the objective of Eq. (2), divided by p: Eq. (102) at its extremum.
+
+        Two signs of the paper are put right (errata): + alpha E/(2 (1 + V)), and the least of the
+        one-body problem is -(|h| - lambda)^2/(2 Theta), which makes its mean -Q/(2 Sigma).  With
+        Theta = mu = 1/Sigma and chi_hat = alpha E/(1 + V)^2,
+
+            f = alpha E/(2 (1 + V)) + (m - Q)/Sigma + chi_hat V/2.
+        """
+        big_q, m = self.overlaps
+        gain = 1.0 + self.response
+        energy = self.setting.alpha * self.error
+        return np.asarray(
+            0.5 * energy / gain + (m - big_q) / self.scale + 0.5 * energy * self.response / gain**2
+        )
 
 
 def state_evolution(
@@ -122,6 +144,76 @@ def state_evolution(
         field_variance=np.asarray(1.0 / (w * w)),
         residual=residual,
     )
+
+
+def _overlaps(
+    setting: LassoSetting, cut: FloatArray, variance: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Q and m of soft(beta0 + N(0, variance), cut), beta0 Bernoulli-Gaussian."""
+    q_zero, _ = _soft_moments(cut, variance)
+    q_one, active = _soft_moments(cut, variance + setting.signal_variance)
+    rho = setting.rho
+    return (
+        np.asarray((1.0 - rho) * q_zero + rho * q_one),
+        np.asarray(rho * setting.signal_variance * active),
+    )
+
+
+def _soft_moments(cut: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """E soft(N(0, variance), cut)^2, and how often it is not zero."""
+    t = cut / np.sqrt(variance)
+    active = special.erfc(t * _ROOT_HALF)
+    return variance * ((1.0 + t * t) * active - t * _TWO_PHI * np.exp(-0.5 * t * t)), active
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """State evolution step by step; the first entry is that of beta = 0.
+
+    ``error`` is E^(t), ``response`` V^(t), ``overlaps`` Q and m of the iterate, each (steps,).
+    """
+
+    error: FloatArray
+    response: FloatArray
+    overlaps: tuple[FloatArray, FloatArray]
+
+
+def trajectory(setting: LassoSetting, steps: int = 30) -> Trajectory:
+    """How message passing from zero moves in the limit: Eqs. (37)-(38), step by step.
+
+    One setting; beyond the stability edge the error grows without bound.
+
+    Examples
+    --------
+    >>> from leakscope.lasso import LassoSetting, state_evolution, trajectory
+    >>> setting = LassoSetting(0.5, 0.1, 0.1, lam=0.5, sigma_eta=0.2)
+    >>> trajectory(setting, 4).error.round(4).tolist()
+    [0.11, 0.0711, 0.0753, 0.0721, 0.0724]
+    >>> bool(abs(trajectory(setting, 60).error[-1] / state_evolution(setting).error - 1) < 1e-9)
+    True
+    """
+    if setting.shape != ():
+        raise InputError("trajectory takes one setting.")
+    if steps < 1:
+        raise InputError(f"steps must be 1 or more, but it is {steps}.")
+    alpha, whole = float(setting.alpha), float(setting.rho * setting.signal_variance)
+    noise = float(setting.objective_noise)
+    error, response = whole + float(setting.sigma_xi) ** 2, 0.0
+    rows = [(error, response, 0.0, 0.0)]
+    for _ in range(steps):
+        scale = (1.0 + response) / alpha
+        variance = np.asarray(error / alpha + (scale * noise) ** 2)
+        big_q, m = _overlaps(setting, np.asarray(setting.lam * scale), variance)
+        active = [
+            float(_soft_moments(setting.lam * scale, part)[1])
+            for part in (variance, variance + setting.signal_variance)
+        ]
+        share = (1.0 - float(setting.rho)) * active[0] + float(setting.rho) * active[1]
+        error = float(big_q - 2.0 * m) + whole + float(setting.sigma_xi) ** 2
+        response = scale * share
+        rows.append((error, response, float(big_q), float(m)))
+    found = np.array(rows).T
+    return Trajectory(found[0], found[1], (found[2], found[3]))
 
 
 def unstable_sentence(setting: LassoSetting, stable: NDArray[np.bool_]) -> str:
@@ -264,7 +356,7 @@ def _solve_block(*parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
 def residual_of(
     found: Equations, t: FloatArray, alpha: FloatArray, lam: FloatArray, noise: FloatArray
 ) -> FloatArray:
-    """The larger of |E' - E|/E and |V' - V|/(1 + V), one step of the maps (38)-(39) away."""
+    """The larger of |E' - E|/E and |V' - V|/(1 + V), one step of the maps (37)-(38) away."""
     share = 1.0 - (t * noise / lam) ** 2
     return np.maximum(
         np.abs(found.first) / (t * alpha), np.abs(found.second) / (alpha * np.abs(share))

@@ -158,7 +158,9 @@ def line_chart(chart: LineChart) -> dict[str, Any]:
     axis = alt.Axis(format="~g", labelOverlap=True, tickCount=5)
     scale = alt.Scale(domain=[0, 1]) if chart.fraction else log
     least = min([row["setting"] for row in values if row["setting"] > 0.0], default=1.0)
-    across = alt.Scale(type="symlog", constant=least, padding=12) if chart.plain else log
+    most = max([row["setting"] for row in values], default=1.0)
+    symmetric = alt.Scale(type="symlog", constant=least, domain=[0.0, 1.1 * most], nice=False)
+    across = symmetric if chart.plain else log
     if not chart.plain:
         values = [row for row in values if row["setting"] > 0.0]
     x = alt.X("setting:Q", title=chart.x, scale=across, axis=axis)
