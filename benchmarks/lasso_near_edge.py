@@ -45,9 +45,7 @@ def errors(share: float, p: int, count: int, rng: np.random.Generator) -> np.nda
 
 def main() -> None:
     rng = np.random.default_rng(31)
-    print(
-        "share  p     limit   mean ± se          (mean-limit)/limit  times p   median  largest  none"
-    )
+    print("share  p  limit  mean ± se  mean/limit - 1  times p  median  largest  no minimum")
     for share in (0.5, 0.6, 0.7, 0.8, 0.83, 0.9):
         setting = LassoSetting(0.5, 0.1, 0.1, 1.0, share / float(stability_edge(0.5)))
         limit = float(prediction_errors(state_evolution(setting)).generalization_error)

@@ -309,7 +309,7 @@ def _begins_at_zero(panel: PanelEntry) -> bool:
     seen = [row[place] for row in panel.rows if isinstance(row[place], (int, float))]
     if not seen or panel.kind == "scatter":
         return False
-    return 0.0 <= min(seen) < 0.1 * max(seen)
+    return bool(0.0 <= min(seen) < 0.1 * max(seen))
 
 
 def _drawable(panel: PanelEntry, value: dict[str, Any]) -> bool:

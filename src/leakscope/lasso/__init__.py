@@ -3,8 +3,9 @@
 A `LassoSetting` has a fixed point (`state_evolution`) unless it lies beyond its `stability_edge`;
 `trajectory` is the way there.  From it come the errors (`prediction_errors`), the laws of an
 estimate (`law_over_data`, `law_over_noise`), the overlap of two noises on the same data
-(`noise_overlap`), three on-average divergences that are never to be confused (`onavg_kl`), and the laws of the whole estimate that the
-measures compare (`joint_law_pair`).  `simulate_lasso` does all of it on drawn data.
+(`noise_overlap`), three on-average divergences that are never to be confused (`onavg_kl`), and the
+laws of the whole estimate that the measures compare (`joint_law_pair`).  `simulate_lasso` does all
+of it on drawn data.
 `ObjectivePerturbedLasso` and `OutputPerturbedLasso` are what a data scientist fits; below them are
 `solve_lasso`, which certifies its answer, and `message_passing`.  `fit_data_model` reads the
 setting off the user's own data.
