@@ -304,4 +304,4 @@ def test_the_proof_s_term_is_an_erratum_whatever_the_draw():
 def test_the_published_point_is_marked(monkeypatch):
     monkeypatch.setattr(lood_11, "REDRAWN", {"quick": 1, "full": 1})
     made = lood_11.make(Order())
-    assert any("the paper's S* = 3.90" in str(name) for name in made.panels[0].table["curve"])
+    assert any("the paper's S* = 3.899" in str(name) for name in made.panels[0].table["curve"])
