@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -164,6 +165,18 @@ def test_diabetes_is_standardised_and_says_so():
     assert "target standardised: minus 152.133, divided by 77.0057" in prepared.steps
     raw = prepare(data.read_example("diabetes"), scaling="none")
     np.testing.assert_array_equal(raw.features, data.read_example("diabetes").features)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-310])
+def test_columns_of_tiny_numbers_are_standardised_too(size):
+    """scikit-learn takes what has a variance below 1e-308 for constant."""
+    given = data.read_example("diabetes")
+    tiny = replace(given, features=given.features.copy(), target=given.target * size)
+    tiny.features[:, 2] *= size
+    found, wanted = prepare(tiny), prepare(given)
+    exact = 1e-9 if size > 1e-300 else 1e-3  # below it, float64 itself has few digits
+    np.testing.assert_allclose(found.features, wanted.features, atol=exact)
+    np.testing.assert_allclose(found.target, wanted.target, atol=exact)
 
 
 def test_classes_are_coded(tmp_path):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from small_data import regression, several_classes, two_classes
 
 from leakscope import fitted, measures
 from leakscope.errors import InputError
+from leakscope.fitted import cavity as cavity_file
+from leakscope.fitted import softmax_cavity
+from leakscope.fitted.cavity import force_variance, scalar_laws, solve_cavity
 from leakscope.fitted.fitted_laws import TRUSTED_SHARE
 from leakscope.fitted.refits import score_records
 from leakscope.laws import LawPair, Normal, NormalMixture
@@ -98,6 +103,98 @@ def test_trust_ends_where_a_normal_is_a_fifth_off() -> None:
 
     assert off(TRUSTED_SHARE) < 0.205
     assert off(TRUSTED_SHARE + 0.05) > 0.205
+
+
+def rare(records: int, categories: int, each: int, seed: int = 0) -> tuple[Any, Any]:
+    """Dummy columns of few records each, which come first, and three columns of noise."""
+    generator = np.random.default_rng(seed)
+    few = np.zeros((records, categories))
+    few[np.arange(categories * each), np.repeat(np.arange(categories), each)] = 1.0
+    X = np.hstack([few, generator.normal(size=(records, 3))])
+    return X, generator.normal(size=records)
+
+
+def test_a_few_that_carry_most_of_the_variance_are_as_bad_as_one() -> None:
+    """Categories of four with labels 1, 1, -1, -1: a fifth of the TPR at 0.1% FPR was said."""
+    X, y = rare(200, 10, 4)
+    y[:40] = np.tile([1.0, 1.0, -1.0, -1.0], 10)
+    laws = fitted.laws_of(Ridge(1.0).fit(X, y), X, y)
+    assert np.median(laws.largest_share[:40]) < 0.4
+    assert laws.trusted[:40].mean() < 0.1
+    assert laws.trusted[40:].mean() > 0.95
+
+
+def test_shares_are_those_of_the_formula() -> None:
+    X, y = rare(60, 5, 3)
+    problem = fitted.from_sklearn(Ridge(1.0).fit(X, y), X, y).problems[0]
+    cavity = solve_cavity(problem, 0.5)
+    t = force_variance(cavity.moments, cavity.variance, 0.5)
+    design = np.column_stack([X, np.ones(60)])
+    G = design @ cavity.response.inverse @ design.T
+    slack = cavity.response.slack
+    parts = G**2 * t / slack**2
+    np.fill_diagonal(parts, 0.0)
+    share = parts / parts.sum(axis=1, keepdims=True)
+    signed = np.sqrt(share) * np.sign(G * cavity.moments.force) * share
+    found = scalar_laws(problem, "pool", 0.5).shares
+    np.testing.assert_allclose(found.largest, share.max(axis=1), rtol=1e-4)
+    np.testing.assert_allclose(found.squares, (share**2).sum(axis=1), rtol=1e-4)
+    np.testing.assert_allclose(found.cubes, np.abs(signed.sum(axis=1)), atol=1e-5)
+    heavy = np.where(share > 0.05, share, 0.0).sum(axis=1)
+    np.testing.assert_allclose(found.heavy, heavy, atol=1e-4)
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_bounds_settle_those_that_are_not_looked_at(
+    classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rare categories are found among many; nobody is trusted unseen, and the rest are trusted."""
+    X, y = rare(600, 8, 2)
+    model: Any = Ridge(1.0)
+    if classes > 1:
+        y = np.random.default_rng(3).integers(0, classes, 600)
+        model = LogisticRegression(C=100.0, solver="newton-cholesky")
+    described = fitted.from_sklearn(model.fit(X, y), X, y)
+    whole = fitted.laws_of(described)
+    monkeypatch.setattr(cavity_file, "NEIGHBOUR_BUDGET", 600.0 * 120)
+    monkeypatch.setattr(cavity_file, "ROWS_PER_COLUMN", 0)
+    monkeypatch.setattr(softmax_cavity, "_NEIGHBOUR_BUDGET", 600.0 * 120)
+    monkeypatch.setattr(softmax_cavity, "_ROWS_PER_COEFFICIENT", 0)
+    bounded = fitted.laws_of(described)
+    assert whole.looked.all()
+    assert np.all(
+        bounded.largest_share[bounded.looked] >= 0.999 * whole.largest_share[bounded.looked]
+    )
+    assert not np.any(bounded.trusted & ~whole.trusted)
+    assert not bounded.trusted[:16].any()
+    assert bounded.trusted.mean() > 0.9
+
+
+def test_spreads_that_follow_the_size_of_the_training_set_are_not_trusted() -> None:
+    generator = np.random.default_rng(0)
+    near = generator.normal(size=(100, 46))
+    y = generator.normal(size=100)
+    laws = fitted.laws_of(LinearRegression().fit(near, y), near, y)
+    assert not laws.trusted.any()
+    assert any("size of the training set" in sentence for sentence in laws.warnings)
+    few = near[:, :20]
+    assert fitted.laws_of(LinearRegression().fit(few, y), few, y).trusted.mean() > 0.9
+    three, model = near[:60, :3], Ridge(1.0).fit(near[:60, :3], y[:60])
+    assert not fitted.laws_of(model, three, y[:60], fraction=0.05).trusted.any()
+    assert fitted.laws_of(model, three, y[:60]).trusted.mean() > 0.8
+    labels = (y > 0).astype(int) + (y > 1)
+    free = LogisticRegression(C=np.inf, solver="newton-cholesky").fit(near[:, :12], labels)
+    assert not fitted.laws_of(free, near[:, :12], labels).trusted.any()
+
+
+def test_rounding_is_not_taken_for_leakage() -> None:
+    X = np.random.default_rng(0).normal(size=(150, 5))
+    exact = X @ np.arange(1.0, 6.0)
+    laws = fitted.laws_of(LinearRegression().fit(X, exact), X, exact)
+    assert not laws.trusted.any()
+    assert any("rounding" in sentence for sentence in laws.warnings)
+    noisy = exact + 1e-7 * np.random.default_rng(1).normal(size=150)
+    assert fitted.laws_of(LinearRegression().fit(X, noisy), X, noisy).trusted.mean() > 0.9
 
 
 def test_a_described_problem_needs_no_estimator() -> None:

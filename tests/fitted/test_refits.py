@@ -71,7 +71,7 @@ def test_steps_that_learn_next_to_nothing_are_trusted_by_refits() -> None:
     X, y = load_diabetes(return_X_y=True)
     model = make_pipeline(PolynomialFeatures(2), StandardScaler(), Ridge(10.0)).fit(X, y)
     result = leakscope.audit(X, y, model=model)
-    assert np.mean(result.trusted) > 0.99
+    assert np.mean(result.trusted) > 0.98
     moved = fitted.laws_of(model, X, y).moved_by_refits
     assert moved is not None
     assert moved.max() < 0.1

@@ -22,7 +22,7 @@ other records have in v_i (`neighbours_of`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -46,8 +46,17 @@ MAX_ROUNDS = 200
 # The most that a Newton step may move a prediction, where the loss is not quadratic.
 _LONGEST_STEP = {"logistic": 4.0, "poisson": 1.0}
 
-# Entries of G looked at for the largest neighbours; beyond it a sample of the records is taken.
+# Rows of G that may be looked at: so many entries, or so many rows for each column of the design,
+# which is what the rounds cost.  Where that is not all of them, bounds come first.
 NEIGHBOUR_BUDGET = 6e7
+ROWS_PER_COLUMN = 40
+# Below this share no other record is heavy, and an upper bound says enough.
+HEAVY = 0.05
+
+# Training sets vary in size by about this many standard deviations.  What that changes of the
+# spread is computed where they are small, or where the coefficients take up much of them.
+_SIZES = 2.0
+_FEW, _MUCH = 0.2, 0.5
 
 # Below this spread of the predictions the loss is quadratic over it, and smoothing changes nothing.
 _NARROW = 0.1
@@ -215,6 +224,52 @@ def _largest_change(new: FloatArray, old: FloatArray) -> float:
     return float(np.max(np.abs(new - old) / scale))
 
 
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """How unequally the other records share in each record's variance; NaN where nobody looked.
+
+    With s_j the share of record j, which sum to one over the others:
+
+    Attributes
+    ----------
+    largest
+        (N,) the largest s_j, or an upper bound of it where that is below `HEAVY`.
+    squares, cubes
+        (N,) the sum of s_j^2, and the size of the sum of s_j^1.5 with the signs of the moves, or
+        without them, which is more: kurtosis and skewness of the score come from them.
+    heavy
+        (N,) the sum of the shares that are above `HEAVY`.
+    """
+
+    largest: FloatArray
+    squares: FloatArray
+    cubes: FloatArray
+    heavy: FloatArray
+
+    @classmethod
+    def unknown(cls, size: int) -> Shares:
+        """Nobody looked at anybody."""
+        return cls(*(np.full(size, np.nan) for _ in range(4)))
+
+    def bound(self, upper: FloatArray) -> npt.NDArray[np.intp]:
+        """Note upper bounds of the largest shares; the records that they do not settle."""
+        clear = upper <= HEAVY
+        # a sum of s^a is at most the largest s to the power of a - 1
+        self.largest[clear] = self.squares[clear] = upper[clear]
+        self.cubes[clear], self.heavy[clear] = np.sqrt(upper[clear]), 0.0
+        return np.flatnonzero(~clear)
+
+    def note(self, records: npt.NDArray[np.intp], moves: npt.NDArray[np.floating]) -> None:
+        """Note how far all records (columns) move the scores of these (rows), up to a factor."""
+        parts = moves**2
+        total = np.maximum(parts.sum(axis=1, keepdims=True), np.finfo(parts.dtype).tiny)
+        share = parts / total
+        self.largest[records] = share.max(axis=1)
+        self.squares[records] = np.einsum("ij,ij->i", share, share)
+        self.cubes[records] = np.abs(np.einsum("ij,ij->i", share, moves / np.sqrt(total)))
+        self.heavy[records] = np.where(share > HEAVY, share, 0.0).sum(axis=1)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PredictionLaws:
     """The moments of each record's score in and out, and how well they are known.
@@ -227,8 +282,11 @@ class PredictionLaws:
         Of the cavity.
     smoothing_gap
         Median over the records of smoothed sd over plain sd, less one; 0 where nothing is smoothed.
-    largest_share
-        The largest share of one other record in the variance; NaN where it was not looked at.
+    shares
+        How unequally the other records share in the variance.
+    by_size
+        How many times the spread is as large in training sets two standard deviations smaller than
+        the mean one; infinite where some are empty, or interpolate.
     yields
         x' H^{-1} x of models with and without the record: what a posterior draw of unit variance
         adds to the variance of the prediction; None for several classes.
@@ -244,7 +302,8 @@ class PredictionLaws:
     change: float
     converged: bool
     smoothing_gap: float
-    largest_share: FloatArray
+    shares: Shares
+    by_size: FloatArray
     yields: tuple[FloatArray, FloatArray] | None = None
     moved: FloatArray | None = None
 
@@ -273,7 +332,8 @@ def scalar_laws(problem: ConvexProblem, question: Question, fraction: float) -> 
         change=cavity.change,
         converged=cavity.converged,
         smoothing_gap=_smoothing_gap(problem, cavity, fraction),
-        largest_share=_largest_share(cavity.response, source),
+        shares=_shares(cavity.response, source, cavity.moments.force),
+        by_size=_spread_by_size(problem, cavity, fraction),
         # the record's own curvature stiffens the model at itself
         yields=(cavity.kappa / (1.0 + cavity.kappa * h), cavity.kappa),
     )
@@ -305,18 +365,72 @@ def _smoothing_gap(problem: ConvexProblem, cavity: Cavity, fraction: float) -> f
     return float(np.median(ratio) - 1.0)
 
 
-def _largest_share(response: Response, source: FloatArray) -> FloatArray:
+def smaller(fraction: float, records: int) -> float:
+    """The share of the records in a training set two standard deviations smaller than the mean.
+
+    Fresh others of the released number vary as much as halves do, in what they determine.
+    """
+    varied = fraction * (1.0 - fraction) if fraction < 1.0 else 0.25
+    return fraction - _SIZES * float(np.sqrt(varied / records))
+
+
+def _spread_by_size(problem: ConvexProblem, cavity: Cavity, fraction: float) -> FloatArray:
+    """How many times larger the sd is in small training sets; 1 where that need not be asked."""
+    size, less = problem.records, smaller(fraction, problem.records)
+    if less <= 0.0 or (fraction < 1.0 and 2.0 * fraction - less >= 1.0):
+        return np.full(size, np.inf)
+    taken = float(np.sum(1.0 - cavity.response.slack))
+    if fraction - less <= _FEW * fraction and taken <= _MUCH * fraction * size:
+        return np.ones(size)
+    if problem.X is not None and np.count_nonzero(problem.penalty_at(1.0) == 0.0) >= less * size:
+        return np.full(size, np.inf)
+    other = solve_cavity(problem, less, start=cavity, tolerance=1e-2)
+    before, after = cavity.variance, other.variance
+    if fraction == 1.0:
+        before = cavity.response.spread(cavity.moments.square)
+        after = other.response.spread(less * other.moments.square)
+    return np.sqrt(np.maximum(after, 1e-300) / np.maximum(before, 1e-300))
+
+
+def _shares(response: Response, source: FloatArray, force: FloatArray) -> Shares:
+    """Of every record where the rows of G are not too many; else bounds, and rows for the rest."""
+    pull = np.copysign(np.sqrt(source), force)
     size = len(source)
-    result = np.full(size, np.nan)
+    found = Shares.unknown(size)
+    allowed = int(max(NEIGHBOUR_BUDGET / size, ROWS_PER_COLUMN * response.columns))
+    doubtful = np.arange(size)
+    if allowed < size:
+        doubtful = found.bound(_largest_at_most(response, source, allowed))[:allowed]
+    for part in _few_rows(doubtful, size):
+        found.note(part, response.moves(pull, part))
+    return found
+
+
+def _largest_at_most(response: Response, source: FloatArray, allowed: int) -> FloatArray:
+    """An upper bound of every record's largest share, from ``allowed`` columns of G.
+
+    G_ij^2 is at most g_i g_j.  The records with the largest g_j t_j are looked at one by one, and
+    the first of the others bounds all of them.
+    """
+    t = source / response.slack**2
+    total = np.maximum(response.from_others(t), 0.0)
+    loads = response.leverage * t
+    order = np.argsort(-loads)
+    largest = response.leverage * loads[order[allowed]]
+    for part in _few_rows(order[:allowed], len(source)):
+        # G is symmetric: the rows of the heavy ones are their columns
+        block = response.rows(part) ** 2 * t[part, None]
+        block[np.arange(len(part)), part] = 0.0
+        largest = np.maximum(largest, block.max(axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(total > 0.0, largest / total, np.inf))
+
+
+def _few_rows(records: npt.NDArray[np.intp], size: int) -> Iterator[npt.NDArray[np.intp]]:
+    """The records in blocks whose rows of G fit in the cache."""
     rows = max(1, min(512, int(4e6 / size)))
-    starts = np.arange(0, size, rows)
-    looked = max(1, int(NEIGHBOUR_BUDGET / size / rows))
-    if looked < len(starts):
-        starts = starts[np.linspace(0, len(starts) - 1, looked).astype(int)]
-    for start in starts:
-        part = slice(int(start), min(int(start) + rows, size))
-        result[part] = response.contributions(source, part).max(axis=1)
-    return result
+    for start in range(0, len(records), rows):
+        yield records[start : start + rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,7 +476,8 @@ def neighbours_of(
             row = int(chosen[place])
             weight[place] = cavity.kappa[row] / np.median(cavity.kappa)
             surprise[place] = force[row] / max(float(np.median(force)), 1e-300)
-            share = cavity.response.contributions(source, slice(row, row + 1))[0]
+            share = cavity.response.moves(np.sqrt(source), np.array([row]))[0] ** 2
+            share = share / max(float(share.sum()), 1e-300)
             others[place] = np.argsort(-share, kind="stable")[:kept]
             shares[place] = share[others[place]]
     return Neighbours(weight, surprise, others, shares)

@@ -12,7 +12,7 @@ from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.fitted.cavity import PredictionLaws, Question, scalar_laws
+from leakscope.fitted.cavity import PredictionLaws, Question, Shares, scalar_laws
 from leakscope.fitted.from_sklearn import from_sklearn
 from leakscope.fitted.leave_one_out import known_others
 from leakscope.fitted.problem import ConvexProblem, FittedModel, require_fraction
@@ -27,8 +27,19 @@ Observed = Literal["log_odds", "scores", "prediction", "residual", "label", "pro
 # A record whose variance one other record carries beyond this share has a lumpy law.  It is trusted
 # up to the share at which a normal is still within 20%: where one record that is in or out carries
 # 40% of the variance, its advantage and its TPR at 1% FPR are, whatever the shift (docs/fitted.md).
+# Several count as one with the root of their squared shares: the kurtosis is the same.  What is not
+# heavy must smooth the lumps, or labels of two values leave a lattice.
 LUMPY_SHARE = 0.2
 TRUSTED_SHARE = 0.4
+MOST_HEAVY = 0.9
+# Far from halves a few that are in, or out, skew the score; at this skewness the TPR at 1% FPR is
+# off by a half (Cornish and Fisher).
+MOST_SKEWED = 0.25
+# Where training sets of another size spread a score by another factor, its law is a mixture of
+# these.
+MOST_BY_SIZE = 1.5
+# A spread below so many roundings of the predictions is not the score's own.
+ROUNDINGS = 1e4
 
 # A score that moves by more than this share of its deviation when all that ``fit`` learns is fitted
 # again, on other records, has another law than the one with what it learned held (docs/fitted.md).
@@ -36,7 +47,7 @@ TRUSTED_SHARE = 0.4
 MOST_MOVED, MOST_IN_THE_MEDIAN = 0.4, 0.5
 
 # What a record is trusted by.
-LED = "no other record carries more than 40% of its variance"
+LED = "no other records, one or a few, carry more than 40% of its variance"
 HELD = f"refits of the whole move its score by at most {MOST_MOVED:g} of its standard deviation"
 
 # Refits that take longer than this are told of, in seconds of processor time.
@@ -63,7 +74,10 @@ class Diagnostics:
         on an average over a curved loss and are warned of.
     lumpy, led
         The shares of the records looked at whose variance comes to more than 20%, and to more than
-        40%, from one other record.  The latter are not trusted.
+        40%, from one other record or a few.  The latter are not trusted.
+    unsteady, unresolved
+        The shares of the records whose spread follows the size of the training set, and of those
+        whose spread is rounding.  Neither are trusted.
     """
 
     rounds: int
@@ -72,6 +86,8 @@ class Diagnostics:
     smoothing_gap: float
     lumpy: float
     led: float
+    unsteady: float = 0.0
+    unresolved: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,7 +375,13 @@ def _own(model: FittedModel, parts: list[PredictionLaws]) -> PredictionLaws:
         change=max(part.change for part in parts),
         converged=all(part.converged for part in parts),
         smoothing_gap=max(part.smoothing_gap for part in parts),
-        largest_share=pick(part.largest_share for part in parts),
+        shares=Shares(
+            *(
+                pick(getattr(part.shares, name) for part in parts)
+                for name in ("largest", "squares", "cubes", "heavy")
+            )
+        ),
+        by_size=pick(part.by_size for part in parts),
         yields=(pick(inside for inside, _ in yields), pick(outside for _, outside in yields)),
         moved=np.linalg.norm(moves, axis=0) if moves else None,
     )
@@ -379,11 +401,16 @@ def _finished(
         sign = -np.ones(model.records)
         if model.task == "regression":
             offset = model.problems[0].y
-    share = found.largest_share
+    share = found.shares.largest
+    lead = np.sqrt(found.shares.squares)
     seen = ~np.isnan(share)
-    lumpy = float(np.mean(share[seen] > LUMPY_SHARE)) if seen.any() else 0.0
+    lumpy = float(np.mean(lead[seen] > LUMPY_SHARE)) if seen.any() else 0.0
     numbers = np.isfinite(found.mean_in) & np.isfinite(found.mean_out) & np.isfinite(found.sd_out)
-    trusted, looked, check = numbers & seen & ~(share > TRUSTED_SHARE), seen, LED
+    smooth = _smooth(found.shares, question, fraction)
+    steady = (found.by_size <= MOST_BY_SIZE) & (found.by_size >= 1.0 / MOST_BY_SIZE)
+    least = ROUNDINGS * np.finfo(np.float64).eps * float(np.max(np.abs(found.mean_out)))
+    resolved = found.sd_out > least
+    trusted, looked, check = numbers & seen & smooth & steady & resolved, seen, LED
     again = None
     if model.whole is not None and question != "known_others":
         again = model.whole.moved(found.sd_out, fraction)
@@ -393,9 +420,15 @@ def _finished(
         looked, check = looked & ~np.isnan(again.size), f"{LED}; {HELD}"
     if not found.converged:
         trusted = np.zeros(model.records, dtype=np.bool_)
-    led = float(np.mean(share[seen] > TRUSTED_SHARE)) if seen.any() else 0.0
     diagnostics = Diagnostics(
-        found.rounds, found.change, found.converged, found.smoothing_gap, lumpy, led
+        found.rounds,
+        found.change,
+        found.converged,
+        found.smoothing_gap,
+        lumpy,
+        led=float(np.mean(~smooth[seen])) if seen.any() else 0.0,
+        unsteady=float(np.mean(~steady)),
+        unresolved=float(np.mean(~resolved)) if question != "known_others" else 0.0,
     )
     provenance = Provenance(
         question="leave_one_out" if question == "known_others" else question,
@@ -429,6 +462,16 @@ def _finished(
     )
 
 
+def _smooth(shares: Shares, question: Question, fraction: float) -> npt.NDArray[np.bool_]:
+    """Whether the sum over the other records is near enough to a normal; False where unknown."""
+    if question == "population":
+        # Fresh others are not the few that are here: there is no lattice of who is in.
+        return np.asarray(shares.largest <= TRUSTED_SHARE)
+    smooth = (np.sqrt(shares.squares) <= TRUSTED_SHARE) & (shares.heavy <= MOST_HEAVY)
+    skew = abs(1.0 - 2.0 * fraction) / np.sqrt(max(fraction * (1.0 - fraction), 1e-12))
+    return np.asarray(smooth & (skew * shares.cubes <= MOST_SKEWED))
+
+
 def _warnings_of(
     model: FittedModel, diagnostics: Diagnostics, again: Moved | None, question: Question
 ) -> tuple[str, ...]:
@@ -452,9 +495,21 @@ def _warnings_of(
         )
     if diagnostics.led > LED_WARNED:
         said.append(
-            f"For {100 * diagnostics.led:.0f}% of the records one other record carries more than "
-            "40% of what varies, as with rare categories: the normal approximation is poor there, "
-            "and their numbers are not trusted."
+            f"For {100 * diagnostics.led:.0f}% of the records one other record, or a few, carry "
+            "more than 40% of what varies, as with rare categories: the normal approximation is "
+            "poor there, and their numbers are not trusted."
+        )
+    if diagnostics.unsteady > 0.0:
+        said.append(
+            f"For {100 * diagnostics.unsteady:.0f}% of the records the spread follows the size of "
+            "the training set, which varies: training sets are small, or the coefficients nearly "
+            "as many as their records. These numbers are not trusted; use a larger penalty, fewer "
+            "features or a fraction nearer to one half."
+        )
+    if diagnostics.unresolved > 0.0:
+        said.append(
+            f"For {100 * diagnostics.unresolved:.0f}% of the records what varies is rounding, as "
+            "where labels follow from the features without noise: their numbers are not trusted."
         )
     return (*said, *_told_of_refits(model, again))
 
@@ -523,7 +578,7 @@ def _assumptions_of(
         Assumption(
             "the score is normal over training sets without the record",
             holds=diagnostics.led <= LED_WARNED and diagnostics.smoothing_gap <= GAP_WARNED,
-            evidence=f"one other record carries more than a fifth of the variance for "
+            evidence=f"one or a few others carry more than a fifth of the variance for "
             f"{100 * diagnostics.lumpy:.1f}% of the records, more than 40% for "
             f"{100 * diagnostics.led:.1f}%; "
             f"smoothed sd {100 * diagnostics.smoothing_gap:.1f}% above plain sd",

@@ -17,7 +17,7 @@ import numpy as np
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.fitted.cavity import PredictionLaws, solve_cavity, start_and_response
+from leakscope.fitted.cavity import PredictionLaws, Shares, solve_cavity, start_and_response
 from leakscope.fitted.losses import LOSSES, Codes, one_hot, own_log_odds, softmax
 from leakscope.fitted.optimum import inverse_hessian, quadratic_forms
 from leakscope.fitted.problem import ConvexProblem
@@ -301,7 +301,8 @@ def known_others(problem: ConvexProblem) -> PredictionLaws:
         change=found.last_step,
         converged=found.last_step <= 1e-6,
         smoothing_gap=0.0,
-        largest_share=np.full(problem.records, np.nan),
+        shares=Shares.unknown(problem.records),
+        by_size=np.ones(problem.records),
         yields=yields,
         moved=found.moved,
     )

@@ -52,6 +52,7 @@ _FLOOR = 1e-12
 
 # float32; typed loosely, because the functions shared with the dense route say float64.
 SingleArray = npt.NDArray[Any]
+Records = npt.NDArray[np.intp]
 
 # Untyped on purpose: the stubs of these wrappers change from one release to the next.
 _blas: Any = linalg.blas
@@ -97,21 +98,25 @@ class Response(ABC):
         """The sum over j != i of G_ij^2 t_j, for every record i."""
 
     @abstractmethod
-    def rows(self, part: slice) -> npt.NDArray[np.floating]:
-        """The rows G_i. of a block of records."""
+    def rows(self, part: Records) -> npt.NDArray[np.floating]:
+        """The rows G_i. of some records."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> int:
+        """What a row of G costs, in passes over the records."""
 
     def spread(self, t: FloatArray) -> FloatArray:
         """v_i where the records' forces have variance t_j beyond what Hbar carries."""
         total = self.from_others(t / self.slack**2)
         return np.asarray(np.maximum(total, 0.0) / self.slack**2)
 
-    def contributions(self, t: FloatArray, part: slice) -> FloatArray:
-        """The share of each record j (columns) in v_i (rows) of a block of records."""
-        block = self.rows(part) ** 2
-        block *= (t / self.slack**2).astype(block.dtype)
-        index = np.arange(len(t))[part]
-        block[np.arange(len(index)), index] = 0.0
-        return np.asarray(block / np.maximum(block.sum(axis=1, keepdims=True), 1e-300))
+    def moves(self, pull: FloatArray, part: Records) -> npt.NDArray[np.floating]:
+        """How far a pull of each record j (columns) moves some records i (rows), times slack_i."""
+        block = self.rows(part)
+        block = block * (pull / self.slack).astype(block.dtype)
+        block[np.arange(len(part)), part] = 0.0
+        return block
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +148,13 @@ class FeatureResponse(Response):
         spread = self.inverse @ weighted_gram(self.X, t) @ self.inverse
         return np.asarray(quadratic_forms(self.X, spread) - self.leverage**2 * t)
 
-    def rows(self, part: slice) -> npt.NDArray[np.floating]:
-        """The rows G_i. of a block of records, in single precision: only their sizes matter."""
+    @property
+    def columns(self) -> int:
+        """What a row of G costs."""
+        return int(self.X.shape[1])
+
+    def rows(self, part: Records) -> npt.NDArray[np.floating]:
+        """The rows G_i. of some records, in single precision: only their sizes matter."""
         return np.asarray((self.X[part] @ self.inverse).astype(np.float32) @ self._single.T)
 
     @cached_property
@@ -188,11 +198,15 @@ class FunctionResponse(Response):
             total[part] = (self.inverse[part] ** 2) @ share
         return np.asarray((total - self.slack**2 * share) / self.root**2)
 
-    def rows(self, part: slice) -> FloatArray:
-        """The rows G_i. of a block of records."""
+    @property
+    def columns(self) -> int:
+        """A row of G is at hand, so that all of them cost little."""
+        return len(self.root)
+
+    def rows(self, part: Records) -> FloatArray:
+        """The rows G_i. of some records."""
         block = -self.inverse[part] / self.root / self.root[part, None]
-        index = np.arange(len(self.root))[part]
-        block[np.arange(len(index)), index] = self.leverage[index]
+        block[np.arange(len(part)), part] = self.leverage[part]
         return np.asarray(block)
 
 

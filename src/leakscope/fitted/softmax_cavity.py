@@ -25,7 +25,7 @@ from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
-from leakscope.fitted.cavity import PredictionLaws, Question
+from leakscope.fitted.cavity import PredictionLaws, Question, Shares, smaller
 from leakscope.fitted.losses import (
     Codes,
     SoftmaxMoments,
@@ -69,9 +69,13 @@ LAST_DRAWS = 192
 # Draws that tell smoothed from plain: both see the same ones, and all records are averaged.
 _GAP_DRAWS = 8
 
-# Records whose neighbours are looked at: a sample, or all up to the second number.
-_NEIGHBOURS_OF = 32
-_NEIGHBOURS_OF_ALL = 4000
+# Rows of G that may be looked at: so many entries, or so many rows for each coefficient where the
+# Hessian is inverted whole; a few where each row is solved for.
+_NEIGHBOUR_BUDGET = 1.6e7
+_ROWS_PER_COEFFICIENT = 12
+_ROWS_SOLVED_FOR = 64
+# What the draws leave in a total, and in a leverage, where they are not exact.
+_DRAWN = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -415,7 +419,8 @@ def softmax_laws(problem: ConvexProblem, question: Question, fraction: float) ->
         change=cavity.change,
         converged=cavity.converged,
         smoothing_gap=_gap(problem, cavity, fraction, direction) if fraction < 1.0 else 0.0,
-        largest_share=_largest_share(cavity, source, direction),
+        shares=_shares(cavity, source, direction),
+        by_size=_spread_by_size(problem, fraction),
         right_in=inside[2],
         right_out=outside[2],
         logits_in=(inside[3], inside[4]),
@@ -499,19 +504,63 @@ def _gap(
     return float(np.median(np.sqrt(smoothed / np.maximum(other, 1e-300))) - 1.0)
 
 
-def _largest_share(cavity: SoftmaxCavity, source: FloatArray, direction: FloatArray) -> FloatArray:
-    """The largest neighbour of each record, or of a sample where there are many coefficients."""
-    size = len(direction)
+def _spread_by_size(problem: ConvexProblem, fraction: float) -> FloatArray:
+    """1, or infinite where training sets are nearly empty, nearly whole, or nearly interpolate.
+
+    The laws of smaller training sets cost as much as these; a quarter is far from interpolation.
+    """
+    assert problem.X is not None
+    size, less = problem.records, smaller(fraction, problem.records)
+    free = np.count_nonzero(problem.penalty_at(1.0) == 0.0) * (problem.classes - 1)
+    unsteady = less <= 0.5 * fraction or free > 0.25 * fraction * size
+    unsteady = unsteady or (fraction < 1.0 and 2.0 * fraction - less >= 1.0)
+    return np.full(size, np.inf if unsteady else 1.0)
+
+
+def _shares(cavity: SoftmaxCavity, source: FloatArray, direction: FloatArray) -> Shares:
+    """Of every record where the rows of G are not too many; else bounds, and rows for the rest."""
+    size, classes = direction.shape
+    response, dense = cavity.response, isinstance(cavity.response, DenseSoftmax)
     t = _amplified(cavity.curvature, cavity.kappa, source)
     reply = direction + (direction[:, None, :] @ cavity.kappa @ cavity.curvature)[:, 0, :]
-    looked = np.arange(size)
-    if not isinstance(cavity.response, DenseSoftmax) or size > _NEIGHBOURS_OF_ALL:
-        looked = np.unique(np.linspace(0, size - 1, _NEIGHBOURS_OF).astype(int))
-    result = np.full(size, np.nan)
-    for start in range(0, len(looked), 16):
-        records = looked[start : start + 16]
-        rows = np.swapaxes(cavity.response.rows(records, reply[records]), 0, 1)
+    found, doubtful = Shares.unknown(size), np.arange(size)
+    allowed = _ROWS_SOLVED_FOR
+    if dense:
+        coefficients = classes * response.X.shape[1]
+        allowed = int(max(_NEIGHBOUR_BUDGET / size, _ROWS_PER_COEFFICIENT * coefficients))
+    if allowed < size:
+        upper = _largest_at_most(response, t, reply, allowed // classes)
+        upper = upper if dense else _DRAWN * upper
+        doubtful = found.bound(upper)[:allowed]
+    for start in range(0, len(doubtful), 16):
+        records = doubtful[start : start + 16]
+        rows = np.swapaxes(response.rows(records, reply[records]), 0, 1)
         part = ((rows @ t) * rows).sum(axis=2)
         part[records, np.arange(len(records))] = 0.0
-        result[records] = part.max(axis=0) / np.maximum(part.sum(axis=0), 1e-300)
-    return result
+        found.note(records, np.sqrt(np.maximum(part, 0.0)).T)
+    return found
+
+
+def _largest_at_most(
+    response: SoftmaxResponse, t: FloatArray, reply: FloatArray, looked: int
+) -> FloatArray:
+    """An upper bound of every record's largest share, from the columns of some records.
+
+    The part of j in i is |R_j' G_ji r_i|^2 with t_j = R_j R_j', at most (r_i' g_i r_i) tr(t_j g_j).
+    The records with the largest traces are looked at, and the first of the others bounds the rest.
+    """
+    size, classes = reply.shape
+    inner = response.spread(t, LAST_DRAWS)
+    total = np.einsum("ic,icd,id->i", reply, inner, reply)
+    own = np.einsum("ic,icd,id->i", reply, response.leverage, reply)
+    loads = np.einsum("icd,idc->i", t, response.leverage)
+    order = np.argsort(-loads)
+    largest = own * loads[order[min(looked, size - 1)]]
+    root = square_root(t)
+    for record in order[:looked].tolist():
+        moved = response.rows(np.full(classes, record), root[record].T)
+        part = np.square(np.einsum("mic,ic->mi", moved, reply)).sum(axis=0)
+        part[record] = 0.0
+        largest = np.maximum(largest, part)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(total > 0.0, largest / total, np.inf))

@@ -201,7 +201,7 @@ class Audit(ResultDocument):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> audit = leakscope.audit(X, y, model=Ridge(alpha=0.1).fit(X, y))
     >>> audit.ranking()[:3], audit.trust.why(0)
-    ((123, 102, 92), 'no other record carries more than 40% of its variance')
+    ((123, 102, 92), 'no other records, one or a few, carry more than 40% of its variance')
     >>> audit.to_frame().columns[:3].tolist()
     ['record_id', 'advantage', 'tpr_at_fpr_0_01']
     """

@@ -290,8 +290,8 @@ class AdvisedFit(Fit):
             loss=LOSSES[self.loss],
             priced=f"the model's {LOSSES[self.loss]} on held-out records",
             variance=variance,
-            untrusted="the numbers of a {unit} are not trusted there, because one other record "
-            "carries most of what varies",
+            untrusted="the numbers of a {unit} are not trusted there, because a few other records "
+            "carry most of what varies",
             noise=f"Add fresh normal noise of standard deviation {{sd:.2g}} to {answered}",
             noise_too=f"add noise of standard deviation {{sd:.2g}} to {answered}",
             batches=min(
@@ -322,7 +322,7 @@ class AdvisedFit(Fit):
     def cannot_tell(self, laws: UnitLaws, target: Target) -> str:
         """Why some laws are not trusted."""
         words = super().cannot_tell(laws, target)
-        return f"{words[:-1]}, as one other record carries most of what varies there."
+        return f"{words[:-1]}, as a few other records carry most of what varies there."
 
     def checked(self, noise: float, wanted: Wanted) -> AdviceCheck | None:
         """The worst record by shadow models: the same fitted on random parts of the records."""

@@ -403,7 +403,7 @@ class Fit(Subject):
     def doubt(cls, audit: Audit) -> tuple[str, str]:
         """One neighbour carries too much, what else was learned moves it, or nobody looked."""
         return (
-            "not trusted: one other record carries much of what varies there, what the model "
+            "not trusted: a few other records carry much of what varies there, what the model "
             "learns beside its coefficients depends on it, or nobody looked",
             "use a larger penalty, or verify them with shadow models (leakscope verify)",
         )
