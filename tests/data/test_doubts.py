@@ -112,6 +112,7 @@ SAID = {
 
 # Data that are doubtful in these ways also have records that one other leads, which is said too.
 @pytest.mark.filterwarnings("ignore:For .* one other record, or a few")
+@pytest.mark.filterwarnings("ignore:For .* the spread follows the size")
 @pytest.mark.parametrize("how", ["stand-in", "process", "model"])
 @pytest.mark.parametrize("doubt", list(DOUBTFUL))
 def test_arrays_are_doubted_as_files_are(doubt: str, how: str) -> None:
@@ -130,12 +131,13 @@ def test_arrays_are_doubted_as_files_are(doubt: str, how: str) -> None:
 
 
 def test_ordinary_arrays_are_not_doubted() -> None:
-    X, y = arrays()
+    X, y = arrays(200)
     for more in ({}, {"kernel": "rbf", "sensitivity": False}, {"model": Ridge().fit(X, y)}):
         assert leakscope.audit(X, y, **more).warnings == []
     signs = np.where(y > np.median(y), 1.0, -1.0)
     assert leakscope.audit(X, signs, kernel="rbf", sensitivity=False).warnings == []
     people = np.repeat(np.arange(12), 5)
+    X, y = arrays()
     copies = np.repeat(X[:12], 5, axis=0), np.repeat(y[:12], 5)
     found = leakscope.audit(*copies, kernel="rbf", sensitivity=False, groups=people)
     assert found.warnings == []

@@ -56,6 +56,8 @@ HEAVY = 0.05
 # Training sets vary in size by about this many standard deviations.  What that changes of the
 # spread is computed where they are small, or where the coefficients take up much of them.
 _SIZES = 2.0
+# With fewer records in a training set, or out of it, the sum over them is far from a normal.
+_LEAST = 12
 _FEW, _MUCH = 0.2, 0.5
 
 # Below this spread of the predictions the loss is quadratic over it, and smoothing changes nothing.
@@ -365,7 +367,7 @@ def _smoothing_gap(problem: ConvexProblem, cavity: Cavity, fraction: float) -> f
     return float(np.median(ratio) - 1.0)
 
 
-def smaller(fraction: float, records: int) -> float:
+def _smaller(fraction: float, records: int) -> float:
     """The share of the records in a training set two standard deviations smaller than the mean.
 
     Fresh others of the released number vary as much as halves do, in what they determine.
@@ -374,10 +376,16 @@ def smaller(fraction: float, records: int) -> float:
     return fraction - _SIZES * float(np.sqrt(varied / records))
 
 
+def too_small(fraction: float, records: int) -> bool:
+    """Whether training sets hold, or leave out, too few records for the sum to be near a normal."""
+    out = records if fraction == 1.0 else (1.0 - fraction) * records
+    return min(fraction * records, out) < _LEAST
+
+
 def _spread_by_size(problem: ConvexProblem, cavity: Cavity, fraction: float) -> FloatArray:
     """How many times larger the sd is in small training sets; 1 where that need not be asked."""
-    size, less = problem.records, smaller(fraction, problem.records)
-    if less <= 0.0 or (fraction < 1.0 and 2.0 * fraction - less >= 1.0):
+    size, less = problem.records, _smaller(fraction, problem.records)
+    if too_small(fraction, size):
         return np.full(size, np.inf)
     taken = float(np.sum(1.0 - cavity.response.slack))
     if fraction - less <= _FEW * fraction and taken <= _MUCH * fraction * size:

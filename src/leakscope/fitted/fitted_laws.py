@@ -53,8 +53,9 @@ HELD = f"refits of the whole move its score by at most {MOST_MOVED:g} of its sta
 # Refits that take longer than this are told of, in seconds of processor time.
 NOTICEABLE = 5.0
 
-# Beyond this gap between smoothed and plain sd the laws were up to a fifth off.
-GAP_WARNED = 0.1
+# Beyond this gap between smoothed and plain sd the laws were up to a fifth off, and beyond the
+# second they are not trusted: one record in ten was off by 0.1 where separable data had C = 1,000.
+GAP_WARNED, GAP_TRUSTED = 0.1, 0.2
 
 # Beyond this share of records that one other record leads, the data as a whole is warned of.
 LED_WARNED = 0.01
@@ -418,7 +419,7 @@ def _finished(
             trusted & (again.size <= MOST_MOVED) & (np.median(again.size) <= MOST_IN_THE_MEDIAN)
         )
         looked, check = looked & ~np.isnan(again.size), f"{LED}; {HELD}"
-    if not found.converged:
+    if not found.converged or found.smoothing_gap > GAP_TRUSTED:
         trusted = np.zeros(model.records, dtype=np.bool_)
     diagnostics = Diagnostics(
         found.rounds,
@@ -491,7 +492,8 @@ def _warnings_of(
         said.append(
             f"The predictions vary over the curved part of the loss (smoothed sd "
             f"{100 * diagnostics.smoothing_gap:.0f}% above plain sd), as with separable data and a "
-            "small penalty: the spread may be up to a fifth too low."
+            "small penalty: the spread may be up to a fifth too low"
+            f"{', and no record is trusted' * (diagnostics.smoothing_gap > GAP_TRUSTED)}."
         )
     if diagnostics.led > LED_WARNED:
         said.append(

@@ -25,7 +25,7 @@ from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
-from leakscope.fitted.cavity import PredictionLaws, Question, Shares, smaller
+from leakscope.fitted.cavity import PredictionLaws, Question, Shares, too_small
 from leakscope.fitted.losses import (
     Codes,
     SoftmaxMoments,
@@ -510,10 +510,9 @@ def _spread_by_size(problem: ConvexProblem, fraction: float) -> FloatArray:
     The laws of smaller training sets cost as much as these; a quarter is far from interpolation.
     """
     assert problem.X is not None
-    size, less = problem.records, smaller(fraction, problem.records)
-    free = np.count_nonzero(problem.penalty_at(1.0) == 0.0) * (problem.classes - 1)
-    unsteady = less <= 0.5 * fraction or free > 0.25 * fraction * size
-    unsteady = unsteady or (fraction < 1.0 and 2.0 * fraction - less >= 1.0)
+    size = problem.records
+    free = int(np.count_nonzero(problem.penalty_at(1.0) == 0.0)) * (problem.classes - 1)
+    unsteady = too_small(fraction, size) or free > 0.25 * fraction * size
     return np.full(size, np.inf if unsteady else 1.0)
 
 
