@@ -53,9 +53,9 @@ HELD = f"refits of the whole move its score by at most {MOST_MOVED:g} of its sta
 # Refits that take longer than this are told of, in seconds of processor time.
 NOTICEABLE = 5.0
 
-# Beyond this gap between smoothed and plain sd the laws were up to a fifth off, and beyond the
-# second they are not trusted: one record in ten was off by 0.1 where separable data had C = 1,000.
-GAP_WARNED, GAP_TRUSTED = 0.1, 0.2
+# Beyond this gap between smoothed and plain sd the laws were up to a fifth off, and are not trusted:
+# at a gap of 0.12 to 0.2 (separable data, C = 1,000) one record in ten was off by 0.1.
+GAP_TRUSTED = 0.1
 
 # Beyond this share of records that one other record leads, the data as a whole is warned of.
 LED_WARNED = 0.01
@@ -488,12 +488,11 @@ def _warnings_of(
             f"The mean model did not settle in {diagnostics.rounds} rounds (last change "
             f"{diagnostics.change:.1g}), so no record's numbers are trusted; use a larger penalty."
         )
-    if diagnostics.smoothing_gap > GAP_WARNED:
+    if diagnostics.smoothing_gap > GAP_TRUSTED:
         said.append(
             f"The predictions vary over the curved part of the loss (smoothed sd "
             f"{100 * diagnostics.smoothing_gap:.0f}% above plain sd), as with separable data and a "
-            "small penalty: the spread may be up to a fifth too low"
-            f"{', and no record is trusted' * (diagnostics.smoothing_gap > GAP_TRUSTED)}."
+            "small penalty: the spread may be up to a fifth too low, and no record is trusted."
         )
     if diagnostics.led > LED_WARNED:
         said.append(
@@ -579,7 +578,7 @@ def _assumptions_of(
         ),
         Assumption(
             "the score is normal over training sets without the record",
-            holds=diagnostics.led <= LED_WARNED and diagnostics.smoothing_gap <= GAP_WARNED,
+            holds=diagnostics.led <= LED_WARNED and diagnostics.smoothing_gap <= GAP_TRUSTED,
             evidence=f"one or a few others carry more than a fifth of the variance for "
             f"{100 * diagnostics.lumpy:.1f}% of the records, more than 40% for "
             f"{100 * diagnostics.led:.1f}%; "
