@@ -53,7 +53,7 @@ HELD = f"refits of the whole move its score by at most {MOST_MOVED:g} of its sta
 # Refits that take longer than this are told of, in seconds of processor time.
 NOTICEABLE = 5.0
 
-# Beyond this gap between smoothed and plain sd the laws were up to a fifth off, and are not trusted:
+# Beyond this gap between smoothed and plain sd laws were up to a fifth off, and are not trusted:
 # at a gap of 0.12 to 0.2 (separable data, C = 1,000) one record in ten was off by 0.1.
 GAP_TRUSTED = 0.1
 
