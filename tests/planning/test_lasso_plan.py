@@ -10,6 +10,7 @@ import pytest
 from leakscope import lasso, measures, results
 from leakscope.errors import InputError
 from leakscope.lasso import LassoSetting
+from leakscope.laws import LawPair, MultivariateNormal
 from leakscope.planning import (
     best_lasso,
     lasso_trade_off,
@@ -259,3 +260,14 @@ def test_near_the_edge_a_plan_warns() -> None:
     (sentence,) = plan_lasso(DATA.change(sigma_eta=0.83 * edge)).warnings
     assert "83% of what this setting can bear" in sentence
     assert not plan_lasso(DATA.change(sigma_eta=0.83 * edge, mechanism="output")).warnings
+
+
+def test_the_reference_shift_has_this_divergence() -> None:
+    """Eqs. (57)-(58), by the KL of two normals of many dimensions."""
+    plan = plan_lasso(DATA.change(sigma_eta=0.5))
+    shift = plan.reference_shift(30)
+    assert shift is not None
+    moved, still = (MultivariateNormal(np.full(30, at), np.eye(30)) for at in (shift, 0.0))
+    assert float(measures.kl(LawPair(moved, still))) == pytest.approx(plan.cw_onavg_kl, rel=1e-9)
+    with pytest.raises(InputError, match="1 or more"):
+        plan.reference_shift(0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from leakscope.errors import InputError
 from leakscope.results.document import Number, ResultDocument
 from leakscope.results.sections import LineChart, Section
 from leakscope.results.shown import Short, digits
@@ -410,6 +412,26 @@ class LassoPlan(ResultDocument):
     def from_data(self) -> bool:
         """Whether the data model was read off a file; else no record is behind the plan."""
         return "data" in self.settings
+
+    def reference_shift(self, coefficients: int) -> float | None:
+        """A scale for ``cw_onavg_kl``, Eqs. (57)-(58): p normals that each move by so much.
+
+        sqrt(2 KL/p), in standard deviations of the noise: if every one of ``coefficients`` released
+        numbers moved by that, with normal noise, the divergence would be this one.
+
+        Examples
+        --------
+        >>> import leakscope
+        >>> from leakscope.lasso import LassoSetting
+        >>> plan = leakscope.plan_lasso(LassoSetting(0.5, 0.1, 0.1, lam=1.0, sigma_eta=0.2))
+        >>> round(plan.reference_shift(1000), 4)
+        0.0095
+        """
+        if coefficients < 1:
+            raise InputError(f"coefficients must be 1 or more, but it is {coefficients}.")
+        return (
+            None if self.cw_onavg_kl is None else math.sqrt(2.0 * self.cw_onavg_kl / coefficients)
+        )
 
     def in_short(self) -> Short:
         """The answer and what it is worth beside releasing nothing, and every number."""
