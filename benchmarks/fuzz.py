@@ -203,7 +203,7 @@ def _where(problem: BaseException) -> str:
 
 def refusal_problem(status: int, error: str) -> str | None:
     """What is wrong with an exit status and what was said on stderr; None where nothing is."""
-    if status not in (0, 2, 3):
+    if status not in (0, 2, 3, 4):
         return f"exit status {status}"
     # Usage errors are typer's own, and repeat what was typed.
     if status == 2 and error.startswith(("Usage: ", "Error: ")):

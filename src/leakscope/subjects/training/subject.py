@@ -291,7 +291,7 @@ class Training(Subject):
     def opened(cls, audit: Audit, data: str | Path | Dataset | None = None) -> Training:
         """The training by its name, on its data; models that were kept are not trained again.
 
-        Runs of before 0.2 say nothing of ``handed``: the training got numbers, scaled.
+        Runs that say nothing of ``handed`` are of earlier versions: the training got numbers, scaled.
         """
         told = audit.settings
         if audit.dataset.source is None:
