@@ -291,7 +291,7 @@ class Training(Subject):
     def opened(cls, audit: Audit, data: str | Path | Dataset | None = None) -> Training:
         """The training by its name, on its data; models that were kept are not trained again.
 
-        Runs that say nothing of ``handed`` are of earlier versions: the training got numbers, scaled.
+        A run that says nothing of ``handed`` is an earlier one: the training got numbers, scaled.
         """
         told = audit.settings
         if audit.dataset.source is None:
