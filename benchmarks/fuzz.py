@@ -11,11 +11,12 @@ by mistake (``fuzz_services.py``).  The data are tiny, so that an execution take
 With atheris installed (``pip install atheris``) coverage of leakscope's data, results, cli and
 serving guides the mutations; without it they are random.
 
-A finding is: an exception that leaves the command line or the server (a user's own function may
-raise what it likes), a Python warning, a word on the server's stderr, an exit status other
-than 0, 2 and 3, a refusal that is not one sentence, more than 30 seconds of processor time (or ten
-times that of waiting) or 2 GB, or the death of the process.  Each is saved with its input under
-``--folder`` and made again by ``--replay FILE``.  The exit status is 1 where there was one.
+A finding is: a file that was read and is then another, an exception that leaves the command line
+or the server (a user's own function may raise what it likes), a Python warning, a word on the
+server's stderr, an exit status other than 0, 2 and 3, a refusal that is not one sentence, more than
+30 seconds of processor time (or ten times that of waiting) or 2 GB, or the death of the process.
+Each is saved with its input under ``--folder`` and made again by ``--replay FILE``.  The exit
+status is 1 where there was one.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ class TooLong(BaseException):
 class Fuzzer:
     """Executes inputs, counts, and saves what it finds."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, only: str = "") -> None:
         self.folder = folder
         self.targets = prepare_seeds()
-        self.names = sorted(self.targets)
+        self.names = sorted(name for name in self.targets if name.startswith(only))
         self.executions: Counter[str] = Counter()
         self.statuses: Counter[int] = Counter()
         self.findings: Counter[str] = Counter()
@@ -97,6 +98,7 @@ class Fuzzer:
         work = line or self.targets[name][0](folder, data)
         lines = work if callable(work) or isinstance(work[0], list) else [work]
         out, error = io.StringIO(), io.StringIO()
+        before = _held(folder)
         _watch(True)
         try:
             with (
@@ -125,6 +127,9 @@ class Fuzzer:
             _watch(False)
         if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > BYTES:
             return f"over {BYTES} bytes: {name}", repr(line)
+        changed = sorted(name for name, held in before.items() if _held(folder).get(name) != held)
+        if wrong is None and changed:
+            wrong = f"what was read is changed: {changed[0]}"
         return None if wrong is None else (wrong, f"{line!r}\n{error.getvalue()}")
 
     def save(self, name: str, data: bytes, key: str, details: str) -> None:
@@ -174,7 +179,7 @@ class Fuzzer:
         while True:
             number = generator.randrange(len(self.names))
             # A command line has far more to it than a file.
-            if generator.random() < 0.25:
+            if "command line" in self.names and generator.random() < 0.25:
                 number = self.names.index("command line")
             name = self.names[number]
             # Those take a second.
@@ -182,6 +187,15 @@ class Fuzzer:
                 continue
             seeds = self.targets[name][1]
             yield bytes([number]) + mutated(generator.choice(seeds), generator)
+
+
+def _held(folder: Path) -> dict[str, bytes]:
+    """Every file that a command finds, with what it holds; pages are there to be made anew."""
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and file.suffix != ".html"
+    }
 
 
 def _watch(on: bool) -> None:
@@ -257,7 +271,7 @@ def mutated(data: bytes, generator: random.Random) -> bytes:
     return bytes(made)
 
 
-def work(folder: Path, minutes: float, seed: int, guided: bool, first: bool) -> None:
+def work(folder: Path, minutes: float, seed: int, guided: bool, first: bool, only: str) -> None:
     """Until the time is over, in this process; the first goes through every option before."""
     seconds = max(int(60 * minutes), 1)
     if guided:
@@ -268,7 +282,7 @@ def work(folder: Path, minutes: float, seed: int, guided: bool, first: bool) -> 
         ):
             pass
 
-        fuzzer = Fuzzer(folder)
+        fuzzer = Fuzzer(folder, only)
         if first:
             fuzzer.every_option()
         corpus = folder / "corpus"
@@ -303,7 +317,7 @@ def work(folder: Path, minutes: float, seed: int, guided: bool, first: bool) -> 
         atheris.Setup(["fuzz", *options, str(corpus)], one, custom_mutator=mutate)
         atheris.Fuzz()
     else:
-        fuzzer = Fuzzer(folder)
+        fuzzer = Fuzzer(folder, only)
         end = time.monotonic() + seconds
         if first:
             fuzzer.every_option()
@@ -323,6 +337,7 @@ def watch(given: argparse.Namespace) -> int:
     while (left := (end - time.monotonic()) / 60.0) > 0.02:
         line = [sys.executable, __file__, "--worker", "--minutes", str(left), "--seed", str(seed)]
         line += ["--folder", str(folder), *(["--random"] if given.random else [])]
+        line += ["--only", given.only]
         line += ["--first"] if seed == given.seed and not given.skip_options else []
         done = subprocess.run(line, check=False)
         if done.returncode != 0:
@@ -370,13 +385,14 @@ def main() -> None:
     parser.add_argument(
         "--skip-options", action="store_true", help="not every option with every odd value first"
     )
+    parser.add_argument("--only", default="", help="targets whose names begin so")
     parser.add_argument("--first", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--replay", type=Path, help="execute one saved input and say what happens")
     given = parser.parse_args()
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     if given.replay is not None:
-        fuzzer = Fuzzer(Path(tempfile.mkdtemp()))
+        fuzzer = Fuzzer(Path(tempfile.mkdtemp()), given.only)
         data = given.replay.read_bytes()
         name = fuzzer.names[data[0] % len(fuzzer.names)]
         found = fuzzer.execute(name, data[1:])
@@ -389,7 +405,7 @@ def main() -> None:
     except ImportError:
         guided = False
     if given.worker:
-        work(given.folder, given.minutes, given.seed, guided, given.first)
+        work(given.folder, given.minutes, given.seed, guided, given.first, given.only)
     else:
         print(f"mutations are {'guided by coverage' if guided else 'random'}", flush=True)
         sys.exit(watch(given))

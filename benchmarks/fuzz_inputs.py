@@ -77,6 +77,15 @@ LEFT_OUT = {
 NO_COMMANDS = {"serve"}
 # Counts that cost memory, which is estimated first, or nothing; the others cost time by design.
 MAY_BE_HUGE = {"--seed", "--top", "--inducing", "--n", "--p", "--dim", "--answers", "--points"}
+# What is read, by several spellings; nothing may write over it.
+INPUTS = (
+    "data.csv",
+    "./data.csv",
+    "x/../data.csv",
+    "model/result.json",
+    "model/arrays.npz",
+    "q.csv",
+)
 BASES: dict[str, list[str]] = {
     "audit": ["audit", "data.csv", "--target", "y", "--kernel", "rbf"],
     "audit model": ["audit", "data.csv", "--target", "y", "--model", "ridge", "--alpha", "1"],
@@ -308,10 +317,10 @@ def _value(choices: Choices, flag: str, option: Any) -> str:
 
 def _values(flag: str, option: Any) -> tuple[str, ...]:
     """The odd values that an option may be given, by what it takes."""
-    if flag == "--json":
-        return ("-", "out.json", "gone/out.json", "run", "", "/dev/full", "a" * 5000)
+    if flag in ("--json", "--sacro", "--keep"):
+        return (*INPUTS, "-", "out.json", "gone/out.json", "run", "", "/dev/full", "a" * 5000)
     if flag in ("--run-dir", "--output", "--html"):
-        return ("new", "run", "data.csv", "new.html", "gone/x.html", "", ".", "a" * 5000)
+        return (*INPUTS, "new", "run", "data.csv", "new.html", "gone/x.html", "", ".", "a" * 5000)
     kind = option.metavar or ""
     if flag in MAY_BE_HUGE:
         return HUGE_COUNTS
@@ -517,9 +526,114 @@ def _model_files() -> dict[str, tuple[Write, list[bytes]]]:
         "model skops": (_file("mine.skops", *audit, "mine.skops"), [SEEDS["skops"]]),
         "model skops schema": (_skops_schema, [schema]),
         "model onnx": (_file("mine.onnx", *audit, "mine.onnx"), [onnx]),
+        "model onnx graph": (_odd_graph, [bytes(24), bytes(range(48)), bytes(range(0, 90, 3))]),
+        "model skops parts": (_odd_model, [bytes(8), bytes(range(16)), bytes(range(5, 40, 3))]),
         "logits": (_file("models.npz", "measure", "--logits", "models.npz"), [SEEDS["models"]]),
         "logits member": (_odds_member, [odds]),
     }
+
+
+def _odd_graph(folder: Path, data: bytes) -> list[str]:
+    """A graph of a few nodes, with names, shapes and attributes that may not fit together."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+
+    choices = Choices(data)
+    names = ["X", "a", "b", "w", "s", "y", ""]
+    shapes: tuple[tuple[int, ...], ...] = (
+        (2, 1),
+        (2,),
+        (1,),
+        (),
+        (0,),
+        (3,),
+        (2, 2),
+        (1, 2),
+        (2, 1, 1),
+    )
+    held = [
+        numpy_helper.from_array(
+            np.full(
+                choices.pick(shapes), choices.pick((1.0, 0.0, -1.0, np.nan, np.inf)), np.float32
+            ),
+            name,
+        )
+        for name in ("w", "s")
+    ]
+    if not choices.below(8):
+        held[0].data_location = TensorProto.EXTERNAL
+    kinds = ("MatMul", "Add", "Sub", "Div", "Mul", "Gemm", "Relu", "Sigmoid", "Softmax", "Exp")
+    kinds += ("Cast", "Reshape", "Identity", "Constant", "Scaler", "LinearRegressor")
+    kinds += ("LinearClassifier", "ArgMax", "Normalizer", "ZipMap")
+    nodes = []
+    for _ in range(1 + choices.below(4)):
+        kind = choices.pick(kinds)
+        inputs = [choices.pick(names) for _ in range(choices.below(4))]
+        outputs = [choices.pick(names) for _ in range(choices.below(3))]
+        told: dict[str, Any] = {}
+        if kind == "Constant" and choices.below(4):
+            told["value"] = held[0]
+        if kind in ("Scaler", "LinearRegressor", "LinearClassifier"):
+            numbers = ([1.0], [1.0, 2.0], [1.0, 2.0, 3.0], [0.0] * 4)
+            for name in ("offset", "scale", "coefficients", "intercepts"):
+                if choices.below(4):
+                    told[name] = choices.pick(numbers)
+            if choices.below(2):
+                told["classlabels_ints"] = choices.pick(([0, 1], [0], [0, 1, 2]))
+        nodes.append(helper.make_node(kind, inputs, outputs, **told))
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        *(nodes, "mine"),
+        [value("X", TensorProto.FLOAT, [None, 2])],
+        [value("y", TensorProto.FLOAT, [None, 1])],
+        held,
+    )
+    (folder / "mine.onnx").write_bytes(helper.make_model(graph).SerializeToString())
+    if choices.below(3):
+        return ["audit", "data.csv", "--target", "y", "--model", "mine.onnx"]
+    return ["attack", "reconstruct", "mine.onnx", "--margin", "0.5"]
+
+
+def _odd_model(folder: Path, data: bytes) -> list[str]:
+    """A scikit-learn model in a skops file, some of its parts replaced."""
+    import numpy as np
+    import skops.io
+    from malformed_tables import GOOD
+    from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+    choices = Choices(data)
+    rows = np.array([line.split(",") for line in GOOD.split()[1:]], dtype=np.float64)
+    kind = choices.pick((Ridge, LinearRegression, PoissonRegressor, LogisticRegression))
+    y = rows[:, 2] > np.median(rows[:, 2]) if kind is LogisticRegression else np.abs(rows[:, 2])
+    inner = kind().fit(rows[:, :2], y)
+    parts = ("alpha", "C", "coef_", "intercept_", "n_features_in_", "classes_", "fit_intercept")
+    values: tuple[Any, ...] = (
+        None,
+        "a",
+        0.0,
+        -1.0,
+        np.nan,
+        np.inf,
+        [],
+        np.zeros(3),
+        np.zeros((2, 2)),
+    )
+    values += (np.array(["a"]), True, 10**30, np.zeros((1, 1, 1)), np.array([np.nan, 1.0]), {})
+    for _ in range(1 + choices.below(3)):
+        setattr(inner, choices.pick(parts), choices.pick(values))
+    step = choices.pick((None, StandardScaler(), PolynomialFeatures(choices.pick((1, 2, 14)))))
+    model = inner if step is None else make_pipeline(step.fit(rows[:, :2]), inner)
+    if step is not None and not choices.below(2):
+        setattr(
+            step,
+            choices.pick(("mean_", "scale_", "degree", "n_features_in_")),
+            choices.pick(values),
+        )
+    skops.io.dump(model, folder / "mine.skops")
+    line = ["audit", "data.csv", "--target", "y", "--model", "mine.skops"]
+    return [*line, *choices.pick(([], ["--task", "classification"], ["--scaling", "none"]))]
 
 
 def _labels() -> dict[str, tuple[Write, list[bytes]]]:
@@ -575,6 +689,11 @@ def _services() -> dict[str, tuple[Write, list[bytes]]]:
             services.trained_verification,
             [bytes([0, 0, i, 0, 1, 0, 0, 0, 2, 0, 1, 0, 1, 0, 1, 0]) for i in range(35)],
         ),
+        "audit train": (
+            services.trained_audit,
+            [bytes([i, 0, 1, 0, 1, 0, 1, 0, i % 5, 0]) for i in range(37)],
+        ),
+        "decide": (services.decided, [bytes(20), bytes(range(40)), bytes(range(3, 60, 2))]),
         "verify models": (services.shadow_verification, [bytes(12), bytes(range(24))]),
     }
 

@@ -289,6 +289,61 @@ def trained_verification(folder: Path, data: bytes) -> list[list[str]]:
     return [line]
 
 
+def trained_audit(folder: Path, data: bytes) -> list[list[str]]:
+    """``audit --train`` with a function of the list, and what is then done with the run."""
+    from fuzz_inputs import ODD_COUNTS, ODD_NUMBERS, Choices
+
+    choices = Choices(data)
+    module = f"audited_{os.getpid()}_{next(_COUNT)}"
+    (folder / f"{module}.py").write_text(MODULE, encoding="utf-8")
+    # Enough records for what they have in common to be seen.
+    rows = [f"{i * 37 % 11},{i * 17 % 7},{i % 2 if i % 5 else i % 3}" for i in range(24)]
+    (folder / "many.csv").write_text("a,b,y\n" + "\n".join(rows) + "\n")
+    importlib.invalidate_caches()
+    named = [f"{module}:train_{name}" for name in TRAINERS]
+    named += ["sklearn.linear_model:Ridge", "sklearn.neighbors:KNeighborsClassifier"]
+    line = ["audit", "many.csv", "--target", "y", "--train", choices.pick(named)]
+    line += ["--models", choices.pick(("2", "2", "4", *ODD_COUNTS))]
+    if not choices.below(3):
+        line += ["--task", choices.pick(("classification", "regression", "x"))]
+    if not choices.below(4):
+        flag = choices.pick(("--seed", "--time-limit", "--keep", "--json", "--by", "--scaling"))
+        kept = ("kept", "run", "many.csv", f"{module}.py", "run/result.json", "")
+        line += [flag, choices.pick((*ODD_NUMBERS, "b", "none", *kept))]
+    line += ["--run-dir", "trained"]
+    more = choices.pick(
+        (
+            ["report", "trained"],
+            ["verify", "trained", "--models", "20", "--records", "2"],
+            ["decide", "trained", "--threshold-advantage", "0.5", "--output", "signed"],
+            ["compare", "trained", "trained"],
+            line,
+        )
+    )
+    return [line, more]
+
+
+def decided(folder: Path, data: bytes) -> list[list[str]]:
+    """``decide`` on runs whose results have odd values, with odd declarations."""
+    from fuzz_inputs import ODD_NUMBERS, ODD_TEXTS, Choices, spoilt
+
+    choices = Choices(data)
+    name = choices.pick(("model", "run", "groups"))
+    file = folder / name / "result.json"
+    document = json.loads(file.read_text())
+    if choices.below(4):
+        spoilt(document, choices)
+        file.write_text(json.dumps(document))
+    line = ["decide", name, *choices.pick(([], [], ["models.json"], ["run2"]))]
+    line += [choices.pick(("--threshold-advantage", "--threshold-tpr", "--threshold-ppv"))]
+    line += [choices.pick(("0.5", "0.9", *ODD_NUMBERS)), "--prior", choices.pick(("0.1", "0", "x"))]
+    if not choices.below(2):
+        flag = choices.pick(("--model", "--reason", "--approver", "--expires", "--conditions"))
+        line += [flag, choices.pick((*ODD_TEXTS, "2027-01-31", "![a](http://b/c.png)", "net.json"))]
+    line += ["--output", choices.pick(("signed", "signed", "run", "data.csv"))]
+    return [line, ["decide", "--check", "signed"], ["report", "signed/decision.json"]]
+
+
 def shadow_verification(folder: Path, data: bytes) -> list[str]:
     """``verify --models`` of an audit of a named model, whose result has odd values."""
     from fuzz_inputs import ODD_COUNTS, ODD_NUMBERS, Choices, spoilt

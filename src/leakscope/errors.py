@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -12,6 +15,26 @@ class Where:
     file: str | None = None
     column: str | None = None
     row: int | None = None
+
+
+# What a parameter of Python is called where its option is not called the same.
+IN_PYTHON = {"group": "groups", "id": "record_ids", "no-sensitivity": "sensitivity=False"}
+
+
+def in_python(text: str) -> str:
+    """A sentence that names options of the command line, with the names that Python has.
+
+    Examples
+    --------
+    >>> from leakscope.errors import in_python
+    >>> in_python("leave out --group, or give --noise-variance.")
+    'leave out groups, or give noise_variance.'
+    """
+    return re.sub(
+        r"(?<![\w-])--([A-Za-z][\w-]*)",
+        lambda found: IN_PYTHON.get(found[1], found[1].replace("-", "_")),
+        text,
+    )
 
 
 class InputError(ValueError):
@@ -59,3 +82,15 @@ class InputError(ValueError):
         self.where = where
         self.remedy = remedy
         self.option = option
+
+
+@contextmanager
+def told_in_python() -> Iterator[None]:
+    """Errors of what was asked in Python speak of its parameters, not of options."""
+    try:
+        yield
+    except InputError as error:
+        if in_python(str(error)) == str(error):
+            raise
+        told = in_python(str(error))
+        raise InputError(told, where=error.where, option=error.option) from error

@@ -169,5 +169,5 @@ def test_a_data_frame_is_trained_on_by_its_columns(tmp_path: Path) -> None:
     found = leakscope.audit_frame(frame, target="ill", train=pipeline)
     given = leakscope.audit(frame.drop(columns="ill"), frame["ill"], train=pipeline)
     assert np.allclose(found.advantage, given.advantage)
-    with pytest.raises(InputError, match="takes a model as ModelSettings"):
+    with pytest.raises(InputError, match="is none; fit it, or give it as train"):
         leakscope.audit_frame(frame, target="ill", model=pipeline)

@@ -162,10 +162,10 @@ def test_bad_input_is_one_sentence_and_status_two(here, capsys, arguments, sente
 def test_a_json_that_cannot_be_written_leaves_no_run(more, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
-    def full(path, content):
+    def full(path):
         raise InputError(f"{path} cannot be written: No space left on device.")
 
-    monkeypatch.setattr("leakscope.results.document.write_file", full)
+    monkeypatch.setattr("leakscope.data.files.partial_beside", full)
     assert main(["audit", "--example", "iris", *more, "--json", "out.json"]) == 2
     assert "No space left on device" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -85,6 +85,22 @@ def test_secrets_are_drawn_anew_and_not_shown(guest):
 
 
 @pytest.mark.parametrize(
+    "cookie",
+    [
+        'other={{"a": 1}}; {name}={value}',
+        "a b=c; {name}={value}; =x; y",
+        "{name}={value}; sp@ce d=\x7f",
+        "{name}=wrong; {name}={value}",
+    ],
+)
+def test_cookies_of_other_servers_do_not_stand_in_the_way(guest, cookie):
+    """Cookies do not tell one port from another, and notebooks write odd ones."""
+    found, access = guest
+    given = cookie.format(name=access.cookie, value=access.session)
+    assert found.get("/", headers={"cookie": given.encode()}).status_code == 200
+
+
+@pytest.mark.parametrize(
     "host",
     [
         "evil.example",

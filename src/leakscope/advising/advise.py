@@ -17,7 +17,7 @@ from leakscope.errors import InputError
 from leakscope.results.advice import Advice, AdviceOption, Target
 from leakscope.results.audit import Audit
 from leakscope.results.document import ResultDocument
-from leakscope.results.reader import Run, result_of
+from leakscope.results.reader import Run, result_of, unsealed_note
 from leakscope.settings.advise import ADVISE_DEFAULTS, AdviseSettings, Questions
 from leakscope.settings.setting import validated
 from leakscope.subjects.subject import Subject, Wanted, opened, subject_of
@@ -160,7 +160,12 @@ def advise(
         provenance={} if audit is None else audit.provenance,
         assumptions=[*([] if audit is None else audit.assumptions), *terms.assumptions],
         timing={"advise": time.perf_counter() - start},
-        warnings=[*([] if doubt is None else [doubt]), PRIVACY_OF_CHOOSING, *terms.warnings],
+        warnings=[
+            *unsealed_note(audited),
+            *([] if doubt is None else [doubt]),
+            PRIVACY_OF_CHOOSING,
+            *terms.warnings,
+        ],
         dataset=subject.dataset,
         target=target,
         target_label=target.label,

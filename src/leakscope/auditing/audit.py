@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,8 +15,11 @@ from pydantic import BaseModel
 
 from leakscope.data.datasets import Dataset, Task
 from leakscope.data.doubts import copied_records
+from leakscope.data.files import REMEDY
+from leakscope.data.models import ModelFile
 from leakscope.data.table_datasets import from_frame
-from leakscope.errors import InputError
+from leakscope.data.tables import table_from_frame
+from leakscope.errors import InputError, in_python, told_in_python
 from leakscope.results.audit import EXPOSED_ABOVE, Audit
 from leakscope.results.columns import Table, trust_columns
 from leakscope.settings.audit import (
@@ -28,10 +32,12 @@ from leakscope.settings.audit import (
 )
 from leakscope.settings.data import DATA_DEFAULTS, Missing
 from leakscope.settings.setting import described, validated
-from leakscope.subjects.fit.file_models import classifies
+from leakscope.subjects.arrays import require_whole
+from leakscope.subjects.fit.file_models import classifies, labels_for
 from leakscope.subjects.fit.subject import arrays_as_dataset, none_fitted
 from leakscope.subjects.subgroups import exposure_by
 from leakscope.subjects.subject import Asked, OnStage, Stages, Subject, kind_for
+from leakscope.subjects.training.own_training import predicts_classes, trains_classes
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -215,10 +221,12 @@ def audit(
         training=training or validated(TrainingSettings, **how),
         on_progress=on_progress,
     )
-    found = examined(asked, explain=explain if settings is None else None, on_stage=on_stage)
-    if settings is None:
-        for sentence in found.warnings:
-            python_warnings.warn(sentence, stacklevel=2)
+    if settings is not None:
+        return examined(asked, on_stage=on_stage)
+    with told_in_python():
+        found = examined(asked, explain=explain, on_stage=on_stage)
+    for sentence in found.warnings:
+        python_warnings.warn(in_python(sentence), stacklevel=2)
     return found
 
 
@@ -239,7 +247,7 @@ def audit_frame(
     by: str | Sequence[str] = (),
     na_values: Sequence[str] = DATA_DEFAULTS.na_values,
     settings: AuditSettings = AUDIT_DEFAULTS,
-    model: ModelSettings = MODEL_DEFAULTS,
+    model: Any = MODEL_DEFAULTS,
     train: Any = None,
     training: TrainingSettings = TRAINING_DEFAULTS,
     on_stage: OnStage | None = None,
@@ -252,9 +260,11 @@ def audit_frame(
         One row per record.
     target, id_column, task, missing, ignore, group_column, by, na_values
         As the options of ``leakscope audit`` (:class:`leakscope.settings.DataSettings`).
-    settings, model, train, training, on_stage
-        As in :func:`leakscope.audit`, ``model`` as settings (``chosen`` there); a training gets the
-        columns as they stand.
+    settings, train, training, on_stage
+        As in :func:`leakscope.audit`; a training gets the columns as they stand.
+    model
+        Settings of a model (``chosen`` there), its name, such as ``"ridge"``, or your own fitted
+        estimator: it is given the columns that it names (``feature_names_in_``), as they stand.
 
     Examples
     --------
@@ -265,12 +275,6 @@ def audit_frame(
     >>> result.dataset.records, result.model.type
     (178, 'Ridge')
     """
-
-    if not isinstance(model, ModelSettings):
-        raise InputError(
-            "audit_frame takes a model as ModelSettings, such as ModelSettings(model='ridge'); "
-            "give one that is fitted to leakscope.audit(X, y, model=...), or train=."
-        )
 
     def read(wanted: Task | None, two_values_are_classes: bool) -> Dataset:
         return from_frame(
@@ -286,12 +290,52 @@ def audit_frame(
             two_values_are_classes=two_values_are_classes,
         )
 
-    asked = Asked(settings=settings, chosen=model, train=train, training=training)
-    dataset = dataset_for(read, task, asked)
-    found = examined(replace(asked, dataset=dataset), on_stage=on_stage)
+    own = None if isinstance(model, (str, ModelSettings)) else model
+    if isinstance(model, str):
+        model = validated(ModelSettings, model=model)
+    chosen = MODEL_DEFAULTS if own is not None else model
+    asked = Asked(settings=settings, chosen=chosen, model=own, train=train, training=training)
+    with told_in_python():
+        dataset = dataset_for(read, task, asked)
+        asked = replace(asked, dataset=dataset) if own is None else _on_table(asked, dataset, frame)
+        found = examined(asked, on_stage=on_stage)
     for sentence in found.warnings:
-        python_warnings.warn(sentence, stacklevel=2)
+        python_warnings.warn(in_python(sentence), stacklevel=2)
     return found
+
+
+def _on_table(asked: Asked, dataset: Dataset, frame: Any) -> Asked:
+    """An estimator on the table's own columns."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(asked.model)
+    except (NotFittedError, TypeError):
+        raise InputError(
+            f"model must be settings, a name or a fitted estimator, and this "
+            f"{type(asked.model).__name__} is none; fit it, or give it as train."
+        ) from None
+    if dataset.by:
+        raise InputError("by is for models that leakscope fits; leave it out with your own.")
+    names = [str(name) for name in getattr(asked.model, "feature_names_in_", ())]
+    X = _columns(frame, names, len(dataset.record_ids)) if names else dataset.features
+    y = labels_for(ModelFile(Path("the model"), "", estimator=asked.model), dataset)
+    return replace(asked, X=X, y=y, record_ids=dataset.record_ids, groups=dataset.group or None)
+
+
+def _columns(frame: Any, names: list[str], records: int) -> Any:
+    """The named columns of a table, before any encoding."""
+    table, _ = table_from_frame(frame)
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        raise InputError(f"the model was fitted on a column {missing[0]!r}, which is not there.")
+    if len(table) != records:
+        raise InputError(
+            "some records were dropped, and your model takes the table's own columns; pass the "
+            "table without them."
+        )
+    return table[names]
 
 
 def asked_by_settings(
@@ -316,12 +360,12 @@ def dataset_for(read: Any, task: Task | None, asked: Asked) -> Dataset:
     ``read`` is called once, with the task (None where the data are to say) and whether two values
     are classes, as they are to a stand-in.
     """
-    from leakscope.subjects.training.own_training import predicts_classes, trains_classes
 
     if task is None and (
         classifies(asked.chosen)
         or trains_classes(asked.training)
         or predicts_classes(asked.train) is True
+        or predicts_classes(asked.model) is True
     ):
         task = "classification"
     found: Dataset = read(task, not (asked.has_model or asked.of_process))
@@ -331,8 +375,28 @@ def dataset_for(read: Any, task: Task | None, asked: Asked) -> Dataset:
 def examined(asked: Asked, *, explain: int | None = None, on_stage: OnStage | None = None) -> Audit:
     """The audit of what is asked for; ``explain`` None is what the settings say."""
     require_one_subject(asked)
+    require_whole(asked.X, asked.y)
     stage = Stages(on_stage)
     kind = kind_for(asked)
+    with _room():
+        return _examined(kind, asked, stage, explain)
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """Say in a sentence that the memory ran out where no estimate had foreseen it."""
+    try:
+        yield
+    except MemoryError as error:
+        raise InputError("the memory ran out", remedy=REMEDY) from error
+    except RuntimeError as error:
+        # JAX has an error of its own for that.
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise InputError("the memory ran out", remedy=REMEDY) from error
+
+
+def _examined(kind: type[Subject], asked: Asked, stage: Stages, explain: int | None) -> Audit:
     subject = kind.of(asked, stage)
     X, y, groups = asked.X, asked.y, asked.groups
     if asked.dataset is not None:

@@ -29,6 +29,7 @@ from leakscope.cli import (
     verify,
 )
 from leakscope.cli.options import sectioned
+from leakscope.cli.output import Guarded, as_typed
 from leakscope.errors import InputError
 
 app = typer.Typer(
@@ -42,19 +43,25 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("advise", short_help=advise.SUMMARY, epilog=advise.EPILOG)(advise.advise)
+app.command("advise", cls=Guarded, short_help=advise.SUMMARY, epilog=advise.EPILOG)(advise.advise)
 app.add_typer(attack.app, short_help=attack.SUMMARY)
 app.command("audit", cls=sectioned(audit.SECTIONS), short_help=audit.SUMMARY, epilog=audit.EPILOG)(
     audit.audit
 )
-app.command("compare", short_help=compare.SUMMARY, epilog=compare.EPILOG)(compare.compare)
-app.command("decide", short_help=decide.SUMMARY, epilog=decide.EPILOG)(decide.decide)
-app.command("measure", short_help=measure.SUMMARY, epilog=measure.EPILOG)(measure.measure)
+app.command("compare", cls=Guarded, short_help=compare.SUMMARY, epilog=compare.EPILOG)(
+    compare.compare
+)
+app.command("decide", cls=Guarded, short_help=decide.SUMMARY, epilog=decide.EPILOG)(decide.decide)
+app.command("measure", cls=Guarded, short_help=measure.SUMMARY, epilog=measure.EPILOG)(
+    measure.measure
+)
 app.add_typer(plan.app, short_help=plan.SUMMARY)
-app.command("report", short_help=report.SUMMARY, epilog=report.EPILOG)(report.report)
-app.command("reproduce", short_help=reproduce.SUMMARY, epilog=reproduce.EPILOG)(reproduce.reproduce)
+app.command("report", cls=Guarded, short_help=report.SUMMARY, epilog=report.EPILOG)(report.report)
+app.command("reproduce", cls=Guarded, short_help=reproduce.SUMMARY, epilog=reproduce.EPILOG)(
+    reproduce.reproduce
+)
 app.command("serve", short_help=serve.SUMMARY, epilog=serve.EPILOG)(serve.serve)
-app.command("verify", short_help=verify.SUMMARY, epilog=verify.EPILOG)(verify.verify)
+app.command("verify", cls=Guarded, short_help=verify.SUMMARY, epilog=verify.EPILOG)(verify.verify)
 
 
 def _print_version(wanted: bool) -> None:
@@ -108,7 +115,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except InputError as error:
         from leakscope.data.files import printable
 
-        print(f"leakscope: {printable(str(error))}", file=sys.stderr)
+        print(f"leakscope: {printable(as_typed(str(error)))}", file=sys.stderr)
         return 2
     except MemoryError:
         print(

@@ -12,13 +12,12 @@ import typer
 from leakscope.cli.options import DataNow, JsonPath, Options, with_options
 from leakscope.cli.output import (
     STDOUT,
-    emit_json,
     fraction,
-    require_writable,
     say,
     show,
     steps,
     table,
+    with_json,
     wrapped,
 )
 from leakscope.errors import InputError
@@ -81,7 +80,6 @@ def advise(
     audit did.
     """
     wanted = _target(target_advantage, target_tpr, fpr, target_epsilon, delta)
-    require_writable(json_path, run, data)
     if html is not None:
         from leakscope.reporting.writing import require_report_path
 
@@ -104,12 +102,11 @@ def advise(
         )
     for sentence in found.warnings:
         say(f"warning: {sentence}")
-    if html is not None:
-        from leakscope.reporting.advice_page import write_advice
+    with with_json(found, json_path):
+        if html is not None:
+            from leakscope.reporting.advice_page import write_advice
 
-        write_advice(found, html)
-    if json_path is not None:
-        emit_json(found, json_path)
+            write_advice(found, html)
     if json_path != STDOUT:
         show(_page(found) + "\n")
         if html is not None:

@@ -19,7 +19,16 @@ from leakscope.cli.options import (
     sectioned,
     with_options,
 )
-from leakscope.cli.output import STDOUT, emit_json, require_writable, say, show, table, wrapped
+from leakscope.cli.output import (
+    STDOUT,
+    Guarded,
+    emit_json,
+    say,
+    show,
+    standing,
+    table,
+    wrapped,
+)
 from leakscope.errors import InputError
 from leakscope.settings import AuditSettings, QuerySettings
 from leakscope.settings.data import DataSettings
@@ -118,29 +127,30 @@ def query(
     if isinstance(model.noise_variance, str):
         raise InputError(f"--noise-variance must be a number, but it is {model.noise_variance!r}.")
     model = model.model_copy(update={"sensitivity": False, "seed": search.seed})
-    require_writable(json_path, file)
     if run_dir is not None:
         require_free(run_dir)
     dataset = dataset_from(data, file, example, keep=tuple(record))
-    place = run_dir or default_run_directory("attack-query", dataset.name)
+    place = run_dir or standing(default_run_directory("attack-query", dataset.name))
     found = attack_query(dataset, record, model, search, run_dir=place)
     for sentence in found.warnings:
         say(f"warning: {sentence}")
-    if json_path is not None:
-        emit_json(found, json_path)
+    emit_json(found, json_path)
     if json_path != STDOUT:
         show(page(found) + f"\n\nRun directory: {place}\n")
 
 
-app.command("reconstruct", short_help=attack_reconstruct.SUMMARY, epilog=attack_reconstruct.EPILOG)(
-    attack_reconstruct.reconstruct
-)
-app.command("membership", short_help=attack_membership.SUMMARY, epilog=attack_membership.EPILOG)(
-    attack_membership.membership
-)
-app.command("network", short_help=network_attacks.SUMMARY, epilog=network_attacks.EPILOG)(
-    network_attacks.network
-)
+app.command(
+    "reconstruct",
+    cls=Guarded,
+    short_help=attack_reconstruct.SUMMARY,
+    epilog=attack_reconstruct.EPILOG,
+)(attack_reconstruct.reconstruct)
+app.command(
+    "membership", cls=Guarded, short_help=attack_membership.SUMMARY, epilog=attack_membership.EPILOG
+)(attack_membership.membership)
+app.command(
+    "network", cls=Guarded, short_help=network_attacks.SUMMARY, epilog=network_attacks.EPILOG
+)(network_attacks.network)
 
 
 if TYPE_CHECKING:

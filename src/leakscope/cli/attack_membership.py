@@ -9,7 +9,7 @@ import typer
 
 from leakscope.cli.network_attacks import NETWORK, PictureFile, TrainingData, attack_and_show
 from leakscope.cli.options import JsonPath, Options, with_options
-from leakscope.cli.output import fraction, require_writable, table, wrapped
+from leakscope.cli.output import fraction, table, wrapped
 from leakscope.errors import InputError
 from leakscope.settings.attack import MembershipSettings, PoolAttackSettings
 
@@ -72,8 +72,6 @@ def membership(
     a network is: its answers have the size of the margin at every training record and are far
     smaller elsewhere.
     """
-    files = [Path(model), queries, *(path for path in (pool, leaked, data) if path is not None)]
-    require_writable(json_path, *files)
     if picture is not None and pool is not None:
         raise InputError("--picture is for attacks on networks; leave it out with --pool.")
     from leakscope.attacking import attack_membership

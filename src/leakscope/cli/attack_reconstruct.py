@@ -9,7 +9,7 @@ import typer
 
 from leakscope.cli.network_attacks import NETWORK, PictureFile, TrainingData, attack_and_show
 from leakscope.cli.options import JsonPath, Options, with_options
-from leakscope.cli.output import require_writable, table, wrapped
+from leakscope.cli.output import table, wrapped
 from leakscope.errors import InputError
 from leakscope.settings.attack import ReconstructSettings
 
@@ -42,7 +42,6 @@ def reconstruct(
     """
     if settings.black_box and settings.margin is None:
         raise InputError("--black-box needs --margin: the weights are what tells the margin.")
-    require_writable(json_path, model, data)
     from leakscope.attacking import attack_reconstruct
 
     attack_and_show(

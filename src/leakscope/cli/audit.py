@@ -21,13 +21,14 @@ from leakscope.cli.options import (
 )
 from leakscope.cli.output import (
     STDOUT,
+    as_typed,
     cells_bar,
-    emit_json,
     end_judged,
-    require_writable,
     say,
     show,
     stages_and_models,
+    standing,
+    with_json,
     wrapped,
 )
 from leakscope.errors import InputError
@@ -144,17 +145,16 @@ def audit(
     if top < 0:
         raise InputError(f"--top must be zero or more, but it is {top}.")
     asked = asked_by_settings(settings, chosen, training)
-    require_writable(json_path, file)
     cost = _stream_cost(file, streamed, cluster)
     if cost is not None:
         assert file is not None
-        place = run_dir or default_run_directory("audit", file.stem)
+        place = run_dir or standing(default_run_directory("audit", file.stem))
         found = _streamed(file, cost, data, asked, place, cluster)
     else:
         if run_dir is not None:
             require_free(run_dir)
         dataset = _dataset(data, asked, file, example)
-        place = run_dir or default_run_directory("audit", dataset.name)
+        place = run_dir or standing(default_run_directory("audit", dataset.name))
         if explain:
             settings = settings.model_copy(update={"explain": max(settings.explain, top)})
         names, words = expected(asked, dataset)
@@ -169,16 +169,12 @@ def audit(
                 on_stage=on_stage,
                 on_progress=on_progress,
             )
-    # Before the run, so that nothing is left where it fails; stdout may break after it.
-    if json_path is not None and json_path != STDOUT:
-        emit_json(found, json_path)
-    if cost is None:
-        found.write(place, dataset=dataset)
-    for sentence in found.warnings:
-        say(f"warning: {sentence}")
-    if json_path == STDOUT:
-        emit_json(found, json_path)
-    else:
+    with with_json(found, json_path):
+        if cost is None:
+            found.write(place, dataset=dataset)
+        for sentence in found.warnings:
+            say(f"warning: {sentence}")
+    if json_path != STDOUT:
         text = page(found, top, explain=explain, threshold=above.get("advantage"))
         show(f"{text}\n\nRun directory: {place}\n")
     end_judged(*judged(found, above))
@@ -236,7 +232,7 @@ def _streamed(
     with cluster_client(scheduler=cluster) as client, cells_bar() as on_progress:
         workers = None if client is None else max(1, sum(client.nthreads().values()))
         told = f"{cost.sentence(workers)} If it stops, go on with --run-dir {place}"
-        for line in wrapped(told).splitlines():
+        for line in wrapped(as_typed(told)).splitlines():
             say(line)
         return auditing.audit_streamed(
             file,

@@ -10,13 +10,12 @@ import typer
 from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import (
     STDOUT,
-    emit_json,
     end_judged,
     fraction,
-    require_writable,
     say,
     show,
     table,
+    with_json,
     wrapped,
 )
 from leakscope.settings.compare import CompareSettings
@@ -74,7 +73,6 @@ def compare(
 
     if top < 0:
         raise InputError(f"--top must be zero or more, but it is {top}.")
-    require_writable(json_path, first, second)
     if html is not None:
         from leakscope.reporting.writing import require_report_path
 
@@ -86,12 +84,11 @@ def compare(
         found = found.aggregates_only()
     for sentence in found.warnings:
         say(f"warning: {sentence}")
-    if html is not None:
-        from leakscope.reporting import write_comparison
+    with with_json(found, json_path):
+        if html is not None:
+            from leakscope.reporting import write_comparison
 
-        write_comparison(found, html)
-    if json_path is not None:
-        emit_json(found, json_path)
+            write_comparison(found, html)
     if json_path != STDOUT:
         show(_page(found, top) + "\n")
         if html is not None:

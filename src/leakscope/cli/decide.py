@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leakscope.cli.options import JsonPath, Options, with_options
-from leakscope.cli.output import STDOUT, emit_json, require_writable, show, wrapped
+from leakscope.cli.output import STDOUT, show, standing, with_json, wrapped
 from leakscope.errors import InputError
 from leakscope.settings.decide import DecideSettings
 
@@ -80,13 +80,13 @@ def decide(
             raise InputError("Give --check alone, without runs.")
         show(f"{check} is as it was written; SHA-256 {check_record(check)}\n")
         return
-    require_writable(json_path, *(runs or ()))
-    folder = output or default_run_directory("decide", (runs or [Path("nothing")])[0].name)
+    folder = output or standing(
+        default_run_directory("decide", (runs or [Path("nothing")])[0].name)
+    )
     require_free(folder)
     found = decide_on(*(runs or ()), model=model, redact=redact, **dict(settings))
-    folder = write_decision(found, folder)
-    if json_path is not None:
-        emit_json(found, json_path)
+    with with_json(found, json_path):
+        folder = write_decision(found, folder)
     if json_path != STDOUT:
         show(_page(found, folder))
 

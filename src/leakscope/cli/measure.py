@@ -12,7 +12,6 @@ from leakscope.cli.output import (
     STDOUT,
     emit_json,
     in_options,
-    require_writable,
     say,
     show,
     table,
@@ -85,15 +84,13 @@ def measure(
     if logits is not None:
         if member or nonmember or member_scores or nonmember_scores:
             raise InputError("Give --logits alone, without distributions or scores.")
-        require_writable(json_path, logits)
         from leakscope.measuring.measure import measure_logits
 
         with in_options(measure):
             models = measure_logits(
                 logits, fpr=settings.fpr, confidence=settings.confidence, seed=settings.seed
             )
-        if json_path is not None:
-            emit_json(models, json_path)
+        emit_json(models, json_path)
         if json_path != STDOUT:
             show(_models_page(models) + "\n")
         return
@@ -103,15 +100,13 @@ def measure(
             "Two distributions are needed, --member and --nonmember, or two files, "
             "--member-scores and --nonmember-scores."
         )
-    require_writable(json_path, member_scores, nonmember_scores)
     from leakscope.measuring import measure as measure_pair
 
     with in_options(measure):
         found = measure_pair(first, second, **dict(settings))
     for sentence in found.warnings:
         say(f"warning: {sentence}")
-    if json_path is not None:
-        emit_json(found, json_path)
+    emit_json(found, json_path)
     if json_path != STDOUT:
         show(_page(found) + "\n")
 

@@ -14,7 +14,6 @@ from leakscope.cli.output import (
     emit_json,
     in_options,
     number,
-    require_writable,
     say,
     show,
     table,
@@ -70,8 +69,7 @@ def attack_and_show(
         _draw(found, picture, data)
     for sentence in found.warnings:
         say(f"warning: {sentence}")
-    if json_path is not None:
-        emit_json(found, json_path)
+    emit_json(found, json_path)
     if json_path != STDOUT:
         show(page(found) + "\n")
 
@@ -135,7 +133,6 @@ def network(
     such network), then what training gives: accuracy on held-out records beside the attack on
     members.
     """
-    require_writable(json_path, data, held_out)
     from leakscope.attacking import attack_network
 
     attack_and_show(

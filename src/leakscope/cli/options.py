@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import BaseModel
-from typer.core import TyperCommand
 
+from leakscope.cli.output import Guarded
 from leakscope.errors import InputError
 from leakscope.settings.data import DataSettings
 from leakscope.settings.setting import Described, described, validated
@@ -319,13 +319,13 @@ KERNEL = (
 )
 
 
-def sectioned(sections: Mapping[str, tuple[str, ...]]) -> type[TyperCommand]:
+def sectioned(sections: Mapping[str, tuple[str, ...]]) -> type[Guarded]:
     """A command whose help has these headings, in their order, over the parameters they name.
 
     What no heading names stands at the end of the first.
     """
 
-    class Sectioned(TyperCommand):
+    class Sectioned(Guarded):
         def format_options(self, ctx: Any, formatter: Any) -> None:
             records: dict[str, tuple[str, str]] = {}
             arguments: list[tuple[str, str]] = []

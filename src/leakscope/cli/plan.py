@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from leakscope.cli import plan_lasso, plan_linear
+from leakscope.cli.output import Guarded
 
 SUMMARY = "Before training: what a design gives away, and what meets a target."
 
@@ -24,5 +25,9 @@ def _plan() -> None:
     pass
 
 
-app.command("linear", short_help=plan_linear.SUMMARY, epilog=plan_linear.EPILOG)(plan_linear.linear)
-app.command("lasso", short_help=plan_lasso.SUMMARY, epilog=plan_lasso.EPILOG)(plan_lasso.lasso)
+app.command("linear", cls=Guarded, short_help=plan_linear.SUMMARY, epilog=plan_linear.EPILOG)(
+    plan_linear.linear
+)
+app.command("lasso", cls=Guarded, short_help=plan_lasso.SUMMARY, epilog=plan_lasso.EPILOG)(
+    plan_lasso.lasso
+)

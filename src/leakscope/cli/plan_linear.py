@@ -10,11 +10,10 @@ import typer
 from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import (
     STDOUT,
-    emit_json,
     in_options,
-    require_writable,
     show,
     told_page,
+    with_json,
     write_page,
 )
 from leakscope.errors import InputError
@@ -56,7 +55,6 @@ def linear(
         along = {settings.curve: settings.settings}
     if along is None and html is not None:
         along = "all"
-    require_writable(json_path)
     if html is not None:
         from leakscope.reporting.writing import require_report_path
 
@@ -82,9 +80,10 @@ def linear(
             curve=along,
             random_state=settings.seed,
         )
-    if json_path is not None:
-        emit_json(found, json_path)
+    with with_json(found, json_path):
+        if html is not None:
+            write_page(found, html)
     if json_path != STDOUT:
         show(told_page(found) + "\n")
-    if html is not None:
-        write_page(found, html, quiet=json_path == STDOUT)
+        if html is not None:
+            show(f"\nPage: {html} ({html.stat().st_size / 1e6:.1f} MB)\n")

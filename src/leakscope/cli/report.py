@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -59,11 +60,14 @@ def report(
 
     It is as sensitive as the data, and only its owner may read it (mode 0600).
     """
+    from leakscope.data.files import written_with
     from leakscope.reporting import report as write_report
-    from leakscope.reporting.exports import write_sacro
+    from leakscope.reporting.exports import sacro_text
     from leakscope.results.reader import has_digest, result_of
 
-    path = write_report(run, output, redact=redact, beside=beside or ())
+    together = nullcontext() if sacro is None else written_with(sacro, sacro_text(run).encode())
+    with together:
+        path = write_report(run, output, redact=redact, beside=beside or ())
     if run.is_dir() and not has_digest(run):
         say(WITHOUT_DIGEST)
     size = path.stat().st_size / 1e6
@@ -71,5 +75,5 @@ def report(
     if run.is_file() and not result_of(run).from_data:
         kind = "of a design, no data"
     if sacro is not None:
-        show(f"SACRO-ML report: {write_sacro(run, sacro)}\n")
+        show(f"SACRO-ML report: {sacro}\n")
     show(f"Report: {path} ({size:.1f} MB, {kind})\n")

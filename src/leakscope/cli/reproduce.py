@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from leakscope.cli.options import JsonPath
-from leakscope.cli.output import STDOUT, emit_json, require_writable, say, steps, table
+from leakscope.cli.output import STDOUT, answer, emit_json, say, show, steps, table
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,7 +76,6 @@ def reproduce(
     """
     if seed < 0:
         raise InputError(f"--seed must be zero or above, but it is {seed}.")
-    require_writable(json_path)
     _load_papers()
     from papers import figures
 
@@ -168,15 +167,14 @@ def _make_all(
                 failed[figure.name] = error
                 say(f"{figure.name} was not made: {error}")
                 continue
-            if json_path is not None:
-                emit_json(document, json_path)
+            emit_json(document, json_path)
             if json_path != STDOUT:
-                sys.stdout.write(page(document) + "\n")
+                answer(page(document) + "\n")
     finally:
         if folder.is_dir():
             _write_page(folder)
     if json_path != STDOUT and folder.is_dir():
-        sys.stdout.write(f"Pictures and numbers: {folder}\n")
+        show(f"Pictures and numbers: {folder}\n")
     _tell(failed, len(wanted))
 
 
@@ -220,7 +218,7 @@ def _list(known: tuple[Figure, ...]) -> None:
     rows = [[figure.name, figure.where.ljust(12), figure.title] for figure in known]
     width = max(len(row[2]) for row in rows)
     rows = [[row[0], row[1], row[2].ljust(width)] for row in rows]
-    sys.stdout.write(table(["figure", "where".ljust(12), "what".ljust(width)], rows) + "\n")
+    answer(table(["figure", "where".ljust(12), "what".ljust(width)], rows) + "\n")
 
 
 def _wanted(names: list[str], known: tuple[Figure, ...]) -> list[Figure]:

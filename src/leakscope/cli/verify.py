@@ -13,7 +13,6 @@ from leakscope.cli.output import (
     WITHOUT_DIGEST,
     cells_bar,
     emit_json,
-    require_writable,
     say,
     show,
     table,
@@ -54,7 +53,6 @@ def verify(
     """
     if retraining.train is not None and retraining.widths is not None:
         raise InputError("Give --train or --network, not both.")
-    require_writable(json_path, result, data)
     from leakscope.results.reader import has_digest
     from leakscope.verifying import Retraining
     from leakscope.verifying import verify as verify_result
@@ -75,8 +73,7 @@ def verify(
         say(f"warning: {sentence}")
     if result.is_dir() and not has_digest(result):
         say(WITHOUT_DIGEST)
-    if json_path is not None:
-        emit_json(found, json_path)
+    emit_json(found, json_path)
     if json_path != STDOUT:
         show(_page(found) + "\n")
     if found.differs:

@@ -22,7 +22,7 @@ from leakscope.results.audit import Audit
 from leakscope.results.columns import Record
 from leakscope.results.comparison import ComparedRecord, Comparison, SideEntry
 from leakscope.results.document import ResultDocument
-from leakscope.results.reader import Run, read_result, read_run
+from leakscope.results.reader import Run, read_result, read_run, unsealed_note
 from leakscope.settings.compare import COMPARE_DEFAULTS
 from leakscope.subjects.ranks import TOP, hundredth, rank_correlation, top_kept
 
@@ -91,7 +91,7 @@ def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERAN
         provenance={name: one.provenance.get(name) for name in (*QUESTION, "method", "source")},
         assumptions=[*two.assumptions, *(a for a in one.assumptions if a not in two.assumptions)],
         timing={"compare": time.perf_counter() - start},
-        warnings=_warnings(one, two, same, aligned),
+        warnings=[*unsealed_note(first, second), *_warnings(one, two, same, aligned)],
         unit=one.unit,
         first=sides[0],
         second=sides[1],

@@ -183,12 +183,37 @@ def _write_through(path: Path, content: bytes) -> None:
         stream.write(content)
 
 
+@contextmanager
+def written_with(path: Path, content: bytes) -> Iterator[None]:
+    """Write a file together with what is written inside: both are left, or neither.
+
+    The bytes lie beside their place before the work inside begins, and are renamed after it.
+    """
+    try:
+        require_output(path)
+        if is_stream(path):
+            yield
+            _write_through(path, content)
+        else:
+            with _renamed_after(Path(os.path.realpath(path)), content):
+                yield
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
 def _write_whole(path: Path, content: bytes) -> None:
+    with _renamed_after(path, content):
+        pass
+
+
+@contextmanager
+def _renamed_after(path: Path, content: bytes) -> Iterator[None]:
     partial = partial_beside(path)
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content)
+        yield
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)

@@ -66,7 +66,8 @@ def read_model(path: str | Path) -> ModelFile:
     content = path.read_bytes()
     sha256 = hashlib.sha256(content).hexdigest()
     if suffix == ".onnx":
-        return ModelFile(path, sha256, linear=read_onnx_linear(path, content))
+        with told_as(f"{path} cannot be read"):
+            return ModelFile(path, sha256, linear=read_onnx_linear(path, content))
     return ModelFile(path, sha256, estimator=_from_skops(path, content))
 
 
@@ -135,7 +136,8 @@ def read_network(path: str | Path) -> NetworkArrays:
             f"in {suffix or 'nothing'}."
         )
     require_file(path)
-    found = reader(path)
+    with told_as(f"{path} cannot be read"):
+        found = reader(path)
     for name, array in (("w", found.w), ("b", found.b), ("v", found.v)):
         bad = ~np.isfinite(array)
         if bad.any():

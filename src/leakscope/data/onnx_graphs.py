@@ -71,7 +71,6 @@ def opened_graph(
     """
     try:
         import onnx
-        from onnx import numpy_helper
     except ImportError:
         raise InputError(
             "An .onnx file needs the package onnx; install leakscope[models]."
@@ -81,19 +80,40 @@ def opened_graph(
         graph = onnx.load_model_from_string(read).graph
         constants = {}
         for tensor in graph.initializer:
-            if tensor.data_location == onnx.TensorProto.EXTERNAL:
-                raise InputError(f"{path} keeps its weights in another file; save them inside.")
             if tensor.data_type != onnx.TensorProto.STRING:
-                constants[tensor.name] = _numbers(numpy_helper.to_array(tensor))
+                constants[tensor.name] = _array(tensor, str(path))
     return graph, constants, [value.name for value in graph.input if value.name not in constants]
+
+
+def _array(tensor: Any, where: str) -> FloatArray:
+    """The numbers of a tensor that is in the file itself, of which the digest is."""
+    from onnx import TensorProto, numpy_helper
+
+    if tensor.data_location == TensorProto.EXTERNAL or len(tensor.external_data):
+        raise InputError(f"{where} keeps its weights in another file; save them inside.")
+    found = numpy_helper.to_array(tensor)
+    if not found.size:
+        raise InputError(f"{where} has an array without numbers.")
+    return _numbers(found)
 
 
 def held_by(node: Any, where: str) -> FloatArray:
     """The array of a node that is a constant."""
-    from onnx import numpy_helper
-
+    told = _told(node)
     with told_as(f"{where} holds no array"):
-        return _numbers(numpy_helper.to_array(node.attribute[0].t))
+        if "value" in told:
+            return _array(told["value"].t, where)
+        for name in ("value_float", "value_int", "value_floats", "value_ints"):
+            if name in told:
+                found = told[name]
+                kept = {"value_float": [found.f], "value_int": [found.i]}
+                return _numbers(np.asarray(kept.get(name, [*found.floats, *found.ints])))
+    raise InputError(f"{where} holds no array of numbers.")
+
+
+def _require_outputs(node: Any, where: str) -> None:
+    if not node.output or not node.output[0]:
+        raise InputError(f"{where} has no output.")
 
 
 def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray | None]:
@@ -109,8 +129,7 @@ def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArra
     squeezed = ""
     for node in graph.node:
         where = f"{path}: the node {node.op_type} {node.name}".rstrip()
-        if not node.output or not node.output[0]:
-            raise InputError(f"{where} has no output.")
+        _require_outputs(node, where)
         if node.domain not in _STANDARD:
             raise InputError(
                 f"{where} is of the domain {printable(node.domain)[:60]}, whose operators are not "
@@ -258,6 +277,7 @@ def read_onnx_linear(path: Path, content: bytes) -> LinearArrays:
     for node in graph.node:
         where = f"{path}: the node {node.op_type} {node.name}".rstrip()
         told = _told(node)
+        _require_outputs(node, where)
         if node.op_type == "Constant":
             constants[node.output[0]] = held_by(node, where)
             continue
@@ -303,8 +323,11 @@ class _Before:
         where: str,
     ) -> None:
         if node.op_type == "Scaler":
-            self._shift(_floats(told, "offset", where))
-            self._stretch(_floats(told, "scale", where))
+            shift, factor = (_floats(told, name, where) for name in ("offset", "scale"))
+            for amount in (shift, factor):
+                self._require_fits(amount, where)
+            self._shift(shift)
+            self._stretch(factor)
             return
         other = [name for name in node.input if name != current]
         if len(other) != 1 or other[0] not in constants:
@@ -312,12 +335,19 @@ class _Before:
         if node.op_type in ("Sub", "Div") and node.input[0] != current:
             raise InputError(f"{where} turns the features around; {_CAN}.")
         amount = constants[other[0]].reshape(-1)
+        self._require_fits(amount, where)
         if node.op_type == "Div" and not amount.all():
             raise InputError(f"{where} divides by zero; {_CAN}.")
         if node.op_type in ("Sub", "Add"):
             self._shift(amount if node.op_type == "Sub" else -amount)
         else:
             self._stretch(amount if node.op_type == "Mul" else 1.0 / amount)
+
+    def _require_fits(self, amount: FloatArray, where: str) -> None:
+        """Refuse a length that is neither one nor that of what came before."""
+        known = [len(part) for part in (self.offset, self.scale) if part is not None]
+        if len({*known, len(amount)} - {1}) > 1:
+            raise InputError(f"{where} has {len(amount)} numbers, and {max(known)} came before it.")
 
     def _shift(self, amount: FloatArray) -> None:
         amount = amount if self.scale is None else amount / self.scale
@@ -391,6 +421,11 @@ def _checked(
     if not all(part is None or np.isfinite(part).all() for part in parts):
         raise InputError(f"{path} holds numbers that are not finite.")
     features = len(matrix)
+    for part in (before.offset, before.scale):
+        if part is not None and len(part) not in (1, features):
+            raise InputError(
+                f"{path} scales {len(part)} features, and its linear layer takes {features}."
+            )
     offset, scale = (
         None if part is None else np.array(np.broadcast_to(part, (features,)))
         for part in (before.offset, before.scale)

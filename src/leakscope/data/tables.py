@@ -257,8 +257,14 @@ def written_labels(
         separator = _separator(path, layout, stream)
     options = _options(separator, layout, table.shape[1])
     held = pd.read_csv(path, usecols=asked, dtype=str, **options)
-    texts = {name: held[name].str.strip() for name in asked}
+    texts = {name: _stripped(held[name]) for name in asked}
     return {name: text for name, text in texts.items() if not _is_plain(table[name], text)}
+
+
+def _stripped(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Without blanks around, unless blanks are all that tells two labels apart."""
+    found = column.str.strip()
+    return found if found.nunique() == column.nunique() else column
 
 
 def _is_plain(column: pd.Series[Any], text: pd.Series[Any]) -> bool:

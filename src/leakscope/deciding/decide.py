@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from leakscope import __version__
-from leakscope.data.files import is_folder
+from leakscope.data.files import is_folder, is_there
 from leakscope.deciding.coverage import coverage, mitigation_rows
 from leakscope.deciding.evidence import (
     Evidence,
@@ -27,6 +27,7 @@ from leakscope.deciding.exposure import (
 from leakscope.deciding.fields import attacker_fields, context_fields, identity_fields
 from leakscope.deciding.wording import WEIGHTS, obstacles_of, summary_of
 from leakscope.errors import InputError
+from leakscope.reporting.decision_page import decision_pages
 from leakscope.results.decision import (
     DECISION_FILES,
     Decision,
@@ -198,10 +199,13 @@ def check_record(path: str | Path) -> str:
     path
         A record's .json, .html or .md file, or the folder with all three.
 
+    The pages are made again from decision.json and compared; only the version of leakscope that
+    wrote them can do that.
+
     Raises
     ------
     InputError
-        Where it is no record, or a digit of it was changed.
+        Where it is no record, a digit of it was changed, or a page shows another record.
 
     Examples
     --------
@@ -213,10 +217,26 @@ def check_record(path: str | Path) -> str:
     """
     path = Path(path)
     if not is_folder(path):
-        return _checked(path)
+        found_here = _checked(path)
+        # With the others beside it, it must show the same record.
+        whole = path.name in DECISION_FILES and all(
+            is_there(path.with_name(name)) for name in DECISION_FILES
+        )
+        if whole:
+            check_record(path.absolute().parent)
+        return found_here
     found = [_checked(path / name) for name in DECISION_FILES]
     if any(found[0] not in (path / name).read_text(encoding="utf-8") for name in DECISION_FILES):
         raise InputError(f"{path} holds files of different records.")
+    record = read_result(path / DECISION_FILES[0])
+    assert isinstance(record, Decision)
+    if record.leakscope_version == __version__:
+        for name, text in decision_pages(record).items():
+            if (path / name).read_bytes() != text.encode("utf-8"):
+                raise InputError(
+                    f"{path / name} does not show the record of {DECISION_FILES[0]}: it was "
+                    "replaced, or changed and sealed again."
+                )
     return found[0]
 
 

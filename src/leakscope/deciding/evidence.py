@@ -24,7 +24,7 @@ from leakscope.results.comparison import Comparison
 from leakscope.results.decision import RunEntry
 from leakscope.results.document import ResultDocument
 from leakscope.results.measurement import Measurement, ModelsMeasurement
-from leakscope.results.reader import Run, digest_of_result, read_run, result_of
+from leakscope.results.reader import Run, digest_of_result, is_sealed, read_run, result_of
 from leakscope.results.verification import Verification
 
 Evident = ResultDocument | Run | str | Path
@@ -48,11 +48,15 @@ Kind = TypeVar("Kind", bound=ResultDocument)
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """One result, what it is called, and the hash of its file."""
+    """One result, what it is called, the hash of its file, and whether that has a digest.
+
+    ``sealed`` is None of what was never a file.
+    """
 
     name: str
     document: ResultDocument
     sha256: str
+    sealed: bool | None = None
 
     def entry(self) -> RunEntry:
         """What the record says of it."""
@@ -199,11 +203,12 @@ def _read(run: Evident, place: int, versions: dict[str, str]) -> list[Given]:
     if not isinstance(run, Run):
         path = Path(run)
         if not is_folder(path):
-            return [Given(path.name, result_of(path), digest_of_result(path))]
+            found_here = result_of(path)
+            return [Given(path.name, found_here, digest_of_result(path), is_sealed(path))]
         run = read_run(path)
     versions.update(run.versions)
     name = run.directory.name
-    found = [Given(name, run.document, digest_of_result(run))]
+    found = [Given(name, run.document, digest_of_result(run), run.has_digest)]
     for beside in (run.verification, run.measurement):
         if beside is not None:
             found.append(Given(f"{name}/{beside.kind}.json", beside, digest_of_result(beside)))

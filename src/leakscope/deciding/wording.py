@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from leakscope.deciding.coverage import coverage_sentence
 from leakscope.deciding.evidence import Evidence
 from leakscope.deciding.exposure import Exposure, subgroups_of
-from leakscope.results.audit import Subgroup
+from leakscope.results.audit import Audit, Subgroup
 from leakscope.results.decision import AttackerEntry, CoverageRow, LevelEntry, ThresholdEntry
 from leakscope.results.reconciliation import ReconciledRow, was_retrained
 from leakscope.results.verification import Verification
@@ -29,8 +29,13 @@ def obstacles_of(
     settings: DecideSettings,
 ) -> list[str]:
     """Why nobody can approve on these runs; none where somebody can."""
-    sentences = []
     audit = evidence.audit
+    sentences = [
+        f"{one.name} carries no digest of itself, so that nobody can tell whether its numbers were "
+        "changed; give the run directory as leakscope audit wrote it."
+        for one in evidence.given
+        if one.sealed is False and isinstance(one.document, Audit)
+    ]
     if found is None and evidence.stand_in is not None:
         sentences.append(
             "a stand-in was examined (a Gaussian process with an assumed noise), and no run "

@@ -76,6 +76,8 @@ def from_sklearn(
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise InputError("One label per record is wanted; audit the outputs one at a time.")
+    if sample_weight is not None:
+        sample_weight = as_weights(sample_weight, len(labels))
     whole = WholeFit.of(estimator, X, labels, sample_weight)
     inner, design = whole.found.inner, whole.found.design
     reader = next((READERS[name] for name in class_names(inner) if name in READERS), None)
@@ -93,8 +95,18 @@ def from_sklearn(
         raise InputError(
             f"The model was fitted on {expected} features, but X has {features.shape[1]}."
         )
-    model = reader(inner, features, labels, as_weights(sample_weight, len(labels)))
-    model = _at_optimum(model, inner, list(whole.found.assumptions))
+    given = as_weights(sample_weight, len(labels))
+    try:
+        model = reader(inner, features, labels, given)
+        model = _at_optimum(model, inner, list(whole.found.assumptions))
+    except InputError:
+        raise
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        # A file may say anything: a penalty that is text, an intercept of another length.
+        raise InputError(
+            f"This {type(inner).__name__} does not hold what a fitted one does "
+            f"({type(error).__name__}: {str(error).partition(chr(10))[0]}); fit it again."
+        ) from error
     around = [type(step).__name__ for step in whole.found.steps]
     named = replace(model.problems[0], name=" → ".join([*around, model.name]))
     problems = (named, *model.problems[1:])
@@ -247,7 +259,7 @@ def _ridge(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> Fit
     alpha = np.asarray(getattr(estimator, "alpha_", getattr(estimator, "alpha", 0.0)), dtype=float)
     if alpha.size > 1:
         raise InputError("One penalty per output was used; audit the outputs one at a time.")
-    penalty = float(alpha)
+    penalty = float(alpha.item())
     name = type(estimator).__name__
     X, diagonal, theta = _design(estimator, X, penalty)
     if penalty == 0.0 and len(theta) >= len(y):

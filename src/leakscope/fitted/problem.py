@@ -171,7 +171,10 @@ def as_weights(weights: npt.ArrayLike | None, records: int) -> FloatArray:
     """Sample weights, one for each record; ones where none are given."""
     if weights is None:
         return np.ones(records)
-    given = np.asarray(weights, dtype=np.float64)
+    try:
+        given = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("The sample weights are not all numbers.") from None
     if given.shape != (records,):
         raise InputError(
             f"There are {given.size} sample weights for {records} records; pass one for each."

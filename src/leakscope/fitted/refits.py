@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
+from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.fitted.losses import own_log_odds
 from leakscope.laws.pair import Assumption
@@ -125,15 +126,17 @@ def unwrapped(estimator: Any, X: Any) -> Unwrapped:
 
 
 def _through_pipeline(pipeline: Any, X: Any, steps: list[Any]) -> tuple[Any, Any]:
-    for name, step in pipeline.steps[:-1]:
-        if step in (None, "passthrough"):
-            continue
+    kept = [entry for entry in pipeline.steps[:-1] if entry[1] not in (None, "passthrough")]
+    for (name, step), (_, following) in zip(kept, [*kept[1:], pipeline.steps[-1]], strict=True):
         if not hasattr(step, "transform"):
             raise InputError(
                 f"The pipeline's step {name!r} cannot transform; pass a plain Pipeline."
             )
         try:
+            _require_width(step, following, X)
             X = step.transform(X)
+        except InputError:
+            raise
         except Exception as error:
             raise InputError(
                 f"The pipeline's step {name!r} could not transform the records "
@@ -142,6 +145,30 @@ def _through_pipeline(pipeline: Any, X: Any, steps: list[Any]) -> tuple[Any, Any
             ) from None
         steps.append(step)
     return pipeline.steps[-1][1], X
+
+
+def _require_width(step: Any, following: Any, X: Any) -> None:
+    """Refuse, before it is made, what does not fit the next step, or the memory.
+
+    A file of some kilobytes may hold a step that makes millions of features of ten.
+    """
+    width = getattr(step, "n_output_features_", None)
+    if width is None:
+        few = X.iloc[:2] if hasattr(X, "iloc") else X[:2]
+        found = step.transform(few)
+        width = found.shape[1] if getattr(found, "ndim", 0) == 2 else None
+    if width is None:
+        return
+    expected = getattr(following, "n_features_in_", width)
+    if width != expected:
+        raise InputError(
+            f"{type(step).__name__} makes {width} features, and {type(following).__name__} was "
+            f"fitted on {expected}; pass the pipeline as it was fitted."
+        )
+    rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    require_memory(
+        3 * 8 * rows * width, f"{rows} x {width} features", "use fewer records or features"
+    )
 
 
 def _one_calibrated(calibrated: Any, assumptions: list[Assumption]) -> Any:

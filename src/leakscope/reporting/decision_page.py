@@ -54,6 +54,12 @@ def decision_markdown(document: Decision) -> str:
     return _sealed("decision.md", document)
 
 
+def decision_pages(document: Decision) -> dict[str, str]:
+    """What is written beside decision.json, by name."""
+    pages = (decision_html(document), decision_markdown(document))
+    return dict(zip(DECISION_FILES[1:], pages, strict=True))
+
+
 def write_decision(document: Decision, folder: str | Path) -> Path:
     """Write decision.json, decision.html and decision.md into a new folder, all or none.
 
@@ -74,10 +80,10 @@ def write_decision(document: Decision, folder: str | Path) -> Path:
     ...     sorted(file.name for file in folder.iterdir())
     ['decision.html', 'decision.json', 'decision.md']
     """
-    texts = (to_json(document) + "\n", decision_html(document), decision_markdown(document))
+    texts = {DECISION_FILES[0]: to_json(document) + "\n", **decision_pages(document)}
 
     def fill(inside: Path) -> None:
-        for name, text in zip(DECISION_FILES, texts, strict=True):
+        for name, text in texts.items():
             (inside / name).write_bytes(text.encode("utf-8"))
         if document.above and not document.redacted:
             (inside / ABOVE_FILE).write_bytes(_above(document).encode("utf-8"))

@@ -194,6 +194,13 @@ def write_sacro(run: Run | ResultDocument | str | Path, path: str | Path) -> Pat
     leakscope.errors.InputError: a SACRO-ML report is of an audit, and this is a result of kind \
 measure.
     """
+    place = Path(path)
+    write_private(place, sacro_text(run))
+    return place
+
+
+def sacro_text(run: Run | ResultDocument | str | Path) -> str:
+    """What :func:`write_sacro` writes."""
     audit = result_of(run)
     if not isinstance(audit, Audit):
         raise InputError(
@@ -217,6 +224,4 @@ measure.
             "attack_instance_logger": {"instance_0": {"individual": block}}
         },
     }
-    place = Path(path)
-    write_private(place, to_json(content) + "\n")
-    return place
+    return to_json(content) + "\n"

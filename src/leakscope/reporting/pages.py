@@ -214,10 +214,14 @@ def png_address(content: bytes) -> str:
 
 
 def _in_markdown(value: Any) -> Any:
-    """A text on one line that is neither HTML nor the end of a table's cell."""
+    """A text on one line that Markdown shows as it is: no HTML, no link or picture, no cell's end.
+
+    A category of the data may be written as a picture that a reader's program would fetch.
+    """
     if not isinstance(value, str):
         return value
-    return " ".join(in_order(value).split()).replace("<", "&lt;").replace("|", "\\|")
+    line = " ".join(in_order(value).split()).replace("<", "&lt;")
+    return re.sub(r"([\\`*|\[\]])", r"\\\1", line)
 
 
 def _finalised(value: Any) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
@@ -203,7 +204,33 @@ class Run:
         path = self.directory / "arrays.npz"
         if not path.exists():
             return {}
-        return dict(read_arrays(path, names, most=LARGEST_ARRAY_BYTES))
+        found = dict(read_arrays(path, names, most=LARGEST_ARRAY_BYTES))
+        _require_drawable(path, found)
+        return found
+
+
+def _require_drawable(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse what leakscope does not write: no numbers, or curves and bars that do not fit."""
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+            raise InputError(
+                f"{path}: {name} holds something other than finite numbers; make the run again."
+            )
+    shapes = {name: array.shape for name, array in arrays.items()}
+    wanted: dict[str, tuple[int, ...]] = {name: () for name in shapes if name.endswith("_left_out")}
+    for name in shapes:
+        if name.endswith("_counts"):
+            bars = shapes[name][0] if len(shapes[name]) == 1 else -1
+            wanted |= {name: (max(bars, 1),), name.replace("_counts", "_edges"): (bars + 1,)}
+    if "roc_tpr" in shapes:
+        curves = (*shapes["roc_tpr"], 0, 0)[:2]
+        wanted |= {"roc_tpr": curves, "roc_ranks": curves[:1], "roc_fpr": curves[1:]}
+    for name, shape in wanted.items():
+        if shapes.get(name, shape) != shape:
+            raise InputError(
+                f"{path}: {name} has the shape {shapes[name]} where {shape} belongs; make the run "
+                "again."
+            )
 
 
 def read_run(directory: str | Path) -> Run:
@@ -312,6 +339,27 @@ def digest_of_result(given: ResultDocument | Run | str | Path) -> str:
 
 def _file_of(path: Path) -> Path:
     return path / "result.json" if is_folder(path) else path
+
+
+def is_sealed(given: ResultDocument | Run | str | Path) -> bool | None:
+    """Whether a stored result carries a digest by which a change is seen; None in memory."""
+    if isinstance(given, ResultDocument):
+        return None
+    if isinstance(given, Run):
+        return given.has_digest
+    file = _file_of(Path(given))
+    return require_unchanged(file.parent, (file.name,))
+
+
+def unsealed_note(*given: Any) -> list[str]:
+    """A sentence for each stored result without a digest."""
+    stored = [one for one in given if isinstance(one, (Run, str, Path))]
+    names = [str(one.directory) if isinstance(one, Run) else str(one) for one in stored]
+    return [
+        f"{name} carries no digest of itself, so that changes to its numbers cannot be seen."
+        for name, one in zip(names, stored, strict=True)
+        if is_sealed(one) is False
+    ]
 
 
 def has_digest(run: str | Path) -> bool:

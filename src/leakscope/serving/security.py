@@ -14,7 +14,6 @@ import ipaddress
 import secrets
 import socket
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
@@ -118,13 +117,13 @@ class Access:
         return hmac.compare_digest(given.encode(), self.token.encode())
 
     def right_cookie(self, header: str) -> bool:
-        """Whether the Cookie header holds the session, compared in constant time."""
-        try:
-            held = SimpleCookie(header).get(self.cookie)
-        except CookieError:
-            return False
-        given = "" if held is None else held.value
-        return hmac.compare_digest(given.encode(), self.session.encode())
+        """Whether the Cookie header holds the session, compared in constant time.
+
+        Cookies of other servers on this machine come along, and may be written in any way.
+        """
+        held = (part.strip().partition("=") for part in header.split(";"))
+        given = [value for name, _, value in held if name == self.cookie]
+        return any(hmac.compare_digest(one.encode(), self.session.encode()) for one in given)
 
     def own_host(self, header: str) -> bool:
         """Whether a Host header names this server."""

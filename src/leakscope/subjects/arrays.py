@@ -48,6 +48,25 @@ def checked_targets(y: ArrayLike, records: int) -> FloatArray:
     return targets
 
 
+def require_whole(X: Any, y: Any) -> None:
+    """Refuse masks, which NumPy drops, and labels of text and numbers, which have no order."""
+    for values, name in ((X, "X"), (y, "y")):
+        if isinstance(values, np.ma.MaskedArray):
+            require_real(values, name)
+    if getattr(y, "dtype", None) != np.dtype(object):
+        return
+    first: dict[bool, int] = {}
+    for row, value in enumerate(np.ravel(np.asarray(y))):
+        if value is None or value != value:
+            raise InputError(f"y has no label in row {row} (rows count from 0); leave it out.")
+        first.setdefault(isinstance(value, str), row)
+    if len(first) > 1:
+        raise InputError(
+            f"y holds text in row {first[True]} and something else in row {first[False]} (rows "
+            "count from 0); make all labels text, or all numbers."
+        )
+
+
 def checked_ids(
     record_ids: Sequence[Any] | None, records: int, X: Any = None
 ) -> tuple[RecordId, ...]:

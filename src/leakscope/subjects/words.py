@@ -30,9 +30,15 @@ def two_digits(value: float) -> str:
     return ">0.99" if value >= 0.995 else f"{value:.2f}"
 
 
+# Signs of a model's name that are shown; the settings have all of it.
+LONGEST_NAME = 120
+
+
 def examined_sentence(audit: Audit, origin: str | None = None) -> str:
     """Which model was examined, and where it comes from."""
     name, where = audit.model.name, origin or audit.model.origin
+    # Some estimators name all of their forty parameters.
+    name = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…)"
     return f"Examined: {name}, {where}; {audit.dataset.name}, {audit.units} records."
 
 

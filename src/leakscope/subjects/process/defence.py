@@ -114,6 +114,11 @@ def defence_of(
     >>> defence.noise_variance == noise.setting["noise_variance"]
     True
     """
+    if not isinstance(model, Process) or not isinstance(option, AdviceOption):
+        raise InputError(
+            "a defence is an option of advice on a lood.Process, applied to that process; of other "
+            "models change the setting that the option names, and fit again."
+        )
     if option.merged:
         raise InputError("records are merged no more by leakscope; ask for advice again.")
     place = {name: unit for unit, name in enumerate(names or range(model.units))}
@@ -122,6 +127,9 @@ def defence_of(
         raise InputError(f"the model has no {model.unit} {missing[0]!r}, which the option names.")
     gone = [place[name] for name in option.dropped]
     told = {name: value for name, value in option.setting.items() if value is not None}
+    foreign = sorted(set(told) - {"noise_variance", "output_sd", "features", "dropped"})
+    if foreign:
+        raise InputError(f"the option changes {foreign[0]}, which a process does not have.")
     components = None
     if "features" in told:
         components = principal_directions(model.features)[:, : int(told["features"])]

@@ -13,7 +13,7 @@ from leakscope.data.files import is_folder, is_there, require_file
 from leakscope.running.cells import duration
 from leakscope.subjects.process.routes import RESULT_BYTES
 from leakscope.subjects.stream.parts import SUFFIXES, file_pieces, record_files
-from leakscope.subjects.stream.passes import BLOCK_BYTES, BLOCKS_AT_ONCE, CELL_RECORDS
+from leakscope.subjects.stream.passes import CELL_RECORDS, stream_bytes
 
 # In memory a table is read, coded and scaled: copies of its numbers that are there at once.
 COPIES = 4
@@ -22,6 +22,9 @@ COPIES = 4
 # (benchmarks/streamed.py, docs/benchmarks/size.md).
 SECONDS_PER_NUMBER = 40e-9
 SECONDS_PER_RECORD = 1.2e-6
+# Per product of two features of a record, and of factorising Phi^T Phi, which one core does.
+SECONDS_PER_PRODUCT = 2.4e-10
+SECONDS_PER_CUBE = 3.3e-10
 
 # What the libraries take.
 LIBRARY_BYTES = 200_000_000
@@ -55,9 +58,12 @@ class StreamCost:
     def sentence(self, workers: int | None = None) -> str:
         """What is about to be done, what it takes, and what is given up; without workers, here."""
         here, workers = workers is None, workers or usable_cores()
-        seconds = self.records * (self.columns * SECONDS_PER_NUMBER + SECONDS_PER_RECORD) / workers
-        blocks = (workers if here else 1) * BLOCKS_AT_ONCE * BLOCK_BYTES
-        memory = format_bytes(LIBRARY_BYTES + blocks + 16 * self.columns**2)
+        width = self.columns
+        each = width * SECONDS_PER_NUMBER + width**2 * SECONDS_PER_PRODUCT + SECONDS_PER_RECORD
+        seconds = self.records * each / workers + width**3 * SECONDS_PER_CUBE
+        cells = -(-self.records // CELL_RECORDS)
+        held = stream_bytes(width, cells, workers if here else 1)
+        memory = format_bytes(LIBRARY_BYTES + held)
         return (
             f"streaming {self.records:,} records of {self.columns} columns "
             f"({format_bytes(self.file_bytes)}): three passes in about {memory} a process, about "

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
-from leakscope.data.arrow_tables import arrow_claims
+from leakscope.data.arrow_tables import arrow_claims, require_distinct
 from leakscope.data.files import is_folder, is_there, require_file
 from leakscope.errors import InputError
 from leakscope.running.cell_store import StoppedError
@@ -300,6 +300,7 @@ def _require_columns(
 ) -> None:
     import pyarrow as pa
 
+    require_distinct(list(schema.names), str(path))
     if not names:
         raise InputError(f"{path} has no column of features beside the target.")
     for name in (*others, *names, *targets):

@@ -9,6 +9,7 @@ own and hands back only what is said of all together.
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from leakscope import __version__
 from leakscope._numerics.cores import usable_cores
 from leakscope._numerics.keys import Key
-from leakscope._numerics.memory import require_memory
+from leakscope._numerics.memory import format_bytes, require_memory
 from leakscope.data.columns import column_name
 from leakscope.data.files import is_there
 from leakscope.errors import InputError
@@ -60,6 +61,12 @@ CELL_RECORDS = 1_000_000
 
 # Blocks of features, and what is computed of them, that a thread holds at once; measured.
 BLOCKS_AT_ONCE = 13
+
+# Matrices of features x features beside those of the cells; measured with 3,000 and 4,500.
+GRAMS_AT_ONCE = 7
+
+# SQLite's own bound on one value.
+LARGEST_CELL = 1_000_000_000
 
 PASSES = ("columns", "sums", "laws")
 ANSWERS = "answers"
@@ -127,6 +134,7 @@ def audit_streamed(
         "data": wanted.model_dump(mode="json"),
         "audit": settings.model_dump(mode="json"),
     }
+    _require_room(len(parts[0].features) + 1, len(cuts), block_bytes)
     report = _over_passes(on_progress, len(cuts))
     with _none_left(place, begun) as going_on, open_cells(place, settings=asked, seed=0) as store:
         answers = place / ANSWERS
@@ -157,11 +165,7 @@ def audit_streamed(
         )
         cuts[:] = [tuple(replace(part, coding=coding) for part in cut) for cut in cuts]
         width = len(coding.shift) + 1
-        require_memory(
-            8 * width**2 * (4 + len(cuts)) + BLOCKS_AT_ONCE * block_bytes * usable_cores(),
-            f"the audit in {width} features",
-            "use fewer features",
-        )
+        _require_room(width, len(cuts), block_bytes)
         going_on()
         summed = run(1, partial(_sums, kernel, block_bytes))
         sums = tree(
@@ -241,6 +245,25 @@ def audit_streamed(
     for left in answers.glob(".*.partial"):
         left.unlink(missing_ok=True)
     return audit
+
+
+def stream_bytes(width: int, cells: int, threads: int, block_bytes: int = BLOCK_BYTES) -> int:
+    """What the passes hold at once: copies of Phi^T Phi, one more for each cell, and blocks."""
+    return 8 * width**2 * (GRAMS_AT_ONCE + cells) + BLOCKS_AT_ONCE * block_bytes * threads
+
+
+def _require_room(width: int, cells: int, block_bytes: int) -> None:
+    if 8 * width**2 > LARGEST_CELL:
+        raise InputError(
+            f"the audit in {width:,} features keeps {format_bytes(8 * width**2)} for each cell, "
+            f"and a file of cells holds {format_bytes(LARGEST_CELL)}: use at most "
+            f"{math.isqrt(LARGEST_CELL // 8):,} features."
+        )
+    require_memory(
+        stream_bytes(width, cells, usable_cores(), block_bytes),
+        f"the audit in {width:,} features",
+        "use fewer features",
+    )
 
 
 def _usable(settings: AuditSettings, data: DataSettings) -> Kernel:

@@ -1,0 +1,254 @@
+"""What people and programs really hand over: a sentence or a right answer, never a traceback."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pandas as pd
+import pytest
+import skops.io
+from onnx import TensorProto, helper, numpy_helper
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+import leakscope
+from leakscope.cli import main
+from leakscope.data.models import read_model
+from leakscope.errors import InputError
+from leakscope.fitted import from_sklearn
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 2))
+Y = X @ [1.0, 2.0] + RNG.normal(size=40)
+TABLE = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y)
+
+
+def test_truth_values_are_numbers() -> None:
+    flags = X > 0
+    found = leakscope.audit(flags, Y, model=Ridge().fit(flags, Y))
+    same = leakscope.audit(flags.astype(float), Y, model=Ridge().fit(flags, Y))
+    np.testing.assert_array_equal(found.advantage, same.advantage)
+
+
+def test_a_penalty_in_an_array() -> None:
+    found = leakscope.audit(X, Y, model=Ridge(alpha=np.array([1.0])).fit(X, Y))
+    assert found.model.name == "Ridge(alpha=1)"
+
+
+@pytest.mark.parametrize("rest", [{"train": LogisticRegression()}, {"kernel": "rbf"}])
+def test_labels_of_two_kinds(rest: dict[str, Any]) -> None:
+    mixed = np.array(["a" if i % 2 else 1 for i in range(40)], dtype=object)
+    with pytest.raises(InputError, match="row 1"):
+        leakscope.audit(X, mixed, **rest)
+    mixed[5] = None
+    with pytest.raises(InputError, match="row"):
+        leakscope.audit(X, mixed, **rest)
+
+
+def test_weights_of_text() -> None:
+    with pytest.raises(InputError, match="sample weights are not all numbers"):
+        leakscope.audit(X, Y, model=Ridge().fit(X, Y), sample_weight=["a"] * 40)
+
+
+@pytest.mark.parametrize("rest", [{"model": Ridge().fit(X, Y)}, {"train": Ridge()}, {}])
+def test_a_mask_is_not_dropped(rest: dict[str, Any]) -> None:
+    mask = np.zeros(X.shape, dtype=bool)
+    mask[7, 1] = True
+    with pytest.raises(InputError, match="masked entry in row 7"):
+        leakscope.audit(np.ma.masked_array(X, mask=mask), Y, **rest)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_frame_takes_the_users_own_model_and_training() -> None:
+    pipeline = make_pipeline(StandardScaler(), Ridge()).fit(TABLE[["a", "b"]], Y)
+    found = leakscope.audit_frame(TABLE, target="y", model=pipeline)
+    same = leakscope.audit(TABLE[["a", "b"]], Y, model=pipeline)
+    np.testing.assert_array_equal(found.advantage, same.advantage)
+    assert leakscope.audit_frame(TABLE, target="y", model="ridge").model.type == "Ridge"
+    assert leakscope.audit_frame(TABLE, target="y", train=Ridge()).details.models == 4
+    classes = TABLE.assign(y=np.where(Y > 0, "ill", "well"))
+    model = LogisticRegression().fit(classes[["a", "b"]], classes["y"])
+    assert leakscope.audit_frame(classes, target="y", model=model).units == 40
+    with pytest.raises(InputError, match="'b'"):
+        leakscope.audit_frame(TABLE.rename(columns={"b": "c"}), target="y", model=pipeline)
+
+
+def test_a_defence_of_something_else() -> None:
+    from leakscope.advising import AuditTarget, advise, defence_of
+
+    audit = leakscope.audit(X, Y, model=Ridge().fit(X, Y))
+    option = advise(audit, AuditTarget("advantage", 0.2)).own
+    for given in (audit, Ridge(), None):
+        with pytest.raises(InputError, match=r"lood\.Process"):
+            defence_of(option, given)  # type: ignore[arg-type]
+
+
+def test_python_is_told_of_parameters() -> None:
+    with pytest.raises(InputError, match="leave out groups") as told:
+        leakscope.audit(X, Y, train=Ridge(), groups=[i % 9 for i in range(40)])
+    assert "--" not in str(told.value)
+
+
+def test_a_seed_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for seed in (2**32, 10**30):
+        line = ["audit", "--example", "iris", "--top", "0", "--seed", str(seed)]
+        assert main([*line, "--run-dir", str(seed)]) == 0
+
+
+def test_blanks_tell_ids_apart(tmp_path: Path) -> None:
+    rows = "".join(f'"{name}",{i},{i % 3}\n' for i, name in enumerate([" 7", "7", *range(10, 40)]))
+    (tmp_path / "d.csv").write_text("id,a,y\n" + rows)
+    found = leakscope.data.read_dataset(tmp_path / "d.csv", target="y", id_column="id")
+    assert found.record_ids[:2] == (" 7", "7")
+
+
+def test_a_column_twice_while_streaming(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = [pa.array(X[:, 0]), pa.array(X[:, 1]), pa.array(Y)]
+    pq.write_table(pa.table(columns, names=["a", "a", "y"]), tmp_path / "d.parquet")
+    line = ["audit", str(tmp_path / "d.parquet"), "--target", "y", "--kernel", "linear", "--stream"]
+    assert main([*line, "--run-dir", str(tmp_path / "run")]) == 2
+    assert "'a'" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+# Model files.
+
+
+def changed(model: Any, **parts: Any) -> Any:
+    for name, value in parts.items():
+        setattr(model, name, value)
+    return model
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"alpha": "strong"},
+        {"intercept_": np.array([1.0, 2.0, 3.0])},
+        {"intercept_": "a"},
+        {"coef_": np.array([[[1.0]]])},
+        {"coef_": np.array(["a", "b"])},
+        {"alpha": None},
+    ],
+    ids=str,
+)
+def test_a_model_file_that_says_anything(
+    parts: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    TABLE.to_csv(tmp_path / "d.csv", index=False)
+    skops.io.dump(changed(Ridge().fit(X, Y), **parts), tmp_path / "m.skops")
+    line = ["audit", str(tmp_path / "d.csv"), "--target", "y", "--model", str(tmp_path / "m.skops")]
+    assert main([*line, "--run-dir", str(tmp_path / "run")]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("leakscope: m.skops: ")
+    assert told.count("\n") == 1
+
+
+def test_a_step_that_would_make_millions_of_features() -> None:
+    """Twenty kilobytes of a file asked for 7.6 GB, and were then refused."""
+    wide = RNG.normal(size=(400, 10))
+    steps = PolynomialFeatures(14).fit(wide[:1])
+    pipeline = make_pipeline(steps, Ridge())
+    pipeline.steps[-1][1].coef_, pipeline.steps[-1][1].intercept_ = np.zeros(5), 0.0
+    pipeline.steps[-1][1].n_features_in_ = 5
+    with pytest.raises(InputError, match="1961256 features, and Ridge was fitted on 5"):
+        from_sklearn(pipeline, wide, wide[:, 0])
+
+
+def graph(nodes: list[Any], initializers: list[Any], tmp_path: Path) -> Path:
+    value = helper.make_tensor_value_info
+    made = helper.make_graph(
+        nodes,
+        "g",
+        [value("x", TensorProto.FLOAT, [None, 2])],
+        [value("out", TensorProto.FLOAT, [None, 1])],
+        initializers,
+    )
+    place = tmp_path / "m.onnx"
+    place.write_bytes(helper.make_model(made).SerializeToString())
+    return place
+
+
+def tensor(values: Any, name: str = "") -> Any:
+    return numpy_helper.from_array(np.asarray(values, dtype=np.float32), name)
+
+
+def test_weights_outside_the_file_are_not_read(tmp_path: Path) -> None:
+    """The digest of the model is that of its file."""
+    outside = tensor([[1.0], [2.0]])
+    np.array([5.0, 6.0], dtype=np.float32).tofile(tmp_path / "other.bin")
+    onnx.external_data_helper.set_external_data(outside, "other.bin")
+    outside.ClearField("raw_data")
+    constant = helper.make_node("Constant", [], ["w"], value=outside)
+    layer = helper.make_node("MatMul", ["x", "w"], ["out"])
+    for nodes, held in (([constant, layer], []), ([layer], [changed(outside, name="w")])):
+        with pytest.raises(InputError, match="in another file"):
+            read_model(graph(nodes, held, tmp_path))
+
+
+W = tensor([[1.0], [2.0]], "w")
+LAYER = helper.make_node("MatMul", ["x", "w"], ["out"])
+SCALE = {"domain": "ai.onnx.ml"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "held", "words"),
+    [
+        ([helper.make_node("MatMul", ["x", "w"], [])], [W], "no output"),
+        ([helper.make_node("Constant", [], ["c"]), LAYER], [W], "no array"),
+        ([helper.make_node("Constant", [], [], value=W), LAYER], [W], "no output"),
+        ([LAYER], [tensor(np.zeros((0, 1)), "w")], "without numbers"),
+        ([LAYER], [tensor(np.zeros((2, 1, 1)), "w")], "does not fit"),
+        ([helper.make_node("Gemm", ["x"], ["out"])], [W], "needs two inputs"),
+        (
+            [
+                helper.make_node("Sub", ["x", "s"], ["z"]),
+                helper.make_node("MatMul", ["z", "w"], ["out"]),
+            ],
+            [W, tensor([1.0, 2.0, 3.0], "s")],
+            "scales 3 features",
+        ),
+        (
+            [
+                helper.make_node(
+                    "Scaler", ["x"], ["z"], offset=[1.0, 2.0], scale=[1.0] * 3, **SCALE
+                ),
+                helper.make_node("MatMul", ["z", "w"], ["out"]),
+            ],
+            [W],
+            "3",
+        ),
+        (
+            [
+                helper.make_node("LinearRegressor", ["x"], ["out"], **SCALE),
+            ],
+            [],
+            "no ",
+        ),
+    ],
+)
+def test_graphs_that_are_not_whole(
+    nodes: list[Any], held: list[Any], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=re.escape(words)):
+        read_model(graph(nodes, held, tmp_path))
+
+
+def test_a_constant_of_one_number(tmp_path: Path) -> None:
+    half = helper.make_node("Constant", [], ["c"], value_float=0.5)
+    nodes = [half, helper.make_node("Mul", ["x", "c"], ["z"])]
+    found = read_model(
+        graph([*nodes, helper.make_node("MatMul", ["z", "w"], ["out"])], [W], tmp_path)
+    )
+    assert found.linear is not None
+    assert found.linear.scale is not None
+    assert found.linear.scale.tolist() == [0.5, 0.5]
