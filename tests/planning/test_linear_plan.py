@@ -256,12 +256,12 @@ def test_the_spread_next_to_the_edge_is_known() -> None:
 
 def test_ridge_has_a_standard_error_of_the_spread() -> None:
     found = [
-        plan_linear(GaussianDesign(20, 22, 80, 0.6, ridge=0.01), draws=40, random_state=k)
-        for k in range(6)
+        plan_linear(GaussianDesign(20, 22, 80, 0.6, ridge=0.01), draws=100, random_state=k)
+        for k in range(12)
     ]
     values = [plan.sigma_nonmember for plan in found]
     told = [plan.sigma_nonmember_stderr for plan in found]
-    assert 0.3 < np.std(values, ddof=1) / np.mean(told) < 3.0
+    assert 0.5 < np.std(values, ddof=1) / np.mean(told) < 2.0
 
 
 def test_kl_next_to_the_edge_does_not_hang_on_the_draws() -> None:
