@@ -763,6 +763,7 @@ def page(results: dict[str, Any]) -> str:
     lines += ["## All", "", head, rule]
     totals = [_total(results[label], [s.name for s in SETTINGS]) for label in labels]
     lines += ["| **all** | | | |" + _cells(totals), ""]
+    lines += [REMARKS]
     for label in labels:
         refused = [
             f"{name} ({told['refused'].rstrip('.')})"
@@ -805,7 +806,7 @@ fitted and counted, or against 50 digits. Made by
     python benchmarks/trust_audit.py --label NAME --results docs/benchmarks/trust.json
     python benchmarks/trust_audit.py --page
 
-{made}. What is counted, and how, is told at the top of `benchmarks/trust_audit.py`.
+{made}, without the models that an earlier run had kept. What is counted, and how, is told at the top of `benchmarks/trust_audit.py`.
 
 - **trusted**: records that the audit trusts, of those there are.
 - **surely off**: trusted records whose counted advantage differs by more than 0.1 from what the
@@ -817,6 +818,15 @@ fitted and counted, or against 50 digits. Made by
 - **models**: how many were fitted for the truth.
 
 Of a training a number is the mean of a posterior from a few models, here 8 where nothing is said.
+"""
+
+
+REMARKS = """\
+Remarks on **after**: of fits, processes and files nothing that is trusted is surely off. Of
+trainings that is not so. A record is trusted there where its interval is no wider than 0.5, which
+does not promise 0.1. Three nearest neighbours of a quantity are off beyond their intervals: answers
+are means of three targets, which 8 models seldom repeat, so that nothing shows that they are no
+normal numbers.
 """
 
 
