@@ -806,7 +806,8 @@ fitted and counted, or against 50 digits. Made by
     python benchmarks/trust_audit.py --label NAME --results docs/benchmarks/trust.json
     python benchmarks/trust_audit.py --page
 
-{made}, without the models that an earlier run had kept. What is counted, and how, is told at the top of `benchmarks/trust_audit.py`.
+{made}, without the models that an earlier run had kept. What is counted, and how, is told at the
+top of `benchmarks/trust_audit.py`.
 
 - **trusted**: records that the audit trusts, of those there are.
 - **surely off**: trusted records whose counted advantage differs by more than 0.1 from what the
