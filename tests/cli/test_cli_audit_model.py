@@ -30,7 +30,7 @@ def test_first_screen_fits_and_leads_with_the_answer(capsys):
     assert "not trusted" in text
     assert "What helps: noise of sd" in text
     assert "your model was not examined" not in text
-    assert "warning: For 24% of the records" in err
+    assert "warning: For 33% of the records" in err
 
 
 def test_run_directory_json_and_gate(here, capsys):
@@ -117,7 +117,7 @@ def test_report_of_a_model(here, capsys):
     page = (here / "run" / "report.html").read_text()
     assert "Leakage audit of LogisticRegression(C=1) on breast_cancer" in page
     assert "Most exposed: record 297 (not trusted), advantage 0.95" in page
-    assert "135 of 569 records are not trusted" in page
+    assert "186 of 569 records are not trusted" in page
     assert "not examined" not in page
     assert '"tpr_at_fpr_0_01":' in page
     assert main(["report", "run", "--redact"]) == 0

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -304,6 +304,8 @@ class WholeFit:
     y: Labels
     weights: FloatArray | None
     found: Unwrapped
+    # What refits showed already, by the share of the records: other questions ask the same.
+    seen: dict[float, list[FloatArray]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, weights: npt.ArrayLike | None = None) -> WholeFit:
@@ -446,12 +448,15 @@ class WholeFit:
         # Fresh others of the released size: what halves show of the steps varies as much.
         share = fraction if fraction < 1.0 else 0.5
         classes = hasattr(self.found.inner, "classes_")
+        seen = self.seen.setdefault(share, [])
         for number, rows in enumerate(_parts(self.y, share, count, classes=classes)):
             if self.lacks_a_class(rows):
                 failure = "a part of the records lacks a class"
-                continue
+                break
             try:
-                gap = (self.scores(rows) - self.held(rows)) / sd
+                if number >= len(seen):
+                    seen.append(self.scores(rows) - self.held(rows))
+                gap = seen[number] / sd
             except InputError as error:
                 failure = str(error).rstrip(".")
                 break
