@@ -25,6 +25,7 @@ import argparse
 import contextlib
 import functools
 import io
+import itertools
 import json
 import os
 import random
@@ -47,6 +48,9 @@ from fuzz_inputs import ODD_NUMBERS, ODD_TEXTS, every_line, furnish, prepare_see
 from fuzz_services import users_own
 
 SECONDS, BYTES = 30, 2 * 10**9
+
+# What follows these is written.
+WRITES = ("--json", "--html", "--output", "--sacro", "--run-dir", "--keep", "--save", "--picture")
 
 SLOW = ("run", "logits", "serve csv", "serve audit", "serve parquet", "serve arrow", "serve npz")
 
@@ -127,7 +131,11 @@ class Fuzzer:
             _watch(False)
         if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > BYTES:
             return f"over {BYTES} bytes: {name}", repr(line)
-        changed = sorted(name for name, held in before.items() if _held(folder).get(name) != held)
+        after = _held(folder)
+        read = _read_by(lines if isinstance(lines, list) else [])
+        changed = [
+            n for n, held in before.items() if n.split("/")[0] in read and after.get(n) != held
+        ]
         if wrong is None and changed:
             wrong = f"what was read is changed: {changed[0]}"
         return None if wrong is None else (wrong, f"{line!r}\n{error.getvalue()}")
@@ -196,6 +204,17 @@ def _held(folder: Path) -> dict[str, bytes]:
         for file in sorted(folder.rglob("*"))
         if file.is_file() and file.suffix != ".html"
     }
+
+
+def _read_by(lines: list[list[str]]) -> set[str]:
+    """Files and folders that command lines name without writing there, and what runs came from."""
+    found: set[str] = set()
+    for line in lines:
+        pairs = itertools.pairwise(line)
+        found |= {
+            word.removeprefix("./").split("/")[0] for flag, word in pairs if flag not in WRITES
+        }
+    return found | ({"data.csv"} if found & {"run", "run2", "model", "groups"} else set())
 
 
 def _watch(on: bool) -> None:
