@@ -133,11 +133,11 @@ def test_verify_by_shadow_models_and_report_of_both(here, capsys):
     told = ["verify", "run", "--models", "120", "--records", "4", "--json", "run/verify.json"]
     assert main(told) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "8 of 8 checks agree" in text
+    assert "10 of 10 checks agree" in text
     assert "120 shadow models of the same estimator" in text
     assert "exactly right numbers would reach" in text
     assert main(["report", "run"]) == 0
-    assert "8 of 8 checks agree" in (here / "run" / "report.html").read_text()
+    assert "10 of 10 checks agree" in (here / "run" / "report.html").read_text()
     assert main(["verify", "run", "--models", "5"]) == 2
     assert "at least 20 shadow models" in capsys.readouterr().err
     assert main(["verify", "run", "--network", "8"]) == 2
