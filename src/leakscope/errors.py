@@ -30,6 +30,7 @@ def in_python(text: str) -> str:
     >>> in_python("leave out --group, or give --noise-variance.")
     'leave out groups, or give noise_variance.'
     """
+    text = text.replace("leakscope audit --train", "leakscope.audit(X, y, train=...)")
     return re.sub(
         r"(?<![\w-])--([A-Za-z][\w-]*)",
         lambda found: IN_PYTHON.get(found[1], found[1].replace("-", "_")),

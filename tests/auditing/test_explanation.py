@@ -116,7 +116,7 @@ def test_groups_are_audited_as_one():
 
 def test_subgroups_are_summed_up():
     advantage = np.array([0.0, 0.2, 0.4, 0.05, 0.06])
-    low, high = exposure_by({"c": ("b", "a", "a", "b", "b")}, advantage)[::-1]
+    low, high = exposure_by({"c": ("b", "a", "a", "b", "b")}, advantage, advantage >= 0.1)[::-1]
     assert (high.value, high.count, high.small) == ("a", 2, True)
     assert high.median_advantage == pytest.approx(0.3)
     assert high.share_exposed == 1.0
@@ -124,4 +124,4 @@ def test_subgroups_are_summed_up():
     assert of_groups(["x", "x", "y"], np.array([0, 0, 1]), 2) == ("x", "y")
     assert of_groups(["x", "y", "y"], np.array([0, 0, 1]), 2) == ("(several)", "y")
     with pytest.raises(InputError, match="60 different values"):
-        exposure_by({"c": tuple(str(i) for i in range(60))}, np.zeros(60))
+        exposure_by({"c": tuple(str(i) for i in range(60))}, np.zeros(60), np.zeros(60))

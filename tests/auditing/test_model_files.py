@@ -64,7 +64,7 @@ def test_a_pipeline_on_a_tables_own_columns_is_audited_as_in_memory(capsys):
     name = saved(model)
     assert main(["audit", "people.csv", "--target", "sick", "--model", name, "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["model"]["name"] == "LogisticRegression(C=0.5)"
+    assert found["model"]["name"] == "ColumnTransformer → LogisticRegression(C=0.5)"
     assert found["model"]["type"] == "Pipeline"
     assert found["model"]["file"] == name
     with open(name, "rb") as stream:
@@ -220,7 +220,7 @@ def test_onnx_classifiers_reveal_their_penalty(example, loader, write):
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.2, **TIGHT)).fit(X, y)
     name = write(model, X.shape[1])
     found = model_audit(data.read_example(example), ModelSettings(model=name))
-    assert found.model.name == "LogisticRegression(C=0.2)"
+    assert found.model.name == "StandardScaler → LogisticRegression(C=0.2)"
     assert found.model.origin == "as fitted by you (mine.onnx; penalty found from its coefficients)"
     own = estimator_audit(model, X, y)
     # the scaler's and classifier's numbers are float32 in the file

@@ -163,9 +163,9 @@ def test_three_attackers_stand_on_the_form_and_one_is_judged(logistic: Audit) ->
     assert "Against other attackers" in decision_html(found)
     with pytest.raises(InputError, match=r"audit with --question pool --fraction 0\.95"):
         leakscope.decide(logistic, threshold_advantage=0.4, attacker="insider")
-    insider = leakscope.audit(
-        X, CLASSES, model=LogisticRegression(C=0.1).fit(X, CLASSES), fraction=0.95
-    )
+    model = LogisticRegression(C=0.1).fit(X, CLASSES)
+    with pytest.warns(UserWarning, match="not trusted"):
+        insider = leakscope.audit(X, CLASSES, model=model, fraction=0.95)
     again = leakscope.decide(insider, threshold_advantage=0.4, attacker="insider")
     assert again.thresholds[0].largest == found.against[2].largest_advantage
 

@@ -80,6 +80,7 @@ def test_another_model_differs() -> None:
     assert leakscope.decide(strong, high, threshold_advantage=0.9).obstacles == []
 
 
+@pytest.mark.filterwarnings("ignore:For .* of the records one other record")
 def test_without_an_interval_nothing_is_compared() -> None:
     X, y = data(60)
     audit = leakscope.audit(X, y, model=LogisticRegression().fit(X, y))
@@ -135,6 +136,7 @@ def test_a_report_never_says_that_a_retrained_model_was_not_examined(tmp_path: P
     assert leakscope.decide(audit, same, threshold_advantage=0.9).thresholds[0].met is None
 
 
+@pytest.mark.filterwarnings("ignore:For .* of the records one other record")
 def test_a_report_takes_results_from_elsewhere(tmp_path: Path) -> None:
     X, y = data(60)
     audit = leakscope.audit(X, y, model=LogisticRegression().fit(X, y))

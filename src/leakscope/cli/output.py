@@ -223,9 +223,14 @@ def _of_a_run(path: Path, verb: str) -> bool:
 
 
 def _same_file(one: Path, two: Path) -> bool:
-    """Whether both are there and are one file."""
+    """Whether both are one file, or would be once the folders on the way are made."""
     try:
+        # A folder that is still to be made may lead back: x/../data.csv is data.csv then.
         return one.samefile(two)
+    except (OSError, ValueError):
+        pass
+    try:
+        return os.path.realpath(one) == os.path.realpath(two)
     except (OSError, ValueError):
         return False
 

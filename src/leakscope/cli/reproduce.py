@@ -16,6 +16,7 @@ import typer
 
 from leakscope.cli.options import JsonPath
 from leakscope.cli.output import STDOUT, answer, emit_json, say, show, steps, table
+from leakscope.data.files import is_folder
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _make_all(
     require_usable_name(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; --output needs a folder.")
-    if data is not None and not data.is_dir():
+    if data is not None and not is_folder(data):
         raise InputError(f"there is no folder {data} with data.")
 
     def made(number: int, figure: Figure) -> ReproductionDocument:
