@@ -90,6 +90,12 @@ def fits(page: Any) -> bool:
     return bool(width == page.viewport_size["width"])
 
 
+def offered(page: Any) -> None:
+    """Wait for the columns of the file that was sent; a refusal is told at once."""
+    page.wait_for_selector("#columns:not([hidden]), #problem:not([hidden])")
+    assert page.is_hidden("#problem"), page.inner_text("#problem")
+
+
 def drawn(page: Any) -> Any:
     """Wait for the result; the report's own frame."""
     page.wait_for_selector("html[data-drawn]", timeout=PATIENCE)
@@ -212,7 +218,7 @@ def given(name: str, content: bytes) -> dict[str, Any]:
 def test_a_file_with_hostile_names(opened):
     page, _ = opened
     page.set_input_files("#file", given(f"{HOSTILE}.csv", hostile_csv()))
-    page.wait_for_selector("#columns:not([hidden])")
+    offered(page)
     assert fits(page)
     assert page.inner_text("#file-name") == f"{HOSTILE}.csv"
     assert page.input_value("#target") == "y</script>"
@@ -236,7 +242,7 @@ def test_pictures_in_an_archive(browser, address):
     digits, buffer = read_example("digits"), io.BytesIO()
     np.savez(buffer, X=digits.features[:80].reshape(80, 8, 8), y=digits.target[:80])
     page.set_input_files("#file", given("pictures.npz", buffer.getvalue()))
-    page.wait_for_selector("#columns:not([hidden])")
+    offered(page)
     assert page.input_value("#target") == "y"
     assert page.input_value("#task") == "classification"
     page.select_option("#model", "process")
@@ -250,7 +256,7 @@ def test_what_is_not_known_is_seen_and_the_file_is_kept_on_the_way_back(opened):
     page, _ = opened
     rows = "".join(f"{i},{'?' if i % 4 == 0 else 'ab'[i % 2]},{i % 7},{i % 5}\n" for i in range(40))
     page.set_input_files("#file", given("visits.csv", f"x,ward,z,y\n{rows}".encode()))
-    page.wait_for_selector("#columns:not([hidden])")
+    offered(page)
     assert page.input_value("#na_values") == "?"
     assert page.input_value("#missing") == "impute"
     assert "10 in 1 column" in page.inner_text("#empty-facts")
@@ -260,7 +266,7 @@ def test_what_is_not_known_is_seen_and_the_file_is_kept_on_the_way_back(opened):
     page.wait_for_selector("#problem:not([hidden])", timeout=PATIENCE)
     page.click("#again a")
     # Nothing is uploaded again: the file and what was said of it are there.
-    page.wait_for_selector("#columns:not([hidden])")
+    offered(page)
     assert page.inner_text("#file-name") == "visits.csv"
     assert page.input_value("#by") == "ward"
     assert page.input_value("#na_values") == "?"
@@ -295,7 +301,7 @@ def test_a_bad_file_is_told_in_the_page(browser, address, name, content, told):
 def test_an_audit_that_fails_says_why_and_one_can_be_given_up(opened):
     page, _ = opened
     page.set_input_files("#file", given("people.csv", b"a,b,y\n1,2,3\n,5,6\n7,8,9\n1,1,0\n"))
-    page.wait_for_selector("#columns:not([hidden])")
+    offered(page)
     assert page.input_value("#missing") == "impute"
     page.select_option("#missing", "error")
     page.click("#columns button[type=submit]")
