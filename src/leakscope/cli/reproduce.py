@@ -16,7 +16,6 @@ import typer
 
 from leakscope.cli.options import JsonPath
 from leakscope.cli.output import STDOUT, answer, emit_json, say, show, steps, table
-from leakscope.data.files import is_folder
 from leakscope.errors import InputError
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ def _make_all(
     json_path: str | None,
     seed: int,
 ) -> None:
-    from leakscope.data.files import require_usable_name
+    from leakscope.data.files import is_folder, require_usable_name
     from leakscope.results.run_directory import default_run_directory
     from papers import is_made, read_reproduction, write_reproduction
     from papers import reproduce as make
