@@ -42,8 +42,9 @@ def make(order: Order) -> Made:
             "penalties": lam.size,
         },
         notes=(
-            "The caption gives neither the values of ρ nor the range of λ. Dashed: by the printed "
-            "formula. Where there is no optimum, the noise at the end of its range is drawn.",
+            "The caption gives neither the values of ρ nor the range of λ. The dashed line is the "
+            "printed formula. Where there is no optimum, the noise at the end of its range is "
+            "drawn.",
         ),
     )  # fmt: skip
 

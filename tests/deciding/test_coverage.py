@@ -45,7 +45,7 @@ def test_every_attack_has_a_row_and_says_whether_it_was_run(filed: Path) -> None
     assert sum(map(len, found.values())) == len(record.coverage) == 18
     assert record.summary[-1] == (
         "Attacks: 2 run; 3 that leakscope could run against this model were not; 4 do not apply to "
-        "it; leakscope has no attack of 9 other kinds. The table names them."
+        "it; leakscope has no attack for 9 other kinds. The table names them."
     )
 
 

@@ -150,7 +150,7 @@ def _doubts(pairs: tuple[Any, Any], noise_variance: float) -> list[str]:
         return []
     return [
         f"float64 does not resolve the numbers {' and '.join(lost)} at noise_variance "
-        f"{noise_variance:g}, and they are not to be read: raise it."
+        f"{noise_variance:g}, so do not use them; raise it."
     ]
 
 

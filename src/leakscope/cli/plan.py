@@ -1,19 +1,55 @@
-"""``leakscope plan``: leakage and error before training.  One file a kind of model."""
+"""``leakscope plan linear|lasso``: leakage and error before training, and what meets a target."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
 
-from leakscope.cli import plan_lasso, plan_linear
-from leakscope.cli.output import Guarded
+from leakscope.cli.options import JsonPath, Options, with_options
+from leakscope.cli.output import (
+    STDOUT,
+    Guarded,
+    in_options,
+    show,
+    told_page,
+    with_json,
+    write_page,
+)
+from leakscope.errors import InputError
+from leakscope.settings.plan import (
+    LassoDesignSettings,
+    LassoPlanSettings,
+    LinearDesignSettings,
+    LinearPlanSettings,
+)
+
+if TYPE_CHECKING:
+    from leakscope.results import ResultDocument
 
 SUMMARY = "Before training: what a design gives away, and what meets a target."
+LINEAR_EXAMPLE = "Example: leakscope plan linear --n 100 --p 400 --dim 3000 --sigma 1"
+LASSO_EXAMPLE = (
+    "Example: leakscope plan lasso --alpha 0.5 --rho 0.1 --sigma-xi 0.1 --lam 1 --sigma-eta 0.2"
+)
+LINEAR, LASSO = Options(LinearDesignSettings), Options(LassoDesignSettings)
+
+Page = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write a page with the curves over every knob.",
+        metavar="FILE.html",
+        show_default=False,
+    ),
+]
 
 app = typer.Typer(
     name="plan",
     help="Before training: how much a planned model would give away, and what it would cost to "
     "keep to a target.",
-    epilog=plan_linear.EPILOG,
+    epilog=LINEAR_EXAMPLE,
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -25,9 +61,140 @@ def _plan() -> None:
     pass
 
 
-app.command("linear", cls=Guarded, short_help=plan_linear.SUMMARY, epilog=plan_linear.EPILOG)(
-    plan_linear.linear
+@app.command(
+    "linear",
+    cls=Guarded,
+    short_help="Least squares or ridge on Gaussian records.",
+    epilog=LINEAR_EXAMPLE,
 )
-app.command("lasso", cls=Guarded, short_help=plan_lasso.SUMMARY, epilog=plan_lasso.EPILOG)(
-    plan_lasso.lasso
+@with_options(design=LINEAR, settings=Options(LinearPlanSettings))
+def linear(
+    *,
+    design: LinearDesignSettings,
+    settings: LinearPlanSettings,
+    html: Page = None,
+    json_path: JsonPath = None,
+) -> None:
+    """How much least squares or ridge would give away about a typical record, and its error.
+
+    Records and coefficients are Gaussian.  Two attackers: one sees x0 and the prediction, one the
+    record's label too.
+    """
+    outside = [level for level in settings.fpr if not 0.0 <= level <= 1.0]
+    if outside:
+        raise InputError(f"--fpr takes fractions from 0 to 1, but one is {outside[0]:g}.")
+    along = _along(settings, html, "p")
+    from leakscope.linear import GaussianDesign, OutputNoise
+    from leakscope.planning import plan_linear
+    from leakscope.planning.reachable import require_reachable
+
+    told = {one.option: getattr(design, one.name) for one in LINEAR.described()}
+    # The ridge has a bound of its own.
+    require_reachable({option: value for option, value in told.items() if option != "--ridge"})
+    require_reachable({"--target-advantage": settings.target_advantage})
+    noise = OutputNoise(design.output_noise, answers=design.answers, memoised=design.memoise)
+    _answer(
+        linear,
+        lambda: plan_linear(
+            GaussianDesign(design.n, design.p, design.dim, design.sigma, ridge=design.ridge),
+            method=settings.method,
+            noise=noise if design.output_noise > 0.0 else None,
+            fpr=settings.fpr,
+            draws=settings.draws,
+            target_advantage=settings.target_advantage,
+            attacker=settings.attacker,
+            curve=along,
+            random_state=settings.seed,
+        ),
+        html,
+        json_path,
+    )
+
+
+@app.command(
+    "lasso",
+    cls=Guarded,
+    short_help="LASSO with objective or output perturbation.",
+    epilog=LASSO_EXAMPLE,
 )
+@with_options(design=LASSO, settings=Options(LassoPlanSettings))
+def lasso(
+    *,
+    design: LassoDesignSettings,
+    settings: LassoPlanSettings,
+    html: Page = None,
+    json_path: JsonPath = None,
+) -> None:
+    """How much a private LASSO would give away about a typical record, and its errors.
+
+    For many records and coefficients, X ~ N(0, 1/p), in the limit.  A typical-case divergence is
+    not a differential-privacy guarantee.
+    """
+    targets = {
+        f"--target-{name}": getattr(settings, f"target_{name}")
+        for name in ("kl", "error", "advantage", "epsilon")
+    }
+    for option, value in targets.items():
+        if value is not None and not value > 0.0:
+            raise InputError(f"{option} must be above zero, but it is {value:g}.")
+    given = [option for option, value in targets.items() if value is not None]
+    if len(given) > 1:
+        raise InputError(f"Give one target: {' or '.join(given)}, not several.")
+    along = _along(settings, html, "lam")
+    from leakscope.lasso import LassoSetting
+    from leakscope.planning import plan_lasso
+    from leakscope.planning.reachable import require_reachable
+
+    told = {one.option: getattr(design, one.name) for one in LASSO.described()}
+    require_reachable({option: value for option, value in told.items() if option != "--mechanism"})
+    _answer(
+        lasso,
+        lambda: plan_lasso(
+            LassoSetting(**dict(design)),
+            pairs=settings.pairs,
+            coefficients=settings.coefficients,
+            delta=settings.delta,
+            fpr=settings.fpr,
+            optimize=settings.optimize or html is not None,
+            divergence=settings.divergence,
+            target_kl=settings.target_kl,
+            target_error=settings.target_error,
+            target_advantage=settings.target_advantage,
+            target_epsilon=settings.target_epsilon,
+            curve=along,
+            random_state=settings.seed,
+        ),
+        html,
+        json_path,
+    )
+
+
+def _along(settings: LinearPlanSettings | LassoPlanSettings, html: Path | None, knob: str) -> Any:
+    """The curve that is asked for; a page has all of them."""
+    if settings.curve is None and settings.settings is not None:
+        raise InputError(f"--settings belongs to --curve: name the knob, such as --curve {knob}.")
+    if html is not None:
+        from leakscope.reporting.writing import require_report_path
+
+        require_report_path(html)
+    if settings.curve is None:
+        return None if html is None else "all"
+    return settings.curve if settings.settings is None else {settings.curve: settings.settings}
+
+
+def _answer(
+    command: Callable[..., None],
+    plan: Callable[[], ResultDocument],
+    html: Path | None,
+    json_path: str | None,
+) -> None:
+    """The plan for people, for machines, and as a page."""
+    with in_options(command):
+        found = plan()
+    with with_json(found, json_path):
+        if html is not None:
+            write_page(found, html)
+    if json_path != STDOUT:
+        show(told_page(found) + "\n")
+        if html is not None:
+            show(f"\nPage: {html} ({html.stat().st_size / 1e6:.1f} MB)\n")

@@ -46,7 +46,7 @@ def coverage_sentence(rows: Sequence[CoverageRow]) -> str:
     words = f"Attacks: {ran} run; {possible} that leakscope could run against this model were not"
     if other:
         words += f"; {other} {'does' if other == 1 else 'do'} not apply to it"
-    return f"{words}; leakscope has no attack of {none} other kinds. The table names them."
+    return f"{words}; leakscope has no attack for {none} other kinds. The table names them."
 
 
 def _row(

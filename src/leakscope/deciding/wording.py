@@ -17,8 +17,8 @@ NAMES = {"outsider": "an outsider", "pool": "LiRA's attacker (pool)", "insider":
 AUDITED = "the attacker of the audit"
 
 WEIGHTS = (
-    "the weights are released, and what was examined is one answer about each record; whoever "
-    "holds the weights can do more, so that it can be approved with conditions only."
+    "the weights are released, and only one answer about each record was examined; whoever holds "
+    "the weights can do more, so approve it with conditions only."
 )
 
 
@@ -120,8 +120,8 @@ def summary_of(
         agree = sum(row.agrees == "agrees" for row in rows)
         words = f"Measured beside predicted: {agree} of {len(rows)} numbers agree."
         if len(rows) == 1:
-            words = "The one number that was measured beside the audit's "
-            words += "agrees." if agree else "does not agree."
+            words = "The one number that was measured "
+            words += "agrees with the audit." if agree else "does not agree with the audit."
         if differ:
             words += f" {differ[0].quantity[:1].upper()}{differ[0].quantity[1:]} differs: believe "
             words += f"{differ[0].believe}, because {differ[0].why}."
@@ -131,10 +131,7 @@ def summary_of(
     if settings.queries is not None:
         sentences.append(_questions(settings.queries, None if found is None else found.records))
     if evidence.audit is not None and evidence.audit.basis == "measured":
-        sentences.append(
-            "The training was examined, by models that it made of parts of the records; the file "
-            "that is released was not."
-        )
+        sentences.append("The training was examined, not the file that is released.")
     sentences += _next_attacker(against)
     if settings.access == "weights":
         sentences.append(f"{WEIGHTS[:1].upper()}{WEIGHTS[1:]}")
@@ -154,8 +151,8 @@ def _next_attacker(against: Sequence[AttackerEntry]) -> list[str]:
     return [
         f"Judged against {NAMES.get(own.attacker, AUDITED)}. Against "
         f"{NAMES.get(row.attacker, AUDITED)}, who {row.who}, the largest advantage is {advantage} "
-        f"and the largest TPR {tpr} at 0.1% FPR: the thresholds would {met}. Who knows all other "
-        "records is certain."
+        f"and the largest TPR {tpr} at 0.1% FPR: the thresholds would {met}. An attacker who "
+        "knows all other records can tell for certain."
     ]
 
 

@@ -168,7 +168,7 @@ def _verified(audit: ResultDocument, found: Verification) -> Iterator[Reconciled
         error = sum((c.stderr or 0.0) ** 2 for c in told) ** 0.5 / count
         stand_in = (
             "it trained your own model; the audit is of a stand-in whose noise is assumed, and "
-            "its level is not to be read"
+            "do not use its level"
         )
         yield _row(
             "verify",

@@ -46,8 +46,8 @@ class AdviseSettings(BaseModel):
     )
     check: Annotated[int, Field(ge=20)] | None = setting(
         None,
-        "Of an audit of a fitted model: check each option that meets the target by so many shadow "
-        "models.",
+        "Of an audit of a fitted model: check each option that meets the target by this many "
+        "shadow models.",
         unset="none",
     )
     tries: tuple[str, ...] = setting(

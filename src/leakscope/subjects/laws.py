@@ -22,7 +22,7 @@ from leakscope.laws.distributions import Law
 from leakscope.laws.pair import LawPair, Provenance
 from leakscope.measures.pair_measures import RocCurve
 from leakscope.results.advice import Target
-from leakscope.results.audit import FPRS
+from leakscope.results.audit import EXPOSED_ABOVE, FPRS
 from leakscope.results.trust import Trust
 
 Rows = NDArray[np.intp]
@@ -47,6 +47,18 @@ MEASURES: dict[str, Measure] = {
         for fpr, name in FPRS.items()
     },
 }
+
+
+def summed_up(pair: LawPair, trusted: NDArray[np.bool_]) -> dict[str, Any]:
+    """The largest and the median over all records, how many are exposed and how many untrusted."""
+    names = ("advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001")
+    found = {name: MEASURES[name](pair) for name in names}
+    return {
+        **{f"largest_{name}": float(values.max()) for name, values in found.items()},
+        "median_advantage": float(np.median(found["advantage"])),
+        "exposed": int(np.count_nonzero(found["advantage"] >= EXPOSED_ABOVE)),
+        "untrusted": int(np.count_nonzero(~trusted)),
+    }
 
 
 def measure_of(target: Target) -> Measure:

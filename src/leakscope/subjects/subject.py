@@ -232,7 +232,7 @@ class Subject(ABC):
     # Columns that every table of this kind has, in order, known or not.
     usual: ClassVar[tuple[str, ...]] = ()
     stages: ClassVar[tuple[str, ...]] = ("check", "laws", "measure")
-    # How it is said that numbers of so many are not to be read.
+    # How the doubt about numbers of some units is worded.
     not_trusted: ClassVar[str] = "the laws of {} are not trusted"
     # What the ends of an interval are, in a heading.
     interval_words: ClassVar[str] = "95%"

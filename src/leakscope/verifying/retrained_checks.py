@@ -54,7 +54,7 @@ class Retraining:
     models
         At most this many with and without each record.
     workers, scheduler
-        Retrain in so many processes, or on the Dask cluster at this address.
+        Retrain in this many processes, or on the Dask cluster at this address.
     run_dir
         Where the models' answers are kept; a run that was stopped goes on there.
 

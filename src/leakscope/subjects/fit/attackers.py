@@ -1,21 +1,19 @@
 """The same fit against three attackers: an outsider, LiRA's, and an insider.
 
 A number belongs to an attacker.  The more of the other records they know, the less hides a record:
-who knows all of them is certain of a deterministic fit.
+an attacker who knows all of them can tell for certain, where the fit is deterministic.
 """
 
 from __future__ import annotations
 
 from typing import Any, cast
 
-import numpy as np
-
 from leakscope import fitted
 from leakscope.errors import InputError
 from leakscope.fitted.problem import FittedModel
-from leakscope.results.audit import EXPOSED_ABOVE, AgainstAttacker
+from leakscope.results.audit import AgainstAttacker
 from leakscope.settings.decide import ATTACKERS
-from leakscope.subjects.laws import MEASURES
+from leakscope.subjects.laws import summed_up
 
 # The others are worked out where one is quick: records times squared coefficients of one output,
 # records times coefficients of several classes.
@@ -57,18 +55,9 @@ def _quick(model: FittedModel) -> bool:
 
 
 def _row(name: str, laws: fitted.FittedLaws) -> AgainstAttacker:
-    pair = laws.law_pair()
-    found = {
-        key: MEASURES[key](pair) for key in ("advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001")
-    }
     return AgainstAttacker(
         attacker=name,
         question=laws.question,
         fraction=laws.fraction,
-        largest_advantage=float(found["advantage"].max()),
-        median_advantage=float(np.median(found["advantage"])),
-        largest_tpr_at_fpr_0_01=float(found["tpr_at_fpr_0_01"].max()),
-        largest_tpr_at_fpr_0_001=float(found["tpr_at_fpr_0_001"].max()),
-        exposed=int(np.count_nonzero(found["advantage"] >= EXPOSED_ABOVE)),
-        untrusted=int(np.count_nonzero(~laws.trusted)),
+        **summed_up(laws.law_pair(), laws.trusted),
     )

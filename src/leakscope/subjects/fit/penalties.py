@@ -6,10 +6,9 @@ import numpy as np
 
 from leakscope import fitted
 from leakscope.errors import InputError
-from leakscope.results.audit import EXPOSED_ABOVE
 from leakscope.subjects.fit.details import PenaltyOption
 from leakscope.subjects.fit.named_models import NamedFit, with_penalty
-from leakscope.subjects.laws import MEASURES
+from leakscope.subjects.laws import summed_up
 
 # How many times the penalty in use; the first is the one that the answer speaks of.
 FACTORS = (10.0, 0.01, 0.1, 1.0, 100.0)
@@ -47,20 +46,11 @@ def _option(fit: NamedFit, laws: fitted.FittedLaws, factor: float) -> PenaltyOpt
             return None
     if not laws.trusted.any():
         return None
-    pair = laws.law_pair()
-    found = {
-        name: MEASURES[name](pair) for name in ("advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001")
-    }
     return PenaltyOption(
         setting=fit.setting,
         value=float(other.parameters[fit.setting]),
         factor=factor,
-        largest_advantage=float(found["advantage"].max()),
-        median_advantage=float(np.median(found["advantage"])),
-        largest_tpr_at_fpr_0_01=float(found["tpr_at_fpr_0_01"].max()),
-        largest_tpr_at_fpr_0_001=float(found["tpr_at_fpr_0_001"].max()),
-        exposed=int(np.count_nonzero(found["advantage"] >= EXPOSED_ABOVE)),
-        untrusted=int(np.count_nonzero(~laws.trusted)),
+        **summed_up(laws.law_pair(), laws.trusted),
         score=fit.score_name,
         score_now=fit.score,
         score_then=other.score,

@@ -552,9 +552,9 @@ def _against(audit: Audit) -> list[Section]:
             "Against other attackers",
             [
                 "A number belongs to an attacker: the more of the other records they know, the "
-                "less hides a record. Who knows all others is certain, because the fit is "
-                "deterministic. --question population asks for the outsider, --fraction 0.95 for "
-                "the insider."
+                "less hides a record. An attacker who knows all others can tell for certain, "
+                "because the fit is deterministic. --question population asks for the outsider, "
+                "--fraction 0.95 for the insider."
             ],
             tables=[
                 (("attacker", "who", "largest advantage", "median", "TPR at 1%", "at 0.1%",
