@@ -142,7 +142,13 @@ def test_classes_are_priced_by_log_loss_and_checked_by_shadow_models():
     assert 0.9 < advice.own.accuracy < 1.0
     meeting = [option for option in advice.options if option.meets]
     assert len(meeting) >= 3
-    assert all(option.check.agrees for option in meeting)
+    assert not any(option.check.agrees is False for option in meeting)
+    # A standard error as large as the target is no agreement.
+    for option in meeting:
+        unclear = option.check.stderr > 0.5 * target.value
+        assert (option.check.agrees is None) is unclear
+        assert ("cannot tell" in option.check.sentence) is unclear
+    assert any(option.check.agrees is None for option in meeting)
     assert all(abs(option.check.shift_ratio - 1.0) < 0.15 for option in meeting)
     assert all(option.check.promised == pytest.approx(option.worst) for option in meeting)
     features = next(option for option in advice.options if option.name == "fewer features")
@@ -162,7 +168,7 @@ def test_a_check_that_fails_says_so(ridge, monkeypatch):
     monkeypatch.setattr(changes, "shadows_of", moved)
     advice = leakscope.advise(result, TARGET, repeats=1, check=100, most_dropped=0.02)
     option = next(option for option in advice.options if option.name == "output noise")
-    assert not option.check.agrees
+    assert option.check.agrees is False
     assert "DIFFERS" in option.check.sentence
 
 

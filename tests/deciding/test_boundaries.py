@@ -202,3 +202,47 @@ def test_what_compare_found_worse_is_on_the_form(tmp_path: Path) -> None:
     rows = leakscope.decide(weak, compared, threshold_advantage=0.99).mitigations
     row = next(row for row in rows if "worse in" in row.effect)
     assert f"worse in {len(compared.worse)} respects" in row.effect
+
+
+# Verification.
+
+
+@pytest.mark.filterwarnings("ignore:For .* of the records one other record")
+def test_thresholds_are_judged_by_what_verify_measured_where_it_differs(logistic: Audit) -> None:
+    """The laws of one model, and shadow models of another that gives far more away."""
+    weak = LogisticRegression(C=1e3)
+    other = leakscope.audit(X, CLASSES, model=weak.fit(X, CLASSES))
+    wrong = logistic.model_copy().with_memory(logistic.laws, other.examined)
+    found = leakscope.verify(wrong, models=100, records=4)
+    assert found.differs
+    assert {one.record for one in found.measured} == set(wrong.record_ids)
+    largest = float(logistic.advantage.max())
+    told: dict[str, Any] = {"threshold_advantage": largest + 0.01, "conditions": "none"}
+    assert leakscope.decide(logistic, **told).thresholds[0].met
+    record = leakscope.decide(wrong, found, **told)
+    assert record.thresholds[0].met is None
+    assert (record.thresholds[0].largest or 0.0) > largest + 0.1
+    assert record.exposed_basis == "measured"
+    assert record.exposed_how == "measured with 100 shadow models"
+    with pytest.raises(InputError, match="not known to be met"):
+        leakscope.decide(wrong, found, decision="approved", **told)
+    # An interval that reaches the limit leaves it open; one that does not, meets it.
+    ends = [one.advantage_high for one in found.measured]
+    for limit, met in ((max(ends) - 0.01, None), (max(ends) + 0.001, True)):
+        again = leakscope.decide(wrong, found, threshold_advantage=limit)
+        assert again.thresholds[0].met is met
+    # What the same laws say of other attackers is not known to hold either.
+    assert not any(row.within for row in record.against)
+
+
+def test_what_is_not_trusted_is_judged_by_its_measured_interval() -> None:
+    model = LogisticRegression(C=0.1).fit(X, CLASSES)
+    with pytest.warns(UserWarning, match="not trusted"):
+        audit = leakscope.audit(X, CLASSES, model=model, fraction=0.9)
+    assert audit.untrusted
+    assert leakscope.decide(audit, threshold_advantage=0.99).obstacles
+    found = leakscope.verify(audit, models=200, records=4, seed=1)
+    doubted = {n for n, good in zip(audit.record_ids, audit.trusted, strict=True) if not good}
+    assert doubted <= {one.record for one in found.measured}
+    record = leakscope.decide(audit, found, threshold_advantage=0.99)
+    assert not any("not trusted" in sentence for sentence in record.obstacles)

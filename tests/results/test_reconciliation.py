@@ -67,17 +67,15 @@ def test_another_model_differs() -> None:
     row = reconciled(strong, [found.model_copy(update={"agreement": told})])[0]
     assert row.agrees == "differs"
     assert row.believe == "verify"
-    record = leakscope.decide(
-        strong,
-        found.model_copy(update={"agreement": told, "verified_digest": None}),
-        threshold_advantage=0.9,
-    )
-    assert "verify contradicts the audit" in record.obstacles[0]
-    # An audit that overstates is on the safe side of its thresholds.
-    told["tpr_predicted"] = 0.9
-    high = found.model_copy(update={"agreement": told, "verified_digest": None})
-    assert "overstates" in reconciled(strong, [high])[0].why
-    assert leakscope.decide(strong, high, threshold_advantage=0.9).obstacles == []
+    # A file of an older version, which measured nothing to put in place of the audit's numbers.
+    for predicted, why in ((0.0102, "understates"), (0.9, "overstates")):
+        told["tpr_predicted"] = predicted
+        other = {"agreement": dict(told), "verified_digest": None, "measured": []}
+        old = found.model_copy(update=other)
+        assert why in reconciled(strong, [old])[0].why
+        record = leakscope.decide(strong, old, threshold_advantage=0.9)
+        assert "verify contradicts the audit" in record.obstacles[0]
+        assert record.thresholds[0].met is None
 
 
 @pytest.mark.filterwarnings("ignore:For .* of the records one other record")

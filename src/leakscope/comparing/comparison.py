@@ -22,7 +22,8 @@ from leakscope.results.audit import Audit
 from leakscope.results.columns import Record
 from leakscope.results.comparison import ComparedRecord, Comparison, SideEntry
 from leakscope.results.document import ResultDocument
-from leakscope.results.reader import Run, read_result, read_run, unsealed_note
+from leakscope.results.reader import Run, digest_of_result, read_result, read_run, unsealed_note
+from leakscope.results.reconciliation import Standing, standing_of
 from leakscope.settings.compare import COMPARE_DEFAULTS
 from leakscope.subjects.ranks import TOP, hundredth, rank_correlation, top_kept
 
@@ -72,11 +73,12 @@ def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERAN
     start = time.perf_counter()
     if not (np.isfinite(tolerance) and tolerance >= 0.0):
         raise InputError(f"tolerance must be zero or more, but it is {tolerance}.")
-    (one, one_name, one_versions), (two, two_name, two_versions) = (
+    (one, one_name, one_versions, one_stands), (two, two_name, two_versions, two_stands) = (
         _read(side, place) for side, place in ((first, "first"), (second, "second"))
     )
     _require_one_question(one, two)
-    sides, advantage_edges, kl_edges = _sides(one, two, (one_name, two_name))
+    stand = (one_stands, two_stands)
+    sides, advantage_edges, kl_edges = _sides(one, two, (one_name, two_name), stand)
     same, aligned, not_aligned = _alignment(one, two)
     pairs = _pairs(one, two) if aligned else []
     if aligned and not pairs:
@@ -91,7 +93,7 @@ def compare(first: Comparable, second: Comparable, *, tolerance: float = TOLERAN
         provenance={name: one.provenance.get(name) for name in (*QUESTION, "method", "source")},
         assumptions=[*two.assumptions, *(a for a in one.assumptions if a not in two.assumptions)],
         timing={"compare": time.perf_counter() - start},
-        warnings=[*unsealed_note(first, second), *_warnings(one, two, same, aligned)],
+        warnings=[*unsealed_note(first, second), *_warnings(one, two, stand, same, aligned)],
         unit=one.unit,
         first=sides[0],
         second=sides[1],
@@ -122,17 +124,19 @@ def _version() -> str:
     return __version__
 
 
-def _read(side: Comparable, place: str) -> tuple[Audit, str, dict[str, str]]:
-    """The audit, a name for it, and the versions it was made with, where those are known."""
+def _read(side: Comparable, place: str) -> tuple[Audit, str, dict[str, str], Standing]:
+    """The audit, a name for it, versions where they are known, and what verify made of it."""
     document: ResultDocument
     versions: dict[str, str] = {}
+    verified = None
     if isinstance(side, ResultDocument):
         document, name = side, place
-    elif isinstance(side, Run):
-        document, name, versions = side.document, str(side.directory), side.versions
-    elif is_folder(Path(side)):
-        run = read_run(side)
-        document, name, versions = run.document, str(side), run.versions
+    elif isinstance(side, Run) or is_folder(Path(side)):
+        run = side if isinstance(side, Run) else read_run(side)
+        document, versions, verified = run.document, run.versions, run.verification
+        name = str(run.directory if isinstance(side, Run) else side)
+        if verified is not None and verified.verified_digest != digest_of_result(run):
+            verified = None
     else:
         document, name = read_result(side), str(side)
     if not isinstance(document, Audit):
@@ -145,7 +149,7 @@ def _read(side: Comparable, place: str) -> tuple[Audit, str, dict[str, str]]:
             f"{name} holds the most exposed records only, since its records were streamed; compare "
             "takes audits of all records: audit a sample."
         )
-    return document, name, versions
+    return document, name, versions, standing_of(document, [verified])
 
 
 def _require_one_question(one: Audit, two: Audit) -> None:
@@ -173,7 +177,7 @@ def _require_one_question(one: Audit, two: Audit) -> None:
 
 
 def _sides(
-    one: Audit, two: Audit, names: tuple[str, str]
+    one: Audit, two: Audit, names: tuple[str, str], stand: tuple[Standing, Standing]
 ) -> tuple[tuple[SideEntry, SideEntry], list[float], list[float]]:
     levels = [_logarithms(audit.kl) for audit in (one, two)]
     both = np.concatenate(levels)
@@ -181,7 +185,7 @@ def _sides(
     kl_edges = np.linspace(low, high if high > low else low + 1.0, BINS + 1)
     advantage_edges = np.linspace(0.0, 1.0, BINS + 1)
     made = []
-    for audit, name, level in zip((one, two), names, levels, strict=True):
+    for audit, name, level, stands in zip((one, two), names, levels, stand, strict=True):
         # Where the level is assumed, a rate at the end of the scale says nothing of a release.
         largest = {} if audit.basis == "assumed" else audit.totals.largest
         made.append(
@@ -197,7 +201,7 @@ def _sides(
                 exposed=audit.totals.exposed or 0,
                 largest_kl=float(np.max(audit.kl)),
                 median_kl=float(np.median(audit.kl)),
-                untrusted=audit.untrusted,
+                untrusted=len(stands.doubtful),
                 advantage_counts=np.histogram(audit.advantage, bins=advantage_edges)[0].tolist(),
                 log10_kl_counts=np.histogram(level, bins=kl_edges)[0].tolist(),
             )
@@ -306,16 +310,22 @@ def _most_changed(pairs: Sequence[ComparedRecord], *, upwards: bool) -> list[Com
     return sorted(moved, key=change, reverse=True)[:NAMED]
 
 
-def _warnings(one: Audit, two: Audit, same: bool | None, aligned: bool) -> list[str]:
+def _warnings(
+    one: Audit,
+    two: Audit,
+    stand: tuple[Standing, Standing],
+    same: bool | None,
+    aligned: bool,
+) -> list[str]:
     found = []
     if one.dataset.outputs != two.dataset.outputs:
         found.append(
             f"one run has {one.dataset.outputs} outputs and the other {two.dataset.outputs}: KL "
             "sums over outputs and is not compared across them; advantages are."
         )
-    for side, audit in (("first", one), ("second", two)):
-        if audit.doubt is not None:
-            found.append(f"in the {side} run, {audit.doubt}")
+    for side, audit, stands in zip(("first", "second"), (one, two), stand, strict=True):
+        if stands.doubtful:
+            found.append(f"in the {side} run, {stands.doubt(audit)}")
     if aligned and same is None and any(_row_numbers(side) for side in (one, two)):
         found.append("both runs are of arrays in memory; equal rows are taken for the same record.")
     return found

@@ -94,10 +94,10 @@ def decide(
         [given.document for given in evidence.given],
     )
     _require_attacker(evidence, settings)
-    obstacles = obstacles_of(evidence, found, rows, settings)
+    obstacles = obstacles_of(evidence, found, settings)
     limits = threshold_entries(found, settings)
     attacks = coverage(evidence)
-    against = against_entries(evidence, settings)
+    against = against_entries(evidence, found, settings)
     identity = identity_fields(evidence, file)
     levels = [] if found is None else level_entries(found, settings)
     name = next(
@@ -170,9 +170,10 @@ def _sign_off(settings: DecideSettings, obstacles: list[str], met: list[bool | N
         if word == "approved" and settings.access == "weights":
             raise InputError(f"this cannot be marked approved: {WEIGHTS}")
         if word == "approved" and not all(met):
+            known = "met" if False in met else "known to be met"
             raise InputError(
-                "this cannot be marked approved: a threshold is not met; refuse it, or approve it "
-                "with conditions."
+                f"this cannot be marked approved: a threshold is not {known}; refuse it, or "
+                "approve it with conditions."
             )
         if word != "approved" and settings.conditions is None:
             raise InputError("approved with conditions needs --conditions.")

@@ -22,8 +22,9 @@ from leakscope.results.decision import (
     LevelEntry,
     ThresholdEntry,
 )
-from leakscope.results.measurement import ModelsMeasurement
-from leakscope.results.verification import Verification, VerifiedNumber
+from leakscope.results.measurement import MeasuredRecord, ModelsMeasurement
+from leakscope.results.reconciliation import Standing, standing_of
+from leakscope.results.verification import Verification
 from leakscope.settings.decide import ATTACKERS, DecideSettings
 
 # The false-positive rates of the record: those at which few are accused wrongly.
@@ -41,7 +42,8 @@ class Exposure:
     """Advantages and TPRs of single records, most exposed first; NaN is not known.
 
     ``high`` holds the upper ends of intervals, by the same names as ``values``; ``records`` is
-    how many there are in all, None where not known; ``complete`` whether these are all of them.
+    how many there are in all, None where not known; ``complete`` whether these are all of them;
+    ``contradicted`` whether verify showed other numbers, and has none to put in their place.
     """
 
     basis: str
@@ -54,6 +56,7 @@ class Exposure:
     low: dict[str, FloatArray] = field(default_factory=dict)
     high: dict[str, FloatArray] = field(default_factory=dict)
     untrusted: int = 0
+    contradicted: bool = False
 
     def largest(self, name: str) -> float | None:
         """The largest value; None where there is none."""
@@ -61,14 +64,20 @@ class Exposure:
 
     def largest_end(self, name: str) -> float | None:
         """The largest upper end, where there are intervals; else the largest value."""
-        return _largest(self.high.get(name, self.values[name]))
+        return _largest(self.ends(name)[1])
+
+    def ends(self, name: str) -> tuple[FloatArray, FloatArray]:
+        """Between which each number lies; one without an interval is both ends."""
+        value = self.values[name]
+        low, high = self.low.get(name, value), self.high.get(name, value)
+        return np.where(np.isnan(low), value, low), np.where(np.isnan(high), value, high)
 
 
 def exposure_of(evidence: Evidence) -> Exposure | None:
     """The exposure that the decision is about; None where no run says it of single records."""
     audit = evidence.audit
     if audit is not None:
-        return _of_model(audit, [v for _, v in evidence.all_of(Verification)])
+        return _of_model(audit, standing_of(audit, [v for _, v in evidence.all_of(Verification)]))
     models = evidence.one_of(ModelsMeasurement)
     if models is not None:
         return _of_few_models(models)
@@ -82,8 +91,7 @@ def exposure_of(evidence: Evidence) -> Exposure | None:
 def exposed_entries(found: Exposure, settings: DecideSettings, *, ids: bool) -> list[ExposedEntry]:
     """The most exposed by the measure that is judged first."""
     name = _limits(settings)[0][1]
-    ends = found.high.get(name, found.values[name])
-    order = np.lexsort((-np.nan_to_num(ends), -np.nan_to_num(found.values[name])))
+    order = np.lexsort((-np.nan_to_num(found.ends(name)[1]), -np.nan_to_num(found.values[name])))
     return _entries(found, order[:SHOWN].tolist(), settings, ids=ids)
 
 
@@ -97,28 +105,42 @@ def entries_above(found: Exposure, settings: DecideSettings, *, ids: bool) -> li
     return _entries(found, [row for row in order.tolist() if above[row]], settings, ids=ids)
 
 
-def against_entries(evidence: Evidence, settings: DecideSettings) -> list[AttackerEntry]:
-    """Each attacker that the audit worked out, and whether the thresholds would be met."""
+def against_entries(
+    evidence: Evidence, found: Exposure | None, settings: DecideSettings
+) -> list[AttackerEntry]:
+    """Each attacker that the audit worked out, and whether the thresholds would be met.
+
+    The one that is judged is judged as the thresholds are.  What the laws say of the others is not
+    known to hold where verify contradicts those laws.
+    """
     audit = evidence.audit
-    if audit is None:
+    if audit is None or found is None:
         return []
+    judged = [limit.met for limit in threshold_entries(found, settings)]
+    held = None if None in judged and False not in judged else all(judged)
+    believed = not found.contradicted and found.basis == audit.basis
     largest = {"advantage": "largest_advantage", "tpr_low": "largest_tpr_at_fpr_0_001"}
-    found = []
+    entries = []
     for row in audit.details.against():
         values = [getattr(row, largest[name]) for _, name, _ in _limits(settings)]
         met = all(
             value is not None and value <= limit
             for value, (_, _, limit) in zip(values, _limits(settings), strict=True)
         )
-        found.append(
+        own = (row.question, row.fraction) == (audit.question, audit.fraction)
+        entries.append(
             AttackerEntry(
                 **row.model_dump(),
                 who=ATTACKERS[row.attacker][2] if row.attacker in ATTACKERS else "as asked",
-                judged=(row.question, row.fraction) == (audit.question, audit.fraction),
-                within=met if not met or not row.untrusted else None,
+                judged=own,
+                within=held
+                if own
+                else met
+                if believed and (not met or not row.untrusted)
+                else None,
             )
         )
-    return found
+    return entries
 
 
 def _entries(
@@ -200,26 +222,22 @@ def _judged(found: Exposure | None, words: str, name: str, limit: float) -> Thre
         return ThresholdEntry(measure=words, limit=limit, largest=None, above=None, met=None)
     value, end = found.largest(name), found.largest_end(name)
     # Above is whose whole interval is; the upper end decides who is known to be within.
-    low = found.low.get(name, found.values[name])
-    above = None if value is None else int(np.count_nonzero(low > limit))
+    above = None if value is None else int(np.count_nonzero(found.ends(name)[0] > limit))
     met: bool | None = None
-    if above:
+    if found.contradicted:
+        above = None
+    elif above:
         met = False
     elif end is not None and end <= limit:
         met = True
     return ThresholdEntry(measure=words, limit=limit, largest=value, above=above, met=met)
 
 
-def _of_model(audit: Audit, verified: Sequence[Verification]) -> Exposure:
-    table, order = audit.table, audit.order
+def _of_model(audit: Audit, standing: Standing) -> Exposure:
+    """The audit's numbers, and in their place what verify measured."""
+    table, order, ids = audit.table, audit.order, audit.ranking()
     columns = {"advantage": "advantage", "tpr_low": FPRS[LOW], "tpr_high": FPRS[HIGH]}
-    ids = audit.ranking()
-    trusted = audit.trusted[order]
-    doubtful = {name for name, good in zip(ids, trusted, strict=True) if not good}
-    # Laws that shadow models have borne out need no trust in the theory.
-    for verification in verified:
-        if "tpr_observed" in (verification.agreement or {}):
-            doubtful -= {name for name in doubtful if _agree(verification.checks, name)}
+    values = {key: table.of(name)[order] for key, name in columns.items()}
     ends = {
         end: {
             key: table.of(f"{name}_{end}")[order]
@@ -228,23 +246,48 @@ def _of_model(audit: Audit, verified: Sequence[Verification]) -> Exposure:
         }
         for end in ("low", "high")
     }
+    told = {row: standing.measured[name] for row, name in enumerate(ids) if name in standing.measured}
+    for key, level in (("advantage", None), ("tpr_low", LOW), ("tpr_high", HIGH)) if told else ():
+        value, low, high = (
+            found.copy()
+            for found in (
+                values[key],
+                *(ends[end].get(key, np.full(len(ids), np.nan)) for end in ("low", "high")),
+            )
+        )
+        for row, one in told.items():
+            value[row], low[row], high[row] = _measured_at(one, level)
+        values[key], ends["low"][key], ends["high"][key] = value, low, high
     measured = audit.basis == "measured"
+    how = f"measured with {audit.model.origin}" if measured else "computed from the fit"
+    if told:
+        how = (
+            f"measured with {standing.of_measured}"
+            if len(told) == len(ids)
+            else f"{how}, {len(told)} of {len(ids)} measured with {standing.of_measured}"
+        )
     return Exposure(
-        basis="measured" if measured else "computed",
-        how=f"measured with {audit.model.origin}" if measured else "computed from the fit",
+        basis="measured" if measured or len(told) == len(ids) else "computed",
+        how=how,
         ids=ids,
-        values={key: table.of(name)[order] for key, name in columns.items()},
+        values=values,
         low=ends["low"],
         high=ends["high"],
-        trusted=np.array([name not in doubtful for name in ids]),
+        trusted=np.array([name not in standing.doubtful for name in ids]),
         records=audit.units,
-        untrusted=len(doubtful),
+        untrusted=len(standing.doubtful),
+        contradicted=standing.contradicted,
     )
 
 
-def _agree(checks: Sequence[VerifiedNumber], record_id: int | str) -> bool:
-    own = [check for check in checks if check.law == f"record {record_id}"]
-    return bool(own) and all(check.verdict == "agrees" for check in own)
+def _measured_at(one: MeasuredRecord, level: float | None) -> tuple[float, float, float]:
+    """A record's advantage, or its TPR at a false-positive rate, with the ends of the interval."""
+    if level is None:
+        found = [one.advantage, one.advantage_low, one.advantage_high]
+    else:
+        found = [ends.get(f"{level:g}") for ends in (one.tpr_at_fpr, one.tpr_low, one.tpr_high)]
+    value, low, high = _array(found).tolist()
+    return value, low, high
 
 
 def _of_few_models(found: ModelsMeasurement) -> Exposure:

@@ -25,7 +25,6 @@ WEIGHTS = (
 def obstacles_of(
     evidence: Evidence,
     found: Exposure | None,
-    rows: Sequence[ReconciledRow],
     settings: DecideSettings,
 ) -> list[str]:
     """Why nobody can approve on these runs; none where somebody can."""
@@ -68,24 +67,44 @@ def obstacles_of(
         )
     if found is not None and found.untrusted:
         sentences.append(
-            f"the numbers of {found.untrusted} of {found.records} records are not trusted, and no "
-            "shadow models have borne them out; leakscope verify RUN --models 200 --json "
-            "RUN/verify.json checks "
-            + ("them." if found.untrusted <= 20 else f"some, --records {found.records} all.")
+            f"the numbers of {found.untrusted} of {found.records} {_units(evidence)}s are not "
+            f"trusted, and {_checked(evidence)}"
         )
-    if audit is not None:
-        sentences += [
-            f"verify contradicts the audit: {row.quantity} is {row.predicted:.3g} by the audit and "
-            f"{row.measured:.3g} measured."
-            for row in rows
-            # Where the audit overstates, its thresholds are on the safe side.
-            if row.source == "verify" and row.agrees == "differs" and _understated(row)
-        ]
+    if found is not None and found.contradicted:
+        sentences.append(
+            "verify contradicts the audit and does not say how exposed each record is instead; "
+            f"verify it again ({_verify(audit, 200)})."
+        )
     return sentences
 
 
-def _understated(row: ReconciledRow) -> bool:
-    return (row.measured or 0.0) > (row.predicted or 0.0)
+def _units(evidence: Evidence) -> str:
+    return "record" if evidence.audit is None else evidence.audit.unit
+
+
+def _checked(evidence: Evidence) -> str:
+    """What shadow models have said of what is not trusted, and what to do."""
+    audit = evidence.audit
+    if audit is None:
+        return "more models would tell (leakscope measure --logits)."
+    tried = [
+        int(found.settings.get("models") or 0)
+        for _, found in evidence.all_of(Verification)
+        if was_retrained(found)
+    ]
+    if not tried:
+        return f"no shadow models have borne them out; {_verify(audit, 200)} measures them."
+    return (
+        f"the {max(tried)} shadow models of verify were too few to tell; "
+        f"{_verify(audit, max(400, 2 * max(tried)))} may."
+    )
+
+
+def _verify(audit: Audit | None, models: int) -> str:
+    """How to verify this audit: from its file, or where its data are."""
+    if audit is not None and audit.dataset.source is None:
+        return f"leakscope.verify(audit, models={models}), given to decide beside the audit,"
+    return f"leakscope verify RUN --models {models} --json RUN/verify.json"
 
 
 def summary_of(

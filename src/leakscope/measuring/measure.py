@@ -18,7 +18,7 @@ from leakscope.laws.distributions import Empirical, Law
 from leakscope.laws.pair import LawPair, Provenance
 from leakscope.laws.text import parse_law
 from leakscope.measures.pair_measures import Summary
-from leakscope.results.measurement import MeasuredRecord, Measurement, ModelsMeasurement
+from leakscope.results.measurement import Measurement, ModelsMeasurement, measured_records
 from leakscope.settings.measure import MeasureSettings
 from leakscope.settings.setting import validated
 
@@ -211,20 +211,9 @@ def measure_logits(
     repeats = repeating(np.asarray(arrays["log_odds"]), np.asarray(arrays["trained_on"]))
     trusted = found.noise_seen & found.informative & ~repeats
     tprs = {f"{level:g}": each for level, each in found.tpr_at_fpr.items()}
-    records = [
-        MeasuredRecord(
-            record=i,
-            advantage=float(found.advantage.value[i]),
-            advantage_low=float(found.advantage.low[i]),
-            advantage_high=float(found.advantage.high[i]),
-            tpr_at_fpr={level: float(each.value[i]) for level, each in tprs.items()},
-            tpr_low={level: float(each.low[i]) for level, each in tprs.items()},
-            tpr_high={level: float(each.high[i]) for level, each in tprs.items()},
-            exposed=bool(exposed),
-            trusted=bool(trusted[i]),
-        )
-        for i, exposed in enumerate(found.exposed & ~repeats)
-    ]
+    records = measured_records(
+        found, range(found.records), range(found.records), trusted, found.exposed & ~repeats
+    )
     return ModelsMeasurement(
         leakscope_version=__version__,
         settings={"logits": str(path), **how.model_dump(mode="json")},

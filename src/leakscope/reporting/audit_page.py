@@ -27,7 +27,7 @@ from leakscope.results.audit import Audit
 from leakscope.results.columns import COLUMNS
 from leakscope.results.document import ResultDocument
 from leakscope.results.reader import Run
-from leakscope.results.reconciliation import reconciled, was_retrained
+from leakscope.results.reconciliation import reconciled, standing_of, was_retrained
 from leakscope.results.run_directory import ExposedPicture
 from leakscope.results.sections import Section
 from leakscope.results.trust import FAILED, UNCHECKED
@@ -112,6 +112,7 @@ def audit_html(run: Run, audit: Audit, *, redact: bool, beside: Sequence[ResultD
             unit=audit.unit,
             redact=redact,
             answer=answer,
+            doubt=standing_of(audit, others).doubt(audit),
             question=_question(audit),
             facts=_facts(audit),
             columns=columns,

@@ -139,7 +139,8 @@ class AdviceCheck(BaseModel):
     shift_ratio, sd_ratio
         Over all records: predicted over observed.
     agrees
-        Whether observed and expected are within three standard errors.
+        Whether observed and expected are within three standard errors; None where they are, and
+        the standard error is so large beside the target that this says nothing.
 
     Examples
     --------
@@ -158,7 +159,7 @@ class AdviceCheck(BaseModel):
     stderr: Number
     shift_ratio: Number
     sd_ratio: Number
-    agrees: bool
+    agrees: bool | None
 
     @property
     def sentence(self) -> str:
@@ -168,8 +169,17 @@ class AdviceCheck(BaseModel):
             for value in (self.observed, self.expected, self.stderr)
         ]
         verdict = "agrees with" if self.agrees else "DIFFERS from"
+        words = f"Checked by {self.models} shadow models"
+        if self.agrees is None:
+            return (
+                f"{words}, which cannot tell: the worst record shows {shown[0]}, exact numbers "
+                f"would show {shown[1]} with so few, and the standard error, {shown[2]}, is too "
+                "large beside the target; take more. Over all records the predicted shift is "
+                f"{_ratio(self.shift_ratio)} times the observed one and the sd "
+                f"{_ratio(self.sd_ratio)} times."
+            )
         return (
-            f"Checked by {self.models} shadow models: the worst record shows {shown[0]}, which "
+            f"{words}: the worst record shows {shown[0]}, which "
             f"{verdict} the {shown[1]} that exact numbers would show with so few (standard error "
             f"{shown[2]}); over all records the predicted shift is {_ratio(self.shift_ratio)} "
             f"times the observed one and the sd {_ratio(self.sd_ratio)} times."

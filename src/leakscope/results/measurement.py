@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -119,7 +120,7 @@ class MeasuredRecord(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    record: int
+    record: int | str
     advantage: Fraction
     advantage_low: Fraction
     advantage_high: Fraction
@@ -128,6 +129,27 @@ class MeasuredRecord(BaseModel):
     tpr_high: dict[str, Fraction]
     exposed: bool
     trusted: bool = True
+
+
+def measured_records(
+    found: Any, names: Sequence[int | str], rows: Iterable[int], trusted: Any, exposed: Any
+) -> list[MeasuredRecord]:
+    """Some records of what models showed (:class:`leakscope.fitted.few_models.FewModels`)."""
+    tprs = {f"{level:g}": each for level, each in found.tpr_at_fpr.items()}
+    return [
+        MeasuredRecord(
+            record=names[i],
+            advantage=float(found.advantage.value[i]),
+            advantage_low=float(found.advantage.low[i]),
+            advantage_high=float(found.advantage.high[i]),
+            tpr_at_fpr={level: float(each.value[i]) for level, each in tprs.items()},
+            tpr_low={level: float(each.low[i]) for level, each in tprs.items()},
+            tpr_high={level: float(each.high[i]) for level, each in tprs.items()},
+            exposed=bool(exposed[i]),
+            trusted=bool(trusted[i]),
+        )
+        for i in rows
+    ]
 
 
 class ModelsMeasurement(ResultDocument):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from leakscope.results.audit import Audit
 from leakscope.results.document import Number, ResultDocument
-from leakscope.results.measurement import Measurement, ModelsMeasurement
+from leakscope.results.measurement import MeasuredRecord, Measurement, ModelsMeasurement
 from leakscope.results.verification import Verification
 
 Agrees = Literal["agrees", "differs", "cannot be compared"]
@@ -67,6 +68,80 @@ def was_retrained(verification: Verification | None) -> bool:
     return verification is not None and (
         "trainer" in verification.settings or "tpr_observed" in (verification.agreement or {})
     )
+
+
+def mean_tpr_agrees(predicted: float, measured: float, stderr: float) -> bool:
+    """Whether the mean TPR that shadow models show is the one that the laws predict.
+
+    Examples
+    --------
+    >>> from leakscope.results.reconciliation import mean_tpr_agrees
+    >>> mean_tpr_agrees(0.05, 0.06, 0.01), mean_tpr_agrees(0.05, 0.2, 0.01)
+    (True, False)
+    """
+    low, high = _ends(measured, stderr, HALF_WIDTH_OF_GROUPS)
+    within = low is not None and high is not None and low <= predicted <= high
+    return within or abs(predicted - measured) <= TOLERANCE * measured
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """An audit's numbers after verify: whose rest on the laws, and what stands for the others.
+
+    ``doubtful`` are ids whose numbers nothing bears out; ``measured`` what shadow models showed, in
+    place of the audit's numbers; ``contradicted`` whether the audit as a whole was, and nothing
+    stands in its place; ``models`` how many shadow models there were.
+    """
+
+    doubtful: frozenset[int | str]
+    measured: Mapping[int | str, MeasuredRecord]
+    contradicted: bool = False
+    models: int | None = None
+
+    @property
+    def of_measured(self) -> str:
+        """How they were measured, in words."""
+        return "shadow models" if self.models is None else f"{self.models} shadow models"
+
+    def doubt(self, audit: Audit) -> str | None:
+        """What is said of units that the audit does not trust; None where it trusts all."""
+        if self.models is None or not audit.untrusted:
+            return audit.doubt
+        told, left = audit.untrusted, len(self.doubtful)
+        words = f"{told} of {audit.units} {audit.unit}s are not trusted by the laws alone; "
+        if not left:
+            return f"{words}{self.of_measured} have borne them out or measured them."
+        return f"{words}of {left} the {self.of_measured} of verify cannot tell: take more models."
+
+
+def standing_of(audit: Audit, others: Iterable[ResultDocument | None]) -> Standing:
+    """What verify's shadow models make of an audit.
+
+    Laws that they bear out need no trust in the theory; where they contradict the audit, or the
+    audit does not answer for a number, theirs stands instead, with its interval.
+    """
+    names = audit.record_ids
+    doubtful = {name for name, good in zip(names, audit.trusted, strict=True) if not good}
+    measured: dict[int | str, MeasuredRecord] = {}
+    contradicted, models = False, None
+    for other in others:
+        if not isinstance(other, Verification) or "tpr_observed" not in (other.agreement or {}):
+            continue
+        models = other.settings.get("models")
+        borne_out = {name for name in doubtful if _borne_out(other, f"{audit.unit} {name}")}
+        doubtful -= borne_out
+        told = {one.record: one for one in other.measured if one.record not in borne_out}
+        measured |= told
+        doubtful -= {name for name, one in told.items() if one.trusted}
+        doubtful |= {name for name, one in told.items() if not one.trusted}
+        if any(row.agrees == "differs" for row in _verified(audit, other)):
+            contradicted |= len(told) < len(names)
+    return Standing(frozenset(doubtful), measured, contradicted, models)
+
+
+def _borne_out(found: Verification, law: str) -> bool:
+    own = [check for check in found.checks if check.law == law]
+    return bool(own) and all(check.verdict == "agrees" for check in own)
 
 
 def fpr_reached(level: float) -> str:

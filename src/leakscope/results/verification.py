@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.results.document import Number, ResultDocument
+from leakscope.results.measurement import MeasuredRecord
 from leakscope.results.shown import Short, digits
 
 
@@ -44,6 +45,10 @@ _VERIFIED = {
 class Verification(ResultDocument):
     """The result of ``leakscope verify``.
 
+    ``measured`` holds what shadow models show of the units whose numbers the audit does not answer
+    for: those that it does not trust, those that a check contradicts, and all where the whole is
+    contradicted.  A decision is made by these, with their intervals, instead of the audit's.
+
     Examples
     --------
     >>> from leakscope.results import Verification
@@ -61,6 +66,7 @@ class Verification(ResultDocument):
     inconclusive: int
     checks: list[VerifiedNumber]
     agreement: dict[str, Any] | None = None
+    measured: list[MeasuredRecord] = Field(default_factory=list)
     verdict: str
 
     def in_short(self) -> Short:

@@ -19,12 +19,21 @@ from leakscope import fitted, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
+from leakscope.fitted.few_models import few_models, repeating
 from leakscope.fitted.record_population import means_and_squares
 from leakscope.fitted.shadow import LEAST_OF_EACH, ShadowScores
 from leakscope.results.audit import Audit
-from leakscope.results.reconciliation import fpr_reached
+from leakscope.results.measurement import MeasuredRecord, measured_records
+from leakscope.results.reconciliation import fpr_reached, mean_tpr_agrees
 from leakscope.subjects.subject import Answers, LawsNotStoredError, Subject
-from leakscope.verifying.checks import Check, leaning, mean_score, rows_to_check, spread_score
+from leakscope.verifying.checks import (
+    Check,
+    leaning,
+    mean_score,
+    rows_to_check,
+    spread_score,
+    threshold_for,
+)
 from leakscope.verifying.plan_checks import Outcome
 from leakscope.verifying.stored_numbers import require_computed_numbers
 
@@ -290,6 +299,9 @@ def _shared(
         ShadowScores(scores, trained_on),
         random_state=seed,
     )
+    agree = mean_tpr_agrees(found.tpr_predicted, found.tpr_observed, found.tpr_stderr)
+    doubted = _doubted(checks, rows, ~audit.trusted[place], whole=lean is not None or not agree)
+    measured = _measured(told, scores, trained_on, subject.ids, doubted, seed)
     how = (
         f"{answers.how}. Over all records the predicted shift is {found.shift_ratio:.2f} times the "
         f"observed one and the sd {found.sd_ratio:.2f} times; the rank correlation of the "
@@ -298,7 +310,49 @@ def _shared(
         f"{fpr_reached(found.tpr_at)} is {found.tpr_predicted:.3f} predicted and "
         f"{found.tpr_observed:.3f} counted (standard error {found.tpr_stderr:.3f})"
     )
-    return Outcome(checks, how, settings, asdict(found), warnings)
+    return Outcome(checks, how, settings, asdict(found), warnings, measured)
+
+
+def _doubted(
+    checks: Sequence[Check],
+    rows: Sequence[int],
+    untrusted: npt.NDArray[np.bool_],
+    *,
+    whole: bool,
+) -> npt.NDArray[np.intp]:
+    """The units for whose numbers the audit does not answer; all, where the whole is contradicted.
+
+    The checks of ``rows`` come first, two each.
+    """
+    threshold = threshold_for(len(checks))
+    differs = [check.verdict(threshold) == "differs" for check in checks]
+    found = untrusted.copy()
+    for k, row in enumerate(rows):
+        found[row] |= any(differs[2 * k : 2 * k + 2])
+    if whole or any(differs[2 * len(rows) :]):
+        found[:] = True
+    return np.flatnonzero(found)
+
+
+def _measured(
+    told: Scores,
+    scores: FloatArray,
+    trained_on: npt.NDArray[np.bool_],
+    names: Sequence[RecordId],
+    units: npt.NDArray[np.intp],
+    seed: int,
+) -> list[MeasuredRecord]:
+    """What the models show of some units, with intervals; none where they do not tell."""
+    if not units.size:
+        return []
+    # Training on a record moves its score to the side that the audit says.
+    sign = np.where(told.shift < 0.0, -1.0, 1.0)
+    try:
+        found = few_models(sign * scores, trained_on, level_models=False, random_state=seed)
+    except InputError:
+        return []
+    trusted = found.noise_seen & found.informative & ~repeating(scores, trained_on)
+    return measured_records(found, names, units.tolist(), trusted, found.exposed & trusted)
 
 
 def _of_unit(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from leakscope.lasso.simulated import simulate_lasso
 from leakscope.linear.design import GaussianDesign, OutputNoise
 from leakscope.planning.linear_plan import plan_linear
 from leakscope.planning.reachable import require_reachable
+from leakscope.results.measurement import MeasuredRecord
 from leakscope.results.plan import LassoPlan, LinearPlan
 from leakscope.running.cells import Cell
 from leakscope.subjects.recipe import taken_from_result
@@ -30,6 +31,7 @@ class Outcome:
     settings: dict[str, Any]
     agreement: dict[str, Any] | None = None
     warnings: tuple[str, ...] = ()
+    measured: list[MeasuredRecord] = field(default_factory=list)
 
 
 def by_matrices(document: LinearPlan, draws: int, seed: int) -> Outcome:

@@ -206,6 +206,7 @@ def _verification(
             for check in outcome.checks
         ],
         agreement=outcome.agreement,
+        measured=outcome.measured,
         verdict=_verdict(counts, threshold, outcome),
     )
 

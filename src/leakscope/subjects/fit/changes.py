@@ -61,6 +61,9 @@ REDRAWN = 400
 # Observed and expected may differ by so many standard errors.
 AGREES = 3.0
 
+# With a larger standard error, in parts of the target, agreeing would be no evidence.
+RESOLVES = 0.5
+
 
 class AdvisedFit(Fit):
     """A fitted model as advice changes it: the innermost estimator, and what reaches it."""
@@ -364,6 +367,9 @@ class AdvisedFit(Fit):
             drawn.append(sd * np.sqrt(generator.chisquare(free, REDRAWN) / free))
         expected = measured(*drawn)
         centre, error = float(np.mean(expected)), float(np.std(expected, ddof=1))
+        agrees: bool | None = abs(observed - centre) <= AGREES * error
+        if agrees and not error <= RESOLVES * wanted.target.value:
+            agrees = None
         return AdviceCheck(
             models=models,
             promised=float(values[worst]),
@@ -372,7 +378,7 @@ class AdvisedFit(Fit):
             stderr=error,
             shift_ratio=over_all.shift_ratio,
             sd_ratio=over_all.sd_ratio,
-            agrees=abs(observed - centre) <= AGREES * error,
+            agrees=agrees,
         )
 
 
