@@ -246,7 +246,9 @@ def _of_model(audit: Audit, standing: Standing) -> Exposure:
         }
         for end in ("low", "high")
     }
-    told = {row: standing.measured[name] for row, name in enumerate(ids) if name in standing.measured}
+    told = {
+        row: standing.measured[name] for row, name in enumerate(ids) if name in standing.measured
+    }
     for key, level in (("advantage", None), ("tpr_low", LOW), ("tpr_high", HIGH)) if told else ():
         value, low, high = (
             found.copy()

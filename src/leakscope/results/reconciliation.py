@@ -70,13 +70,13 @@ def was_retrained(verification: Verification | None) -> bool:
     )
 
 
-def mean_tpr_agrees(predicted: float, measured: float, stderr: float) -> bool:
+def shadows_agree(predicted: float, measured: float, stderr: float) -> bool:
     """Whether the mean TPR that shadow models show is the one that the laws predict.
 
     Examples
     --------
-    >>> from leakscope.results.reconciliation import mean_tpr_agrees
-    >>> mean_tpr_agrees(0.05, 0.06, 0.01), mean_tpr_agrees(0.05, 0.2, 0.01)
+    >>> from leakscope.results.reconciliation import shadows_agree
+    >>> shadows_agree(0.05, 0.06, 0.01), shadows_agree(0.05, 0.2, 0.01)
     (True, False)
     """
     low, high = _ends(measured, stderr, HALF_WIDTH_OF_GROUPS)

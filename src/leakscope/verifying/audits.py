@@ -24,7 +24,7 @@ from leakscope.fitted.record_population import means_and_squares
 from leakscope.fitted.shadow import LEAST_OF_EACH, ShadowScores
 from leakscope.results.audit import Audit
 from leakscope.results.measurement import MeasuredRecord, measured_records
-from leakscope.results.reconciliation import fpr_reached, mean_tpr_agrees
+from leakscope.results.reconciliation import fpr_reached, shadows_agree
 from leakscope.subjects.subject import Answers, LawsNotStoredError, Subject
 from leakscope.verifying.checks import (
     Check,
@@ -299,7 +299,7 @@ def _shared(
         ShadowScores(scores, trained_on),
         random_state=seed,
     )
-    agree = mean_tpr_agrees(found.tpr_predicted, found.tpr_observed, found.tpr_stderr)
+    agree = shadows_agree(found.tpr_predicted, found.tpr_observed, found.tpr_stderr)
     doubted = _doubted(checks, rows, ~audit.trusted[place], whole=lean is not None or not agree)
     measured = _measured(told, scores, trained_on, subject.ids, doubted, seed)
     how = (
