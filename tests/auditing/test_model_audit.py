@@ -236,13 +236,13 @@ def bad(**changes):
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (lambda: bad(model=Ridge()), "not fitted"),
         (lambda: bad(model=Ridge(alpha=0.1).fit(X10[:200], Y10[:200])), "gradient there is"),
         (lambda: bad(sample_weight=np.ones(5)), "5 sample weights for 442 records"),
         (lambda: bad(kernel=leakscope.kernels.rbf(1.0)), "kernel belongs to the audit of a"),
         (lambda: bad(noise_variance=0.1), "noise_variance belongs to the audit of a Gaussian"),
         (lambda: bad(groups=[0, 1] * 221), "single records leave"),
-        (lambda: bad(model=Lasso().fit(X10, Y10)), "L1 penalty.*train="),
+        (lambda: bad(model=Lasso().fit(X10[:200], Y10[:200])), "not what a fit on these records"),
+        (lambda: bad(model=Lasso(), question="population"), "leave the question out"),
         (lambda: bad(record_ids=["a"]), "442 records and 1 record_ids"),
         (lambda: bad(X=X10[:, 0]), "two dimensions"),
         (lambda: bad(X=X10[:, :4]), "10 features, but X has 4"),

@@ -11,10 +11,10 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import (
-    Lasso,
     LinearRegression,
     LogisticRegression,
     LogisticRegressionCV,
+    MultiTaskLasso,
     PoissonRegressor,
     Ridge,
     RidgeClassifier,
@@ -94,7 +94,8 @@ def refused(model: Any, X: Any, y: Any, match: str, **extra: Any) -> None:
 def test_what_cannot_be_taken() -> None:
     X, y = regression()
     _, labels = two_classes(len(y))
-    refused(Lasso().fit(X, y), X, y, "L1 penalty.*audit --train")
+    several = MultiTaskLasso().fit(X, np.column_stack([y, y]))
+    refused(several, X, y, "several targets together; fit each with Lasso")
     refused(RandomForestClassifier(5).fit(X, labels), X, labels, "structure.*audit --train")
     refused(MLPClassifier(max_iter=1), X, labels, "network.*audit --train")
     refused(StandardScaler().fit(X), X, y, "not one of the models")

@@ -9,7 +9,7 @@ model answers with them.  A query that the pool does not hold joins it.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -332,9 +332,7 @@ def attack_model(
     again = fit_again(fresh_copy(found.inner), found.inner, found.design, found.labels, None)
     whole = found.whole.changed(again, found.design)
     described = fitted.from_sklearn(again, found.design, found.labels)
-    laws = fitted.laws_of(
-        replace(described, whole=whole if whole.learned else None), fraction=settings.fraction
-    )
+    laws = fitted.laws_of(described.with_whole(whole), fraction=settings.fraction)
     pair = laws.law_pair().take(found.asked)
     scores = pair.member.log_density(found.answers) - pair.nonmember.log_density(found.answers)
     over_all = measures.population_measures(pair, fpr=FPRS)

@@ -15,6 +15,7 @@ from leakscope.errors import InputError
 from leakscope.fitted.cavity import PredictionLaws, Question, Shares, scalar_laws
 from leakscope.fitted.from_sklearn import from_sklearn
 from leakscope.fitted.leave_one_out import known_others
+from leakscope.fitted.paired import Described, PairedModel
 from leakscope.fitted.problem import ConvexProblem, FittedModel, require_fraction
 from leakscope.fitted.refits import Moved
 from leakscope.fitted.softmax_cavity import SoftmaxLaws, softmax_laws
@@ -118,6 +119,9 @@ class FittedLaws:
         x' H^{-1} x of models with and without each record; None for several classes.
     moved
         How far each record moves the coefficients, as a Euclidean norm; known others only.
+    errors
+        How far shift and log nonmember sd are known, as standard errors; None where they are
+        computed and not estimated from fits on parts of the records.
     """
 
     member_mean: FloatArray
@@ -138,6 +142,7 @@ class FittedLaws:
     several: SoftmaxLaws | None = None
     yields: tuple[FloatArray, FloatArray] | None = None
     moved: FloatArray | None = None
+    errors: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def records(self) -> int:
@@ -290,6 +295,10 @@ def laws_of(
     True
     """
     described = _as_model(model, X, y, sample_weight)
+    if isinstance(described, PairedModel):
+        from leakscope.fitted.paired_laws import paired_laws
+
+        return paired_laws(described, question=question, fraction=fraction, observes=observes)
     if question not in get_args(Question):
         raise InputError(
             f"question must be one of {', '.join(get_args(Question))}, but it is {question!r}."
@@ -305,12 +314,12 @@ def laws_of(
     return _finished(described, found, several, question, fraction, chosen)
 
 
-def _as_model(model: Any, X: Any, y: Any, sample_weight: npt.ArrayLike | None) -> FittedModel:
-    """What the caller passed as a model, as a `FittedModel`."""
-    if isinstance(model, (FittedModel, ConvexProblem)):
+def _as_model(model: Any, X: Any, y: Any, sample_weight: npt.ArrayLike | None) -> Described:
+    """What the caller passed as a model, described with its records."""
+    if isinstance(model, (FittedModel, PairedModel, ConvexProblem)):
         if X is not None or y is not None or sample_weight is not None:
             raise InputError("A described model has its records already; leave out X and y.")
-        return model if isinstance(model, FittedModel) else FittedModel.of(model)
+        return FittedModel.of(model) if isinstance(model, ConvexProblem) else model
     if X is None or y is None:
         raise InputError("Pass X and y: the records that the estimator was fitted on.")
     return from_sklearn(model, X, y, sample_weight=sample_weight)

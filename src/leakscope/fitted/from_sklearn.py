@@ -17,6 +17,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.fitted.optimum import Distance, distance_to_optimum
+from leakscope.fitted.paired import Described, PairedModel, family_of
 from leakscope.fitted.problem import ConvexProblem, FittedModel, LossName, as_weights
 from leakscope.fitted.refits import Labels, WholeFit, class_names
 from leakscope.laws.pair import Assumption
@@ -38,8 +39,8 @@ _NETWORKS = ("MLP", "Module", "Sequential", "NeuralNet")
 
 def from_sklearn(
     estimator: Any, X: Any, y: Any, *, sample_weight: npt.ArrayLike | None = None
-) -> FittedModel:
-    """The convex problem that a fitted estimator solved on these records.
+) -> Described:
+    """The convex problem that a fitted estimator solved on these records, or its family of pairs.
 
     Parameters
     ----------
@@ -54,8 +55,9 @@ def from_sklearn(
 
     Returns
     -------
-    FittedModel
-        The problem, with the assumptions made on the way.
+    FittedModel or PairedModel
+        The problem, with the assumptions made on the way; of a model that is not smooth (Lasso,
+        elastic net and others, `leakscope.fitted.paired.FAMILIES`) how its fits answer both ways.
 
     Raises
     ------
@@ -80,8 +82,9 @@ def from_sklearn(
         sample_weight = as_weights(sample_weight, len(labels))
     whole = WholeFit.of(estimator, X, labels, sample_weight)
     inner, design = whole.found.inner, whole.found.design
+    family = family_of(inner)
     reader = next((READERS[name] for name in class_names(inner) if name in READERS), None)
-    if reader is None:
+    if reader is None and family is None:
         raise InputError(_refusal(inner))
     if not any(name.endswith("_") and not name.startswith("_") for name in vars(inner)):
         raise InputError(f"This {type(inner).__name__} is not fitted; call fit first.")
@@ -95,6 +98,9 @@ def from_sklearn(
         raise InputError(
             f"The model was fitted on {expected} features, but X has {features.shape[1]}."
         )
+    if family is not None:
+        return PairedModel.of(whole, family)
+    assert reader is not None
     given = as_weights(sample_weight, len(labels))
     try:
         model = reader(inner, features, labels, given)
@@ -202,11 +208,6 @@ def _refusal(estimator: Any) -> str:
     names = class_names(estimator)
     name = names[0]
     instead = "`leakscope audit --train` audits any estimator by a few models of it"
-    if any(part in each for each in names for part in ("Lasso", "ElasticNet")):
-        return (
-            f"{name} has an L1 penalty, whose fit is not smooth in the records; {instead}, and "
-            "`leakscope plan lasso` covers the private LASSO."
-        )
     if any(part in each for each in names for part in _TREES):
         return (
             f"{name} changes its structure when a record leaves, so no formula follows it; "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -235,6 +235,30 @@ class FittedModel:
     def records(self) -> int:
         """How many records there are."""
         return self.problems[0].records
+
+    def with_whole(self, whole: WholeFit) -> FittedModel:
+        """The same inside another estimator, which is kept where it learns more than this."""
+        return replace(self, whole=whole if whole.learned else None)
+
+    @property
+    def loss(self) -> LossName:
+        """The loss that it minimises."""
+        return self.problems[0].loss
+
+    @property
+    def targets(self) -> FloatArray:
+        """The labels as the loss wants them."""
+        return self.problems[0].y
+
+    @property
+    def parameters(self) -> int | None:
+        """How many coefficients it has; None of a kernel."""
+        total = 0
+        for problem in self.problems:
+            if problem.X is None:
+                return None
+            total += problem.X.shape[1] * (problem.classes if problem.loss == "softmax" else 1)
+        return total
 
 
 def require_fraction(fraction: float, *, whole: bool) -> float:

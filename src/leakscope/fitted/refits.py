@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
@@ -35,6 +36,8 @@ _SEARCHES = ("BaseSearchCV", "GridSearchCV", "RandomizedSearchCV", "HalvingGridS
 _WITH_PENALTY = {
     "LinearRegression": "Ridge",
     "RidgeCV": "Ridge",
+    "LassoCV": "Lasso",
+    "ElasticNetCV": "ElasticNet",
     "RidgeClassifierCV": "RidgeClassifier",
     "LogisticRegressionCV": "LogisticRegression",
 }
@@ -45,6 +48,9 @@ _WITH_PENALTY = {
 REFITS, SEARCHES_AGAIN = 12, 6
 # So few are enough where nobody's score moves by more than this share of its deviation.
 FIRST_REFITS, HARDLY = 4, 0.1
+
+# The log-odds of a chance of none or all are those of this one.
+LEAST_CHANCE = 1e-12
 
 _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
@@ -223,8 +229,10 @@ def fresh_copy(inner: Any, *, penalty: float | None = None) -> Any:
             raise InputError(f"{type(inner).__name__} has no penalty to set.")
         other = _WITH_PENALTY.get(type(inner).__name__)
         if other is not None:
-            kept = ("fit_intercept", "class_weight")
+            kept = ("fit_intercept", "class_weight", "positive", "tol", "max_iter")
             told = {name: value for name, value in fresh.get_params().items() if name in kept}
+            if other == "ElasticNet":
+                told["l1_ratio"] = inner.l1_ratio_
             fresh = getattr(linear_model, other)(**told)
         fresh.set_params(**{named[0]: penalty})
     return _from_a_start(fresh)
@@ -265,6 +273,12 @@ def score_records(estimator: Any, X: Any, y: Labels) -> FloatArray:
         if "LogisticRegression" in class_names(estimator):
             return np.asarray(own_log_odds(score, codes))
         return np.asarray(score[np.arange(len(codes)), codes])
+    if hasattr(estimator, "predict_proba"):
+        codes = np.searchsorted(estimator.classes_, y)
+        chance = np.asarray(estimator.predict_proba(X), dtype=np.float64)[
+            np.arange(len(codes)), codes
+        ]
+        return np.asarray(special.logit(np.clip(chance, LEAST_CHANCE, 1.0 - LEAST_CHANCE)))
     prediction = np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(y))
     if "PoissonRegressor" in class_names(estimator):
         return np.log(prediction)
@@ -449,7 +463,7 @@ class WholeFit:
         share = fraction if fraction < 1.0 else 0.5
         classes = hasattr(self.found.inner, "classes_")
         seen = self.seen.setdefault(share, [])
-        for number, rows in enumerate(_parts(self.y, share, count, classes=classes)):
+        for number, rows in enumerate(parts_of(self.y, share, count, Key(20262), classes=classes)):
             if self.lacks_a_class(rows):
                 failure = "a part of the records lacks a class"
                 break
@@ -481,12 +495,12 @@ def _unknown_ignored(fresh: Any) -> Any:
     return fresh
 
 
-def _parts(y: Labels, fraction: float, count: int, *, classes: bool) -> list[Rows]:
+def parts_of(y: Labels, fraction: float, count: int, key: Key, *, classes: bool) -> list[Rows]:
     """Random parts of the records in pairs, as far apart as can be: halves are complementary.
 
     Each class is spread evenly, so that one of two records or more is in both halves.
     """
-    generator = Key(20262).generator()
+    generator = key.generator()
     size = len(y)
     kept = min(max(2, round(fraction * size)), size - 1)
     found: list[Rows] = []

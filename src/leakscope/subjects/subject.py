@@ -220,7 +220,7 @@ class Subject(ABC):
     name: ClassVar[str]
     file_kind: ClassVar[str] = "audit_other"
     words: ClassVar[str]
-    basis: ClassVar[Basis] = "computed"
+    basis: Basis = "computed"
     ranked_by: ClassVar[Literal["kl", "advantage"]] = "advantage"
     # Columns, in order, of a screen's table and of a page's.
     screen: ClassVar[tuple[str, ...]] = (

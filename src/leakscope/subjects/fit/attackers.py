@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from leakscope import fitted
 from leakscope.errors import InputError
-from leakscope.fitted.problem import FittedModel
+from leakscope.fitted.paired import FITS, Described, PairedModel
 from leakscope.results.audit import AgainstAttacker
 from leakscope.settings.decide import ATTACKERS
 from leakscope.subjects.laws import summed_up
@@ -20,7 +20,7 @@ from leakscope.subjects.laws import summed_up
 MOST_WORK, MOST_WORK_OF_CLASSES = 2e9, 2e6
 
 
-def against_attackers(model: FittedModel, laws: fitted.FittedLaws) -> list[AgainstAttacker]:
+def against_attackers(model: Described, laws: fitted.FittedLaws) -> list[AgainstAttacker]:
     """One row for each attacker; that of the audit alone where the others would take long."""
     asked = (laws.question, laws.fraction)
     named = {(question, fraction): name for name, (question, fraction, _) in ATTACKERS.items()}
@@ -44,7 +44,9 @@ def against_attackers(model: FittedModel, laws: fitted.FittedLaws) -> list[Again
     return rows
 
 
-def _quick(model: FittedModel) -> bool:
+def _quick(model: Described) -> bool:
+    if isinstance(model, PairedModel):
+        return model.fits == FITS[0][1]
     problem = model.problems[0]
     if problem.X is None:
         return problem.records**3 <= MOST_WORK

@@ -10,7 +10,6 @@ squared error, log loss, or Poisson deviance.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import as_key
 from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
+from leakscope.fitted.paired import PairedModel
 from leakscope.fitted.refits import WholeFit, fit_again, fresh_copy, inner_model, penalty_of
 from leakscope.fitted.shadow import shadows_of
 from leakscope.laws.distributions import Normal
@@ -50,6 +50,8 @@ FIRST_SHARE = 1e-3
 # One search may take so many products in all; where it does not get far, levels are found coarsely.
 MOST_WORK = 4e9
 FEW = 20
+# Of models that are fitted on many parts each time.
+FEW_PAIRED = 12
 
 # Names of features in a sentence, and numbers of features that are tried at first.
 NAMED = 8
@@ -86,7 +88,7 @@ class AdvisedFit(Fit):
             estimator,
             design,
             labels,
-            described=replace(described, whole=whole if whole.learned else None),
+            described=described.with_whole(whole),
             examined=audited.model,
             ids=ids,
             dataset=audited.dataset,
@@ -96,11 +98,13 @@ class AdvisedFit(Fit):
         )
         self.audited, self.names, self.features_left = audited, names, features_left
         self.whole = whole
-        self.loss, self.task = self.described.problems[0].loss, self.described.task
+        self.loss, self.task = self.described.loss, self.described.task
 
     @property
     def steps(self) -> int:
         """How many models a search may audit, by the products that the laws of one take."""
+        if isinstance(self.described, PairedModel):
+            return FEW_PAIRED
         classes = len(getattr(self.estimator, "classes_", ())) if self.loss == "softmax" else 1
         work = float(len(self.y)) * float(self.X.shape[1] * max(1, classes)) ** 2
         return int(np.clip(MOST_WORK / work, 8, 200))

@@ -16,7 +16,7 @@ from leakscope.data.models import ModelFile, read_model
 from leakscope.data.onnx_graphs import LinearArrays
 from leakscope.data.sources import raw_features
 from leakscope.errors import InputError
-from leakscope.fitted.problem import FittedModel
+from leakscope.fitted.paired import Described
 from leakscope.results.audit import ExaminedModel
 from leakscope.settings.audit import ModelSettings
 
@@ -37,7 +37,7 @@ class FileFit:
     estimator: Any
     X: Any
     y: NDArray[Any]
-    described: FittedModel
+    described: Described
     examined: ExaminedModel
     steps: tuple[str, ...]
 
@@ -121,7 +121,7 @@ def labels_for(file: ModelFile, dataset: Dataset) -> NDArray[Any]:
 
 
 def _examined(
-    file: ModelFile, estimator: Any, described: FittedModel, settings: ModelSettings
+    file: ModelFile, estimator: Any, described: Described, settings: ModelSettings
 ) -> ExaminedModel:
     given = file.linear is None or settings.C is not None or settings.alpha is not None
     found = "" if given else "; penalty found from its coefficients"

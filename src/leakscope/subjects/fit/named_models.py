@@ -16,7 +16,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Dataset
 from leakscope.errors import InputError
 from leakscope.fitted.leave_one_out import one_step_out
-from leakscope.fitted.problem import FittedModel
+from leakscope.fitted.paired import Described
 from leakscope.kernels.formulas import median_length_scale
 from leakscope.results.audit import ExaminedModel
 from leakscope.settings.audit import PENALTIES, ModelName, ModelSettings
@@ -72,7 +72,7 @@ class NamedFit:
         )
 
     @cached_property
-    def described(self) -> FittedModel:
+    def described(self) -> Described:
         """The convex problem that it solved."""
         return fitted.from_sklearn(self.estimator, self.X, self.y)
 
@@ -94,19 +94,24 @@ class NamedFit:
         return 1.0 - found.error / _priced(self.described, guess).error
 
 
-def held_out(model: FittedModel) -> ReleasedError:
+def held_out(model: Described) -> ReleasedError:
     """The loss, and the share of right classes, of answers about records that were left out.
 
     By leave-one-out from the one fit (`fitted.leave_one_out.one_step_out`), so that a penalty is
-    priced by one factorisation instead of a fit for each fold.
+    priced by one factorisation instead of a fit for each fold; of paired fits by their answers
+    without the record.
     """
+    if isinstance(model, PairedModel):
+        return _priced(model, model.pairs(0.5).without)
     return _priced(model, one_step_out(model.problems[0])[None])
 
 
-def _priced(model: FittedModel, scores: FloatArray) -> ReleasedError:
-    problem = model.problems[0]
-    whole = Folds(np.zeros((1, problem.records), dtype=np.intp), 1)
-    return HeldOutScores(scores, problem.y, problem.loss, model.task, whole).released()
+def _priced(model: Described, scores: FloatArray) -> ReleasedError:
+    targets, whole = model.targets, Folds(np.zeros(scores.shape, dtype=np.intp), 1)
+    if isinstance(model, PairedModel) and model.task == "classification":
+        # Scores of the own label, as if that were the second of two.
+        targets = np.ones(model.records)
+    return HeldOutScores(scores, targets, model.loss, model.task, whole).released()
 
 
 def named_fit(dataset: Dataset, prepared: Dataset, settings: ModelSettings) -> NamedFit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -20,7 +21,8 @@ from leakscope.data.models import read_model
 from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
 from leakscope.fitted.cavity import neighbours_of
-from leakscope.fitted.problem import FittedModel
+from leakscope.fitted.paired import Described, PairedModel
+from leakscope.fitted.paired_laws import reasons
 from leakscope.fitted.refits import WholeFit
 from leakscope.fitted.shadow import shadows_of
 from leakscope.laws.distributions import Normal
@@ -121,7 +123,7 @@ class Fit(Subject):
         X: Any,
         y: Any,
         *,
-        described: FittedModel,
+        described: Described,
         examined: ExaminedModel,
         ids: tuple[RecordId, ...],
         dataset: DatasetEntry,
@@ -137,6 +139,8 @@ class Fit(Subject):
         self.ids, self.dataset, self.settings = ids, dataset, settings
         self.feature_names, self.warnings, self.by = feature_names, warnings, by or {}
         self.whole = described.whole or WholeFit.of(estimator, X, y, sample_weight)
+        if isinstance(described, PairedModel):
+            self.basis = "measured"
         self.fitted_laws: fitted.FittedLaws | None = None
 
     # How it comes about.
@@ -213,6 +217,7 @@ class Fit(Subject):
                 f"X must have two dimensions, records by features, but its shape is {tuple(shape)}."
             )
         ids = checked_ids(asked.record_ids, int(shape[0]), X)
+        model, origin = fitted_or_fit(model, X, y, asked.sample_weight)
         described = fitted.from_sklearn(model, X, y, sample_weight=asked.sample_weight)
         return cls(
             model,
@@ -222,7 +227,7 @@ class Fit(Subject):
             examined=ExaminedModel(
                 type=type(model).__name__,
                 name=described.name,
-                origin="as fitted by you",
+                origin=origin,
                 parameters=plain_parameters(model),
             ),
             ids=ids,
@@ -357,6 +362,7 @@ class Fit(Subject):
             explanations=self._explained(found, order[:explain_first].tolist()),
             fit=fit_facts(self.described, found),
             one_threshold=one_threshold_of(found),
+            models=found.diagnostics.rounds if isinstance(self.described, PairedModel) else None,
         )
         return details, {}
 
@@ -367,7 +373,13 @@ class Fit(Subject):
 
     def _explained(self, laws: fitted.FittedLaws, rows: Sequence[int]) -> list[FitExplanation]:
         """Why the records in these rows are exposed, given in the order of their rank."""
-        near = neighbours_of(self.described, rows, fraction=laws.fraction) if rows else None
+        if not rows:
+            return []
+        near = (
+            reasons(self.described, laws, rows)
+            if isinstance(self.described, PairedModel)
+            else neighbours_of(self.described, rows, fraction=laws.fraction)
+        )
         if near is None:
             return []
         moved = laws.shift / laws.nonmember_sd
@@ -420,8 +432,10 @@ class Fit(Subject):
     @classmethod
     def answer(cls, audit: Audit, *, threshold: float, ids: bool) -> tuple[str, ...]:
         """Which model, how exposed the most exposed are, and how many pass with what to do."""
+        fits = audit.details.models
+        origin = f"{audit.model.origin}; {fits} fits of parts, each asked with and without a record"
         return (
-            examined_sentence(audit),
+            examined_sentence(audit, None if fits is None else origin),
             most_exposed_sentence(audit, ids=ids),
             _remedy(audit, threshold),
         )
@@ -434,6 +448,12 @@ class Fit(Subject):
     @classmethod
     def doubt(cls, audit: Audit) -> tuple[str, str]:
         """One neighbour carries too much, what else was learned moves it, or nobody looked."""
+        if audit.details.models is not None:
+            return (
+                "not trusted: refits with and without them, or others like them, say otherwise, "
+                "or their answers repeat or fall into lumps, which is no normal law",
+                "use a larger penalty, or verify them with shadow models (leakscope verify)",
+            )
         return (
             "not trusted: a few other records carry much of what varies there, what the model "
             "learns beside its coefficients depends on it, or nobody looked",
@@ -494,7 +514,11 @@ class Fit(Subject):
         """Normal laws of the score; other answers have laws that the table does not hold."""
         if audit.observes in ("label", "probabilities"):
             raise LawsNotStoredError("the laws of such answers are not in the result; audit again.")
-        return normal_laws(audit)
+        found, fits = normal_laws(audit), audit.details.models
+        if fits is None or "shift_error" not in audit.table:
+            return found
+        log_sd = np.full(found.units, 1.0 / np.sqrt(2.0 * (fits - 1)))
+        return replace(found, errors=(audit.table.of("shift_error"), log_sd))
 
     @classmethod
     def remedies(cls, audit: Audit) -> list[dict[str, str]]:
@@ -617,7 +641,11 @@ def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
             "sd_without": found.nonmember_sd,
             "mean_with": found.member_mean,
             "sd_with": found.member_sd,
-            "largest_share": found.largest_share,
+            **(
+                {"largest_share": found.largest_share}
+                if found.errors is None
+                else {"shift_error": found.errors[0]}
+            ),
         },
         arrays={
             "member_mean": found.member_mean,
@@ -630,13 +658,32 @@ def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
         nonmember=pair.nonmember,
         with_noise=(lambda sd: found.law_pair(answer_noise=sd)) if takes_noise else None,
         sd_without=found.nonmember_sd if takes_noise else None,
+        errors=found.errors,
     )
+
+
+def fitted_or_fit(model: Any, X: Any, y: Any, weights: Any) -> tuple[Any, str]:
+    """An estimator as it was fitted, or fitted on all records, and which of the two, in words."""
+    from sklearn.base import clone
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        pass
+    except TypeError:
+        # No estimator at all; what it is is said where it is described.
+        return model, "as fitted by you"
+    else:
+        return model, "as fitted by you"
+    extra = {} if weights is None else {"sample_weight": weights}
+    with told_as(f"{type(model).__name__} could not be fitted on these records"):
+        return clone(model).fit(X, np.ravel(np.asarray(y)), **extra), "fitted on all records"
 
 
 def arrays_as_dataset(asked: Asked) -> Dataset:
     """The dataset, or arrays as one: numbers are a quantity, or classes where there are two."""
-    from dataclasses import replace
-
     if asked.dataset is not None:
         return asked.dataset
     features = checked_features(asked.X)
@@ -693,23 +740,21 @@ def none_fitted(dataset: Dataset) -> str | None:
     return None
 
 
-def fit_facts(model: FittedModel, laws: fitted.FittedLaws) -> FitFacts:
+def fit_facts(model: Described, laws: fitted.FittedLaws) -> FitFacts:
     """The number of parameters, and the score of a record in the training set and out of it."""
     sides = ((laws.member_mean, laws.member_sd), (laws.nonmember_mean, laws.nonmember_sd))
     score, values = "R²", list[float]()
     if laws.observes in SCORES_OF_LABEL:
         score = "accuracy"
         values = [float(special.ndtr(mean / sd).mean()) for mean, sd in sides]
-    elif laws.observes == "prediction" and model.problems[0].loss == "square":
-        y = model.problems[0].y
+    elif laws.observes == "prediction" and model.loss == "square":
+        y = model.targets
         spread = float(np.sum((y - y.mean()) ** 2))
         if spread > 0.0:
             errors = [float(np.sum((y - mean) ** 2 + sd**2)) for mean, sd in sides]
             values = [1.0 - error / spread for error in errors]
     training, left_out = values or (None, None)
-    return FitFacts(
-        parameters=_parameters(model), score=score, training=training, left_out=left_out
-    )
+    return FitFacts(parameters=model.parameters, score=score, training=training, left_out=left_out)
 
 
 def one_threshold_of(laws: fitted.FittedLaws) -> dict[str, float | None]:
@@ -719,15 +764,6 @@ def one_threshold_of(laws: fitted.FittedLaws) -> dict[str, float | None]:
     if laws.observes not in SCORES_OF_LABEL or not normal:
         return {}
     return cast(dict[str, float | None], measures.one_threshold(pair))
-
-
-def _parameters(model: FittedModel) -> int | None:
-    total = 0
-    for problem in model.problems:
-        if problem.X is None:
-            return None
-        total += problem.X.shape[1] * (problem.classes if problem.loss == "softmax" else 1)
-    return total
 
 
 def _remedy(audit: Audit, threshold: float) -> str:

@@ -1,0 +1,239 @@
+"""Models that are not smooth: both answers about a record from the same fit.
+
+A fit on a random part of the records answers for every record both ways.  Of a record that is in
+the part, its own answer is the one with it, and its answer without it is what the fit would say had
+it not been there; of a record that is not in the part it is the other way round.  So one fit gives
+a pair of answers for every record, in which all else is the same: the shift between the two has no
+noise of its own (docs/fitted.md).
+
+A family (`Family`) says how the answers of one kind of estimator turn when a record comes or goes.
+The table `FAMILIES` has them by the name of the estimator's class, and is the one place where a new
+one is added.  `leakscope.fitted.paired_laws` makes laws of the pairs, and checks them by refits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.keys import Key
+from leakscope.errors import InputError
+from leakscope.fitted import held_sets
+from leakscope.fitted.problem import FittedModel
+from leakscope.fitted.refits import Labels, Rows, WholeFit, class_names, parts_of, score_records
+
+Mask = npt.NDArray[np.bool_]
+Turned = Callable[[Any, FloatArray, Labels, Mask], FloatArray]
+
+# How many parts are fitted, by records times features of what reaches the model; a model that
+# chooses its own settings takes many fits each time.
+FITS = ((1e5, 64), (1e6, 32))
+FEWEST_FITS = 16
+
+# A refit on all records gives the released scores again, up to this share of their spread.
+SAME_FIT = 0.02
+
+
+@dataclass(frozen=True)
+class Family:
+    """How one fit answers about a record that comes or goes.
+
+    Attributes
+    ----------
+    turned
+        Of a fitted estimator, the features that reach it (N x d), the labels and who is in its
+        training set (N,): the score of every record where that one record alone is taken out, if
+        it is in, or put in, if it is not.  Scores are those of `refits.score_records`.
+    observes
+        What an attacker sees: ``"prediction"`` of a quantity, ``"log_odds"`` or ``"scores"`` of the
+        own label.
+    held
+        What stays as it is while a record comes or goes, in words; empty where nothing is held and
+        the answers are exact.
+    refusal
+        Why an estimator of this class cannot be taken, in a sentence; None where it can.
+    suits
+        Whether an estimator of this class belongs here; all do where left out.
+    """
+
+    turned: Turned
+    observes: Literal["prediction", "log_odds", "scores"]
+    held: str = ""
+    refusal: Callable[[Any], str | None] = lambda inner: None
+    suits: Callable[[Any], bool] = lambda inner: True
+
+
+ACTIVE = "the set of coefficients that are not zero"
+
+FAMILIES: dict[str, Family] = {
+    name: Family(held_sets.lasso, "prediction", ACTIVE, held_sets.lasso_refusal)
+    for name in ("ElasticNet", "Lasso", "ElasticNetCV", "LassoCV")
+}
+
+
+def family_of(inner: Any) -> Family | None:
+    """The family of an estimator, by its class or the nearest parent's; None where it has none."""
+    for name in class_names(inner):
+        found = FAMILIES.get(name)
+        if found is not None and found.suits(inner):
+            return found
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Answers about every record by fits on random parts, with it and without it.
+
+    Attributes
+    ----------
+    inside
+        (K, N) whether the record was in the part.
+    without, within
+        (K, N) the score where the record is out, and where it is in, the others as they are.
+    """
+
+    inside: Mask
+    without: FloatArray
+    within: FloatArray
+
+    @property
+    def fits(self) -> int:
+        """How many there are."""
+        return len(self.inside)
+
+
+@dataclass(frozen=True, eq=False)
+class PairedModel:
+    """An estimator of a family with its records, as `FittedModel` is one of a convex problem."""
+
+    whole: WholeFit
+    family: Family
+    name: str
+    # What fits showed already, by the share of the records: other questions ask the same.
+    seen: dict[float, Pairs] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, whole: WholeFit, family: Family) -> PairedModel:
+        """Of an estimator as it was fitted on these records; refused where it was not."""
+        inner = whole.found.inner
+        refusal = family.refusal(inner)
+        if refusal is None and whole.weights is not None:
+            refusal = f"{type(inner).__name__} is audited without sample weights only"
+        if refusal is None and whole.found.calibrated:
+            refusal = "a calibrated answer is not that of the model inside"
+        if refusal is not None:
+            raise InputError(f"{refusal}; `leakscope audit --train` takes any estimator.")
+        inside = ", ".join(f"{k}={v}" for k, v in _own_parameters(inner).items())
+        around = [type(step).__name__ for step in whole.found.steps]
+        name = " → ".join([*around, f"{type(inner).__name__}({inside})"])
+        found = cls(whole, family, name)
+        found._require_same_fit()
+        return found
+
+    def _require_same_fit(self) -> None:
+        released = score_records(self.whole.found.inner, self.whole.found.design, self.whole.y)
+        again = self.whole.scores(np.arange(self.records))
+        spread = float(np.std(again))
+        if float(np.sqrt(np.mean((released - again) ** 2))) > SAME_FIT * max(spread, 1e-300):
+            raise InputError(
+                f"This {type(self.whole.found.inner).__name__} is not what a fit on these records "
+                "gives: it was fitted on other data, without some of these records, or has not "
+                "converged; pass the records that fit was given, or raise max_iter."
+            )
+
+    def with_whole(self, whole: WholeFit) -> PairedModel:
+        """The same family inside another estimator."""
+        return PairedModel(whole, self.family, self.name)
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return len(self.whole.y)
+
+    @property
+    def task(self) -> Literal["regression", "classification"]:
+        """What the model does."""
+        return "regression" if self.family.observes == "prediction" else "classification"
+
+    @property
+    def loss(self) -> str:
+        """The loss by which its answers are priced."""
+        if self.family.observes != "log_odds":
+            return "square"
+        return "logistic" if len(self.whole.found.inner.classes_) == 2 else "softmax"
+
+    @property
+    def targets(self) -> FloatArray:
+        """The labels as numbers: of a quantity its values, of classes their codes."""
+        if self.task == "regression":
+            return np.asarray(self.whole.y, dtype=np.float64)
+        return np.searchsorted(self.whole.found.inner.classes_, self.whole.y).astype(np.float64)
+
+    @property
+    def parameters(self) -> int | None:
+        """How many coefficients it has; None where it has none."""
+        coefficients = getattr(self.whole.found.inner, "coef_", None)
+        return None if coefficients is None else int(np.size(coefficients))
+
+    @property
+    def fits(self) -> int:
+        """How many parts are fitted."""
+        if self.whole.chosen:
+            return FEWEST_FITS
+        size = float(self.records * np.shape(self.whole.found.design)[1])
+        return next((count for most, count in FITS if size <= most), FEWEST_FITS)
+
+    def parts(self, fraction: float) -> Sequence[Rows]:
+        """Random parts of the records, drawn apart: what varies between them is the spread."""
+        classes = self.task == "classification"
+        drawn = parts_of(self.whole.y, fraction, 2 * self.fits, Key(20266), classes=classes)
+        return drawn[::2]
+
+    def pairs(self, fraction: float) -> Pairs:
+        """Fit every part, and ask it about every record both ways."""
+        if fraction not in self.seen:
+            self.seen[fraction] = self._pairs(self.parts(fraction))
+        return self.seen[fraction]
+
+    def _pairs(self, parts: Sequence[Rows]) -> Pairs:
+        inside = np.zeros((len(parts), self.records), dtype=np.bool_)
+        without, within = np.empty(inside.shape), np.empty(inside.shape)
+        for number, rows in enumerate(parts):
+            if self.whole.lacks_a_class(rows):
+                raise InputError(
+                    "A random half of the records lacks a class; use more records of the rarest "
+                    "one."
+                )
+            inside[number, rows] = True
+            inner, design = self.whole.fitted_on(rows)
+            features = design.toarray() if hasattr(design, "toarray") else np.asarray(design)
+            own = score_records(inner, features, self.whole.y)
+            other = self.family.turned(inner, features, self.whole.y, inside[number])
+            without[number] = np.where(inside[number], other, own)
+            within[number] = np.where(inside[number], own, other)
+        return Pairs(inside, without, within)
+
+
+Described = FittedModel | PairedModel
+
+
+def _own_parameters(inner: Any) -> dict[str, Any]:
+    """Those that were set, and what ``fit`` chose of them."""
+    from sklearn.base import clone
+
+    usual = clone(inner).__class__().get_params()
+    found = {
+        name: value
+        for name, value in inner.get_params().items()
+        if isinstance(value, (bool, int, float, str)) and value != usual.get(name)
+    }
+    for name in ("alpha", "l1_ratio", "C"):
+        value = getattr(inner, f"{name}_", None)
+        if value is not None and np.size(value) == 1:
+            found[name] = float(np.ravel(value)[0])
+    return {k: f"{v:.4g}" if isinstance(v, float) else str(v) for k, v in found.items()}

@@ -1,0 +1,359 @@
+"""Laws of every record from a few paired fits, and the refits by which they are trusted.
+
+K fits on random parts of the records answer about every record with it and without it
+(`leakscope.fitted.paired`).  The shift is the mean over the fits of the difference between the two,
+in which all that the fits have in common cancels.  The spread is that of the answers over the fits.
+It is known from K - 1 degrees of freedom only, so that each record's variance is weighed against
+what the records have in common, as far as they are alike (Smyth 2004, limma).
+
+What a family holds while a record comes or goes is checked: records spread over the ranks are
+really taken out and put in, and the model is fitted again, pipeline, search and all.  Where that
+changes a record's advantage it is refitted at more parts, and its shift is the one of the refits.
+A record is trusted where those refitted next to it in rank agree with the turned answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope.errors import InputError
+from leakscope.fitted.cavity import Neighbours
+from leakscope.fitted.few_models import repeating
+from leakscope.fitted.fitted_laws import LED_WARNED, Diagnostics, FittedLaws, Observed
+from leakscope.fitted.paired import Mask, PairedModel, Pairs
+from leakscope.fitted.problem import require_fraction
+from leakscope.fitted.refits import Rows
+from leakscope.laws.distributions import Normal
+from leakscope.laws.pair import Assumption, LawPair, Provenance
+from leakscope.measures.pair_measures import advantage
+
+# Records that are taken out and put in: the most exposed, and others spread evenly over the ranks.
+MOST_EXPOSED, SPREAD_OVER = 6, 15
+# At so many parts each, of a model that chooses its settings at fewer.
+AT_PARTS, AT_PARTS_OF_CHOSEN = 4, 2
+# Where these change the advantage, at one part in so many of all.
+MORE_PARTS = 4
+# An advantage from refits may differ by so much, or by this share of it.
+MOST_OFF, MOST_OFF_SHARE = 0.03, 0.15
+# Below it a spread is rounding, as a share of the answers.
+ROUNDING = 1e-9
+# Kurtosis of the answers without a record: a normal law has 3, two lumps have 1.
+LEAST_KURTOSIS, MOST_KURTOSIS = 1.6, 6.0
+
+CHECK = (
+    "refits with and without the records next to it in rank give their advantage within "
+    f"{MOST_OFF:g} or {100 * MOST_OFF_SHARE:.0f}%, and its answers neither repeat nor fall into "
+    "lumps"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Shift, spread without and with the record, and the errors of shift and log spread."""
+
+    mean: FloatArray
+    shift: FloatArray
+    sd_out: FloatArray
+    sd_in: FloatArray
+    shift_error: FloatArray
+    log_sd_error: FloatArray
+
+    def advantage(self, shift: FloatArray | None = None, rows: Rows | None = None) -> FloatArray:
+        """Of normal laws with these moments, of some records, or with another shift."""
+        moved, inside, outside = self.shift if shift is None else shift, self.sd_in, self.sd_out
+        if rows is not None:
+            inside, outside = inside[rows], outside[rows]
+        return np.asarray(advantage(LawPair(Normal(moved, inside), Normal(0.0 * moved, outside))))
+
+
+def moments_of(pairs: Pairs) -> Moments:
+    """What the pairs say of every record, its variance weighed against that of all."""
+    free = pairs.fits - 1
+    differences = pairs.within - pairs.without
+    out, inside = pairs.without.var(axis=0, ddof=1), pairs.within.var(axis=0, ddof=1)
+    least = (ROUNDING * float(np.max(np.abs(pairs.without)))) ** 2
+    out, inside = np.maximum(out, least), np.maximum(inside, least)
+    variance, prior = squeezed(out, free)
+    between = np.mean((pairs.without - pairs.without.mean(axis=0))
+                      * (pairs.within - pairs.within.mean(axis=0)), axis=0)  # fmt: skip
+    correlation = np.clip(between * pairs.fits / free / np.sqrt(out * inside), -1.0, 1.0)
+    ratio = _towards_common(0.5 * np.log(inside / out), (1.0 - correlation**2) / free)
+    sd_out = np.sqrt(variance)
+    return Moments(
+        mean=pairs.without.mean(axis=0),
+        shift=differences.mean(axis=0),
+        sd_out=sd_out,
+        sd_in=sd_out * np.exp(ratio),
+        shift_error=differences.std(axis=0, ddof=1) / np.sqrt(pairs.fits),
+        log_sd_error=np.full(len(out), 1.0 / np.sqrt(2.0 * (free + prior))),
+    )
+
+
+def squeezed(variance: FloatArray, free: int) -> tuple[FloatArray, float]:
+    """Sample variances weighed against their common one, and what that counts for.
+
+    s² has ``free`` degrees of freedom; the true ones are as if drawn from a scaled inverse
+    chi-squared law with d0.  Log s² then has the variance psi'(free / 2) + psi'(d0 / 2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.fitted.paired_laws import squeezed
+    >>> drawn = np.random.default_rng(0).chisquare(15, 4000) / 15
+    >>> found, prior = squeezed(drawn, 15)
+    >>> bool(prior > 200.0), bool(np.std(np.log(found)) < 0.1 * np.std(np.log(drawn)))
+    (True, True)
+    """
+    half = 0.5 * free
+    log = np.log(variance) - special.digamma(half) + np.log(half)
+    spread = float(np.var(log, ddof=1)) - float(special.polygamma(1, half))
+    prior = 2.0 * _inverse_trigamma(spread) if spread > 1e-6 else 1e6
+    common = np.exp(float(np.mean(log)) + special.digamma(0.5 * prior) - np.log(0.5 * prior))
+    return np.asarray((free * variance + prior * common) / (free + prior)), prior
+
+
+def _inverse_trigamma(value: float) -> float:
+    """The x with psi'(x) = value, by Newton's steps on 1 / psi', which is nearly a line."""
+    x = 0.5 + 1.0 / value
+    for _ in range(50):
+        slope, bend = (float(special.polygamma(order, x)) for order in (1, 2))
+        step = slope * (1.0 - slope / value) / bend
+        x += step
+        if abs(step) < 1e-8 * x:
+            break
+    return x
+
+
+def _towards_common(values: FloatArray, noise: FloatArray) -> FloatArray:
+    """Numbers with known noise, weighed against their common mean."""
+    weight = 1.0 / (noise + 1e-12)
+    centre = float(np.sum(weight * values) / np.sum(weight))
+    between = max(float(np.mean((values - centre) ** 2 - noise)), 0.0)
+    return np.asarray(centre + (values - centre) * between / (between + noise + 1e-300))
+
+
+@dataclass(frozen=True, eq=False)
+class Refitted:
+    """What refits of some records showed.
+
+    ``rows`` are in the order of their ranks; ``gap`` is how much larger their shift is than by
+    turned answers; ``good`` whether that leaves their advantage what it is; ``long`` whether they
+    were refitted at so many parts that their shift is known.
+    """
+
+    rows: Rows
+    gap: FloatArray
+    good: Mask
+    long: Mask
+    refits: int
+
+    @property
+    def measured(self) -> Rows:
+        """Those whose shift refits say better."""
+        return self.rows[self.long & np.isfinite(self.gap)]
+
+
+def paired_laws(
+    model: PairedModel, *, question: str, fraction: float | None, observes: Observed | None
+) -> FittedLaws:
+    """Both laws of every record's score, from fits on random parts of the records."""
+    _require_asked(model, question, observes)
+    share = require_fraction(0.5 if fraction is None else fraction, whole=False)
+    pairs = model.pairs(share)
+    found = moments_of(pairs)
+    seen = _refitted(model, pairs, found)
+    trusted = _trusted(pairs, found, seen)
+    found.shift[seen.measured] += seen.gap[np.isin(seen.rows, seen.measured)]
+    sign = -1.0 if observes == "residual" else 1.0
+    offset = model.targets if observes == "residual" else 0.0
+    size = model.records
+    return FittedLaws(
+        member_mean=offset + sign * (found.mean + found.shift),
+        member_sd=found.sd_in,
+        nonmember_mean=offset + sign * found.mean,
+        nonmember_sd=found.sd_out,
+        question="pool",
+        fraction=share,
+        observes=observes or model.family.observes,
+        trusted=trusted,
+        looked=np.ones(size, dtype=np.bool_),
+        check=CHECK,
+        largest_share=np.full(size, np.nan),
+        moved_by_refits=None,
+        warnings=_warnings(model, trusted),
+        diagnostics=Diagnostics(pairs.fits, 0.0, True, 0.0, 0.0, 0.0),
+        provenance=Provenance(
+            question="pool",
+            adjacency="removed",
+            observes=observes or model.family.observes,
+            random=("data",),
+            attacker_knows_label=True,
+            method="simulated",
+            source="docs/fitted.md",
+            assumptions=_assumptions(model, pairs, seen, share),
+        ),
+        errors=(found.shift_error, found.log_sd_error),
+    )
+
+
+def _require_asked(model: PairedModel, question: str, observes: Observed | None) -> None:
+    own = model.family.observes
+    if question != "pool":
+        raise InputError(
+            f"The laws of {model.name} come from fits on parts of the records at hand, which is "
+            "the pool question; leave the question out."
+        )
+    allowed = (own, "residual") if own == "prediction" else (own,)
+    if observes is not None and observes not in allowed:
+        raise InputError(
+            f"observes must be one of {', '.join(allowed)} for {model.name}, but it is "
+            f"{observes!r}."
+        )
+
+
+def _chosen(exposure: FloatArray) -> Rows:
+    """The most exposed records, and others spread evenly over the ranks, by rank."""
+    order = np.argsort(-exposure, kind="stable")
+    places = np.linspace(0, len(order) - 1, SPREAD_OVER).round().astype(np.intp)
+    return np.asarray(order[np.unique(np.append(places, np.arange(min(MOST_EXPOSED, len(order)))))])
+
+
+def _refitted(model: PairedModel, pairs: Pairs, found: Moments) -> Refitted:
+    """A few refits of each chosen record, and more of those whose advantage these change."""
+    rows = _chosen(found.advantage())
+    first = AT_PARTS_OF_CHOSEN if model.whole.chosen else AT_PARTS
+    gaps: list[list[float]] = [[] for _ in rows]
+
+    def refit(place: int, count: int) -> None:
+        row, start = int(rows[place]), place * first + len(gaps[place])
+        for turn in range(count):
+            gaps[place].append(_gap(model, pairs, (start + turn) % pairs.fits, row))
+
+    def agree() -> tuple[FloatArray, Mask]:
+        gap = np.array([np.mean(some) for some in gaps])
+        now, then = found.advantage()[rows], found.advantage(found.shift[rows] + gap, rows)
+        return gap, np.abs(then - now) <= np.maximum(MOST_OFF, MOST_OFF_SHARE * then)
+
+    for place in range(len(rows)):
+        refit(place, first)
+    _, good = agree()
+    long = ~good
+    for place in np.flatnonzero(long).tolist():
+        refit(place, pairs.fits // MORE_PARTS - first)
+    gap, good = agree()
+    return Refitted(rows, gap, good, long, sum(map(len, gaps)))
+
+
+def _gap(model: PairedModel, pairs: Pairs, fit: int, row: int) -> float:
+    """How much larger a record's shift is by a refit than by turning its answer, at one part."""
+    inside = pairs.inside[fit].copy()
+    inside[row] = not inside[row]
+    rows = np.flatnonzero(inside)
+    if model.whole.lacks_a_class(rows):
+        return float("nan")
+    answer = float(model.whole.scores(rows)[row])
+    if inside[row]:
+        return answer - float(pairs.within[fit, row])
+    return float(pairs.without[fit, row]) - answer
+
+
+def _trusted(pairs: Pairs, found: Moments, seen: Refitted) -> Mask:
+    """Whose neighbours in rank agree with refits, and whose answers are spread as normal ones."""
+    exposure, good = found.advantage(), seen.good
+    rank = np.empty(len(exposure), dtype=np.intp)
+    rank[np.argsort(-exposure, kind="stable")] = np.arange(len(exposure))
+    places = rank[seen.rows]
+    # The refitted ones at or before each rank, and at or after it.
+    before = np.searchsorted(places, rank, side="right") - 1
+    after = np.searchsorted(places, rank, side="left")
+    passed = good[before] & good[np.minimum(after, len(places) - 1)]
+    passed[seen.measured] = True
+    spread = found.sd_out > 1e3 * ROUNDING * float(np.max(np.abs(pairs.without)))
+    numbers = np.isfinite(found.shift) & np.isfinite(found.sd_out) & np.isfinite(found.sd_in)
+    smooth = ~repeating(pairs.without, np.ones_like(pairs.inside)) & _one_lump(pairs.without)
+    smooth &= ~repeating(pairs.within, np.ones_like(pairs.inside))
+    return np.asarray(passed & spread & numbers & smooth)
+
+
+def _one_lump(answers: FloatArray) -> Mask:
+    """Whether answers are spread as one normal law is, by their kurtosis."""
+    centred = answers - answers.mean(axis=0)
+    square = np.mean(centred**2, axis=0)
+    kurtosis = np.mean(centred**4, axis=0) / np.maximum(square, 1e-300) ** 2
+    return np.asarray((kurtosis >= LEAST_KURTOSIS) & (kurtosis <= MOST_KURTOSIS))
+
+
+def reasons(model: PairedModel, laws: FittedLaws, rows: Sequence[int]) -> Neighbours:
+    """How much features and label of some records weigh; which others matter is not known."""
+    chosen = np.asarray(rows, dtype=np.intp)
+    without = laws.nonmember_mean
+    if model.family.observes == "prediction":
+        # A residual is its own distance from the label.
+        off = np.abs(without - (model.targets if laws.observes == "prediction" else 0.0))
+    elif model.family.observes == "log_odds":
+        off = special.expit(-without)
+    else:
+        off = np.maximum(1.0 - without, 0.0) + ROUNDING
+    weight = np.abs(laws.shift) / np.maximum(off, 1e-300)
+    none = np.empty((len(chosen), 0))
+    return Neighbours(
+        weight=weight[chosen] / max(float(np.median(weight)), 1e-300),
+        surprise=off[chosen] / max(float(np.median(off)), 1e-300),
+        others=none.astype(np.intp),
+        shares=none,
+    )
+
+
+def _warnings(model: PairedModel, trusted: Mask) -> tuple[str, ...]:
+    share = float(np.mean(~trusted))
+    if share <= LED_WARNED:
+        return ()
+    held = f"{model.family.held} does not stay as it is when they come or go, or "
+    return (
+        f"The numbers of {100 * share:.0f}% of the records are not trusted: "
+        f"{held * bool(model.family.held)}their answers repeat or fall into lumps, as refits and "
+        "fits on random parts show.",
+    )
+
+
+def _assumptions(
+    model: PairedModel, pairs: Pairs, seen: Refitted, fraction: float
+) -> tuple[Assumption, ...]:
+    found = [
+        *model.whole.found.assumptions,
+        Assumption(
+            f"each training set has {fraction:g} of the records, drawn at random",
+            holds=None,
+            evidence=f"{pairs.fits} fits of {model.name} on such parts",
+        ),
+        Assumption(
+            "the score is normal over training sets, with and without the record",
+            holds=None,
+            evidence=f"kurtosis over {pairs.fits} fits, record by record; a spread is known to "
+            f"{100 / np.sqrt(2 * (pairs.fits - 1)):.0f}%",
+        ),
+    ]
+    if model.family.held:
+        found.append(
+            Assumption(
+                f"{model.family.held} stays as it is when a record comes or goes",
+                holds=None,
+                evidence=f"{seen.refits} refits with and without {len(seen.rows)} records",
+            )
+        )
+    learned = model.whole.learned
+    if learned:
+        found.append(
+            Assumption(
+                f"what is learned beside the coefficients ({', '.join(learned)}) stays as it is "
+                "when a record comes or goes",
+                holds=None,
+                evidence=f"fitted again on each of {pairs.fits} parts and in {seen.refits} refits",
+            )
+        )
+    return tuple(found)
