@@ -9,7 +9,7 @@ model answers with them.  A query that the pool does not hold joins it.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 

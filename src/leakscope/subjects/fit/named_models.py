@@ -16,7 +16,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Dataset
 from leakscope.errors import InputError
 from leakscope.fitted.leave_one_out import one_step_out
-from leakscope.fitted.paired import Described
+from leakscope.fitted.paired import Described, PairedModel
 from leakscope.kernels.formulas import median_length_scale
 from leakscope.results.audit import ExaminedModel
 from leakscope.settings.audit import PENALTIES, ModelName, ModelSettings
@@ -107,7 +107,7 @@ def held_out(model: Described) -> ReleasedError:
 
 
 def _priced(model: Described, scores: FloatArray) -> ReleasedError:
-    targets, whole = model.targets, Folds(np.zeros(scores.shape, dtype=np.intp), 1)
+    targets, whole = model.targets, Folds(np.zeros(scores.shape[:2], dtype=np.intp), 1)
     if isinstance(model, PairedModel) and model.task == "classification":
         # Scores of the own label, as if that were the second of two.
         targets = np.ones(model.records)
