@@ -20,6 +20,7 @@ REQUIREMENTS = {
     "sacroml": ("sacroml==2.0.1", "torch==2.13.0"),
     "art": ("adversarial-robustness-toolbox==1.20.1", "packaging"),
     "riskcal": ("riskcal==1.5.1", "dp-accounting>=0.4.4"),
+    "jax-privacy": ("jax-privacy==2.0.0",),
     "lasso": ("celer>=0.7", "skglm>=0.5"),
     "neural-tangents": ("jax==0.4.30", "jaxlib==0.4.30", "neural-tangents==0.6.5"),
 }

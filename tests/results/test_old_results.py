@@ -29,6 +29,7 @@ NEW_KINDS = {
     "audit_model",
     "audit_streamed",
     "decision",
+    "measure_canaries",
     "measure_models",
 }
 

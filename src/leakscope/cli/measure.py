@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import (
     STDOUT,
     emit_json,
+    end_judged,
     in_options,
     say,
     show,
@@ -18,10 +19,10 @@ from leakscope.cli.output import (
     wrapped,
 )
 from leakscope.errors import InputError
-from leakscope.settings.measure import MeasureSettings
+from leakscope.settings.measure import CanarySettings, MeasureSettings
 
 if TYPE_CHECKING:
-    from leakscope.results import Measurement, ModelsMeasurement
+    from leakscope.results import Measurement, ResultDocument
 
 SUMMARY = "How well members and non-members can be told apart."
 EPILOG = "Example: leakscope measure --member normal:0,1.4 --nonmember normal:0,0.7"
@@ -37,7 +38,7 @@ SCORES_HELP = (
 TERMS = "TPR: the share of members found; FPR: of non-members accused. KL in nats."
 
 
-@with_options(settings=Options(MeasureSettings))
+@with_options(settings=Options(MeasureSettings), canary=Options(CanarySettings))
 def measure(
     *,
     member: Annotated[
@@ -69,16 +70,47 @@ def measure(
             show_default=False,
         ),
     ] = None,
+    canaries: Annotated[
+        Path | None,
+        typer.Option(
+            help="Canaries of one training instead: a table with the columns score (higher means "
+            "more likely included) and included (true where its coin put the canary in).",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
     settings: MeasureSettings,
+    canary: CanarySettings,
     json_path: JsonPath = None,
 ) -> None:
     """How well an attacker can tell a member from a non-member.
 
     From two distributions of what the attacker sees, from two files of an attack's scores,
-    or from the log-odds of a few models.
+    from the log-odds of a few models, or from the scores of canaries.
 
-    An epsilon is this pair's, not a differential-privacy guarantee.
+    An epsilon is this pair's, not a differential-privacy guarantee.  With canaries it is a lower
+    bound on the training's epsilon; status 3 where it contradicts --claimed-epsilon, 4 where it
+    does so only for Gaussian mechanisms.
     """
+    sources = (member or nonmember, member_scores or nonmember_scores, logits, canaries)
+    if canary.model_fields_set and canaries is None:
+        raise InputError("--guesses and --claimed-epsilon belong to --canaries.")
+    if canaries is not None:
+        if sum(map(bool, sources)) > 1:
+            raise InputError("Give --canaries alone, without distributions, scores or logits.")
+        if "fpr" in settings.model_fields_set:
+            raise InputError("--fpr says nothing with --canaries; leave it out.")
+        from leakscope.measuring import measure_canaries
+
+        with in_options(measure):
+            seen = measure_canaries(canaries, **_without(settings, "fpr"), **dict(canary))
+        for sentence in seen.warnings:
+            say(f"warning: {sentence}")
+        emit_json(seen, json_path)
+        if json_path != STDOUT:
+            show(_short_page(seen) + "\n")
+        end_judged(*seen.contradictions())
+        return
     if (member or nonmember) and (member_scores or nonmember_scores):
         raise InputError("Give two distributions or two files of scores, not both.")
     if logits is not None:
@@ -92,7 +124,7 @@ def measure(
             )
         emit_json(models, json_path)
         if json_path != STDOUT:
-            show(_models_page(models) + "\n")
+            show(_short_page(models) + "\n")
         return
     first, second = member or member_scores, nonmember or nonmember_scores
     if first is None or second is None:
@@ -111,8 +143,12 @@ def measure(
         show(_page(found) + "\n")
 
 
-def _models_page(found: ModelsMeasurement) -> str:
-    """How many records, the most exposed of them, and the mean TPRs."""
+def _without(settings: MeasureSettings, name: str) -> dict[str, Any]:
+    return {key: value for key, value in settings if key != name}
+
+
+def _short_page(found: ResultDocument) -> str:
+    """The answer in words, then its table."""
     short = found.in_short()
     lines = [wrapped(sentence) for sentence in (short.title, *short.sentences)]
     return "\n".join([*lines, "", table(short.headings, short.rows)])

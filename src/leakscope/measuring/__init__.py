@@ -1,5 +1,5 @@
-"""How far apart two laws, or two sets of scores, are: every measure of one pair as a result."""
+"""How far apart two laws or two sets of scores are, and what canaries show of an epsilon."""
 
-from leakscope.measuring.measure import measure
+from leakscope.measuring.measure import measure, measure_canaries
 
-__all__ = ["measure"]
+__all__ = ["measure", "measure_canaries"]

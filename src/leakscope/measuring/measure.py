@@ -1,4 +1,4 @@
-"""What is measured of two laws, of the scores of members and non-members, or of a few models."""
+"""What is measured of two laws, of scores of members and others, of a few models, of canaries."""
 
 from __future__ import annotations
 
@@ -8,18 +8,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from leakscope import __version__, measures
 from leakscope.data.arrays import read_arrays, read_scores
+from leakscope.data.columns import column_name, numbers, require_present, shown
+from leakscope.data.tables import read_table, table_from_frame
 from leakscope.errors import InputError
 from leakscope.fitted.few_models import WIDEST, FewModels, few_models, repeating
 from leakscope.laws.distributions import Empirical, Law
 from leakscope.laws.pair import LawPair, Provenance
 from leakscope.laws.text import parse_law
+from leakscope.measures import canaries as one_run
 from leakscope.measures.pair_measures import Summary
-from leakscope.results.measurement import Measurement, ModelsMeasurement, measured_records
-from leakscope.settings.measure import MeasureSettings
+from leakscope.results.document import AssumptionEntry
+from leakscope.results.measurement import (
+    CanaryBound,
+    CanaryMeasurement,
+    Measurement,
+    ModelsMeasurement,
+    measured_records,
+)
+from leakscope.settings.measure import CanarySettings, MeasureSettings
 from leakscope.settings.setting import validated
 
 Side = Law | ArrayLike | str | Path
@@ -246,3 +257,245 @@ def _doubted(found: FewModels, repeats: NDArray[np.bool_]) -> list[str]:
     if wide:
         told.append(f"{wide} {of}: their interval is wider than {WIDEST:g}; give more models.")
     return told
+
+
+# The columns of a file of canaries.
+SCORE, INCLUDED = "score", "included"
+# Coins that are fair give a count this far out once in a million trainings.
+UNFAIR = 1e-6
+YES, NO = ("true", "yes", "1", "1.0"), ("false", "no", "0", "0.0")
+
+
+def measure_canaries(
+    scores: ArrayLike | Path,
+    included: ArrayLike | None = None,
+    *,
+    delta: Sequence[float] | None = None,
+    confidence: float | None = None,
+    guesses: tuple[int, int] | None = None,
+    claimed_epsilon: float | None = None,
+    seed: int | None = None,
+) -> CanaryMeasurement:
+    """A lower bound on epsilon from one training with canaries.
+
+    Canaries are records that were made or picked for this.  A fair coin of its own decided for
+    each whether it was put into the training set.
+
+    Parameters
+    ----------
+    scores
+        One number for each canary, from any attack; higher means "more likely included".  Or the
+        path of a table with the columns ``score`` and ``included``.
+    included
+        For each canary whether the coin put it in; left out with a path.
+    delta, confidence, seed
+        Those of :class:`leakscope.settings.MeasureSettings` where left out; the seed orders
+        canaries with equal scores.
+    guesses
+        How many canaries to name as included and how many as left out, if that was fixed before
+        the scores were seen.  Where left out several numbers are tried, and the confidence is
+        shared among them.
+    claimed_epsilon
+        The epsilon that the training claims at the first delta, to stand beside what is seen.
+
+    Returns
+    -------
+    CanaryMeasurement
+        For each delta one bound for any mechanism and one for Gaussian mechanisms.
+
+    Raises
+    ------
+    InputError
+        Where a score is no number, or the coins cannot have been fair.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.measuring import measure_canaries
+    >>> rng = np.random.default_rng(0)
+    >>> included = rng.random(1000) < 0.5
+    >>> found = measure_canaries(rng.normal(size=1000) + 2.0 * included, included)
+    >>> round(found.bound().epsilon, 2), round(found.bound("gaussian").epsilon, 2)
+    (3.09, 4.78)
+    """
+    how = validated(
+        MeasureSettings,
+        delta=None if delta is None else tuple(delta),
+        confidence=confidence,
+        seed=seed,
+    )
+    asked = validated(CanarySettings, guesses=guesses, claimed_epsilon=claimed_epsilon)
+    start = time.perf_counter()
+    values, coins, told = _canaries(scores, included)
+    total, put_in = len(values), int(coins.sum())
+    fair = one_run.chance_of_coins(put_in, total)
+    if fair < UNFAIR:
+        raise InputError(
+            f"{told}: {put_in} of {total} canaries were included, which fair coins give with a "
+            f"chance of {fair:.1g}; the bound holds only where a fair coin decided for each canary."
+        )
+    tried = _choices(asked.guesses, total)
+    right = one_run.right_guesses(values, coins, tried, np.random.default_rng(how.seed))
+    level = 1.0 - how.confidence
+    claim = asked.claimed_epsilon
+    mu = None if claim is None else one_run.mu_of_epsilon(claim, how.delta[0])
+    bounds = [
+        _bound(form, each, total, tried, right, level, mu)
+        for each in how.delta
+        for form in one_run.FORMS
+    ]
+    fixed = asked.guesses is not None
+    return CanaryMeasurement(
+        leakscope_version=__version__,
+        settings={
+            "canaries": told,
+            **how.model_dump(mode="json", exclude={"fpr"}),
+            **asked.model_dump(mode="json"),
+        },
+        assumptions=_canary_assumptions(put_in, total, fair),
+        provenance={
+            "method": "lower bound with confidence, from one training",
+            "any": "Steinke, Nasr and Jagielski 2023 (arXiv 2305.08846), Theorem 5.2, or "
+            "Mahloujifar, Melis and Chaudhuri 2024 (arXiv 2410.22235), whichever shows more",
+            "gaussian": "arXiv 2410.22235, with the trade-off function of a Gaussian mechanism",
+            "guesses": "fixed in advance"
+            if fixed
+            else f"the best of {len(tried)} numbers of guesses, each at {level:g} / {len(tried)} "
+            "(Bonferroni); they depend on the number of canaries alone",
+        },
+        timing={"measure": time.perf_counter() - start},
+        warnings=_lower_scores(values, coins),
+        canaries=total,
+        included=put_in,
+        choices=len(tried),
+        bounds=bounds,
+        claimed_epsilon=claim,
+        canaries_for_claim=None
+        if claim is None
+        else one_run.canaries_for(claim, delta=how.delta[0], level=level),
+    )
+
+
+def _bound(
+    form: one_run.Form,
+    delta: float,
+    total: int,
+    tried: Sequence[one_run.Choice],
+    right: Sequence[int],
+    level: float,
+    mu: float | None,
+) -> CanaryBound:
+    found = one_run.lower_bound(form, total, tried, right, delta=delta, level=level)
+    return CanaryBound(
+        form=form,
+        delta=delta,
+        epsilon=found.epsilon,
+        mu=found.mu,
+        named_included=found.choice.included,
+        named_left_out=found.choice.left_out,
+        right=found.right,
+        largest=one_run.largest_bound(form, total, tried, delta=delta, level=level),
+        typical=None
+        if mu is None
+        else one_run.typical_bound(form, total, tried, mu=mu, delta=delta, level=level),
+    )
+
+
+def _choices(guesses: tuple[int, int] | None, total: int) -> tuple[one_run.Choice, ...]:
+    if guesses is None:
+        return one_run.choices(total)
+    fixed = one_run.Choice(*guesses)
+    if not 1 <= fixed.guesses <= total:
+        raise InputError(
+            f"guesses: {fixed.included} and {fixed.left_out} are {fixed.guesses}, but there are "
+            f"{total} canaries to guess; from 1 to {total} guesses can be made.",
+            option="guesses",
+        )
+    return (fixed,)
+
+
+def _canaries(
+    scores: ArrayLike | Path, included: ArrayLike | None
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], str]:
+    """Scores, coins, and what to call them."""
+    if isinstance(scores, Path):
+        if included is not None:
+            raise InputError("Give a path alone: its table says which canaries were included.")
+        table, where = read_table(scores), str(scores)
+        columns = list(table.columns)
+        score = table[column_name(columns, SCORE, "scores", where)]
+        coin = table[column_name(columns, INCLUDED, "coins", where)]
+    elif included is None:
+        raise InputError("Say for each canary whether it was included.")
+    else:
+        where = "the canaries"
+        score, coin = _column(scores, SCORE), _column(included, INCLUDED)
+        if len(score) != len(coin):
+            raise InputError(
+                f"there are {len(score)} scores, and {len(coin)} entries say whether a canary was "
+                "included; each canary needs both."
+            )
+    remedy = "each canary needs a score, and whether it was included"
+    for name, column in ((SCORE, score), (INCLUDED, coin)):
+        require_present(column, name, where, remedy)
+    coins = _coins(coin, where)
+    if len(coins) < 2:
+        raise InputError(f"{where}: there are {len(coins)} canaries; hundreds are useful.")
+    return numbers(score, SCORE, where), coins, where
+
+
+def _column(values: ArrayLike, name: str) -> pd.Series[Any]:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one column, but its shape is {array.shape}.")
+    return table_from_frame(pd.DataFrame({name: array}))[0][name]
+
+
+def _coins(column: pd.Series[Any], where: str) -> NDArray[np.bool_]:
+    words = column.map(lambda value: str(value).strip().lower())
+    yes = words.isin(YES).to_numpy()
+    neither = ~yes & ~words.isin(NO).to_numpy()
+    if neither.any():
+        row = int(np.argmax(neither))
+        raise InputError(
+            f"{where}: column {INCLUDED!r} holds {shown(column.iloc[row])} in row {row} (rows "
+            "count from 0); write true or false, or 1 or 0."
+        )
+    return np.asarray(yes, dtype=np.bool_)
+
+
+def _canary_assumptions(put_in: int, total: int, fair: float) -> list[AssumptionEntry]:
+    return [
+        AssumptionEntry(
+            statement="each canary was included by a fair coin of its own",
+            holds=None,
+            evidence=f"{put_in} of {total} were included; fair coins are as far from one half "
+            f"with a chance of {fair:.2g}; a split into exact halves is not by coins",
+        ),
+        AssumptionEntry(
+            statement="the scores were computed without a look at the coins",
+            holds=None,
+            evidence="only the model, and what is known of every canary alike, may enter a score",
+        ),
+        AssumptionEntry(
+            statement="for the Gaussian form: the mechanism's trade-off function is Gaussian",
+            holds=None,
+            evidence="exact for the Gaussian mechanism and its compositions; nearly so for DP-SGD "
+            "with many steps",
+        ),
+    ]
+
+
+def _lower_scores(scores: NDArray[np.float64], coins: NDArray[np.bool_]) -> list[str]:
+    """A question where the included canaries surely score lower than the others."""
+    if not 1 < int(coins.sum()) < len(coins) - 1:
+        return []
+    ends = measures.auc(
+        LawPair(member=Empirical(scores[coins]), nonmember=Empirical(scores[~coins]))
+    )
+    if not float(ends.high) < 0.5:
+        return []
+    return [
+        f"included canaries score lower than the others (AUC {float(ends.value):.3g}): is the sign "
+        "reversed?  A higher score must mean more likely included."
+    ]

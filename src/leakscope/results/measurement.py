@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -195,3 +195,160 @@ class ModelsMeasurement(ResultDocument):
             rows,
             tuple(self.warnings),
         )
+
+
+class CanaryBound(BaseModel):
+    """One lower bound on epsilon, and what it was got from.
+
+    Attributes
+    ----------
+    form
+        ``any`` holds for every mechanism, ``gaussian`` where the trade-off function is Gaussian.
+    mu
+        Of the Gaussian mechanism with this epsilon; null for any mechanism.
+    named_included, named_left_out, right
+        Guesses of both kinds, and how many of them were right.
+    largest
+        The bound if all of them had been right, with as many canaries.
+    typical
+        About what a Gaussian mechanism that spends the claimed epsilon would show; null without a
+        claim.
+
+    Examples
+    --------
+    >>> from leakscope.results.measurement import CanaryBound
+    >>> CanaryBound(form="any", delta=1e-5, epsilon=0.4, named_included=50, named_left_out=50,
+    ...             right=70, largest=3.0).mu
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    form: Literal["any", "gaussian"]
+    delta: float
+    epsilon: float
+    mu: Number = None
+    named_included: int
+    named_left_out: int
+    right: int
+    largest: float
+    typical: Number = None
+
+
+class CanaryMeasurement(ResultDocument):
+    """What one training with canaries shows of its epsilon: lower bounds, beside a claim.
+
+    Attributes
+    ----------
+    canaries, included
+        All of them, and those that the coins put into the training set.
+    choices
+        How many numbers of guesses shared the confidence; 1 where they were fixed in advance.
+    canaries_for_claim
+        The fewest canaries with which guesses that are all right show the claimed epsilon; null
+        without a claim, or where a million do not.
+
+    Examples
+    --------
+    >>> from leakscope.results.measurement import CanaryMeasurement
+    >>> CanaryMeasurement.model_fields["kind"].default
+    'measure_canaries'
+    """
+
+    kind: Literal["measure_canaries"] = "measure_canaries"
+    canaries: int
+    included: int
+    choices: int
+    bounds: list[CanaryBound]
+    claimed_epsilon: Number = None
+    canaries_for_claim: int | None = None
+
+    def bound(self, form: Literal["any", "gaussian"] = "any") -> CanaryBound:
+        """That of a form at the first delta, which is the one a claim is about."""
+        return next(bound for bound in self.bounds if bound.form == form)
+
+    def contradictions(self) -> tuple[list[str], list[str]]:
+        """Sentences: what contradicts the claim for certain, and what does if noise is Gaussian."""
+        claim, first, second = self.claimed_epsilon, self.bound(), self.bound("gaussian")
+        if claim is None or max(first.epsilon, second.epsilon) <= claim:
+            return [], []
+        if first.epsilon > claim:
+            return [
+                f"the claimed epsilon of {digits(claim)} is contradicted: at delta "
+                f"{first.delta:g} it is at least {digits(first.epsilon, most=3)}."
+            ], []
+        return [], [
+            f"either the claimed epsilon of {digits(claim)} is wrong or the mechanism is not a "
+            f"Gaussian one: if it is, epsilon is at least {digits(second.epsilon, most=3)}."
+        ]
+
+    def in_short(self) -> Short:
+        """The bounds in words, what they do not say, and the claim beside them."""
+        headings: tuple[str, ...] = (
+            "mechanism",
+            "delta",
+            "epsilon at least",
+            "guesses",
+            "right",
+            "could show",
+        )
+        claimed = self.claimed_epsilon is not None
+        rows = [
+            [
+                "any" if bound.form == "any" else "Gaussian",
+                f"{bound.delta:g}",
+                digits(bound.epsilon, most=3),
+                f"{bound.named_included:,} + {bound.named_left_out:,}",
+                f"{bound.right:,}",
+                digits(bound.largest, most=3),
+                *([digits(bound.typical, most=3)] if claimed else []),
+            ]
+            for bound in self.bounds
+        ]
+        if claimed:
+            headings += ("if all is spent",)
+        return Short(
+            f"{self.canaries:,} canaries, of which {self.included:,} were included",
+            tuple(self._sentences()),
+            headings,
+            rows,
+            tuple(self.warnings),
+        )
+
+    def _sentences(self) -> Iterator[str]:
+        first, second = self.bound(), self.bound("gaussian")
+        sure = f"With {self.settings['confidence']:.0%} confidence"
+        if first.epsilon or second.epsilon:
+            yield (
+                f"{sure} this training's epsilon is at least {digits(first.epsilon, most=3)} at "
+                f"delta {first.delta:g} whatever the mechanism, and at least "
+                f"{digits(second.epsilon, most=3)} if it is a Gaussian one."
+            )
+            yield "It may be far larger: another attack or other canaries may show more."
+        else:
+            yield (
+                f"{sure} nothing was seen: the lower bound on epsilon is 0. That is no proof of "
+                "privacy: a better attack or more canaries may show more."
+            )
+        if self.claimed_epsilon is None:
+            return
+        claim = digits(self.claimed_epsilon)
+        certain, if_gaussian = self.contradictions()
+        for sentence in (*certain, *if_gaussian):
+            yield f"{sentence[:1].upper()}{sentence[1:]}"
+        if not certain and not if_gaussian:
+            yield (
+                f"That does not contradict the claimed epsilon of {claim}. A Gaussian mechanism "
+                f"that spends all of it, and an attack that sees all, would show about "
+                f"{digits(first.typical, most=3)} (any) and {digits(second.typical, most=3)} "
+                "(Gaussian) with these canaries."
+            )
+        if first.largest < (self.claimed_epsilon or 0.0):
+            least = (
+                "more than a million canaries"
+                if self.canaries_for_claim is None
+                else f"at least {self.canaries_for_claim:,} canaries"
+            )
+            yield (
+                f"So few canaries show {digits(first.largest, most=3)} at most, were every guess "
+                f"right; to see {claim} whatever the mechanism takes {least}."
+            )

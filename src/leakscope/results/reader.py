@@ -29,7 +29,7 @@ from leakscope.results.audit_files import as_audit, is_audit
 from leakscope.results.comparison import Comparison
 from leakscope.results.decision import Decision
 from leakscope.results.document import SCHEMA_VERSION, ResultDocument, to_json
-from leakscope.results.measurement import Measurement, ModelsMeasurement
+from leakscope.results.measurement import CanaryMeasurement, Measurement, ModelsMeasurement
 from leakscope.results.plan import LassoPlan, LinearPlan
 from leakscope.results.run_directory import Gallery, digest_of, read_gallery, require_unchanged
 from leakscope.results.verification import Verification
@@ -42,6 +42,7 @@ KINDS: dict[str, type[ResultDocument]] = {
     "compare": Comparison,
     "measure": Measurement,
     "measure_models": ModelsMeasurement,
+    "measure_canaries": CanaryMeasurement,
     "attack_query": QueryAttack,
     "attack_reconstruct": ReconstructAttack,
     "attack_membership": MembershipAttack,
