@@ -1,4 +1,4 @@
-"""jax_privacy's bounds from one run, on scores of canaries, with its default choice of threshold."""
+"""jax_privacy's bounds from one run on scores of canaries, by its own choice of threshold."""
 
 from __future__ import annotations
 

@@ -332,7 +332,7 @@ def canaries_for(epsilon: float, *, delta: float, level: float) -> int | None:
     --------
     >>> from leakscope.measures.canaries import canaries_for
     >>> canaries_for(1.0, delta=1e-5, level=0.05), canaries_for(20.0, delta=1e-5, level=0.05)
-    (16, None)
+    (10, None)
     """
 
     def shown(canaries: int) -> bool:
@@ -349,5 +349,5 @@ def canaries_for(epsilon: float, *, delta: float, level: float) -> int | None:
     while high - low > max(1, high // 200):
         middle = (low + high) // 2
         low, high = (low, middle) if shown(middle) else (middle, high)
-    digits = 10 ** max(0, math.floor(math.log10(high)) - 1)
-    return -(-high // digits) * digits
+    unit = int(10 ** max(0, math.floor(math.log10(high)) - 1))
+    return -(-high // unit) * unit

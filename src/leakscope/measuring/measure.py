@@ -21,6 +21,7 @@ from leakscope.laws.distributions import Empirical, Law
 from leakscope.laws.pair import LawPair, Provenance
 from leakscope.laws.text import parse_law
 from leakscope.measures import canaries as one_run
+from leakscope.measures import empirical_estimates
 from leakscope.measures.pair_measures import Summary
 from leakscope.results.document import AssumptionEntry
 from leakscope.results.measurement import (
@@ -316,7 +317,7 @@ def measure_canaries(
     >>> included = rng.random(1000) < 0.5
     >>> found = measure_canaries(rng.normal(size=1000) + 2.0 * included, included)
     >>> round(found.bound().epsilon, 2), round(found.bound("gaussian").epsilon, 2)
-    (3.09, 4.78)
+    (3.12, 4.49)
     """
     how = validated(
         MeasureSettings,
@@ -490,9 +491,7 @@ def _lower_scores(scores: NDArray[np.float64], coins: NDArray[np.bool_]) -> list
     """A question where the included canaries surely score lower than the others."""
     if not 1 < int(coins.sum()) < len(coins) - 1:
         return []
-    ends = measures.auc(
-        LawPair(member=Empirical(scores[coins]), nonmember=Empirical(scores[~coins]))
-    )
+    ends = empirical_estimates.auc(scores[coins], scores[~coins])
     if not float(ends.high) < 0.5:
         return []
     return [
