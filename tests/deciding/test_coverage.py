@@ -12,6 +12,7 @@ from sklearn.neural_network import MLPClassifier
 
 import leakscope
 from conftest import audit_run, write_table
+from leakscope.measuring import measure_canaries
 from leakscope.reporting.decision_page import decision_html, decision_markdown
 from leakscope.results import Decision
 from leakscope.results.decision import CoverageRow
@@ -36,15 +37,16 @@ def test_every_attack_has_a_row_and_says_whether_it_was_run(filed: Path) -> None
     # A logistic regression is no two-layer network, and no Gaussian process.
     assert found["not applicable"] == [
         "membership, against your model retrained with and without the record",
+        "membership of canaries, against the epsilon of a private training",
         "membership, from the weights of a two-layer network",
         "membership, at a query that was searched for",
         "reconstruction of records from weights",
     ]
     assert len(found["not run"]) == 3
     assert {"attribute inference", "model inversion"} <= set(found["not available"])
-    assert sum(map(len, found.values())) == len(record.coverage) == 18
+    assert sum(map(len, found.values())) == len(record.coverage) == 19
     assert record.summary[-1] == (
-        "Attacks: 2 run; 3 that leakscope could run against this model were not; 4 do not apply to "
+        "Attacks: 2 run; 3 that leakscope could run against this model were not; 5 do not apply to "
         "it; leakscope has no attack for 9 other kinds. The table names them."
     )
 
@@ -83,7 +85,19 @@ def test_without_an_audit_of_the_model_every_attack_could_be_run() -> None:
     scores = leakscope.measure([1.0, 2.0, 3.0], [0.0, 0.5, 1.0])
     found = states(leakscope.decide(scores, threshold_tpr=0.1))
     assert "not applicable" not in found
-    assert len(found["not run"]) == 8
+    assert len(found["not run"]) == 9
+
+
+def test_canaries_have_their_row_and_the_claim_beside_it() -> None:
+    rng = np.random.default_rng(0)
+    coins = rng.random(300) < 0.5
+    seen = measure_canaries(rng.normal(size=300) + 3.0 * coins, coins, claimed_epsilon=1.0)
+    scores = leakscope.measure([1.0, 2.0, 3.0], [0.0, 0.5, 1.0])
+    record = leakscope.decide(scores, seen, threshold_tpr=0.1)
+    row = next(row for row in record.coverage if "canaries" in row.attack)
+    assert row.ran
+    assert row.found.startswith("epsilon at least")
+    assert row.found.endswith("1 is claimed, which is contradicted")
 
 
 def test_groups_are_in_the_record(filed: Path, tmp_path: Path) -> None:

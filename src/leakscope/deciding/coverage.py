@@ -16,7 +16,7 @@ from leakscope.results.audit import Audit
 from leakscope.results.comparison import Comparison
 from leakscope.results.decision import CoverageRow, MitigationRow
 from leakscope.results.document import ResultDocument
-from leakscope.results.measurement import Measurement, ModelsMeasurement
+from leakscope.results.measurement import CanaryMeasurement, Measurement, ModelsMeasurement
 from leakscope.results.verification import Verification
 
 Found = Callable[[ResultDocument], str | None]
@@ -112,6 +112,21 @@ def _scores(document: ResultDocument) -> str | None:
     return f"advantage {_digits(document.advantage)}" if isinstance(document, Measurement) else None
 
 
+def _canaries(document: ResultDocument) -> str | None:
+    if not isinstance(document, CanaryMeasurement):
+        return None
+    seen, told = document.bound(), ""
+    if document.claimed_epsilon is not None:
+        certain, if_gaussian = document.contradictions()
+        judged = "contradicted" if certain else "not contradicted"
+        judged = "contradicted if the mechanism is Gaussian" if if_gaussian else judged
+        told = f"; {_digits(document.claimed_epsilon)} is claimed, which is {judged}"
+    return (
+        f"epsilon at least {_digits(seen.epsilon)} at delta {seen.delta:g}, from "
+        f"{document.canaries} canaries{told}"
+    )
+
+
 def _network(document: ResultDocument) -> str | None:
     return document.verdict if isinstance(document, MembershipAttack) else None
 
@@ -171,6 +186,12 @@ ATTACKS: tuple[tuple[str, str, Found, str], ...] = (
         "membership, one threshold on scores for everybody",
         _scores,
         "leakscope measure --member-scores FILE --nonmember-scores FILE",
+    ),
+    (
+        "canaries",
+        "membership of canaries, against the epsilon of a private training",
+        _canaries,
+        "leakscope measure --canaries FILE --claimed-epsilon NUMBER",
     ),
     (
         "weights",

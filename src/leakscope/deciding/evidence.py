@@ -23,7 +23,7 @@ from leakscope.results.audit import Audit
 from leakscope.results.comparison import Comparison
 from leakscope.results.decision import RunEntry
 from leakscope.results.document import ResultDocument
-from leakscope.results.measurement import Measurement, ModelsMeasurement
+from leakscope.results.measurement import CanaryMeasurement, Measurement, ModelsMeasurement
 from leakscope.results.reader import Run, digest_of_result, is_sealed, read_run, result_of
 from leakscope.results.verification import Verification
 
@@ -33,6 +33,7 @@ Evident = ResultDocument | Run | str | Path
 KINDS = (
     Advice,
     Audit,
+    CanaryMeasurement,
     Comparison,
     MembershipAttack,
     Measurement,

@@ -549,9 +549,10 @@ class Fit(Subject):
 
     @classmethod
     def refused_attacks(cls, audit: Audit) -> Mapping[str, str]:
-        """What needs a network or a process."""
+        """What needs a network, a process or noise."""
         network, process = "needs a two-layer network", "needs a Gaussian process"
-        return {"weights": network, "reconstruct": network, "retrained": process, "query": process}
+        found = {"weights": network, "reconstruct": network, "retrained": process, "query": process}
+        return {**found, "canaries": "a fit without noise has no epsilon"}
 
 
 def _against(audit: Audit) -> list[Section]:
