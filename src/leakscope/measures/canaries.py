@@ -167,8 +167,9 @@ def surplus_of_guesses(
     Positive: no mechanism with that trade-off function f has so many right with that chance.  With
     ``p_t`` the chance of t right guesses, R_i = sum of t p_t / m and H_i = sum of (r - t) p_t / m,
     both over t >= i.  A turned coin makes a right guess a wrong one and leaves the others, so that
-    R_i <= 1 - f(H_{i-1}): Theorem 3.2 of arXiv 2410.22235 with two buckets.  From i = v down H is
-    given the least that it can have (its Algorithm 3); at the end R_0 + H_0 must be r / m.
+    R_i <= 1 - f(H_{i-1}), averaged over canaries and coins (1 - f is concave); this and what
+    follows is the recursion of arXiv 2410.22235 for two buckets.  From i = v down H is given the
+    least that it can have; at the end R_0 + H_0 must be r / m.
 
     ``least_wrong`` is the inverse of 1 - f: the least H for an R.
     """
