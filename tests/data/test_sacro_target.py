@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import leakscope
 from leakscope import data
 from leakscope.cli import main
 from leakscope.data.sacro_target import read_pickled_array
@@ -150,3 +152,37 @@ def test_a_csv_that_cannot_be_read_is_one_sentence(tmp_path, capsys, content, se
     assert told.startswith("leakscope: ")
     assert sentence in told
     assert told.count("\n") == 1
+
+
+def test_records_with_ids_are_listed_in_the_order_of_the_data(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + rng.normal(size=60)
+    lines = [f"{1000 - i},{a},{b},{c}" for i, (a, b, c) in enumerate(np.column_stack([X, y]))]
+    table = tmp_path / "t.csv"
+    table.write_text("who,a,b,y\n" + "\n".join(lines) + "\n")
+    words = [
+        "audit",
+        str(table),
+        "--target",
+        "y",
+        "--id",
+        "who",
+        "--model",
+        "ridge",
+        "--alpha",
+        "1",
+    ]
+    assert main([*words, "--run-dir", str(tmp_path / "run")]) == 0
+    audit = leakscope.Audit.open(tmp_path / "run")
+    told = dict(zip(audit.record_ids, audit.advantage.tolist(), strict=True))
+    wanted = [told[1000 - i] for i in range(60)]
+    sacro = tmp_path / "sacro.json"
+    assert main(["report", str(tmp_path / "run"), "--sacro", str(sacro)]) == 0
+    logged = json.loads(sacro.read_text())["attack_experiment_logger"]["attack_instance_logger"]
+    assert logged["instance_0"]["individual"]["advantage"] == wanted
+    # Redacted, totals only; and nothing says where a file lies.
+    redacted = tmp_path / "totals.json"
+    assert main(["report", str(tmp_path / "run"), "--redact", "--sacro", str(redacted)]) == 0
+    assert "individual" not in redacted.read_text()
+    assert "max_advantage" in redacted.read_text()

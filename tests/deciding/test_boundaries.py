@@ -10,16 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import skops.io
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import leakscope
 from conftest import audit_run, write_table
+from leakscope.auditing import gate_failures
 from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.reporting.decision_page import decision_html
@@ -178,7 +182,7 @@ def test_everybody_above_is_listed_by_the_measure_that_is_judged(
 ) -> None:
     limit = 0.003
     words = ["decide", str(filed / "run"), "--threshold-tpr", str(limit)]
-    assert main([*words, "--output", str(tmp_path / "form")]) == 0
+    assert main([*words, "--output", str(tmp_path / "form")]) == 3
     audit = Audit.open(filed / "run")
     tpr = audit.table.of("tpr_at_fpr_0_001")
     with (tmp_path / "form" / "above.csv").open() as stream:
@@ -189,7 +193,7 @@ def test_everybody_above_is_listed_by_the_measure_that_is_judged(
     first = leakscope.decide(filed / "run", threshold_tpr=limit).exposed
     assert [entry.record_id for entry in first] == names[np.argsort(-tpr)[:10]].tolist()
     # Nobody is named where the record is redacted.
-    assert main([*words, "--redact", "--output", str(tmp_path / "redacted")]) == 0
+    assert main([*words, "--redact", "--output", str(tmp_path / "redacted")]) == 3
     assert not (tmp_path / "redacted" / "above.csv").exists()
 
 
@@ -246,3 +250,88 @@ def test_what_is_not_trusted_is_judged_by_its_measured_interval() -> None:
     assert doubted <= {one.record for one in found.measured}
     record = leakscope.decide(audit, found, threshold_advantage=0.99)
     assert not any("not trusted" in sentence for sentence in record.obstacles)
+
+
+# What the form proposes can be done.
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_attack_that_the_form_proposes_is_taken(tmp_path: Path, scaled: bool) -> None:
+    table = write_table(tmp_path / "table.csv")
+    frame = pd.read_csv(table)
+    features, labels = frame[["a", "b", "c"]], frame["y"]
+    model: Any = LogisticRegression(C=0.1)
+    if scaled:
+        model = make_pipeline(StandardScaler(), model)
+    skops.io.dump(model.fit(features, labels), tmp_path / "own.skops")
+    common = ["--target", "y", "--id", "who"]
+    run, found = tmp_path / "run", tmp_path / "attack.json"
+    audit = ["audit", str(table), *common, "--model", str(tmp_path / "own.skops")]
+    assert main([*audit, "--run-dir", str(run)]) == 0
+    row = next(
+        row
+        for row in leakscope.decide(run, threshold_advantage=0.9).coverage
+        if "likelihood ratio" in row.attack
+    )
+    words = row.found.partition(";")[0].split()[1:]
+    told = {"MODEL": str(tmp_path / "own.skops"), "FILE": str(table), "COLUMN": "y"}
+    words = [told.get(word, word) for word in words]
+    assert main([*words, "--id", "who", "--json", str(found)]) == 0
+    # A redacted report does not say where the file lies.
+    assert main(["report", str(run), "--redact", "--output", str(tmp_path / "r.html")]) == 0
+    page = (tmp_path / "r.html").read_text()
+    assert "own.skops" in page
+    assert str(tmp_path) not in page
+    record = leakscope.decide(run, found, threshold_advantage=0.9)
+    assert next(row for row in record.coverage if "likelihood ratio" in row.attack).ran
+
+
+def test_what_is_proposed_of_a_model_in_memory_needs_no_file(logistic: Audit) -> None:
+    record = leakscope.decide(logistic, threshold_advantage=0.99)
+    possible = [row.found for row in record.coverage if row.state == "not run"]
+    assert any("leakscope.verify(audit" in words for words in possible)
+    assert not any("verify RUN" in words for words in possible)
+    assert "verify RUN" not in decision_html(record)
+
+
+# One vocabulary of thresholds, and a status for each answer.
+
+
+@pytest.mark.parametrize(
+    ("options", "audited", "decided"),
+    [
+        (["--threshold-advantage", "0.99"], 0, 0),
+        (["--threshold-advantage", "0.01"], 3, 3),
+        (["--threshold-tpr", "0.9"], 0, 0),
+        (["--threshold-tpr", "0.0011"], 3, 3),
+        (["--threshold-ppv", "0.9", "--prior", "0.5"], 0, 0),
+        (["--threshold-ppv", "0.51", "--prior", "0.5"], 3, 3),
+        (["--threshold-ppv", "0.9"], 2, 2),
+    ],
+)
+def test_audit_and_decide_judge_by_the_same_thresholds(
+    tmp_path: Path, filed: Path, options: list[str], audited: int, decided: int
+) -> None:
+    words = ["audit", str(filed / "table.csv"), "--target", "y", "--id", "who"]
+    words += ["--model", "logistic", "--C", "0.1", "--run-dir", str(tmp_path / "run"), *options]
+    assert main(words) == audited
+    judge = ["decide", str(filed / "run"), *options, "--output", str(tmp_path / "form")]
+    assert main(judge) == decided
+
+
+def test_decide_cannot_tell_where_intervals_reach_or_nobody_may_approve(tmp_path: Path) -> None:
+    trees = GradientBoostingClassifier(n_estimators=5)
+    leakscope.audit(X, CLASSES, train=trees, models=4).write(tmp_path / "trees")
+    words = ["decide", str(tmp_path / "trees"), "--threshold-advantage", "0.98"]
+    assert main([*words, "--output", str(tmp_path / "form")]) == 4
+    assert main(["audit", "--example", "iris", "--run-dir", str(tmp_path / "stand-in")]) == 0
+    words = ["decide", str(tmp_path / "stand-in"), "--threshold-advantage", "0.999"]
+    assert main([*words, "--output", str(tmp_path / "other")]) == 4
+
+
+def test_gates_name_the_furthest_above_by_the_measure_that_is_judged(logistic: Audit) -> None:
+    tpr = logistic.tpr_at_fpr[0.001]
+    limit = float(np.sort(tpr)[-4])
+    sentence = gate_failures(logistic, {"tpr": limit})[0]
+    first = ", ".join(str(row) for row in np.argsort(-tpr)[:3])
+    assert sentence == f"3 of 90 records are above the limit, TPR at 0.1% FPR {limit:g}: {first}."

@@ -195,7 +195,7 @@ def test_a_model_is_chosen_and_advice_asked_for(opened):
     assert "Ridge(alpha=50) was fitted on these data" in page.inner_text("#result")
     assert page.is_hidden("#noise")
     assert fits(page)
-    page.fill("#advantage", "0.35")
+    page.fill("#limit", "0.35")
     page.click("#advise-form button")
     page.wait_for_selector("#advice-ready:not([hidden])", timeout=PATIENCE)
     assert page.get_attribute("#advice-open", "href").endswith("/pages/advice")

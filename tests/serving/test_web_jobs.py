@@ -342,7 +342,7 @@ def test_without_a_choice_a_stand_in_is_fitted_and_advice_is_a_job_of_its_own(tm
         assert "Ridge(alpha=" in found.get(f"/jobs/{job}/report").text
         assert outcome["pages"] == []
         assert found.get(f"/jobs/{job}/pages/advice").status_code == 404
-        asked = found.post("/api/jobs", json={"again": job, "advantage": "0.3"})
+        asked = found.post("/api/jobs", json={"again": job, "threshold_advantage": "0.3"})
         advised = asked.json()["job"]
         assert finished(found, advised, 120.0)["outcome"]["pages"] == ["advice"]
         page = found.get(f"/jobs/{advised}/pages/advice")
@@ -350,9 +350,10 @@ def test_without_a_choice_a_stand_in_is_fitted_and_advice_is_a_job_of_its_own(tm
         assert "No record has advantage above 0.3" in page.text
         assert "penalty (alpha)" in page.text
         for body, words in (
-            ({"again": "gone", "advantage": 0.1}, "no longer held"),
+            ({"again": "gone", "threshold_advantage": 0.1}, "no longer held"),
             ({"again": job}, "which advantage"),
-            ({"again": job, "advantage": 2}, "less than 1"),
+            ({"again": job, "threshold_advantage": 2}, "less than 1"),
+            ({"again": job, "threshold_ppv": 0.5}, "needs --prior"),
         ):
             answer = found.post("/api/jobs", json=body)
             assert answer.status_code == 400

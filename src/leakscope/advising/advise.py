@@ -12,6 +12,7 @@ import numpy as np
 from leakscope import __version__
 from leakscope._numerics.keys import Key
 from leakscope.advising.options import Advising
+from leakscope.auditing.gate import FPR, limits_of
 from leakscope.data.datasets import Dataset
 from leakscope.errors import InputError
 from leakscope.results.advice import Advice, AdviceOption, Target
@@ -19,8 +20,30 @@ from leakscope.results.audit import Audit
 from leakscope.results.document import ResultDocument
 from leakscope.results.reader import Run, result_of, unsealed_note
 from leakscope.settings.advise import ADVISE_DEFAULTS, AdviseSettings, Questions
+from leakscope.settings.decide import Thresholds
 from leakscope.settings.setting import validated
 from leakscope.subjects.subject import Subject, Wanted, opened, subject_of
+
+
+def target_of(thresholds: Thresholds) -> Target:
+    """The target that a threshold sets: one is sought at a time.
+
+    Examples
+    --------
+    >>> from leakscope.advising.advise import target_of
+    >>> from leakscope.settings.decide import Thresholds
+    >>> target_of(Thresholds(threshold_tpr=0.01)).words
+    'TPR at FPR 0.001 <= 0.01'
+    """
+    limits = limits_of(thresholds)
+    if len(limits) != 1:
+        raise InputError(
+            "Give one target: --target-advantage, --target-tpr, --target-ppv or --target-epsilon"
+            f"{', not several' if limits else ''}."
+        )
+    measure, value = limits[0].measure, limits[0].value
+    return Target(measure, value, fpr=FPR if measure == "tpr" else None)
+
 
 OnStage = Callable[[str], None]
 

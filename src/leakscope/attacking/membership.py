@@ -301,6 +301,7 @@ class Attacked:
     examined: ExaminedModel
     pool: int
     whole: WholeFit
+    around: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -316,11 +317,23 @@ class Attacked:
         design = design.toarray() if hasattr(design, "toarray") else design
         design = np.asarray(design, dtype=np.float64)
         if answers is None:
-            answers = score_records(inner, design[pool:], labels[pool:])
+            names = getattr(inner, "feature_names_in_", None)
+            asked_of = (
+                design[pool:] if names is None else pd.DataFrame(design[pool:], columns=names)
+            )
+            answers = score_records(inner, asked_of, labels[pool:])
         kept, asked = _joined(design, labels, pool)
-        design = design[kept]
+        design, around = design[kept], tuple(type(step).__name__ for step in whole.found.steps)
         whole = whole.changed(inner, design, rows=kept)
-        return cls(inner, design, labels[kept], asked, answers, record_ids, examined, pool, whole)
+        return cls(
+            inner, design, labels[kept], asked, answers, record_ids, examined, pool, whole, around
+        )
+
+    def named(self, described: str) -> ExaminedModel:
+        """Which model it is, by the name that its audit has: steps, type and penalty."""
+        if self.examined.name != type(self.inner).__name__:
+            return self.examined
+        return self.examined.model_copy(update={"name": " → ".join([*self.around, described])})
 
 
 def attack_model(
@@ -350,7 +363,8 @@ def attack_model(
     assumptions = provenance.pop("assumptions")
     trusted = laws.trusted[found.asked]
     untrusted = int(np.count_nonzero(~trusted))
-    doubt = [f"the laws of {untrusted} queries are not trusted."] if untrusted else []
+    verb = "query is" if untrusted == 1 else "queries are"
+    doubt = [f"the laws of {untrusted} {verb} not trusted."] if untrusted else []
     return ModelMembershipAttack(
         leakscope_version=__version__,
         settings=settings.model_dump(),
@@ -358,7 +372,7 @@ def attack_model(
         assumptions=assumptions,
         timing={"attack": time.perf_counter() - begin},
         warnings=[*laws.warnings, *doubt],
-        model=found.examined,
+        model=found.named(described.name),
         pool=found.pool,
         queries=len(found.asked),
         in_pool=int(np.count_nonzero(found.asked < found.pool)),

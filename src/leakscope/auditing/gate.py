@@ -8,18 +8,84 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
-from leakscope.results.audit import Audit
+from leakscope.results.audit import FPRS, Audit
+from leakscope.settings.decide import Thresholds
 
-# Each measure, and the range its limit must come from.
-LIMITS = {"advantage": (0.0, 1.0), "auc": (0.5, 1.0), "kl": (0.0, math.inf)}
+# Each measure, and the range its limit must come from; thresholds of other verbs have the same
+# names (:class:`leakscope.settings.decide.Thresholds`).
+LIMITS = {
+    "advantage": (0.0, 1.0),
+    "tpr": (0.0, 1.0),
+    "auc": (0.5, 1.0),
+    "kl": (0.0, math.inf),
+}
+
+# The false-positive rate of every threshold on a TPR, and of accusations.
+FPR = 0.001
+
+COLUMN = {"tpr": FPRS[FPR]}
+WORDS = {"tpr": "TPR at 0.1% FPR"}
 
 NAMED = 5
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One threshold: the measure in words and by name, and the value that nobody may exceed.
+
+    The name is that of a number of every unit: ``advantage`` or ``tpr``, that at 0.1% FPR.
+    """
+
+    words: str
+    measure: Literal["advantage", "tpr"]
+    value: float
+
+
+def limits_of(thresholds: Thresholds) -> list[Limit]:
+    """The thresholds that were given; how sure an accusation may be limits the TPR.
+
+    Examples
+    --------
+    >>> from leakscope.auditing.gate import limits_of
+    >>> from leakscope.settings.decide import Thresholds
+    >>> given = Thresholds(threshold_ppv=0.5, prior=0.01)
+    >>> [(limit.measure, round(limit.value, 3)) for limit in limits_of(given)]
+    [('tpr', 0.099)]
+    """
+    found = []
+    if thresholds.threshold_advantage is not None:
+        found.append(Limit("advantage", "advantage", thresholds.threshold_advantage))
+    if thresholds.threshold_tpr is not None:
+        found.append(Limit("TPR at 0.1% FPR", "tpr", thresholds.threshold_tpr))
+    if thresholds.threshold_ppv is not None:
+        if thresholds.prior is None:
+            raise InputError(
+                "--threshold-ppv needs --prior: how sure an accusation is depends on it."
+            )
+        words = (
+            "TPR at 0.1% FPR, so that no accusation is right more than "
+            f"{100 * thresholds.threshold_ppv:g}% of the time"
+        )
+        value = measures.tolerable_tpr(FPR, thresholds.prior, thresholds.threshold_ppv)
+        found.append(Limit(words, "tpr", value))
+    return found
+
+
+def gate_thresholds(thresholds: Thresholds, texts: Sequence[str] | None = None) -> dict[str, float]:
+    """Thresholds and the limits of ``--fail-above`` as one; of two on a measure the lower holds."""
+    found = gate_limits(texts)
+    for limit in limits_of(thresholds):
+        found[limit.measure] = min(limit.value, found.get(limit.measure, math.inf))
+    return found
 
 
 def gate_limits(texts: Sequence[str] | None) -> dict[str, float]:
@@ -78,18 +144,22 @@ def judged(audit: Audit, above: dict[str, float]) -> tuple[list[str], list[str]]
     exceeded, unknown = list[str](), list[str]()
     trusted = audit.trusted
     for name, limit in above.items():
-        largest = audit.totals.largest.get(name)
+        column, words = COLUMN.get(name, name), WORDS.get(name, name)
+        if column not in audit.table:
+            unknown.append(f"the audit does not say anybody's {words}.")
+            continue
+        largest = audit.totals.largest.get(column)
         if not audit.complete:
             if largest is None or largest > limit:
-                first = audit.order[audit.table.of(name)[audit.order] > limit]
+                first = audit.order[audit.table.of(column)[audit.order] > limit]
                 number = "infinite" if largest is None else f"{largest:.4g}"
                 exceeded.append(
-                    f"the largest {name} is {number}, above {limit:g}: {_named(audit, first)}."
+                    f"the largest {words} is {number}, above {limit:g}: {_named(audit, first)}."
                 )
             continue
-        low, high = _ends(audit, name)
+        low, high = _ends(audit, column)
         sure = trusted & (low > limit)
-        for rows, words, told in (
+        for rows, where, told in (
             (sure, "above the limit", exceeded),
             (
                 trusted & ~sure & ~(high <= limit),
@@ -98,10 +168,11 @@ def judged(audit: Audit, above: dict[str, float]) -> tuple[list[str], list[str]]
             ),
         ):
             if rows.any():
-                which = audit.order[rows[audit.order]]
+                value = audit.table.of(column)
+                which = np.flatnonzero(rows)[np.argsort(-value[rows], kind="stable")]
                 verb = "is" if which.size == 1 else "are"
                 told.append(
-                    f"{which.size} of {audit.units} {audit.unit}s {verb} {words}, {name} "
+                    f"{which.size} of {audit.units} {audit.unit}s {verb} {where}, {words} "
                     f"{limit:g}: {_named(audit, which)}."
                 )
     if above and audit.untrusted:

@@ -24,9 +24,8 @@ from leakscope.errors import InputError
 from leakscope.settings.advise import TARGET_DELTA, TARGET_FPR, AdviseSettings
 
 if TYPE_CHECKING:
-    from leakscope.advising import AuditTarget
     from leakscope.results import Advice
-    from leakscope.results.advice import AdviceOption
+    from leakscope.results.advice import AdviceOption, Target
 
 SUMMARY = "The cheapest change that keeps every record below a target."
 EPILOG = "Example: leakscope advise diabetes-run --target-advantage 0.2"
@@ -49,15 +48,40 @@ def advise(
     ],
     target_advantage: Annotated[
         float | None,
-        typer.Option(help="No record's advantage above this.", show_default=False),
+        typer.Option(
+            "--target-advantage",
+            "--threshold-advantage",
+            help="No record's advantage above this.",
+            show_default=False,
+        ),
     ] = None,
     target_tpr: Annotated[
         float | None,
         typer.Option(
-            help="No record's true-positive rate at --fpr above this.", show_default=False
+            "--target-tpr",
+            "--threshold-tpr",
+            help="No record's true-positive rate at --fpr above this.",
+            show_default=False,
         ),
     ] = None,
     fpr: Annotated[float, typer.Option(help="False-positive rate of --target-tpr.")] = TARGET_FPR,
+    target_ppv: Annotated[
+        float | None,
+        typer.Option(
+            "--target-ppv",
+            "--threshold-ppv",
+            help="No accusation at a false-positive rate of 0.1% right more often than this; needs "
+            "--prior.",
+            show_default=False,
+        ),
+    ] = None,
+    prior: Annotated[
+        float | None,
+        typer.Option(
+            help="Of --target-ppv: the share of members among those asked about.",
+            show_default=False,
+        ),
+    ] = None,
     target_epsilon: Annotated[
         float | None,
         typer.Option(help="No record's epsilon at --delta above this.", show_default=False),
@@ -79,7 +103,7 @@ def advise(
     Of a training (audit --train): options of it that --try names, each trained as often as the
     audit did.
     """
-    wanted = _target(target_advantage, target_tpr, fpr, target_epsilon, delta)
+    wanted = _target(target_advantage, target_tpr, fpr, target_ppv, prior, target_epsilon, delta)
     if html is not None:
         from leakscope.reporting.writing import require_report_path
 
@@ -114,21 +138,32 @@ def advise(
 
 
 def _target(
-    advantage: float | None, tpr: float | None, fpr: float, epsilon: float | None, delta: float
-) -> AuditTarget:
-    told = [value for value in (advantage, tpr, epsilon) if value is not None]
-    if len(told) != 1:
-        raise InputError(
-            "Give one target: --target-advantage, --target-tpr or --target-epsilon"
-            f"{', not several' if told else ''}."
-        )
-    from leakscope.advising import AuditTarget
+    advantage: float | None,
+    tpr: float | None,
+    fpr: float,
+    ppv: float | None,
+    prior: float | None,
+    epsilon: float | None,
+    delta: float,
+) -> Target:
+    from leakscope.advising.advise import target_of
+    from leakscope.results.advice import Target
+    from leakscope.settings.decide import Thresholds
+    from leakscope.settings.setting import validated
 
-    if advantage is not None:
-        return AuditTarget("advantage", advantage)
-    if tpr is not None:
-        return AuditTarget("tpr", tpr, fpr=fpr)
-    return AuditTarget("epsilon", told[0], delta=delta)
+    if (advantage, tpr, ppv) == (None, None, None) and epsilon is not None:
+        return Target("epsilon", epsilon, delta=delta)
+    if epsilon is not None:
+        raise InputError(
+            "Give one target: --target-advantage, --target-tpr, --target-ppv or --target-epsilon, "
+            "not several."
+        )
+    if advantage is not None and (tpr, ppv) == (None, None):
+        return Target("advantage", advantage)
+    if tpr is not None and (advantage, ppv) == (None, None):
+        return Target("tpr", tpr, fpr=fpr)
+    given = {"threshold_advantage": advantage, "threshold_tpr": tpr, "threshold_ppv": ppv}
+    return target_of(validated(Thresholds, **given, prior=prior))
 
 
 def _tries(texts: Sequence[str]) -> dict[str, list[float]]:

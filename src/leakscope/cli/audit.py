@@ -35,6 +35,7 @@ from leakscope.errors import InputError
 from leakscope.settings import AuditSettings, ModelSettings
 from leakscope.settings.audit import TrainingSettings
 from leakscope.settings.data import DataSettings
+from leakscope.settings.decide import Thresholds
 
 if TYPE_CHECKING:
     from leakscope.data import Dataset
@@ -75,7 +76,14 @@ SECTIONS = {
         "inducing",
         "error",
     ),
-    "Pipelines, and files larger than memory": ("fail_above", "seed", "streamed", "cluster"),
+    "Thresholds: what is acceptable": (
+        "threshold_advantage",
+        "threshold_tpr",
+        "threshold_ppv",
+        "prior",
+        "fail_above",
+    ),
+    "Seeds, and files larger than memory": ("seed", "streamed", "cluster"),
 }
 
 EPILOG = "Example: leakscope audit --example diabetes --top 5"
@@ -87,6 +95,7 @@ EPILOG = "Example: leakscope audit --example diabetes --top 5"
     settings=Options(AuditSettings, without=("explain",)),
     chosen=Options(ModelSettings),
     training=Options(TrainingSettings),
+    thresholds=Options(Thresholds),
 )
 def audit(
     *,
@@ -96,6 +105,7 @@ def audit(
     settings: AuditSettings,
     chosen: ModelSettings,
     training: TrainingSettings,
+    thresholds: Thresholds,
     top: Annotated[int, typer.Option(help="How many records to print.", metavar="COUNT")] = 10,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why each printed record is exposed.")
@@ -103,8 +113,8 @@ def audit(
     fail_above: Annotated[
         list[str] | None,
         typer.Option(
-            help="Exit with status 3 where a record exceeds it, and with 4 where that cannot be "
-            "told: advantage=NUMBER, auc=NUMBER or kl=NUMBER.",
+            help="The same in one word, and for other measures: advantage=NUMBER, tpr=NUMBER, "
+            "auc=NUMBER or kl=NUMBER.",
             metavar="LIMIT",
             show_default=False,
         ),
@@ -134,14 +144,15 @@ def audit(
     For every record: what the model would answer about it, trained with the record and without it,
     and how well an attacker can tell the two apart.  Name the model (--model), or your own training
     (--train: a few models are trained on halves of the records).  Without either, ridge or logistic
-    regression stands in; with --kernel or --noise-variance a Gaussian process does.
+    regression stands in; with --kernel or --noise-variance a Gaussian process does.  With a
+    threshold the exit status is 3 where a record is above it, and 4 where that cannot be told.
     """
     from leakscope import auditing
     from leakscope.auditing.audit import asked_by_settings, expected
-    from leakscope.auditing.gate import gate_limits, judged
+    from leakscope.auditing.gate import gate_thresholds, judged
     from leakscope.results.run_directory import default_run_directory, require_free
 
-    above = gate_limits(fail_above)
+    above = gate_thresholds(thresholds, fail_above)
     if top < 0:
         raise InputError(f"--top must be zero or more, but it is {top}.")
     asked = asked_by_settings(settings, chosen, training)

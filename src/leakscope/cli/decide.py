@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leakscope.cli.options import JsonPath, Options, with_options
-from leakscope.cli.output import STDOUT, show, standing, with_json, wrapped
+from leakscope.cli.output import STDOUT, end_judged, show, standing, with_json, wrapped
 from leakscope.errors import InputError
 from leakscope.settings.decide import DecideSettings
 
@@ -68,7 +68,8 @@ def decide(
 
     Give the runs of the model and at least one threshold.  What is measured, computed and declared
     is kept apart, and what nobody stated reads "not stated".  The decision is left blank to be
-    signed.  It is not legal advice.
+    signed.  The exit status is 3 where a threshold is not met, and 4 where that cannot be told or
+    something stands in the way of an approval.  It is not legal advice.
     """
     from leakscope.deciding import check_record
     from leakscope.deciding import decide as decide_on
@@ -89,6 +90,7 @@ def decide(
         folder = write_decision(found, folder)
     if json_path != STDOUT:
         show(_page(found, folder))
+    end_judged(*found.judged)
 
 
 def _page(found: Decision, folder: Path) -> str:

@@ -50,7 +50,8 @@ def report(
     sacro: Annotated[
         Path | None,
         typer.Option(
-            help="Write each record's exposure in the form of a SACRO-ML report too.",
+            help="Write each record's exposure in the form of a SACRO-ML report too; with --redact "
+            "its totals only.",
             metavar="FILE.json",
             show_default=False,
         ),
@@ -65,7 +66,8 @@ def report(
     from leakscope.reporting.exports import sacro_text
     from leakscope.results.reader import has_digest, result_of
 
-    together = nullcontext() if sacro is None else written_with(sacro, sacro_text(run).encode())
+    text = "" if sacro is None else sacro_text(run, redact=redact)
+    together = nullcontext() if sacro is None else written_with(sacro, text.encode())
     with together:
         path = write_report(run, output, redact=redact, beside=beside or ())
     if run.is_dir() and not has_digest(run):

@@ -67,6 +67,8 @@ def _row(
         return CoverageRow(attack=attack, ran=False, found=words, why_not="possible")
     if key in refused:
         return CoverageRow(attack=attack, ran=False, found=refused[key], why_not="not applicable")
+    if audit is not None and audit.dataset.source is None:
+        command = IN_MEMORY.get(key, command)
     return CoverageRow(attack=attack, ran=False, found=command, why_not="possible")
 
 
@@ -203,7 +205,8 @@ ATTACKS: tuple[tuple[str, str, Found, str], ...] = (
         "pool",
         "membership, the likelihood ratio carried out against the model's answers",
         _pool,
-        "leakscope attack membership MODEL --pool FILE",
+        "leakscope attack membership MODEL --queries FILE --pool FILE --target COLUMN; of a model "
+        "that was named, --answers COLUMN too",
     ),
     (
         "query",
@@ -218,6 +221,13 @@ ATTACKS: tuple[tuple[str, str, Found, str], ...] = (
         "leakscope attack reconstruct MODEL, for two-layer networks",
     ),
 )
+
+# What is run where the data are in memory, and in no file that a command could read.
+IN_MEMORY = {
+    "shadows": "leakscope.verify(audit, models=200)",
+    "few": "leakscope.audit(X, y, train=model)",
+    "pool": "leakscope.attack_membership(model, (X, y), pool=(X, y))",
+}
 
 NOT_AVAILABLE: tuple[tuple[str, str], ...] = (
     (

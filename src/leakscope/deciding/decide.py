@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from leakscope import __version__
+from leakscope.auditing.gate import limits_of
 from leakscope.data.files import is_folder, is_there
 from leakscope.deciding.coverage import coverage, mitigation_rows
 from leakscope.deciding.evidence import (
@@ -138,14 +139,11 @@ def decide(
 
 
 def _require_threshold(settings: DecideSettings) -> None:
-    limits = (settings.threshold_advantage, settings.threshold_tpr, settings.threshold_ppv)
-    if all(limit is None for limit in limits):
+    if not limits_of(settings):
         raise InputError(
             "What is acceptable?  Give --threshold-advantage, --threshold-tpr or --threshold-ppv; "
             "docs/acceptable.md says how to find one."
         )
-    if settings.threshold_ppv is not None and settings.prior is None:
-        raise InputError("--threshold-ppv needs --prior: how sure an accusation is depends on it.")
 
 
 def _require_attacker(evidence: Evidence, settings: DecideSettings) -> None:

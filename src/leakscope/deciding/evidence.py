@@ -19,7 +19,7 @@ from leakscope.results.attacks import (
     QueryAttack,
     ReconstructAttack,
 )
-from leakscope.results.audit import Audit
+from leakscope.results.audit import Audit, ExaminedModel
 from leakscope.results.comparison import Comparison
 from leakscope.results.decision import RunEntry
 from leakscope.results.document import ResultDocument
@@ -230,7 +230,7 @@ def _require_one_model(evidence: Evidence) -> None:
             raise InputError(_different(first_name, name))
         raise InputError(f"{first_name} and {name} audit the same model; give one of them.")
     for name, attack in evidence.all_of(ModelMembershipAttack):
-        if audits and attack.model.name != audits[0][1].model.name:
+        if audits and not _same_model(attack.model, audits[0][1].model):
             raise InputError(
                 f"{audits[0][0]} examines {audits[0][1].model.name} and {name} attacks "
                 f"{attack.model.name}: a decision is about one model."
@@ -239,6 +239,13 @@ def _require_one_model(evidence: Evidence) -> None:
     for named in (assumed, [name for name, _ in evidence.all_of(ModelsMeasurement)]):
         if len(named) > 1:
             raise InputError(f"{named[0]} and {named[1]} are of the same kind; give one of them.")
+
+
+def _same_model(one: ExaminedModel, other: ExaminedModel) -> bool:
+    """By their files' digests where both are files, else by their names."""
+    if one.file_sha256 is not None and other.file_sha256 is not None:
+        return one.file_sha256 == other.file_sha256
+    return one.name == other.name
 
 
 def _require_one_dataset(evidence: Evidence) -> None:

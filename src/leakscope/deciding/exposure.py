@@ -13,6 +13,7 @@ import numpy as np
 
 from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
+from leakscope.auditing.gate import limits_of
 from leakscope.deciding.evidence import Evidence
 from leakscope.measures.accusation import advantage_within_auc
 from leakscope.results.audit import FPRS, Audit, Subgroup
@@ -199,22 +200,8 @@ def threshold_entries(found: Exposure | None, settings: DecideSettings) -> list[
 
 def _limits(settings: DecideSettings) -> list[tuple[str, str, float]]:
     """The measures that are judged, in words and by name, with their limits."""
-    limits: list[tuple[str, str, float]] = []
-    if settings.threshold_advantage is not None:
-        limits.append(("advantage", "advantage", settings.threshold_advantage))
-    if settings.threshold_tpr is not None:
-        limits.append(("TPR at 0.1% FPR", "tpr_low", settings.threshold_tpr))
-    if settings.threshold_ppv is not None and settings.prior is not None:
-        tpr = measures.tolerable_tpr(LOW, settings.prior, settings.threshold_ppv)
-        limits.append(
-            (
-                f"TPR at 0.1% FPR, so that no accusation is right more than "
-                f"{100 * settings.threshold_ppv:g}% of the time",
-                "tpr_low",
-                tpr,
-            )
-        )
-    return limits
+    names = {"advantage": "advantage", "tpr": "tpr_low"}
+    return [(limit.words, names[limit.measure], limit.value) for limit in limits_of(settings)]
 
 
 def _judged(found: Exposure | None, words: str, name: str, limit: float) -> ThresholdEntry:

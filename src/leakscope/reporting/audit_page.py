@@ -21,6 +21,7 @@ from leakscope.reporting.pages import (
     png_address,
     rendered,
     shown_id,
+    without_folders,
     words_used,
 )
 from leakscope.results.audit import Audit
@@ -101,6 +102,7 @@ def audit_html(run: Run, audit: Audit, *, redact: bool, beside: Sequence[ResultD
     }  # fmt: skip
     gallery = {title: pictures for title, pictures in gallery.items() if pictures}
     facts = {k: v for k, v in audit.about.facts(audit).items() if v is not None}
+    settings = {k: v for k, v in audit.settings.items() if v is not None}
     try:
         return rendered(
             "audit.html",
@@ -131,7 +133,7 @@ def audit_html(run: Run, audit: Audit, *, redact: bool, beside: Sequence[ResultD
             subgroups=[s for s in audit.subgroups if not (redact and s.small)],
             glossary=words_used(_texts(answer, columns, shown, drawn, bool(gallery))),
             versions=run.versions,
-            settings={k: v for k, v in audit.settings.items() if v is not None},
+            settings=without_folders(settings) if redact else settings,
             model={
                 "type": audit.model.type,
                 "origin": audit.model.origin,

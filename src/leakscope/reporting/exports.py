@@ -6,7 +6,13 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope.data.arrays import read_arrays
 from leakscope.errors import InputError
+from leakscope.reporting.pages import without_folders
 from leakscope.results.audit import Audit
 from leakscope.results.document import ResultDocument, to_json, write_private
 from leakscope.results.measurement import Measurement, ModelsMeasurement
@@ -160,20 +166,41 @@ def sacro_individual(audit: Audit) -> dict[str, Any]:
     >>> len(block["member_prob"]), min(block["member_prob"]) >= 0.5
     (150, True)
     """
-    ids = audit.record_ids
     if audit.unit != "record" or not audit.complete:
         raise InputError("a SACRO-ML report is of every single record, and this audit is not.")
-    if not all(isinstance(one, int) for one in ids):
-        raise InputError("a SACRO-ML target has no ids, and these records have; audit its folder.")
-    records = sorted(audit.records, key=lambda record: int(record.record_id))
+    rows = np.argsort(_rows_of_data(audit))
+    advantage = audit.advantage[rows]
     return {
-        "member_prob": [0.5 + 0.5 * (record.advantage or 0.0) for record in records],
-        "member": [1] * len(records),
-        "advantage": [record.advantage for record in records],
-        "tpr_at_fpr_0.01": [record.tpr_at_fpr_0_01 for record in records],
-        "tpr_at_fpr_0.001": [record.tpr_at_fpr_0_001 for record in records],
-        "trusted": [int(record.trusted) for record in records],
+        "member_prob": (0.5 + 0.5 * np.nan_to_num(advantage)).tolist(),
+        "member": [1] * len(rows),
+        "advantage": _listed(advantage),
+        "tpr_at_fpr_0.01": _listed(audit.table.of("tpr_at_fpr_0_01")[rows]),
+        "tpr_at_fpr_0.001": _listed(audit.table.of("tpr_at_fpr_0_001")[rows]),
+        "trusted": audit.trusted[rows].astype(int).tolist(),
     }
+
+
+def _rows_of_data(audit: Audit) -> NDArray[np.intp]:
+    """Where each row of the table stands in the data: a SACRO-ML target has no ids."""
+    ids = audit.record_ids
+    if set(ids) == set(range(len(ids))):
+        return np.array(ids, dtype=np.intp)
+    if audit.examined is not None:
+        return np.arange(len(ids))
+    held = (
+        {} if audit.directory is None else read_arrays(audit.directory / "arrays.npz", ("order",))
+    )
+    if "order" not in held:
+        raise InputError(
+            "a SACRO-ML report lists records in the order of the data, and a result with ids of "
+            "its own does not say it; give the run directory."
+        )
+    # A table that was read is in the order of its ranks.
+    return np.asarray(held["order"], dtype=np.intp)
+
+
+def _listed(values: FloatArray) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]
 
 
 def write_sacro(run: Run | ResultDocument | str | Path, path: str | Path) -> Path:
@@ -199,29 +226,28 @@ measure.
     return place
 
 
-def sacro_text(run: Run | ResultDocument | str | Path) -> str:
-    """What :func:`write_sacro` writes."""
+def sacro_text(run: Run | ResultDocument | str | Path, *, redact: bool = False) -> str:
+    """What :func:`write_sacro` writes; redacted, without single records and names of files."""
     audit = result_of(run)
     if not isinstance(audit, Audit):
         raise InputError(
             f"a SACRO-ML report is of an audit, and this is a result of kind {audit.kind}."
         )
-    block = sacro_individual(audit)
+    block = {} if redact else {"individual": sacro_individual(audit)}
+    told = {k: v for k, v in audit.settings.items() if v is not None}
     content = {
         "log_id": audit.created.strftime("%Y%m%dT%H%M%S"),
         "log_time": audit.created.strftime("%d/%m/%Y %H:%M:%S"),
         "metadata": {
             "sacroml_version": "",
             "attack_name": f"leakscope audit {audit.leakscope_version}",
-            "attack_params": {k: v for k, v in audit.settings.items() if v is not None},
+            "attack_params": without_folders(told) if redact else told,
             "target_model": audit.model.name,
             "global_metrics": {
                 "max_advantage": audit.totals.largest["advantage"],
                 "exposed": audit.totals.exposed,
             },
         },
-        "attack_experiment_logger": {
-            "attack_instance_logger": {"instance_0": {"individual": block}}
-        },
+        "attack_experiment_logger": {"attack_instance_logger": {"instance_0": block}},
     }
     return to_json(content) + "\n"

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from leakscope._numerics.memory import require_address_space
@@ -68,6 +69,25 @@ GLOSSARY: Mapping[str, str] = {
     "similarity": "The kernel’s correlation of two records: 1 is the same record to the kernel, 0 "
     "unrelated.",
 }
+
+
+def without_folders(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with the names of files and without the folders that they are in.
+
+    Examples
+    --------
+    >>> from leakscope.reporting.pages import without_folders
+    >>> without_folders({"model": "/data/mine.skops", "seed": 0})
+    {'model': 'mine.skops', 'seed': 0}
+    """
+    return {
+        name: PureWindowsPath(value).name if isinstance(value, str) and _path(value) else value
+        for name, value in values.items()
+    }
+
+
+def _path(text: str) -> bool:
+    return PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
 
 
 def words_used(texts: Iterable[str]) -> list[tuple[str, str]]:

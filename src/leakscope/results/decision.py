@@ -288,6 +288,18 @@ class Decision(ResultDocument):
         """Whether every threshold is known to be met."""
         return all(limit.met for limit in self.thresholds)
 
+    @property
+    def judged(self) -> tuple[list[str], list[str]]:
+        """Sentences on thresholds that are not met, and on what cannot be told or approved."""
+        exceeded, unknown = (
+            [f"threshold {words}: {limit.measure}, {limit.limit:.3g}." for limit in limits]
+            for words, limits in (
+                ("not met", [limit for limit in self.thresholds if limit.met is False]),
+                ("not known to be met", [one for one in self.thresholds if one.met is None]),
+            )
+        )
+        return exceeded, [*unknown, *(["it cannot be approved."] if self.obstacles else [])]
+
     def stated(self, key: str) -> StatedField:
         """A field of identity, context or attacker by its key."""
         return next(

@@ -38,6 +38,7 @@ from leakscope.serving.limits import MEGABYTE, Limits
 from leakscope.serving.security import REPORT_POLICY, Access, Guard
 from leakscope.serving.uploads import SUFFIXES, TooLarge, Upload, Uploads
 from leakscope.serving.wording import form_fields, in_page_words, stage_words
+from leakscope.settings.decide import Thresholds
 from leakscope.settings.setting import validated
 
 # An audit: what is wanted, the file, where to write, what to call at each stage.
@@ -208,12 +209,16 @@ class _House:
             before = self.asked.get(str(again))
             if before is None:
                 raise InputError("That audit is no longer held; start it again.")
-            nothing = {"advantage": None, "verify": False, "against": None}
+            nothing = {
+                **dict.fromkeys(Thresholds.model_fields),
+                "verify": False,
+                "against": None,
+            }
             given = {**before.model_dump(), **nothing, **given}
         asked = validated(AuditRequest, **given)
         asked.settings()
         if again is not None and asked.stages == asked.model_copy(update=nothing).stages:
-            raise InputError("Say which advantage no record may exceed.")
+            raise InputError("Say which advantage, TPR or PPV no record may exceed.")
         if asked.against is not None and not self._finished(asked.against):
             raise InputError("The audit to compare with is no longer held.")
         return asked

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, Field, model_validator
 
 from leakscope._numerics.json_numbers import without_non_finite
+from leakscope.auditing.gate import limits_of
 from leakscope.errors import InputError
 from leakscope.results.kinds import named_models
 from leakscope.serving.uploads import Upload
 from leakscope.serving.wording import in_page_words
 from leakscope.settings.audit import AUDIT_DEFAULTS, MODEL_DEFAULTS, AuditSettings, ModelSettings
 from leakscope.settings.data import DataSettings
+from leakscope.settings.decide import Thresholds
 
 if TYPE_CHECKING:
     from leakscope.data.datasets import Dataset
@@ -40,11 +42,11 @@ def model_fields() -> dict[str, tuple[str, ...]]:
     return {name: kind.form(name) for name, kind in named_models().items()}
 
 
-class AuditRequest(DataSettings):
+class AuditRequest(DataSettings, Thresholds):
     """What the page asks for: an example or an upload, its columns, a model and its settings.
 
     ``given`` are the settings of the model, which stand beside the others in what is asked for.
-    ``advantage`` asks for advice as well: what would bring every record's advantage there;
+    A threshold asks for advice as well: what would bring every record there;
     ``verify`` for a verification, and ``against`` for a comparison with the audit of that id.
     """
 
@@ -55,7 +57,6 @@ class AuditRequest(DataSettings):
     ignore: tuple[str, ...] = Field(default=(), max_length=10_000)
     model: str = STAND_IN
     given: dict[str, Any] = Field(default_factory=dict)
-    advantage: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
     verify: bool = False
     against: Text = None
 
@@ -90,7 +91,7 @@ class AuditRequest(DataSettings):
         """What the job goes through, in order."""
         kind = named_models()[LIKE_STAND_IN if self.model == STAND_IN else self.model]
         moved = () if kind.slider is None else (kind.slider,)
-        more = {"advise": self.advantage, "verify": self.verify, "set beside": self.against}
+        more = {"advise": limits_of(self), "verify": self.verify, "set beside": self.against}
         asked = (stage for stage, wanted in more.items() if wanted)
         return ("read", *kind.stages, "report", *moved, *asked)
 
@@ -199,13 +200,12 @@ def _pages(
 ) -> dict[str, Path]:
     """Advice, a verification and a comparison, those that were asked for."""
     found: dict[str, Path] = {}
-    if request.advantage is not None:
-        from leakscope.advising.advise import advise
+    if limits_of(request):
+        from leakscope.advising.advise import advise, target_of
         from leakscope.reporting.advice_page import write_advice
-        from leakscope.results.advice import Target as AuditTarget
 
         on_stage("advise")
-        advice = advise(audited, AuditTarget("advantage", request.advantage), random_state=0)
+        advice = advise(audited, target_of(request), random_state=0)
         found["advice"] = write_advice(advice, directory / "advice.html")
     if request.verify:
         from leakscope.reporting.writing import short_html

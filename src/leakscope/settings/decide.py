@@ -34,13 +34,13 @@ Limit = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False)]
 Words = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
-class DecideSettings(BaseModel):
-    """What is declared about a release; a field that is left out reads "not stated".
+class Thresholds(BaseModel):
+    """What is acceptable, by the same names and with the same meaning for every verb.
 
     Examples
     --------
-    >>> from leakscope.settings.decide import DecideSettings
-    >>> DecideSettings(threshold_tpr=0.01).prior
+    >>> from leakscope.settings.decide import Thresholds
+    >>> Thresholds(threshold_tpr=0.01).prior
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -59,6 +59,17 @@ class DecideSettings(BaseModel):
         "The share of members among those whom an attacker might ask about, such as 0.01.",
         unset="not stated",
     )
+
+
+class DecideSettings(Thresholds):
+    """What is declared about a release; a field that is left out reads "not stated".
+
+    Examples
+    --------
+    >>> from leakscope.settings.decide import DecideSettings
+    >>> DecideSettings(threshold_tpr=0.01).recipient
+    """
+
     attacker: Attacker | None = setting(
         None,
         "Whom the thresholds are for: outsider (knows no other record), pool (the default audit's, "

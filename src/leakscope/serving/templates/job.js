@@ -64,7 +64,11 @@
 
   // Each of these asks for the same audit again, with something more.
   const more = {
-    "advise-form": () => ({ advantage: byId("advantage").value.trim() }),
+    "advise-form": () => {
+      const name = byId("measure").value;
+      const asked = { [name]: byId("limit").value.trim() };
+      return name === "threshold_ppv" ? { ...asked, prior: byId("prior").value.trim() } : asked;
+    },
     "verify-form": () => ({ verify: true }),
     "compare-form": () => ({ against: byId("against").value }),
   };
