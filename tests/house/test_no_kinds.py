@@ -26,7 +26,7 @@ KINDS = {"process", "fit", "training", "stream"}
 FILE_KINDS = {"audit", "audit_model", "audit_streamed"}
 
 # What may be asked of an audit's details: what every kind has.
-COMMON = {"explanations", "totals", "size", "for_everybody", "against"}
+COMMON = {"explanations", "totals", "size", "for_everybody", "against", "secret_attribute"}
 
 # Files that use a part of one kind for what it is, and why; none asks an audit for its kind.
 PARTS: dict[str, str] = {

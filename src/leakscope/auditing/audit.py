@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from leakscope.settings.audit import (
     TRAINING_DEFAULTS,
     AuditSettings,
     ModelSettings,
+    SecretPrior,
     TrainingSettings,
 )
 from leakscope.settings.data import DATA_DEFAULTS, Missing
@@ -71,6 +72,9 @@ def audit(
     question: str = MODEL_DEFAULTS.question,
     fraction: float | None = None,
     observes: str | None = None,
+    secret: str | int | None = None,
+    secret_prior: str = MODEL_DEFAULTS.secret_prior,
+    secret_within: float | None = None,
     sample_weight: Any = None,
     record_ids: Sequence[Any] | None = None,
     groups: Sequence[Any] | None = None,
@@ -142,6 +146,10 @@ def audit(
     question, fraction, observes, sample_weight
         Of a fitted model, as in :func:`leakscope.fitted.laws_of`, and refused with ``train``;
         ``sample_weight`` with ``model`` only.
+    secret, secret_prior, secret_within
+        Of a fitted model: a column (its name, or its position in an array) of which it is asked how
+        much the model gives away (docs/secret.md); ``"imputed"`` or ``"shares"``, what is known
+        without the model; and how near a guess must come, where the column holds numbers.
     record_ids
         Distinct ids, one per record; a data frame's index, or row numbers from 0, where left out.
     groups
@@ -196,7 +204,14 @@ def audit(
         "error": error,
     }
     process = {name: value for name, value in given.items() if value is not None}
-    told: dict[str, Any] = {"question": question, "fraction": fraction, "observes": observes}
+    told: dict[str, Any] = {
+        "question": question,
+        "fraction": fraction,
+        "observes": observes,
+        "secret": None if secret is None else str(secret),
+        "secret_prior": secret_prior,
+        "secret_within": secret_within,
+    }
     asked_of_model = {k: value for k, value in told.items() if value != getattr(MODEL_DEFAULTS, k)}
     how = {"models": models, "keep": None if keep is None else str(keep)}
     is_dataset = isinstance(X, Dataset)
@@ -248,6 +263,9 @@ def audit_frame(
     na_values: Sequence[str] = DATA_DEFAULTS.na_values,
     settings: AuditSettings = AUDIT_DEFAULTS,
     model: Any = MODEL_DEFAULTS,
+    secret: str | None = None,
+    secret_prior: str = MODEL_DEFAULTS.secret_prior,
+    secret_within: float | None = None,
     train: Any = None,
     training: TrainingSettings = TRAINING_DEFAULTS,
     on_stage: OnStage | None = None,
@@ -260,7 +278,7 @@ def audit_frame(
         One row per record.
     target, id_column, task, missing, ignore, group_column, by, na_values
         As the options of ``leakscope audit`` (:class:`leakscope.settings.DataSettings`).
-    settings, train, training, on_stage
+    settings, secret, secret_prior, secret_within, train, training, on_stage
         As in :func:`leakscope.audit`; a training gets the columns as they stand.
     model
         Settings of a model (``chosen`` there), its name, such as ``"ridge"``, or your own fitted
@@ -294,6 +312,10 @@ def audit_frame(
     if isinstance(model, str):
         model = validated(ModelSettings, model=model)
     chosen = MODEL_DEFAULTS if own is not None else model
+    told = {"secret": secret, "secret_prior": secret_prior, "secret_within": secret_within}
+    chosen = chosen.model_copy(
+        update={k: value for k, value in told.items() if value != getattr(MODEL_DEFAULTS, k)}
+    )
     asked = Asked(settings=settings, chosen=chosen, model=own, train=train, training=training)
     with told_in_python():
         dataset = dataset_for(read, task, asked)
@@ -534,6 +556,7 @@ def require_one_subject(asked: Asked) -> None:
             f"{own[0]} belongs to the audit of a Gaussian process, and nothing is assumed of your "
             f"own model; leave out {own[0]}, or the model."
         )
+    _require_secret(asked)
     if asked.train is not None and asked.chosen.model_fields_set:
         name = min(asked.chosen.model_fields_set)
         raise InputError(
@@ -556,6 +579,29 @@ def require_one_subject(asked: Asked) -> None:
             "out groups, or the model."
         )
     _require_own_options(asked)
+
+
+def _require_secret(asked: Asked) -> None:
+    """Refuse what belongs to a secret column where none is named, or where none can be examined."""
+    chosen = asked.chosen
+    if chosen.secret is None:
+        for name in ("secret_prior", "secret_within"):
+            if name in chosen.model_fields_set and getattr(chosen, name) is not None:
+                raise InputError(f"{described(ModelSettings, name).option} belongs to --secret.")
+        return
+    if chosen.secret_prior not in get_args(SecretPrior):
+        raise InputError(
+            f"--secret-prior must be one of {', '.join(get_args(SecretPrior))}, but it is "
+            f"{chosen.secret_prior!r}."
+        )
+    if chosen.secret_within is not None and not 0.0 < chosen.secret_within < np.inf:
+        raise InputError(f"--secret-within must be above 0, but it is {chosen.secret_within!r}.")
+    if asked.trains or asked.of_process:
+        raise InputError(
+            "--secret is worked out for fitted models with coefficients (linear, ridge, logistic, "
+            "Poisson): other models would have to be trained anew for every record and each of "
+            "its values; name one of these with --model."
+        )
 
 
 def _require_own_options(asked: Asked) -> None:

@@ -66,6 +66,7 @@ SECTIONS = {
     ),
     "How the data are read": (*READING, "group_column"),
     "More about --model": ("gamma", "question", "fraction", "observes"),
+    "A secret column": ("secret", "secret_prior", "secret_within"),
     "More about --train": ("time_limit", "keep", "workers", "scheduler"),
     "A Gaussian process instead of a fitted model": (
         *KERNEL,

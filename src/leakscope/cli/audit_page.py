@@ -23,7 +23,8 @@ def page(audit: Audit, top: int, *, explain: bool = False, threshold: float | No
         parts.append(_table(audit, top))
     parts += _subgroups(audit)
     if explain:
-        parts += _why(audit, top) + _sections(audit)
+        parts += _why(audit, top)
+    parts += _sections(audit, explain)
     parts.append(wrapped(f"{audit.attacker} {_words(audit, explain)}"))
     return "\n\n".join(parts)
 
@@ -79,10 +80,12 @@ def _why(audit: Audit, top: int) -> list[str]:
     return ["Why they are exposed:\n\n" + "\n".join(why)] if why else []
 
 
-def _sections(audit: Audit) -> list[str]:
-    """What only this kind of model has to show, in words and tables."""
+def _sections(audit: Audit, explain: bool) -> list[str]:
+    """What only this kind of model has to show, or what was asked for, in words and tables."""
     found = []
     for section in audit.about.sections(audit):
+        if not (explain or section.asked):
+            continue
         parts = [f"{section.title}:"]
         if section.paragraphs:
             parts.append("\n".join(wrapped(paragraph) for paragraph in section.paragraphs))

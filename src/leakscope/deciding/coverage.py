@@ -151,6 +151,19 @@ def _reconstructed(document: ResultDocument) -> str | None:
     return document.verdict if isinstance(document, ReconstructAttack) else None
 
 
+def _secret(document: ResultDocument) -> str | None:
+    found = document.details.secret_attribute() if isinstance(document, Audit) else None
+    if found is None:
+        return None
+    return (
+        f"column {found.column}: the value is named with a chance of "
+        f"{_digits(found.chance_prior)} in the mean without the model, "
+        f"{_digits(found.chance_without)} with a model that was not trained on the record, "
+        f"{_digits(found.chance_with)} with this one; the record's own leak is at most "
+        f"{_digits(found.largest_leak)}"
+    )
+
+
 def _digits(value: float | None) -> str:
     return "not known" if value is None else f"{value:.3g}"
 
@@ -220,6 +233,12 @@ ATTACKS: tuple[tuple[str, str, Found, str], ...] = (
         _reconstructed,
         "leakscope attack reconstruct MODEL, for two-layer networks",
     ),
+    (
+        "secret",
+        "attribute inference, of a secret column",
+        _secret,
+        "leakscope audit FILE --model logistic --secret COLUMN",
+    ),
 )
 
 # What is run where the data are in memory, and in no file that a command could read.
@@ -239,7 +258,6 @@ NOT_AVAILABLE: tuple[tuple[str, str], ...] = (
         "membership, after repeated or adaptive questions, or several releases",
         "each record is taken to be asked about once",
     ),
-    ("attribute inference", NOT_HERE),
     ("model inversion", NOT_HERE),
     ("property inference about groups", NOT_HERE),
     ("exfiltration or regurgitation of training data", NOT_HERE),

@@ -416,11 +416,11 @@ def _finished(
     seen = ~np.isnan(share)
     lumpy = float(np.mean(lead[seen] > LUMPY_SHARE)) if seen.any() else 0.0
     numbers = np.isfinite(found.mean_in) & np.isfinite(found.mean_out) & np.isfinite(found.sd_out)
-    smooth = _smooth(found.shares, question, fraction)
+    normal = smooth(found.shares, question, fraction)
     steady = (found.by_size <= MOST_BY_SIZE) & (found.by_size >= 1.0 / MOST_BY_SIZE)
     least = ROUNDINGS * np.finfo(np.float64).eps * float(np.max(np.abs(found.mean_out)))
     resolved = found.sd_out > least
-    trusted, looked, check = numbers & seen & smooth & steady & resolved, seen, LED
+    trusted, looked, check = numbers & seen & normal & steady & resolved, seen, LED
     again = None
     if model.whole is not None and question != "known_others":
         again = model.whole.moved(found.sd_out, fraction)
@@ -436,7 +436,7 @@ def _finished(
         found.converged,
         found.smoothing_gap,
         lumpy,
-        led=float(np.mean(~smooth[seen])) if seen.any() else 0.0,
+        led=float(np.mean(~normal[seen])) if seen.any() else 0.0,
         unsteady=float(np.mean(~steady)),
         unresolved=float(np.mean(~resolved)) if question != "known_others" else 0.0,
     )
@@ -472,14 +472,14 @@ def _finished(
     )
 
 
-def _smooth(shares: Shares, question: Question, fraction: float) -> npt.NDArray[np.bool_]:
+def smooth(shares: Shares, question: Question, fraction: float) -> npt.NDArray[np.bool_]:
     """Whether the sum over the other records is near enough to a normal; False where unknown."""
     if question == "population":
         # Fresh others are not the few that are here: there is no lattice of who is in.
         return np.asarray(shares.largest <= TRUSTED_SHARE)
-    smooth = (np.sqrt(shares.squares) <= TRUSTED_SHARE) & (shares.heavy <= MOST_HEAVY)
+    even = (np.sqrt(shares.squares) <= TRUSTED_SHARE) & (shares.heavy <= MOST_HEAVY)
     skew = abs(1.0 - 2.0 * fraction) / np.sqrt(max(fraction * (1.0 - fraction), 1e-12))
-    return np.asarray(smooth & (skew * shares.cubes <= MOST_SKEWED))
+    return np.asarray(even & (skew * shares.cubes <= MOST_SKEWED))
 
 
 def _warnings_of(

@@ -99,6 +99,53 @@ class AgainstAttacker(BaseModel):
     untrusted: int
 
 
+class SecretValue(BaseModel):
+    """How often one value of a secret column is named, of the records that have it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    value: str
+    count: int
+    named_prior: Fraction
+    named_without: Fraction
+    named_with: Fraction
+
+
+class SecretAttribute(BaseModel):
+    """What a model gives away of one column of the records that it was trained on.
+
+    ``named_*`` are shares of records whose own value is named, over training sets: without a model,
+    with one that was not trained on the record, with this one.  ``chance_*`` are the same by the
+    attackers' own beliefs, and ``*_leak`` the last less the second of these; ``by_shares`` and
+    ``by_other_model`` are what the first two name with no more than the column's shares.
+    ``error`` is of a record's leak, by the points that stand for a normal law.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    column: str
+    values: int
+    prior: Literal["imputed", "shares"]
+    within: Number
+    by_shares: Fraction
+    by_other_model: Fraction
+    named_prior: Fraction
+    named_without: Fraction
+    named_with: Fraction
+    chance_prior: Fraction
+    chance_without: Fraction
+    chance_with: Fraction
+    mean_leak: Fraction
+    largest_leak: Fraction
+    largest_leak_of: int | str
+    leaking: int
+    median_advantage: Fraction
+    largest_advantage: Fraction
+    untrusted: int
+    error: Number
+    by_value: list[SecretValue]
+
+
 class Subgroup(BaseModel):
     """The exposure of the records with one value of a column."""
 
@@ -181,6 +228,10 @@ class Details(BaseModel):
     def against(self) -> Sequence[AgainstAttacker]:
         """The exposure against several attackers, where that was worked out."""
         return ()
+
+    def secret_attribute(self) -> SecretAttribute | None:
+        """What is given away of a column that was asked about; None where none was."""
+        return None
 
     def for_everybody(self) -> Mapping[str, float | None]:
         """What one threshold on the scores of everybody would achieve, where that is known."""

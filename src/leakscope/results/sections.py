@@ -67,7 +67,7 @@ class Section:
     """A heading with paragraphs, tables of (headings, rows) and charts under it.
 
     A section that ``names`` single units is left out of a redacted page, and so are its range
-    charts.
+    charts.  What an option ``asked`` for is on the screen without --explain.
     """
 
     title: str
@@ -75,3 +75,4 @@ class Section:
     tables: Sequence[tuple[Sequence[str], Sequence[Sequence[str]]]] = ()
     charts: Sequence[Chart] = ()
     names: bool = False
+    asked: bool = False

@@ -148,6 +148,7 @@ AUDIT_DEFAULTS = AuditSettings()
 
 ModelName = Literal["ridge", "linear", "logistic", "poisson", "kernel_ridge"]
 ModelQuestion = Literal["pool", "population"]
+SecretPrior = Literal["imputed", "shares"]
 ModelObserves = Literal["log_odds", "prediction", "residual", "label", "probabilities"]
 # What a model's file ends in.
 MODEL_FILES = (".skops", ".onnx")
@@ -244,6 +245,20 @@ class ModelSettings(BaseModel):
         "What the attacker sees of a fitted model: log_odds, label or probabilities; prediction or "
         "residual.",
         unset="log_odds of classes, prediction of numbers",
+    )
+
+    secret: str | None = setting(
+        None,
+        "For fitted models: how much the model gives away of each record's value in this column.",
+        metavar="COLUMN",
+    )
+    secret_prior: SecretPrior = setting(
+        "imputed",
+        "With --secret, what is known without the model: imputed (from the other columns and the "
+        "label) or shares (of the values in the column).",
+    )
+    secret_within: Positive | None = setting(
+        None, "With --secret of a column of numbers: how near a guess must come.", unset="exact"
     )
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leakscope.results.audit import AgainstAttacker, Details, Explanation, FitFacts
+from leakscope.results.audit import AgainstAttacker, Details, Explanation, FitFacts, SecretAttribute
 from leakscope.results.document import Fraction, Number
 
 
@@ -61,6 +61,7 @@ class FitDetails(Details):
     models: int | None = None
     fit: FitFacts | None = None
     one_threshold: dict[str, Number] = Field(default_factory=dict)
+    secret: SecretAttribute | None = None
 
     def size(self) -> FitFacts | None:
         """How large the model is beside its data, and how it does on them."""
@@ -69,6 +70,10 @@ class FitDetails(Details):
     def against(self) -> list[AgainstAttacker]:
         """The exposure against an outsider, LiRA's attacker and an insider."""
         return self.attackers
+
+    def secret_attribute(self) -> SecretAttribute | None:
+        """What is given away of a column that was asked about."""
+        return self.secret
 
     def for_everybody(self) -> dict[str, float | None]:
         """What one threshold on the scores of everybody would achieve."""

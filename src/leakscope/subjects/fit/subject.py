@@ -52,6 +52,13 @@ from leakscope.subjects.fit.details import FitDetails, FitExplanation, PenaltyOp
 from leakscope.subjects.fit.file_models import FileFit, file_fit, plain_parameters
 from leakscope.subjects.fit.named_models import NamedFit, named_fit
 from leakscope.subjects.fit.penalties import penalty_sweep
+from leakscope.subjects.fit.secret import (
+    secret_column,
+    secret_of,
+    secret_sections,
+    secret_sentence,
+    secret_warnings,
+)
 from leakscope.subjects.laws import MEASURES, PairLaws, Rows, UnitLaws, noise_for
 from leakscope.subjects.recipe import data_again, taken_from_result
 from leakscope.subjects.subject import (
@@ -83,6 +90,11 @@ SCORES_OF_LABEL = ("log_odds", "scores")
 # Features or label are said to be the reason where one is so much larger than the other.
 MOSTLY = 1.5
 
+# What is asked of an estimator, of the settings of a model.
+ASKED_OF_FIT = (
+    "question", "fraction", "observes", "secret", "secret_prior", "secret_within",
+)  # fmt: skip
+
 # With fewer shadow models, a standard deviation is not known to a fifth.
 LEAST_MODELS = 20
 
@@ -102,9 +114,12 @@ class Fit(Subject):
     name = "fit"
     file_kind = "audit_model"
     words = "a fitted model"
-    screen = ("advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "shift_in_sd", "trusted")
+    screen = (
+        "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "shift_in_sd", "trusted", "secret_leak",
+    )  # fmt: skip
     page = (
         "advantage", "tpr_at_fpr_0_01", "tpr_at_fpr_0_001", "auc", "kl", "shift_in_sd", "trusted",
+        "secret_leak",
     )  # fmt: skip
     stages = ("check", "fit", "laws", "measure", "option")
     Details = FitDetails
@@ -133,6 +148,7 @@ class Fit(Subject):
         named: NamedFit | None = None,
         warnings: tuple[str, ...] = (),
         by: Mapping[str, Sequence[str]] | None = None,
+        read: Dataset | None = None,
     ) -> None:
         self.estimator, self.X, self.y, self.sample_weight = estimator, X, y, sample_weight
         self.described, self._examined, self.named = described, examined, named
@@ -142,6 +158,8 @@ class Fit(Subject):
         if isinstance(described, PairedModel):
             self.basis = "measured"
         self.fitted_laws: fitted.FittedLaws | None = None
+        # Of a file: its features as they were read.
+        self.read = read
 
     # How it comes about.
 
@@ -156,6 +174,11 @@ class Fit(Subject):
     def form(cls, model: str) -> tuple[str, ...]:
         """The penalty, where the model has one."""
         return {"linear": (), "logistic": ("C",)}.get(model, ("alpha",))
+
+    @classmethod
+    def stages_for(cls, asked: Asked) -> tuple[str, ...]:
+        """One more where a column is secret."""
+        return cls.stages if asked.chosen.secret is None else (*cls.stages, "secret")
 
     @classmethod
     def cost(cls, asked: Asked) -> str | None:
@@ -178,6 +201,14 @@ class Fit(Subject):
     @classmethod
     def of(cls, asked: Asked, stage: Stages) -> Fit:
         """The estimator as it is, or the named model fitted on the dataset."""
+        found = cls._asked(asked, stage)
+        if found.settings["secret"] is not None:
+            # What is wrong with the column is told before anything is worked out.
+            secret_column(found)
+        return found
+
+    @classmethod
+    def _asked(cls, asked: Asked, stage: Stages) -> Fit:
         if asked.model is not None:
             with stage("check"):
                 return cls._of_estimator(asked)
@@ -239,9 +270,7 @@ class Fit(Subject):
                 target_name="y",
                 steps=[],
             ),
-            settings={
-                name: getattr(asked.chosen, name) for name in ("question", "fraction", "observes")
-            },
+            settings={name: getattr(asked.chosen, name) for name in ASKED_OF_FIT},
             sample_weight=asked.sample_weight,
             warnings=(*_constant(X), *array_doubts(X, y, classes=is_classifier(model))),
         )
@@ -278,6 +307,7 @@ class Fit(Subject):
             },
             feature_names=prepared.feature_names,
             named=fit if isinstance(fit, NamedFit) else None,
+            read=dataset,
         )
 
     @classmethod
@@ -290,7 +320,9 @@ class Fit(Subject):
                 "holds it; take the result that leakscope.audit returned."
             )
         with taken_from_result():
-            chosen = validated(ModelSettings, **{k: told[k] for k in ModelSettings.model_fields})
+            chosen = validated(
+                ModelSettings, **{k: told[k] for k in ModelSettings.model_fields if k in told}
+            )
             usual = validated(AuditSettings, scaling=told["scaling"], seed=told["seed"])
         read = data_again(audit.dataset, data)
         prepared = prepare(read, scaling=usual.scaling)
@@ -364,7 +396,12 @@ class Fit(Subject):
             one_threshold=one_threshold_of(found),
             models=found.diagnostics.rounds if isinstance(self.described, PairedModel) else None,
         )
-        return details, {}
+        if self.settings.get("secret") is None:
+            return details, {}
+        with stage("secret"):
+            secret, more = secret_of(self, found)
+        self.warnings = (*self.warnings, *secret_warnings(secret, len(self.ids)))
+        return details.model_copy(update={"secret": secret}), more
 
     @property
     def explained_unasked(self) -> bool:
@@ -434,10 +471,12 @@ class Fit(Subject):
         """Which model, how exposed the most exposed are, and how many pass with what to do."""
         fits = audit.details.models
         origin = f"{audit.model.origin}; {fits} fits of parts, each asked with and without a record"
+        secret = audit.details.secret
         return (
             examined_sentence(audit, None if fits is None else origin),
             most_exposed_sentence(audit, ids=ids),
             _remedy(audit, threshold),
+            *(() if secret is None else (secret_sentence(secret, ids=ids),)),
         )
 
     @classmethod
@@ -464,6 +503,8 @@ class Fit(Subject):
     def sections(cls, audit: Audit) -> list[Section]:
         """What would lower it, and the same model with other penalties."""
         told, found = audit.details, [*_against(audit), *_remedies(audit)]
+        if told.secret is not None:
+            found = [*secret_sections(audit, told.secret), *found]
         swept: Sequence[PenaltyOption] = told.penalties
         if len(swept) > 1:
             values = [entry.value for entry in swept]
@@ -552,7 +593,10 @@ class Fit(Subject):
         """What needs a network, a process or noise."""
         network, process = "needs a two-layer network", "needs a Gaussian process"
         found = {"weights": network, "reconstruct": network, "retrained": process, "query": process}
-        return {**found, "canaries": "a fit without noise has no epsilon"}
+        found["canaries"] = "a fit without noise has no epsilon"
+        if audit.model.holds_records or audit.details.models is not None:
+            found["secret"] = "needs a linear, ridge, logistic or Poisson model"
+        return found
 
 
 def _against(audit: Audit) -> list[Section]:

@@ -601,7 +601,12 @@ class Training(Subject):
         """What needs a convex fit, a network or a process."""
         fit = "needs a linear, logistic, Poisson or kernel ridge model"
         process = "needs a Gaussian process"
-        found = {"pool": fit, "retrained": process, "query": process}
+        found = {
+            "pool": fit,
+            "secret": "needs a linear, logistic or Poisson model",
+            "retrained": process,
+            "query": process,
+        }
         # Of a function of one's own nobody knows what it trains.
         name = audit.model.type
         if name != "function" and not name.startswith("MLP"):
