@@ -30,6 +30,7 @@ def in_python(text: str) -> str:
     >>> in_python("leave out --group, or give --noise-variance.")
     'leave out groups, or give noise_variance.'
     """
+    text = text.replace("`leakscope audit`", "leakscope.audit(X, y, model=...)")
     text = text.replace("leakscope audit --train", "leakscope.audit(X, y, train=...)")
     return re.sub(
         r"(?<![\w-])--([A-Za-z][\w-]*)",

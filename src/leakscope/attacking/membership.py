@@ -60,7 +60,13 @@ from leakscope.settings.attack import (
 )
 from leakscope.settings.audit import ModelSettings
 from leakscope.settings.setting import validated
-from leakscope.subjects.fit.file_models import classifies, labels_for, plain_parameters, rebuilt
+from leakscope.subjects.fit.file_models import (
+    classifies,
+    is_fitted,
+    labels_for,
+    plain_parameters,
+    rebuilt,
+)
 from leakscope.subjects.fit.named_models import named_fit
 
 # How far from the margin, as a share of it, is on it.
@@ -551,6 +557,11 @@ def _for_file(
         X: Any = both.features
     else:
         estimator = file.estimator
+        if not is_fitted(estimator):
+            raise InputError(
+                f"{file.path.name} holds no fitted model that can be read without running code "
+                "(trees are compiled); give the fitted model's scores to leakscope measure."
+            )
         names = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
         X = both.features
         if names:

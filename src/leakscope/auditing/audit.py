@@ -16,9 +16,7 @@ from pydantic import BaseModel
 from leakscope.data.datasets import Dataset, Task
 from leakscope.data.doubts import copied_records
 from leakscope.data.files import REMEDY
-from leakscope.data.models import ModelFile
 from leakscope.data.table_datasets import from_frame
-from leakscope.data.tables import table_from_frame
 from leakscope.errors import InputError, in_python, told_in_python
 from leakscope.results.audit import EXPOSED_ABOVE, Audit
 from leakscope.results.columns import Table, trust_columns
@@ -34,10 +32,17 @@ from leakscope.settings.audit import (
 from leakscope.settings.data import DATA_DEFAULTS, Missing
 from leakscope.settings.setting import described, validated
 from leakscope.subjects.arrays import require_whole
-from leakscope.subjects.fit.file_models import classifies, labels_for
+from leakscope.subjects.fit.file_models import classifies
 from leakscope.subjects.fit.subject import arrays_as_dataset, none_fitted
 from leakscope.subjects.subgroups import exposure_by
-from leakscope.subjects.subject import Asked, OnStage, Stages, Subject, kind_for
+from leakscope.subjects.subject import (
+    Asked,
+    OnStage,
+    Stages,
+    Subject,
+    kind_for,
+    subject_for,
+)
 from leakscope.subjects.training.own_training import predicts_classes, trains_classes
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -87,11 +92,13 @@ def audit(
 ) -> Audit:
     """How much a model trained on some records gives away about each of them.
 
-    With ``model``, a fitted scikit-learn estimator, that model is examined
-    (:func:`leakscope.fitted.laws_of`): no kernel and no noise variance is assumed.
+    With ``model`` that model is examined, by the best method there is for it, and the first line of
+    the answer says which: the laws of one fit where they are known, of ridge, logistic, Poisson
+    regression and others (:func:`leakscope.fitted.laws_of`), which need no other model; else a few
+    models trained on halves of the records (docs/few_models.md).  No kernel and no noise variance
+    is assumed.
 
-    With ``train``, any other estimator or a training function of your own, a few models of it are
-    trained on halves of the records (docs/few_models.md).
+    With ``train`` a few models are trained, whatever is known of them.
 
     Without either a stand-in is fitted, as a person would: ridge regression, or logistic regression
     where y is text, booleans or two whole numbers; features standardised, the penalty by
@@ -114,16 +121,16 @@ def audit(
         One target per record, numbers or classes; a Gaussian process also takes a table of C
         outputs.
     model
-        Your own model, fitted on X and y: ridge, kernel ridge, logistic, Poisson regression and
-        others, or a pipeline that ends in one (:func:`leakscope.fitted.from_sklearn`).
+        Any scikit-learn estimator, fitted on X and y or not; its class; a function
+        ``train(X, y, seed)`` that returns a predictor; a :class:`leakscope.fitted.ConvexProblem`;
+        a name (``"ridge"``), a .skops or .onnx file, or ``"module:Name"``.
     train
-        A scikit-learn estimator that need not be fitted, or a function ``train(X, y, seed)`` that
-        returns a predictor.
+        An estimator or a function, to be examined by a few models.
     task
-        With ``train``: ``"classification"`` or ``"regression"``, where neither the estimator nor
+        Of a training: ``"classification"`` or ``"regression"``, where neither the estimator nor
         y says so.
     models, keep
-        With ``train``: how many models, an even number, and a directory that keeps each one's
+        Of a training: how many models, an even number, and a directory that keeps each one's
         answers, so that none is trained twice.
     kernel
         From :mod:`leakscope.kernels`, or a kernel's name, such as ``"rbf"``: its length scale is
@@ -144,7 +151,7 @@ def audit(
         Of the approximate route, nystrom: the most records that may stand for all, and the
         relative error of a record's KL up to which it is trusted.
     question, fraction, observes, sample_weight
-        Of a fitted model, as in :func:`leakscope.fitted.laws_of`, and refused with ``train``;
+        Of laws of one fit, as in :func:`leakscope.fitted.laws_of`, and refused elsewhere;
         ``sample_weight`` with ``model`` only.
     secret, secret_prior, secret_within
         Of a fitted model: a column (its name, or its position in an array) of which it is asked how
@@ -191,7 +198,7 @@ def audit(
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> found = leakscope.audit(X, y, train=DecisionTreeClassifier(min_samples_leaf=5))
+    >>> found = leakscope.audit(X, y, model=DecisionTreeClassifier(min_samples_leaf=5))
     >>> found.details.models, found.to_frame().columns[:2].tolist()
     (4, ['record_id', 'advantage'])
     """
@@ -215,6 +222,8 @@ def audit(
     asked_of_model = {k: value for k, value in told.items() if value != getattr(MODEL_DEFAULTS, k)}
     how = {"models": models, "keep": None if keep is None else str(keep)}
     is_dataset = isinstance(X, Dataset)
+    if isinstance(model, (str, Path)):
+        chosen, model = validated(ModelSettings, model=str(model), **asked_of_model), None
     asked = Asked(
         dataset=X if is_dataset else None,
         X=None if is_dataset else X,
@@ -281,8 +290,8 @@ def audit_frame(
     settings, secret, secret_prior, secret_within, train, training, on_stage
         As in :func:`leakscope.audit`; a training gets the columns as they stand.
     model
-        Settings of a model (``chosen`` there), its name, such as ``"ridge"``, or your own fitted
-        estimator: it is given the columns that it names (``feature_names_in_``), as they stand.
+        Settings of a model (``chosen`` there), its name, such as ``"ridge"``, or any model of your
+        own, as there; it is given the columns as they stand.
 
     Examples
     --------
@@ -318,46 +327,11 @@ def audit_frame(
     )
     asked = Asked(settings=settings, chosen=chosen, model=own, train=train, training=training)
     with told_in_python():
-        dataset = dataset_for(read, task, asked)
-        asked = replace(asked, dataset=dataset) if own is None else _on_table(asked, dataset, frame)
+        asked = replace(asked, dataset=dataset_for(read, task, asked))
         found = examined(asked, on_stage=on_stage)
     for sentence in found.warnings:
         python_warnings.warn(in_python(sentence), stacklevel=2)
     return found
-
-
-def _on_table(asked: Asked, dataset: Dataset, frame: Any) -> Asked:
-    """An estimator on the table's own columns."""
-    from sklearn.exceptions import NotFittedError
-    from sklearn.utils.validation import check_is_fitted
-
-    try:
-        check_is_fitted(asked.model)
-    except (NotFittedError, TypeError):
-        raise InputError(
-            f"model must be settings, a name or a fitted estimator, and this "
-            f"{type(asked.model).__name__} is none; fit it, or give it as train."
-        ) from None
-    if dataset.by:
-        raise InputError("by is for models that leakscope fits; leave it out with your own.")
-    names = [str(name) for name in getattr(asked.model, "feature_names_in_", ())]
-    X = _columns(frame, names, len(dataset.record_ids)) if names else dataset.features
-    y = labels_for(ModelFile(Path("the model"), "", estimator=asked.model), dataset)
-    return replace(asked, X=X, y=y, record_ids=dataset.record_ids, groups=dataset.group or None)
-
-
-def _columns(frame: Any, names: list[str], records: int) -> Any:
-    """The named columns of a table, before any encoding."""
-    table, _ = table_from_frame(frame)
-    missing = [name for name in names if name not in table.columns]
-    if missing:
-        raise InputError(f"the model was fitted on a column {missing[0]!r}, which is not there.")
-    if len(table) != records:
-        raise InputError(
-            "some records were dropped, and your model takes the table's own columns; pass the "
-            "table without them."
-        )
-    return table[names]
 
 
 def asked_by_settings(
@@ -387,7 +361,7 @@ def dataset_for(read: Any, task: Task | None, asked: Asked) -> Dataset:
         classifies(asked.chosen)
         or trains_classes(asked.training)
         or predicts_classes(asked.train) is True
-        or predicts_classes(asked.model) is True
+        or predicts_classes(asked.own) is True
     ):
         task = "classification"
     found: Dataset = read(task, not (asked.has_model or asked.of_process))
@@ -399,9 +373,8 @@ def examined(asked: Asked, *, explain: int | None = None, on_stage: OnStage | No
     require_one_subject(asked)
     require_whole(asked.X, asked.y)
     stage = Stages(on_stage)
-    kind = kind_for(asked)
     with _room():
-        return _examined(kind, asked, stage, explain)
+        return _examined(asked, stage, explain)
 
 
 @contextmanager
@@ -418,8 +391,8 @@ def _room() -> Iterator[None]:
         raise InputError("the memory ran out", remedy=REMEDY) from error
 
 
-def _examined(kind: type[Subject], asked: Asked, stage: Stages, explain: int | None) -> Audit:
-    subject = kind.of(asked, stage)
+def _examined(asked: Asked, stage: Stages, explain: int | None) -> Audit:
+    subject = subject_for(asked, stage)
     X, y, groups = asked.X, asked.y, asked.groups
     if asked.dataset is not None:
         X, y, groups = asked.dataset.features, asked.dataset.target, asked.dataset.group
@@ -547,7 +520,7 @@ def _fallen_back(asked: Asked, subject: Subject) -> str | None:
 def require_one_subject(asked: Asked) -> None:
     """Refuse what belongs to one kind of model beside another."""
     if asked.model is not None and asked.train is not None:
-        raise InputError("give model, which is fitted, or train, which is to be; not both.")
+        raise InputError("give model or train, not both: model takes a training too.")
     if asked.sample_weight is not None and asked.model is None:
         raise InputError("sample_weight belongs to model; pass one.")
     own = asked.of_process
@@ -568,10 +541,9 @@ def require_one_subject(asked: Asked) -> None:
         raise InputError(
             f'task must be "classification" or "regression", but it is {asked.task!r}.'
         )
-    if asked.task is not None and (asked.train is None or asked.dataset is not None):
+    if asked.task is not None and (not (asked.has_model or asked.trains) or asked.dataset):
         raise InputError(
-            "task belongs to train with arrays; a dataset has its own, and a fitted model says "
-            "what it predicts; leave out task."
+            "task belongs to a training with arrays; a dataset has its own; leave out task."
         )
     if asked.train is not None and asked.groups is not None:
         raise InputError(
@@ -616,11 +588,13 @@ def _require_own_options(asked: Asked) -> None:
                     f"{described(model, name).option} does not go with --train; leave out one of "
                     "them."
                 )
-    elif asked.train is None:
+    elif asked.train is None and asked.own is None:
         for name in sorted(training.model_fields_set):
             if getattr(training, name) is not None:
                 option = described(TrainingSettings, name).option
-                raise InputError(f"{option} belongs to --train; name what is trained.")
+                raise InputError(
+                    f"{option} belongs to a training; name what is trained with --model or --train."
+                )
     if asked.model is not None:
         return
     if chosen.model is None:

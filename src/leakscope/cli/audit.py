@@ -67,7 +67,7 @@ SECTIONS = {
     "How the data are read": (*READING, "group_column"),
     "More about --model": ("gamma", "question", "fraction", "observes"),
     "A secret column": ("secret", "secret_prior", "secret_within"),
-    "More about --train": ("time_limit", "keep", "workers", "scheduler"),
+    "More about a training": ("time_limit", "keep", "workers", "scheduler"),
     "A Gaussian process instead of a fitted model": (
         *KERNEL,
         "noise_variance",
@@ -143,10 +143,11 @@ def audit(
     """How much each record of a dataset is exposed by a model that was trained on it.
 
     For every record: what the model would answer about it, trained with the record and without it,
-    and how well an attacker can tell the two apart.  Name the model (--model), or your own training
-    (--train: a few models are trained on halves of the records).  Without either, ridge or logistic
-    regression stands in; with --kernel or --noise-variance a Gaussian process does.  With a
-    threshold the exit status is 3 where a record is above it, and 4 where that cannot be told.
+    and how well an attacker can tell the two apart.  Name any model or training (--model): the best
+    method there is for it is taken, the laws of one fit or a few models of halves of the records,
+    and the first line says which.  Without one, ridge or logistic regression stands in; with
+    --kernel or --noise-variance a Gaussian process does.  With a threshold the exit status is 3
+    where a record is above it, and 4 where that cannot be told.
     """
     from leakscope import auditing
     from leakscope.auditing.audit import asked_by_settings, expected

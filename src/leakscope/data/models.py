@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import re
 import warnings
 import zipfile
@@ -31,7 +32,7 @@ class ModelFile:
     """A model as a file holds it: an estimator (skops) or its coefficients (ONNX)."""
 
     path: Path
-    sha256: str
+    sha256: str | None = None
     estimator: Any = None
     linear: LinearArrays | None = None
 
@@ -83,11 +84,10 @@ def _from_skops(path: Path, content: bytes) -> Any:
             unpacked = sum(entry.file_size for entry in archive.infolist())
         require_memory(2 * unpacked, f"what {path} unpacks to", "use a smaller model")
         foreign = skops.io.get_untrusted_types(data=content)
-        if any(name.startswith("sklearn.tree.") for name in foreign):
-            raise InputError(
-                f"{path} holds trees, which change their structure when a record leaves; "
-                "leakscope audit --train audits them by a few models."
-            )
+        if foreign and all(name.startswith("sklearn.") for name in foreign):
+            # Trees and the like are compiled, and not trusted; the parameters are plain.
+            content = _recipe(content)
+            foreign = skops.io.get_untrusted_types(data=content)
         if foreign:
             raise InputError(
                 f"{path} needs {', '.join(foreign[:3])}, which is not among the types of "
@@ -101,6 +101,35 @@ def _from_skops(path: Path, content: bytes) -> Any:
     if not type(estimator).__module__.startswith("sklearn.") or not hasattr(estimator, "fit"):
         raise InputError(f"{path} holds a {type(estimator).__name__}, not a model of scikit-learn.")
     return estimator
+
+
+def _recipe(content: bytes) -> bytes:
+    """A skops file without what scikit-learn's estimators learned: their parameters alone."""
+    found = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive, zipfile.ZipFile(found, "w") as left:
+        for name in archive.namelist():
+            data = archive.read(name)
+            if name == "schema.json":
+                data = json.dumps(_unlearned(json.loads(data))).encode()
+            left.writestr(name, data)
+    return found.getvalue()
+
+
+def _unlearned(node: Any) -> Any:
+    """A part of a skops schema; what ``fit`` adds ends in an underscore, or begins with one."""
+    if isinstance(node, list):
+        return [_unlearned(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    held = node.get("content")
+    own = str(node.get("__module__", "")).startswith("sklearn.")
+    if own and isinstance(held, dict) and isinstance(held.get("content"), dict):
+        kept = [name for name in held["content"] if not (name.endswith("_") or name[0] == "_")]
+        kinds = dict(zip(held["content"], held["key_types"]["content"], strict=True))
+        types = {**held["key_types"], "content": [kinds[name] for name in kept]}
+        content = {name: _unlearned(held["content"][name]) for name in kept}
+        return {**node, "content": {**held, "content": content, "key_types": types}}
+    return {name: _unlearned(each) for name, each in node.items()}
 
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".sav")

@@ -436,7 +436,10 @@ def raw_features(dataset: Dataset, names: Sequence[str]) -> pd.DataFrame:
         return pd.DataFrame(dataset.features, columns=list(dataset.feature_names))[list(names)]
     source = dataset.source
     if source is None or source.file is None or Path(source.file).is_dir():
-        columns = list(dataset.feature_names)
+        own = dataset.table()
+        columns = list(dataset.feature_names) if own is None else [str(c) for c in own.columns]
+        if own is not None and set(names) <= set(columns):
+            return own[list(names)]
     else:
         table = read_table(Path(source.file), source.layout)
         if len(table) != len(dataset.record_ids):

@@ -18,11 +18,18 @@ from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.fitted.optimum import Distance, distance_to_optimum
 from leakscope.fitted.paired import Described, PairedModel, family_of
-from leakscope.fitted.problem import ConvexProblem, FittedModel, LossName, as_weights
-from leakscope.fitted.refits import Labels, WholeFit, class_names
+from leakscope.fitted.problem import (
+    ConvexProblem,
+    FittedModel,
+    LossName,
+    NoLawsError,
+    as_weights,
+)
+from leakscope.fitted.refits import Labels, WholeFit, class_names, innermost
 from leakscope.laws.pair import Assumption
 
 Reader = Callable[[Any, FloatArray, Labels, FloatArray], FittedModel]
+
 
 # A fit further from the optimum than this share of its own sampling noise is not the optimum, and
 # one nearer than the second is: one record that was not there puts it at about one over the root
@@ -32,6 +39,9 @@ FARTHEST, NEAR = 0.1, 1e-3
 # stop by other rules; what is not named is exact.
 _BY_GRADIENT = ("lbfgs", "newton-cg", "newton-cholesky")
 _BY_OTHER_RULES = ("sag", "saga", "liblinear", "sparse_cg", "lsqr")
+
+_INSTEAD = "`leakscope audit` examines any estimator by a few models of it"
+_SGD_LOSSES: dict[str, LossName] = {"log_loss": "logistic", "squared_error": "square"}
 
 _TREES = ("Tree", "Forest", "Boosting", "Bagging", "XGB", "LGBM", "CatBoost")
 _NETWORKS = ("MLP", "Module", "Sequential", "NeuralNet")
@@ -82,10 +92,11 @@ def from_sklearn(
         sample_weight = as_weights(sample_weight, len(labels))
     whole = WholeFit.of(estimator, X, labels, sample_weight)
     inner, design = whole.found.inner, whole.found.design
+    why = _why_none(inner)
+    if why is not None:
+        raise NoLawsError(why)
     family = family_of(inner)
     reader = next((READERS[name] for name in class_names(inner) if name in READERS), None)
-    if reader is None and family is None:
-        raise InputError(_refusal(inner))
     if not any(name.endswith("_") and not name.startswith("_") for name in vars(inner)):
         raise InputError(f"This {type(inner).__name__} is not fitted; call fit first.")
     features = _as_matrix(design, type(inner).__name__)
@@ -119,6 +130,42 @@ def from_sklearn(
     return replace(model, problems=problems, whole=whole if whole.learned else None)
 
 
+def no_laws(estimator: Any) -> str | None:
+    """Why no laws follow from one fit of this estimator, fitted or not; None where they do.
+
+    By its class and its parameters alone.  What only the fit shows, such as that it has not
+    converged, is a `NoLawsError` of `from_sklearn`.
+    """
+    return _why_none(innermost(estimator))
+
+
+def _why_none(inner: Any) -> str | None:
+    names, family = class_names(inner), family_of(inner)
+    if family is not None:
+        refusal = family.refusal(inner)
+        return None if refusal is None else f"{refusal}; {_INSTEAD}."
+    if not any(name in READERS for name in names):
+        return _refusal(inner)
+    if getattr(inner, "positive", False):
+        return (
+            f"{names[0]} with positive=True has a constrained fit, which is not smooth in the "
+            f"records; fit without it, or {_INSTEAD}."
+        )
+    sgd, penalty = "SGD" in names[0], str(getattr(inner, "penalty", "l2"))
+    # What SGD has as a ratio counts only where its penalty is an elastic net.
+    if penalty in ("l1", "elasticnet") or (not sgd and _l1_ratio(inner) > 0.0):
+        return (
+            f"{names[0]} with an L1 penalty is not smooth in the records; fit it with L2 only, or "
+            f"{_INSTEAD}."
+        )
+    if sgd and inner.loss not in _SGD_LOSSES:
+        return (
+            f"{names[0]} with loss {inner.loss!r} is not covered; log_loss and squared_error are, "
+            f"and {_INSTEAD}."
+        )
+    return None
+
+
 def _as_matrix(design: Any, name: str) -> FloatArray:
     if hasattr(design, "toarray"):
         rows, columns = design.shape
@@ -142,6 +189,44 @@ def _as_matrix(design: Any, name: str) -> FloatArray:
     return matrix
 
 
+def with_distance(model: FittedModel) -> tuple[FittedModel, tuple[str, ...]]:
+    """A described model with how far its coefficients are from the optimum, and a warning.
+
+    The laws are those of the optimum, whatever the coefficients are.
+    """
+    distances = [d for d in map(distance_to_optimum, model.problems) if d is not None]
+    if not distances:
+        return model, ()
+    worst = max(distances, key=lambda d: d.relative)
+    near = worst.relative <= FARTHEST
+    found = _assuming(model, [_optimal(worst, holds=near)])
+    if near:
+        return found, ()
+    return found, (
+        f"the coefficients are {worst.relative:.2g} of their sampling noise away from the optimum "
+        f"of the described loss (largest gradient entry {worst.gradient:.3g}), and the laws are "
+        "those of the optimum: train longer, check the penalty, or give the training as a "
+        "function to have a few models of it.",
+    )
+
+
+def _optimal(away: Distance, *, holds: bool) -> Assumption:
+    return Assumption(
+        "the released fit is the optimum of its penalised loss on these records",
+        holds=holds,
+        evidence=f"largest gradient entry {away.gradient:.2g}; a Newton step would move it by "
+        f"{away.relative:.2g} of its sampling noise",
+    )
+
+
+def _assuming(model: FittedModel, assumptions: list[Assumption]) -> FittedModel:
+    problems = tuple(
+        replace(problem, assumptions=(*problem.assumptions, *assumptions))
+        for problem in model.problems
+    )
+    return replace(model, problems=problems)
+
+
 def _at_optimum(model: FittedModel, inner: Any, assumptions: list[Assumption]) -> FittedModel:
     """The model with its assumptions, or a refusal where it is not the optimum on these records."""
     distances = [d for d in map(distance_to_optimum, model.problems) if d is not None]
@@ -150,21 +235,10 @@ def _at_optimum(model: FittedModel, inner: Any, assumptions: list[Assumption]) -
         if not worst.relative <= _farthest(
             inner, worst, float(model.problems[0].sample_weights.sum())
         ):
-            raise InputError(_not_the_optimum(inner, worst))
-        assumptions = [
-            *assumptions,
-            Assumption(
-                "the released fit is the optimum of its penalised loss on these records",
-                holds=True,
-                evidence=f"largest gradient entry {worst.gradient:.2g}; a Newton step would move "
-                f"it by {worst.relative:.2g} of its sampling noise",
-            ),
-        ]
-    problems = tuple(
-        replace(problem, assumptions=(*problem.assumptions, *assumptions))
-        for problem in model.problems
-    )
-    return replace(model, problems=problems)
+            stopped = _stopped_early(inner)
+            raise (NoLawsError if stopped else InputError)(_not_the_optimum(inner, worst))
+        assumptions = [*assumptions, _optimal(worst, holds=True)]
+    return _assuming(model, assumptions)
 
 
 def _farthest(inner: Any, away: Distance, weight: float) -> float:
@@ -178,16 +252,29 @@ def _farthest(inner: Any, away: Distance, weight: float) -> float:
     return NEAR
 
 
+def _iterations(inner: Any) -> int:
+    return int(np.max(np.asarray(getattr(inner, "n_iter_", 0))))
+
+
+def _at_limit(inner: Any) -> bool:
+    """Whether its solver stopped because it was not allowed more iterations."""
+    allowed = getattr(inner, "max_iter", None)
+    return allowed is not None and _iterations(inner) > 0 and _iterations(inner) >= allowed
+
+
+def _stopped_early(inner: Any) -> bool:
+    """Whether it may be fitted on these very records and still not be their optimum."""
+    return "SGD" in type(inner).__name__ or _at_limit(inner)
+
+
 def _not_the_optimum(inner: Any, away: Distance) -> str:
     name = type(inner).__name__
-    iterations = np.max(np.asarray(getattr(inner, "n_iter_", 0)))
-    allowed = getattr(inner, "max_iter", None)
     figures = (
         f"the gradient there is {away.gradient:.3g}, {away.relative:.2g} of the sampling noise away"
     )
-    if allowed is not None and iterations and iterations >= allowed:
+    if _at_limit(inner):
         return (
-            f"This {name} has not converged ({int(iterations)} iterations; {figures}); raise "
+            f"This {name} has not converged ({_iterations(inner)} iterations; {figures}); raise "
             "max_iter or scale the features, and fit again."
         )
     if "SGD" in name:
@@ -207,17 +294,16 @@ def _refusal(estimator: Any) -> str:
     """Why this estimator cannot be taken, and what can be done instead."""
     names = class_names(estimator)
     name = names[0]
-    instead = "`leakscope audit --train` audits any estimator by a few models of it"
     if any(part in each for each in names for part in _TREES):
         return (
             f"{name} changes its structure when a record leaves, so no formula follows it; "
-            f"{instead}."
+            f"{_INSTEAD}."
         )
     if any(part in each for each in names for part in _NETWORKS):
-        return f"{name} is a network and has no convex objective; {instead}."
+        return f"{name} is a network and has no convex objective; {_INSTEAD}."
     return (
         f"{name} is not one of the models whose laws are known (ridge, kernel ridge, Gaussian "
-        f"process, logistic, Poisson regression and their SGD forms); {instead}."
+        f"process, logistic, Poisson regression and their SGD forms); {_INSTEAD}."
     )
 
 
@@ -252,11 +338,6 @@ def _named(estimator: Any, **settings: float | str) -> str:
 
 
 def _ridge(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> FittedModel:
-    if getattr(estimator, "positive", False):
-        raise InputError(
-            f"{type(estimator).__name__} with positive=True has a constrained fit, which is not "
-            "smooth in the records; fit without it, or use `leakscope verify`."
-        )
     alpha = np.asarray(getattr(estimator, "alpha_", getattr(estimator, "alpha", 0.0)), dtype=float)
     if alpha.size > 1:
         raise InputError("One penalty per output was used; audit the outputs one at a time.")
@@ -344,14 +425,9 @@ def _logistic(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> 
     name = type(estimator).__name__
     codes = _codes(estimator, y)
     penalty = str(getattr(estimator, "penalty", "l2"))
-    if penalty in ("l1", "elasticnet") or _l1_ratio(estimator) > 0.0:
-        raise InputError(
-            f"{name} with an L1 penalty is not smooth in the records; fit it with L2 only, or use "
-            "`leakscope audit --train`, which audits any estimator by a few models of it."
-        )
     strength = np.unique(np.asarray(getattr(estimator, "C_", getattr(estimator, "C", np.inf))))
     if len(strength) > 1:
-        raise InputError(f"{name} chose one C per class; fit LogisticRegression with one C.")
+        raise NoLawsError(f"{name} chose one C per class; fit LogisticRegression with one C.")
     inverse = float(strength[0])
     level = 0.0 if penalty in ("None", "none") or np.isinf(inverse) else 1.0 / inverse
     weights = _class_weights(estimator, codes, weights)
@@ -363,7 +439,7 @@ def _logistic(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> 
     classes = len(estimator.classes_)
     loss: LossName = "logistic" if classes == 2 else "softmax"
     if classes > 2 and (liblinear or getattr(estimator, "multi_class", "") == "ovr"):
-        raise InputError(
+        raise NoLawsError(
             f"{name} was fitted one class against the rest; fit it with the softmax loss (any "
             "solver but liblinear)."
         )
@@ -398,21 +474,13 @@ def _poisson(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> F
 
 def _sgd(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> FittedModel:
     name = type(estimator).__name__
-    if estimator.penalty not in ("l2", None):
-        raise InputError(f"{name} with penalty {estimator.penalty!r} is not smooth; use 'l2'.")
-    losses: dict[str, LossName] = {"log_loss": "logistic", "squared_error": "square"}
-    if estimator.loss not in losses:
-        raise InputError(
-            f"{name} with loss {estimator.loss!r} is not covered; log_loss and squared_error are, "
-            "and `leakscope audit --train` audits any estimator by a few models of it."
-        )
-    loss = losses[estimator.loss]
+    loss = _SGD_LOSSES[estimator.loss]
     level = float(estimator.alpha) if estimator.penalty == "l2" else 0.0
     labels = y
     if loss == "logistic" or hasattr(estimator, "classes_"):
         codes = _codes(estimator, y)
         if len(estimator.classes_) > 2:
-            raise InputError(
+            raise NoLawsError(
                 f"{name} fits one class against the rest; use LogisticRegression for several."
             )
         weights = _class_weights(estimator, codes, weights)

@@ -10,14 +10,21 @@ Noise on the answers or on the coefficients, or a posterior draw, makes laws of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.fitted.cavity import PredictionLaws, Shares, solve_cavity, start_and_response
+from leakscope.fitted.cavity import (
+    LONGEST_STEP,
+    PredictionLaws,
+    Shares,
+    solve_cavity,
+    start_and_response,
+)
 from leakscope.fitted.losses import LOSSES, Codes, one_hot, own_log_odds, softmax
 from leakscope.fitted.optimum import inverse_hessian, quadratic_forms
 from leakscope.fitted.problem import ConvexProblem
@@ -26,6 +33,8 @@ from leakscope.fitted.softmax_cavity import DENSE, SEED, released
 
 # Records that are refined together: of one output, and of several classes.
 COLUMNS, SOFTMAX_COLUMNS = 256, 32
+# Newton steps of a fit on a part of the records.
+MOST_STEPS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +140,31 @@ def one_step_out(problem: ConvexProblem) -> FloatArray:
     response = respond(weight * loss.curvature(z, y), weight * loss.force(z, y), z)
     z = response.prediction
     return np.asarray(z + response.leverage / response.slack * weight * loss.force(z, y))
+
+
+def predictions_on(problem: ConvexProblem, rows: npt.NDArray[np.intp]) -> FloatArray:
+    """All records' predictions by the optimum on some of them: N, or N x classes.
+
+    Records that are not among ``rows`` weigh nothing; a penalty of the mean loss is that of so
+    many records.
+    """
+    weight = np.zeros(problem.records)
+    weight[rows] = problem.sample_weights[rows]
+    part = replace(problem, weights=weight)
+    if problem.loss == "softmax":
+        assert problem.X is not None
+        target = one_hot(problem.y.astype(np.intp), problem.classes)
+        return np.asarray(problem.X @ _softmax_optimum(part, target)[0])
+    loss, y = LOSSES[problem.loss], problem.y
+    z, respond = start_and_response(part, 1.0)
+    reach = LONGEST_STEP.get(problem.loss, np.inf)
+    for _ in range(MOST_STEPS):
+        step = respond(weight * loss.curvature(z, y), weight * loss.force(z, y), z).prediction - z
+        longest = float(np.max(np.abs(step)))
+        z = z + step * min(1.0, reach / max(longest, 1e-300))
+        if longest <= 1e-9 * (1.0 + float(np.max(np.abs(z)))):
+            break
+    return np.asarray(z)
 
 
 def _softmax_one_step(problem: ConvexProblem) -> FloatArray:

@@ -24,7 +24,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
 from leakscope.fitted import held_sets
-from leakscope.fitted.problem import FittedModel
+from leakscope.fitted.problem import FittedModel, NoLawsError
 from leakscope.fitted.refits import Labels, Rows, WholeFit, class_names, parts_of, score_records
 
 Mask = npt.NDArray[np.bool_]
@@ -127,7 +127,7 @@ class PairedModel:
         if refusal is None and whole.found.calibrated:
             refusal = "a calibrated answer is not that of the model inside"
         if refusal is not None:
-            raise InputError(f"{refusal}; `leakscope audit --train` takes any estimator.")
+            raise NoLawsError(f"{refusal}; `leakscope audit` examines any estimator.")
         inside = ", ".join(f"{k}={v}" for k, v in _own_parameters(inner).items())
         around = [type(step).__name__ for step in whole.found.steps]
         name = " → ".join([*around, f"{type(inner).__name__}({inside})"])

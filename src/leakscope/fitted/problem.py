@@ -189,6 +189,10 @@ def _finite(array: FloatArray, what: str) -> None:
         raise InputError(f"The {what} must be finite numbers, but row {row} has one that is not.")
 
 
+class NoLawsError(InputError):
+    """No laws follow from a fit of this estimator; a few models of it have them."""
+
+
 @dataclass(frozen=True, eq=False)
 class FittedModel:
     """What is known of a fitted model: its convex problems and whose score is whose.

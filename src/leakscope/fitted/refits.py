@@ -131,9 +131,27 @@ def unwrapped(estimator: Any, X: Any) -> Unwrapped:
     raise InputError("The estimator is wrapped more than twenty times; pass the inner one.")
 
 
+def innermost(estimator: Any) -> Any:
+    """The estimator inside pipelines, searches and calibration, fitted or not.
+
+    An average of several calibrated models is itself: no one fit stands for it.
+    """
+    for _ in range(20):
+        names = class_names(estimator)
+        if "Pipeline" in names:
+            estimator = estimator.steps[-1][1]
+        elif any(name in names for name in _SEARCHES):
+            estimator = getattr(estimator, "best_estimator_", estimator.estimator)
+        elif "FrozenEstimator" in names or _is_one_calibrated(estimator, names):
+            estimator = estimator.estimator
+        else:
+            break
+    return estimator
+
+
 def _through_pipeline(pipeline: Any, X: Any, steps: list[Any]) -> tuple[Any, Any]:
     kept = [entry for entry in pipeline.steps[:-1] if entry[1] not in (None, "passthrough")]
-    for (name, step), (_, following) in zip(kept, [*kept[1:], pipeline.steps[-1]], strict=True):
+    for (name, step), (_, following) in zip(kept, [*kept, pipeline.steps[-1]][1:], strict=True):
         if not hasattr(step, "transform"):
             raise InputError(
                 f"The pipeline's step {name!r} cannot transform; pass a plain Pipeline."
@@ -175,6 +193,15 @@ def _require_width(step: Any, following: Any, X: Any) -> None:
     require_memory(
         3 * 8 * rows * width, f"{rows} x {width} features", "use fewer records or features"
     )
+
+
+def _is_one_calibrated(calibrated: Any, names: list[str]) -> bool:
+    """Whether one fit is calibrated, or will be, and no average of several."""
+    if "CalibratedClassifierCV" not in names:
+        return False
+    fits = getattr(calibrated, "calibrated_classifiers_", None)
+    frozen = "FrozenEstimator" in class_names(calibrated.estimator)
+    return len(fits) == 1 if fits else calibrated.ensemble is False or frozen
 
 
 def _one_calibrated(calibrated: Any, assumptions: list[Assumption]) -> Any:

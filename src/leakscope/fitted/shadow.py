@@ -23,7 +23,9 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.fitted.fitted_laws import FittedLaws
-from leakscope.fitted.problem import require_fraction
+from leakscope.fitted.leave_one_out import predictions_on
+from leakscope.fitted.losses import own_log_odds
+from leakscope.fitted.problem import FittedModel, require_fraction
 from leakscope.fitted.record_population import means_and_squares
 from leakscope.fitted.refits import WholeFit
 from leakscope.laws.distributions import Normal
@@ -73,6 +75,31 @@ class ShadowScores:
         return mean_in, sd_in, mean_out, np.sqrt(squares_out / np.maximum(n_out - 1, 1))
 
 
+@dataclass(frozen=True, eq=False)
+class ProblemFits:
+    """A described model solved again on parts of its records, as `WholeFit` fits an estimator."""
+
+    model: FittedModel
+    learned: tuple[str, ...] = ()
+
+    @property
+    def y(self) -> FloatArray:
+        """One label for each record."""
+        return self.model.problems[0].y
+
+    def lacks_a_class(self, rows: npt.NDArray[np.intp]) -> bool:
+        """Whether a class is missing among these records."""
+        classes = self.model.task == "classification"
+        return classes and len(np.unique(self.y[rows])) < len(np.unique(self.y))
+
+    def scores(self, rows: npt.NDArray[np.intp]) -> FloatArray:
+        """The scores of all records where the problem has these rows only."""
+        found = [predictions_on(problem, rows) for problem in self.model.problems]
+        if self.model.problems[0].loss == "softmax":
+            return own_log_odds(found[0], self.y)
+        return np.asarray(self.model.sign * np.choose(self.model.own, found))
+
+
 def shadow_models(
     estimator: Any,
     X: Any,
@@ -92,7 +119,7 @@ def shadow_models(
 
 
 def shadows_of(
-    whole: WholeFit,
+    whole: WholeFit | ProblemFits,
     *,
     models: int,
     fraction: float,

@@ -14,10 +14,10 @@ from typing import Any
 from leakscope.errors import InputError
 from leakscope.settings.audit import REGISTERED
 
-# In the order in which they are asked whether they take what is given.
+# In the order in which they are asked whether they take what is given: the best method first.
 KINDS: dict[str, Any] = {
-    "training": "leakscope.subjects.training:Training",
     "fit": "leakscope.subjects.fit:Fit",
+    "training": "leakscope.subjects.training:Training",
     "process": "leakscope.subjects.process:GaussianProcess",
     "stream": "leakscope.subjects.stream:Stream",
 }

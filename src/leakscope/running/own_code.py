@@ -63,6 +63,19 @@ def load_by_name(text: str, *, option: str) -> Any:
     return found
 
 
+def made(found: Any, *, option: str) -> Any:
+    """What was named or given; of an estimator's class, one with its usual parameters."""
+    if not (inspect.isclass(found) and hasattr(found, "fit")):
+        return found
+    try:
+        return found()
+    except TypeError as error:
+        raise InputError(
+            f"{option}: {found.__name__} cannot be made without parameters ({reason(error)}); "
+            "give one that is made, or a function that makes and fits it."
+        ) from error
+
+
 def code_text(things: Iterable[Any]) -> str:
     """The code that functions and classes run, as text: the same as long as it is the same.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
 
@@ -154,11 +155,15 @@ ModelObserves = Literal["log_odds", "prediction", "residual", "label", "probabil
 MODEL_FILES = (".skops", ".onnx")
 # Models of kinds that were registered (leakscope.results.kinds), which can be named too.
 REGISTERED: set[str] = set()
+# The user's own code: an estimator, its class or a training function.
+_IN_A_MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 def _model_choice(text: str) -> str:
     suffix = Path(text).suffix.lower()
     if text in get_args(ModelName) or text in REGISTERED or suffix in MODEL_FILES:
+        return text
+    if _IN_A_MODULE.fullmatch(text):
         return text
     if suffix in (".pkl", ".pickle", ".joblib", ".sav"):
         raise PydanticCustomError(
@@ -168,7 +173,8 @@ def _model_choice(text: str) -> str:
         )
     raise PydanticCustomError(
         "model",
-        f"input should be one of {', '.join(get_args(ModelName))}, or a .skops or .onnx file",
+        f"input should be one of {', '.join(get_args(ModelName))}, a .skops or .onnx file, or "
+        "module:Name of an estimator or a training function",
     )
 
 
@@ -210,7 +216,8 @@ class ModelSettings(BaseModel):
     model: ModelChoice | None = setting(
         None,
         "Examine this model: ridge, linear, logistic, poisson or kernel_ridge, as scikit-learn "
-        "fits it; or your own from a .skops or .onnx file.",
+        "fits it; your own from a .skops or .onnx file; or any estimator or training function, "
+        "module:Name, such as sklearn.svm:SVC. The best method there is for it is taken.",
         metavar="MODEL",
         unset="a stand-in is fitted: ridge for numbers, logistic for classes",
     )
@@ -272,6 +279,12 @@ class ModelSettings(BaseModel):
         found = None if self.model is None else Path(self.model)
         return found if found is not None and found.suffix.lower() in MODEL_FILES else None
 
+    @property
+    def code(self) -> str | None:
+        """``module:Name`` of the user's own, where the model is named so."""
+        known = self.model is None or self.named is not None or self.file is not None
+        return None if known or self.model in REGISTERED else self.model
+
 
 MODEL_DEFAULTS = ModelSettings()
 
@@ -298,20 +311,20 @@ class TrainingSettings(BaseModel):
         metavar="MODULE:NAME",
     )
     models: HalfModelCount = setting(
-        4, "With --train: how many models to train, each on half of the records."
+        4, "Of a training: how many models, each of half of the records."
     )
     time_limit: Positive | None = setting(
-        None, "With --train: seconds that one model may take.", metavar="SECONDS", unset="no limit"
+        None, "Of a training: seconds that one model may take.", metavar="SECONDS", unset="no limit"
     )
     keep: str | None = setting(
         None,
-        "With --train: where the models' answers are kept, so that nothing is trained twice.",
+        "Of a training: where the models' answers are kept, so that nothing is trained twice.",
         metavar="DIR",
         unset="leakscope-runs/models-NAME-DIGEST",
     )
-    workers: int | None = setting(None, "With --train: train in this many processes.")
+    workers: int | None = setting(None, "Of a training: train in this many processes.")
     scheduler: str | None = setting(
-        None, "With --train: train on the Dask cluster at this address.", metavar="ADDRESS"
+        None, "Of a training: train on the Dask cluster at this address.", metavar="ADDRESS"
     )
 
 

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar, Literal
@@ -83,9 +84,26 @@ class Asked:
     explain: int | None = None
     on_progress: Any = None
 
+    @cached_property
+    def own(self) -> Any:
+        """The user's own model: the object, or what a name or a file leads to; else None.
+
+        An estimator, fitted or not, a training function, or a described problem.
+        """
+        from leakscope.data.models import read_model
+        from leakscope.running.own_code import load_by_name, made
+
+        if self.model is not None:
+            return made(self.model, option="model")
+        if self.chosen.file is not None:
+            return read_model(self.chosen.file).estimator
+        if self.chosen.code is not None:
+            return made(load_by_name(self.chosen.code, option="--model"), option="--model")
+        return None
+
     @property
     def trains(self) -> bool:
-        """Whether a training is to be examined."""
+        """Whether a training is named as such."""
         return self.train is not None or self.training.train is not None
 
     @property
@@ -205,6 +223,10 @@ def shared_answers(
         scores,
         trained_on,
     )
+
+
+class PassedOnError(InputError):
+    """A kind that took what is asked for finds, looking closer, that another must."""
 
 
 class LawsNotStoredError(InputError):
@@ -541,6 +563,23 @@ def kind_for(asked: Asked) -> type[Subject]:
             found: type[Subject] = kind
             return found
     raise InputError("no kind of model that leakscope knows takes what was given.")
+
+
+def subject_for(asked: Asked, stage: Stages) -> Subject:
+    """The subject, of the first kind in the table that takes what is asked for and can."""
+    from leakscope.results.kinds import all_kinds
+
+    why: list[str] = []
+    for kind in all_kinds():
+        if kind.takes(asked):
+            try:
+                found: Subject = kind.of(asked, stage)
+            except PassedOnError as error:
+                why.append(str(error))
+                continue
+            found.warnings = (*why, *found.warnings)
+            return found
+    raise InputError(why[-1] if why else "no kind of model takes what was given.")
 
 
 def opened(audit: Audit, data: str | Path | Dataset | None = None) -> Subject:

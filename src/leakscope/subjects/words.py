@@ -34,12 +34,13 @@ def two_digits(value: float) -> str:
 LONGEST_NAME = 120
 
 
-def examined_sentence(audit: Audit, origin: str | None = None) -> str:
-    """Which model was examined, and where it comes from."""
+def examined_sentence(audit: Audit, origin: str | None = None, method: str = "") -> str:
+    """Which model was examined, where it comes from, and by which method."""
     name, where = audit.model.name, origin or audit.model.origin
     # Some estimators name all of their forty parameters.
     name = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…)"
-    return f"Examined: {name}, {where}; {audit.dataset.name}, {audit.units} records."
+    by = f"; {method}" if method else ""
+    return f"Examined: {name}, {where}; {audit.dataset.name}, {audit.units} records{by}."
 
 
 def most_exposed_sentence(audit: Audit, *, ids: bool, trusted_first: bool = False) -> str:

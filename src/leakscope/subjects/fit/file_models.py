@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +14,18 @@ from scipy import special
 from leakscope import fitted
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Dataset
+from leakscope.data.files import reason
 from leakscope.data.models import ModelFile, read_model
 from leakscope.data.onnx_graphs import LinearArrays
 from leakscope.data.sources import raw_features
 from leakscope.errors import InputError
 from leakscope.fitted.paired import Described
+from leakscope.fitted.problem import NoLawsError
 from leakscope.results.audit import ExaminedModel
-from leakscope.settings.audit import ModelSettings
+from leakscope.settings.audit import ModelSettings, Scaling
+from leakscope.subjects.handed import forms_of
 
+FITTED_HERE = "fitted on all records"
 SCALED = "the model's features are standardised: its coefficients are the optimum so"
 
 
@@ -42,10 +48,48 @@ class FileFit:
     steps: tuple[str, ...]
 
 
+def is_fitted(estimator: Any) -> bool:
+    """Whether it has learned from records already."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(estimator)
+    except (NotFittedError, TypeError):
+        return False
+    return True
+
+
+def fitted_here(estimator: Any, X: Any, y: Any, weights: Any = None) -> Any:
+    """A copy of an estimator, fitted on these records; what it raises is one sentence."""
+    from sklearn.base import clone
+
+    extra = {} if weights is None else {"sample_weight": weights}
+    try:
+        with warnings.catch_warnings():
+            # A fit that has not settled is seen by its gradient.
+            warnings.simplefilter("ignore")
+            return clone(estimator).fit(X, y, **extra)
+    except InputError:
+        raise
+    except Exception as error:  # of the user's own steps: whatever they raise
+        raise InputError(
+            f"{type(estimator).__name__} could not be fitted on these records "
+            f"({type(error).__name__}: {reason(error)})."
+        ) from error
+
+
 def file_fit(
-    dataset: Dataset, prepared: Dataset, file: ModelFile, settings: ModelSettings
+    dataset: Dataset,
+    prepared: Dataset,
+    file: ModelFile,
+    settings: ModelSettings,
+    *,
+    scaling: Scaling = "none",
 ) -> FileFit:
     """The model with its records, as they were read or standardised, whichever it was fitted on.
+
+    One that is not fitted is fitted here, on the columns as they stand where it takes them.
 
     Raises
     ------
@@ -56,16 +100,17 @@ def file_fit(
         raise InputError("--gamma belongs to --model kernel_ridge; a file has its own.")
     if file.linear is None and (settings.C is not None or settings.alpha is not None):
         raise InputError(f"{file.path.name} has its own penalty; leave out --C and --alpha.")
-    y = labels_for(file, dataset)
     first: InputError | None = None
-    for X, step in _features(dataset, prepared, file):
+    for X, y, step in _records(dataset, prepared, file, scaling):
         try:
-            estimator = (
-                file.estimator
-                if file.linear is None
-                else rebuilt(file.linear, X, y, settings, file.path.name)
-            )
+            estimator = file.estimator
+            if file.linear is not None:
+                estimator = rebuilt(file.linear, X, y, settings, file.path.name)
+            elif not is_fitted(estimator):
+                estimator = fitted_here(estimator, X, y)
             described = fitted.from_sklearn(estimator, X, y)
+        except NoLawsError:
+            raise
         except InputError as error:
             # What is said of the records as they were read is what a person can act on.
             first = first or error
@@ -75,6 +120,19 @@ def file_fit(
         return FileFit(estimator, X, y, described, examined, (*told, *step))
     assert first is not None
     raise InputError(f"{file.path.name}: {first}") from first
+
+
+def _records(
+    dataset: Dataset, prepared: Dataset, file: ModelFile, scaling: Scaling
+) -> Iterator[tuple[Any, NDArray[Any], tuple[str, ...]]]:
+    """The records as the model may take them, one way after the other, and the step in words."""
+    if file.linear is None and not is_fitted(file.estimator):
+        for form in forms_of(dataset, scaling):
+            yield form.X, form.y, (form.words(dataset, scaling),)
+        return
+    y = labels_for(file, dataset)
+    for X, step in _features(dataset, prepared, file):
+        yield X, y, step
 
 
 def _features(
@@ -125,12 +183,16 @@ def _examined(
 ) -> ExaminedModel:
     given = file.linear is None or settings.C is not None or settings.alpha is not None
     found = "" if given else "; penalty found from its coefficients"
+    here = file.linear is None and not is_fitted(file.estimator)
+    origin = FITTED_HERE if here else "as fitted by you"
+    if file.sha256 is not None:
+        origin = f"{origin} ({file.path.name}{found})"
     return ExaminedModel(
         type=type(estimator).__name__,
         name=described.name,
-        origin=f"as fitted by you ({file.path.name}{found})",
+        origin=origin,
         parameters=plain_parameters(estimator),
-        file=file.path.name,
+        file=None if file.sha256 is None else file.path.name,
         file_sha256=file.sha256,
     )
 

@@ -17,14 +17,16 @@ from leakscope._numerics.memory import format_bytes, require_memory
 from leakscope.data.datasets import Dataset, RecordId
 from leakscope.data.doubts import array_doubts, doubts, two_classes
 from leakscope.data.files import told_as
-from leakscope.data.models import read_model
+from leakscope.data.models import ModelFile, read_model
 from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
 from leakscope.fitted.cavity import neighbours_of
+from leakscope.fitted.from_sklearn import no_laws, with_distance
 from leakscope.fitted.paired import Described, PairedModel
 from leakscope.fitted.paired_laws import reasons
+from leakscope.fitted.problem import ConvexProblem, FittedModel, NoLawsError
 from leakscope.fitted.refits import WholeFit
-from leakscope.fitted.shadow import shadows_of
+from leakscope.fitted.shadow import ProblemFits, shadows_of
 from leakscope.laws.distributions import Normal
 from leakscope.results.audit import (
     EXPOSED_ABOVE,
@@ -43,13 +45,23 @@ from leakscope.settings.audit import (
     STAND_IN_RECORDS,
     AuditSettings,
     ModelSettings,
+    Scaling,
+    TrainingSettings,
 )
 from leakscope.settings.decide import ATTACKERS
+from leakscope.settings.setting import described as option_named
 from leakscope.settings.setting import validated
 from leakscope.subjects.arrays import checked_features, checked_ids, checked_targets, oddities
 from leakscope.subjects.fit.attackers import against_attackers
 from leakscope.subjects.fit.details import FitDetails, FitExplanation, PenaltyOption
-from leakscope.subjects.fit.file_models import FileFit, file_fit, plain_parameters
+from leakscope.subjects.fit.file_models import (
+    FITTED_HERE,
+    FileFit,
+    file_fit,
+    fitted_here,
+    is_fitted,
+    plain_parameters,
+)
 from leakscope.subjects.fit.named_models import NamedFit, named_fit
 from leakscope.subjects.fit.penalties import penalty_sweep
 from leakscope.subjects.fit.secret import (
@@ -65,6 +77,7 @@ from leakscope.subjects.subject import (
     Answers,
     Asked,
     LawsNotStoredError,
+    PassedOnError,
     Stages,
     Subject,
     Wanted,
@@ -154,7 +167,11 @@ class Fit(Subject):
         self.described, self._examined, self.named = described, examined, named
         self.ids, self.dataset, self.settings = ids, dataset, settings
         self.feature_names, self.warnings, self.by = feature_names, warnings, by or {}
-        self.whole = described.whole or WholeFit.of(estimator, X, y, sample_weight)
+        self.whole: Any = (
+            ProblemFits(described)
+            if estimator is None and isinstance(described, FittedModel)
+            else described.whole or WholeFit.of(estimator, X, y, sample_weight)
+        )
         if isinstance(described, PairedModel):
             self.basis = "measured"
         self.fitted_laws: fitted.FittedLaws | None = None
@@ -165,7 +182,11 @@ class Fit(Subject):
 
     @classmethod
     def takes(cls, asked: Asked) -> bool:
-        """A model that is given or named, or where a stand-in can be fitted."""
+        """A model whose laws follow from one fit, or where a stand-in can be fitted."""
+        if asked.trains:
+            return False
+        if asked.own is not None:
+            return _has_laws(asked.own)
         if asked.has_model:
             return True
         return not asked.of_process and none_fitted(arrays_as_dataset(asked)) is None
@@ -200,18 +221,26 @@ class Fit(Subject):
 
     @classmethod
     def of(cls, asked: Asked, stage: Stages) -> Fit:
-        """The estimator as it is, or the named model fitted on the dataset."""
-        found = cls._asked(asked, stage)
-        if found.settings["secret"] is not None:
+        """The user's own model as it is, or fitted on the records; or the named one fitted."""
+        try:
+            subject = cls._of(asked, stage)
+        except NoLawsError as error:
+            if asked.own is None:
+                raise
+            raise PassedOnError(f"no laws follow from this one fit: {error}") from error
+        if subject.settings["secret"] is not None:
             # What is wrong with the column is told before anything is worked out.
-            secret_column(found)
-        return found
+            secret_column(subject)
+        subject.warnings = (*subject.warnings, *_not_needed(asked.training))
+        return subject
 
     @classmethod
-    def _asked(cls, asked: Asked, stage: Stages) -> Fit:
-        if asked.model is not None:
+    def _of(cls, asked: Asked, stage: Stages) -> Fit:
+        if isinstance(asked.own, (ConvexProblem, FittedModel)):
             with stage("check"):
-                return cls._of_estimator(asked)
+                return cls._of_problem(asked)
+        if asked.own is not None and asked.dataset is None:
+            return cls._of_estimator(asked, stage)
         with stage("check"):
             dataset = arrays_as_dataset(asked)
             if dataset.group is not None:
@@ -227,29 +256,29 @@ class Fit(Subject):
                 ),
             )
         with stage("fit"):
-            subject = cls._named(dataset, prepared, asked.chosen, asked.settings)
+            subject = cls._named(dataset, prepared, asked.chosen, asked.settings, asked.own)
         subject.warnings = (*found, *subject.warnings)
         subject.by = prepared.by
         return subject
 
     @classmethod
-    def _of_estimator(cls, asked: Asked) -> Fit:
+    def _of_estimator(cls, asked: Asked, stage: Stages) -> Fit:
+        """An estimator on arrays as they are; one that is not fitted is fitted on them."""
         from sklearn.base import is_classifier
 
-        if asked.groups is not None:
-            raise InputError(
-                "with a model single records leave, and what a whole group changes is not known; "
-                "leave out groups, or the model."
-            )
-        model, X, y = asked.model, asked.X, asked.y
+        _require_single(asked)
+        model, X, y, origin = asked.own, asked.X, asked.y, "as fitted by you"
         shape = getattr(X, "shape", None) or np.shape(X)
         if len(shape) != 2:
             raise InputError(
                 f"X must have two dimensions, records by features, but its shape is {tuple(shape)}."
             )
         ids = checked_ids(asked.record_ids, int(shape[0]), X)
-        model, origin = fitted_or_fit(model, X, y, asked.sample_weight)
-        described = fitted.from_sklearn(model, X, y, sample_weight=asked.sample_weight)
+        if not is_fitted(model):
+            with stage("fit"):
+                model, origin = fitted_here(model, X, y, asked.sample_weight), FITTED_HERE
+        with stage("check"):
+            described = fitted.from_sklearn(model, X, y, sample_weight=asked.sample_weight)
         return cls(
             model,
             X,
@@ -276,20 +305,78 @@ class Fit(Subject):
         )
 
     @classmethod
+    def _of_problem(cls, asked: Asked) -> Fit:
+        """A described problem, which has its own numbers; the records give their ids."""
+        _require_single(asked)
+        described = asked.own if isinstance(asked.own, FittedModel) else FittedModel.of(asked.own)
+        if asked.sample_weight is not None:
+            raise InputError("a described problem has its own weights; leave out sample_weight.")
+        if asked.dataset is None:
+            X, y = asked.X, asked.y
+            ids = checked_ids(asked.record_ids, len(np.asarray(y)), X)
+            entry = DatasetEntry(
+                name="arrays",
+                records=len(ids),
+                features=int(np.prod((getattr(X, "shape", None) or np.shape(X))[1:])),
+                outputs=1,
+                target_name="y",
+                steps=[],
+            )
+        else:
+            X, y, ids = asked.dataset.features, asked.dataset.target, asked.dataset.record_ids
+            entry = DatasetEntry.of(asked.dataset)
+        if described.records != len(ids):
+            raise InputError(
+                f"the problem is of {described.records} records, and {len(ids)} were given; pass "
+                "the records that it describes, in the same order."
+            )
+        described, doubt = with_distance(described)
+        return cls(
+            None,
+            X,
+            y,
+            described=described,
+            warnings=doubt,
+            examined=ExaminedModel(
+                type=type(asked.own).__name__,
+                name=described.name,
+                origin="as described by you",
+                parameters={"loss": described.problems[0].loss},
+            ),
+            ids=ids,
+            dataset=entry,
+            settings={
+                name: getattr(asked.chosen, name) for name in ("question", "fraction", "observes")
+            },
+        )
+
+    @classmethod
     def _named(
-        cls, dataset: Dataset, prepared: Dataset, chosen: ModelSettings, settings: AuditSettings
+        cls,
+        dataset: Dataset,
+        prepared: Dataset,
+        chosen: ModelSettings,
+        settings: AuditSettings,
+        own: Any = None,
     ) -> Fit:
+        """The named model, or that of a file or of the user's own code, on a dataset."""
         fit: NamedFit | FileFit
         found_here: dict[str, Any]
-        if chosen.file is None:
+        unfitted = own is not None and not is_fitted(own)
+        if own is None and chosen.file is None:
             fit = named_fit(dataset, prepared, chosen)
             described = fit.described
             found_here = {"model": fit.name, **fit.parameters}
-        else:
+        elif chosen.file is not None:
             # A file may say anything of a model.
             with told_as(f"{chosen.file.name} cannot be used"):
-                fit = file_fit(dataset, prepared, read_model(chosen.file), chosen)
+                file = read_model(chosen.file)
+                fit = file_fit(dataset, prepared, file, chosen, scaling=_own_scaling(settings))
             described, found_here = fit.described, {"model": os.path.realpath(chosen.file)}
+        else:
+            file = ModelFile(Path("the model"), estimator=own)
+            fit = file_fit(dataset, prepared, file, chosen, scaling=_own_scaling(settings))
+            described, found_here = fit.described, {"model": chosen.model}
         entry = DatasetEntry.of(prepared)
         return cls(
             fit.estimator,
@@ -301,7 +388,7 @@ class Fit(Subject):
             dataset=entry.model_copy(update={"steps": list(fit.steps), "outputs": 1}),
             settings={
                 **chosen.model_dump(),
-                "scaling": settings.scaling,
+                "scaling": _own_scaling(settings) if unfitted else settings.scaling,
                 "seed": settings.seed,
                 **found_here,
             },
@@ -326,9 +413,10 @@ class Fit(Subject):
             usual = validated(AuditSettings, scaling=told["scaling"], seed=told["seed"])
         read = data_again(audit.dataset, data)
         prepared = prepare(read, scaling=usual.scaling)
-        if chosen.file is not None and read_model(chosen.file).sha256 != audit.model.file_sha256:
+        told_digest = audit.model.file_sha256
+        if chosen.file is not None and read_model(chosen.file).sha256 != told_digest:
             raise InputError(f"{chosen.file} is not the model that was audited; it has changed.")
-        found = cls._named(read, prepared, chosen, usual)
+        found = cls._named(read, prepared, chosen, usual, Asked(chosen=chosen).own)
         # What was asked is stored as it was resolved.
         found.settings |= {
             "question": audit.question, "fraction": audit.fraction, "observes": audit.observes,
@@ -340,6 +428,11 @@ class Fit(Subject):
         from leakscope.subjects.fit.changes import advised
 
         super().for_advice(wanted)
+        if self.estimator is None:
+            raise InputError(
+                f"{self.described.name} is a described problem, and nothing says how it is fitted "
+                "with another penalty; give the estimator."
+            )
         return advised(self)
 
     # What it is and what it says.
@@ -473,7 +566,9 @@ class Fit(Subject):
         origin = f"{audit.model.origin}; {fits} fits of parts, each asked with and without a record"
         secret = audit.details.secret
         return (
-            examined_sentence(audit, None if fits is None else origin),
+            examined_sentence(audit, method="laws of one fit")
+            if fits is None
+            else examined_sentence(audit, origin),
             most_exposed_sentence(audit, ids=ids),
             _remedy(audit, threshold),
             *(() if secret is None else (secret_sentence(secret, ids=ids),)),
@@ -599,6 +694,35 @@ class Fit(Subject):
         return found
 
 
+def _has_laws(own: Any) -> bool:
+    """Whether laws follow from one fit of it, by what it is and by its parameters."""
+    if isinstance(own, (ConvexProblem, FittedModel)):
+        return True
+    return hasattr(own, "fit") and no_laws(own) is None
+
+
+def _require_single(asked: Asked) -> None:
+    if asked.groups is not None or (asked.dataset is not None and asked.dataset.group):
+        raise InputError(
+            "with a model single records leave, and what a whole group changes is not known; "
+            "leave out groups, or the model."
+        )
+
+
+def _own_scaling(settings: AuditSettings) -> Scaling:
+    """A model of the user's own scales what it wants scaled, unless that is asked for."""
+    return settings.scaling if "scaling" in settings.model_fields_set else "none"
+
+
+def _not_needed(training: TrainingSettings) -> tuple[str, ...]:
+    """What is said where options of a training are given, and one fit is enough."""
+    given = [name for name in sorted(training.model_fields_set) if getattr(training, name)]
+    if not given:
+        return ()
+    option = option_named(TrainingSettings, given[0]).option
+    return (f"{option} is not used: the laws follow from one fit.",)
+
+
 def _against(audit: Audit) -> list[Section]:
     """Other attackers beside the one that was asked about."""
     rows = [
@@ -705,26 +829,6 @@ def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
         sd_without=found.nonmember_sd if takes_noise else None,
         errors=found.errors,
     )
-
-
-def fitted_or_fit(model: Any, X: Any, y: Any, weights: Any) -> tuple[Any, str]:
-    """An estimator as it was fitted, or fitted on all records, and which of the two, in words."""
-    from sklearn.base import clone
-    from sklearn.exceptions import NotFittedError
-    from sklearn.utils.validation import check_is_fitted
-
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        pass
-    except TypeError:
-        # No estimator at all; what it is is said where it is described.
-        return model, "as fitted by you"
-    else:
-        return model, "as fitted by you"
-    extra = {} if weights is None else {"sample_weight": weights}
-    with told_as(f"{type(model).__name__} could not be fitted on these records"):
-        return clone(model).fit(X, np.ravel(np.asarray(y)), **extra), "fitted on all records"
 
 
 def arrays_as_dataset(asked: Asked) -> Dataset:

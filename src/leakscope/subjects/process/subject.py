@@ -273,7 +273,8 @@ class GaussianProcess(Subject):
     @classmethod
     def takes(cls, asked: Asked) -> bool:
         """Where an option of a process is given, or where nothing else can be fitted."""
-        return asked.dataset is not None or asked.X is not None
+        given = asked.dataset is not None or asked.X is not None
+        return given and not (asked.has_model or asked.trains)
 
     @classmethod
     def form(cls, model: str) -> tuple[str, ...]:

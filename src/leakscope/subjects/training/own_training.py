@@ -24,17 +24,22 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Task
 from leakscope.data.files import reason
 from leakscope.errors import InputError
+from leakscope.fitted.losses import own_log_odds, softmax
 from leakscope.lood.inputs import require_real
 from leakscope.running.own_code import (
     TimeLimitError,
     code_text,
     load_by_name,
+    made,
     seeded,
     staying,
     within,
 )
 from leakscope.settings.audit import TrainingSettings
+from leakscope.subjects.handed import Handed
 
+# What a classifier is asked for: the first that it has.
+CLASS_ANSWERS = ("predict_proba", "decision_function", "predict")
 # So many records at most are trained on to see whether a function looks at its rows and its seed.
 TRIED_ON = 200
 # Sentences of warnings that are kept of one model.
@@ -143,6 +148,9 @@ class OwnTraining:
         found = self._numbers(told, len(queries))
         if self.task == "regression":
             return found.reshape(len(queries), -1)
+        if self._decides(model):
+            margins = found if found.ndim == 2 else np.stack([np.zeros(len(found)), found], axis=1)
+            found = softmax(margins)
         return chances(self.name, found, np.unique(y), getattr(model, "classes_", None))
 
     @contextmanager
@@ -183,14 +191,20 @@ class OwnTraining:
         model.set_params(**dict.fromkeys(states, seed))
         return model.fit(X, y)
 
+    def _decides(self, model: Any) -> bool:
+        """Whether an estimator answers with decision values, having no probabilities."""
+        return (
+            self.is_estimator
+            and not hasattr(model, "predict_proba")
+            and hasattr(model, "decision_function")
+        )
+
     def _answers(self, model: Any, X: Any) -> NDArray[Any]:
-        names = ("predict_proba", "predict") if self.task == "classification" else ("predict",)
+        names = CLASS_ANSWERS if self.task == "classification" else ("predict",)
         ask = next((getattr(model, name) for name in names if hasattr(model, name)), model)
-        if self.task == "classification" and self.is_estimator and not hasattr(model, names[0]):
-            raise InputError(
-                f"{self.name} gives no probabilities (predict_proba), and log-odds need them; "
-                "scikit-learn's CalibratedClassifierCV around it does."
-            )
+        if self.task == "classification" and self.is_estimator and ask == model.predict:
+            # Neither a probability nor a score: a label is all or nothing.
+            return np.asarray(np.asarray(ask(copied(X)))[:, None] == model.classes_, np.float64)
         if not callable(ask):
             raise InputError(
                 f"{self.name} returned {type(model).__name__}, which is no function of records "
@@ -243,21 +257,15 @@ class OwnTraining:
                 )
             return np.asarray(found.reshape(len(y)) - y)
         classes = np.unique(y)
+        if self._decides(model):
+            return own_label_margin(self.name, found, classes, model.classes_, y)
         table = chances(self.name, found, classes, getattr(model, "classes_", None))
         return own_label_log_odds(table, np.searchsorted(classes, y))
 
 
 def named_training(text: str, task: Task, time_limit: float | None) -> OwnTraining:
     """The training that ``module:name`` names: a function, an estimator or an estimator's class."""
-    found = load_by_name(text, option="--train")
-    if inspect.isclass(found) and hasattr(found, "fit"):
-        try:
-            found = found()
-        except TypeError as error:
-            raise InputError(
-                f"--train: {text} cannot be made without parameters ({reason(error)}); name a "
-                "function that makes and fits it."
-            ) from error
+    found = made(load_by_name(text, option="--train"), option="--train")
     return training_of(found, task, time_limit, name=text)
 
 
@@ -284,27 +292,18 @@ def training_of(
     """The training that was given in Python, or that a name led to; an estimator names itself."""
     if hasattr(subject, "fit") and hasattr(subject, "get_params"):
         return OwnTraining(subject, " ".join(repr(subject).split()), task, time_limit)
-    if not callable(subject):
+    if hasattr(subject, "fit") and not inspect.isfunction(subject):
         raise InputError(
-            "train must be a function train(X, y, seed) that returns a predictor, or a "
-            f"scikit-learn estimator, but it is {type(subject).__name__}."
+            f"{type(subject).__name__} has fit and no get_params, so that no fresh one can be made "
+            "of it; give a function train(X, y, seed) that makes one, fits it and returns it."
+        )
+    if not callable(subject) or any("Module" in kind.__name__ for kind in type(subject).__mro__):
+        raise InputError(
+            "a model must be a scikit-learn estimator, or a function train(X, y, seed) that trains "
+            f"one and returns a predictor, but it is {type(subject).__name__}."
         )
     name = name or getattr(subject, "__qualname__", type(subject).__name__)
     return OwnTraining(subject, name, task, time_limit)
-
-
-@dataclass(frozen=True, eq=False)
-class Handed:
-    """The records as a training takes them.
-
-    ``table``: the columns as they stand, under their names, and the target as it is written;
-    ``numbers``: an array, categories as columns of 0 and 1, classes as 0, 1 and so on; ``arrays``:
-    what a caller in Python gave.
-    """
-
-    form: str
-    X: Any
-    y: NDArray[Any]
 
 
 def tried(training: OwnTraining, forms: Sequence[Handed], seed: int) -> tuple[Handed, list[str]]:
@@ -411,6 +410,29 @@ def own_label_log_odds(table: FloatArray, codes: NDArray[np.intp]) -> FloatArray
     positive = np.concatenate([own[own > 0.0], others[others > 0.0]])
     least = np.clip(0.5 * positive.min(initial=1.0), LEAST_CHANCE, MOST_CHANCE)
     return np.asarray(np.log(np.maximum(own, least)) - np.log(np.maximum(others, least)))
+
+
+def own_label_margin(
+    name: str, answers: FloatArray, classes: NDArray[Any], columns: Any, y: NDArray[Any]
+) -> FloatArray:
+    """Decision values as scores: that of a record's own class against the others.
+
+    Taken as log-odds before a softmax, without the softmax, so that nothing saturates.
+    """
+    codes = np.searchsorted(classes, y)
+    if answers.ndim == 1 or answers.shape[1] == 1:
+        if len(classes) != 2 or len(columns) != 2:
+            raise InputError(
+                f"the model of {name} gave one decision value per record, and there are "
+                f"{len(classes)} classes."
+            )
+        return np.asarray(np.where(codes == 1, 1.0, -1.0) * answers.reshape(len(y)))
+    if answers.shape[1] != len(classes) or len(columns) != len(classes):
+        raise InputError(
+            f"the model of {name} gave {answers.shape[1]} decision values per record, and there "
+            f"are {len(classes)} classes: one for each is needed."
+        )
+    return own_log_odds(answers, codes)
 
 
 def chances(name: str, answers: FloatArray, classes: NDArray[Any], columns: Any) -> FloatArray:

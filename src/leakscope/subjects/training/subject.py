@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -32,12 +33,14 @@ from leakscope.results.document import DatasetEntry
 from leakscope.results.run_directory import default_run_directory
 from leakscope.results.trust import Trust
 from leakscope.running.cell_store import CellStore, open_cells
-from leakscope.running.cells import OnProgress, cluster_client
+from leakscope.running.cells import OnProgress, cluster_client, duration
 from leakscope.running.own_code import one_process
-from leakscope.settings.audit import AuditSettings, Scaling, TrainingSettings
-from leakscope.settings.setting import validated
+from leakscope.settings.audit import AuditSettings, ModelSettings, Scaling, TrainingSettings
+from leakscope.settings.setting import described, validated
 from leakscope.subjects.arrays import checked_ids
 from leakscope.subjects.fit.details import FitDetails
+from leakscope.subjects.fit.file_models import is_fitted, plain_parameters
+from leakscope.subjects.handed import HANDED, Handed, forms_of
 from leakscope.subjects.laws import PosteriorLaws, Rows, UnitLaws
 from leakscope.subjects.pricing import Folds, HeldOutScores, Terms
 from leakscope.subjects.recipe import data_again, taken_from_result
@@ -61,7 +64,6 @@ from leakscope.subjects.training.half_models import (
 )
 from leakscope.subjects.training.own_training import (
     MOST_CHANCE,
-    Handed,
     OwnTraining,
     kinds_of,
     named_training,
@@ -97,12 +99,55 @@ CHECK = (
 # Log-odds of labels are all alike, up to this.
 ONE_LABEL = 1e-9
 
-# What a training hears of its records, in the list of what was done to them.
-HANDED = "handed to the training: "
-# Names of columns that a sentence lists.
-MOST_LISTED = 4
 # The digest of code that cannot be read.
 NO_CODE = "unknown"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Where a training comes from that was given as a model.
+
+    ``model`` is the name or the file by which it is found again; ``of`` what was fitted already and
+    is not what is examined, in words.
+    """
+
+    model: str | None = None
+    file: str | None = None
+    of: str | None = None
+
+
+def _recipe(asked: Asked) -> Recipe | None:
+    if asked.trains or asked.own is None:
+        return None
+    file = asked.chosen.file
+    of = None
+    if file is not None:
+        of = f"{file.name} itself"
+    elif hasattr(asked.own, "get_params") and is_fitted(asked.own):
+        of = "the model as you fitted it"
+    model = os.path.realpath(file) if file is not None else asked.chosen.code
+    return Recipe(model, None if file is None else file.name, of)
+
+
+# What belongs to laws of one fit; of a few models it is always the same.
+OF_ONE_FIT = ("question", "fraction", "observes", "C", "alpha", "gamma")
+
+
+def _require_usual(asked: Asked) -> None:
+    """Refuse what is asked of a model that only the laws of one fit can answer."""
+    why = "no laws follow from one fit of this model, and a few models of it are trained"
+    if asked.sample_weight is not None:
+        raise InputError(
+            f"{why}, without weights; leave out sample_weight, or give a function that trains with "
+            "them."
+        )
+    for name in OF_ONE_FIT:
+        if name in asked.chosen.model_fields_set and getattr(asked.chosen, name) is not None:
+            raise InputError(
+                f"{described(ModelSettings, name).option} belongs to laws of one fit: {why}, where "
+                "the attacker sees the log-odds, or the residual, and each other record is in with "
+                "probability one half; leave it out."
+            )
 
 
 class TrainingDetails(FitDetails):
@@ -149,6 +194,7 @@ class Training(Subject):
         dataset: DatasetEntry,
         scaling: str = "none",
         handed: str = "arrays",
+        recipe: Recipe | None = None,
         warnings: tuple[str, ...] = (),
         by: Mapping[str, Sequence[str]] | None = None,
         on_progress: OnProgress | None = None,
@@ -165,7 +211,10 @@ class Training(Subject):
             "handed": handed,
             "code": training.describe()["digest"],
             "seed": seed,
+            "model": None if recipe is None else recipe.model,
+            "recipe_of": None if recipe is None else recipe.of,
         }
+        self.recipe = recipe
         self.half_models: HalfModels | None = None
         self.few: fitted.FewModels | None = None
         self.found: PosteriorLaws | None = None
@@ -175,8 +224,8 @@ class Training(Subject):
 
     @classmethod
     def takes(cls, asked: Asked) -> bool:
-        """A training that is given or named."""
-        return asked.trains
+        """A training that is given or named, or a model of which nothing better is known."""
+        return asked.trains or asked.own is not None
 
     @classmethod
     def of(cls, asked: Asked, stage: Stages) -> Training:
@@ -186,6 +235,8 @@ class Training(Subject):
                 "With --train single records leave, and what a whole group changes is not known; "
                 "leave out --group."
             )
+        if not asked.trains:
+            _require_usual(asked)
         with stage("check"), one_process():
             if asked.dataset is None:
                 return cls._of_arrays(asked)
@@ -195,13 +246,15 @@ class Training(Subject):
                 asked.training,
                 seed=asked.settings.seed,
                 scaling=asked.settings.scaling if scaled else "none",
-                own=asked.train,
+                own=asked.train if asked.trains else asked.own,
+                recipe=_recipe(asked),
                 on_progress=asked.on_progress,
             )
 
     @classmethod
     def _of_arrays(cls, asked: Asked) -> Training:
         X, how, seed = asked.X, asked.training, asked.settings.seed
+        own = asked.train if asked.trains else asked.own
         shape = tuple(getattr(X, "shape", None) or np.shape(X))
         labels = np.ravel(np.asarray(asked.y))
         if not shape or shape[0] != len(labels):
@@ -209,8 +262,8 @@ class Training(Subject):
                 f"X has {shape[0] if shape else 0} records and y has {len(labels)}; they must "
                 "agree."
             )
-        task = asked.task or _task(asked.train, labels)
-        training = training_of(asked.train, task, how.time_limit)
+        task = asked.task or _task(own, labels)
+        training = training_of(own, task, how.time_limit)
         _require_suits(training, "y")
         given = Handed("arrays", X if hasattr(X, "shape") else np.asarray(X), labels)
         _require_fit_target(training, labels)
@@ -230,6 +283,7 @@ class Training(Subject):
                 target_name="y",
                 steps=[],
             ),
+            recipe=_recipe(asked),
             warnings=tuple(odd),
             on_progress=asked.on_progress,
         )
@@ -243,11 +297,11 @@ class Training(Subject):
         seed: int,
         scaling: Scaling = "none",
         own: Any = None,
+        recipe: Recipe | None = None,
         form: str | None = None,
         on_progress: OnProgress | None = None,
     ) -> Training:
         """The training of a dataset; ``form`` is how it took the records before, if it did."""
-        prepared = prepare(dataset, scaling=scaling)
         if own is None and how.train is None:
             raise InputError("name a training: --train module:function.")
         training = (
@@ -256,16 +310,15 @@ class Training(Subject):
             else named_training(str(how.train), dataset.task, how.time_limit)
         )
         _require_suits(training, f"the target {dataset.target_name!r}")
-        forms = [_as_numbers(dataset, prepared)]
-        table = dataset.table() if scaling == "none" else None
-        if table is not None:
-            forms.insert(0, Handed("table", table, _as_written(dataset)))
+        names = [str(name) for name in getattr(own, "feature_names_in_", ())]
+        forms = forms_of(dataset, scaling, names)
         if form is not None:
             forms = [each for each in forms if each.form == form]
             if not forms:
                 raise InputError(f"the data are not there as {form}, as the training took them.")
         _require_fit_target(training, forms[-1].y)
         given, odd = (forms[0], []) if form else tried(training, forms, seed)
+        prepared = prepare(dataset, scaling=scaling)
         steps = [text for text in prepared.steps if not text.startswith("target coded")]
         if given.form == "table":
             steps = [text for text in steps if not text.startswith("categories one-hot")]
@@ -278,10 +331,11 @@ class Training(Subject):
             seed=seed,
             ids=prepared.record_ids,
             dataset=entry.model_copy(
-                update={"steps": [*steps, _handed(given, dataset, scaling)], "outputs": 1}
+                update={"steps": [*steps, given.words(dataset, scaling)], "outputs": 1}
             ),
             scaling=scaling,
             handed=given.form,
+            recipe=recipe,
             warnings=(*doubts(dataset), *odd),
             by=prepared.by,
             on_progress=on_progress,
@@ -305,8 +359,15 @@ class Training(Subject):
             usual = validated(AuditSettings, scaling=told["scaling"], seed=told["seed"])
             task_of(told["task"])
             form = str(told.get("handed", "numbers"))
+            again = Asked(chosen=validated(ModelSettings, model=told.get("model")))
         found = cls._of_dataset(
-            data_again(audit.dataset, data), how, seed=usual.seed, scaling=usual.scaling, form=form
+            data_again(audit.dataset, data),
+            how if again.own is None else how.model_copy(update={"train": None}),
+            seed=usual.seed,
+            scaling=usual.scaling,
+            own=again.own,
+            recipe=_recipe(again),
+            form=form,
         )
         code = told.get("code", NO_CODE)
         if code != NO_CODE and code != found.settings["code"]:
@@ -328,6 +389,7 @@ class Training(Subject):
             dataset=self.dataset,
             scaling=self.settings["scaling"],
             handed=self.settings["handed"],
+            recipe=self.recipe,
             on_progress=self.on_progress,
         )
 
@@ -366,11 +428,15 @@ class Training(Subject):
     @property
     def model(self) -> ExaminedModel:
         """The training by its name, and how many models there are of it."""
+        recipe = self.recipe
         return ExaminedModel(
             type=type(self.training.subject).__name__,
             name=self.training.name,
-            origin=f"{self.how.models} models of halves of the records",
-            parameters={},
+            origin=f"{self.how.models} models of halves of the records"
+            + ("" if recipe is None or recipe.of is None else f", its recipe and not {recipe.of}"),
+            parameters={} if recipe is None else plain_parameters(self.training.subject),
+            # No digest: the file itself was not examined.
+            file=None if recipe is None else recipe.file,
         )
 
     @property
@@ -678,7 +744,11 @@ def _made(audit: Audit) -> str | None:
     if reused is None:
         return None
     made = f", made on {audit.details.made}" if audit.details.made else ""
-    return f"{models} models of halves ({models - reused} trained, {reused} reused{made})"
+    seconds = audit.timing.get("train_all_models")
+    took = "" if seconds is None else f", {duration(seconds)}"
+    told = f"{models} models of halves ({models - reused} trained, {reused} reused{made}{took})"
+    of = audit.settings.get("recipe_of")
+    return told if of is None else f"{told}, its recipe and not {of}"
 
 
 def _doubt(counts: Mapping[str, int], models: int, *, labels: bool) -> tuple[str, str]:
@@ -734,43 +804,6 @@ def _passing(audit: Audit, threshold: float) -> str:
         f"{passing}. What helps: shorter training, more penalty or more records (leakscope advise "
         f"tries them); {more}"
     )
-
-
-def _as_numbers(dataset: Dataset, prepared: Dataset) -> Handed:
-    """An array, and classes as 0, 1 and so on."""
-    y: NDArray[Any] = np.asarray(prepared.target, dtype=np.float64)
-    if dataset.task == "classification":
-        y = np.unique(dataset.target.astype(str), return_inverse=True)[1].reshape(-1)
-    elif y.ndim > 1:
-        raise InputError("With --train the target must be one column.")
-    return Handed("numbers", prepared.features, y)
-
-
-def _as_written(dataset: Dataset) -> NDArray[Any]:
-    """The target as the file has it: numbers, or the classes' own names."""
-    if dataset.task == "regression":
-        return np.asarray(dataset.target, dtype=np.float64)
-    values = dataset.target.tolist()
-    alike = len({type(value) for value in values}) == 1 and isinstance(values[0], (bool, int))
-    return np.array(values) if alike else np.array([str(value) for value in values])
-
-
-def _handed(given: Handed, dataset: Dataset, scaling: Scaling) -> str:
-    """What the training gets, in words."""
-    classes = len(np.unique(given.y))
-    if given.form == "table":
-        names = [str(name) for name in given.X.columns]
-        more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
-        features = f"columns {', '.join(names[:MOST_LISTED])}{more} as they stand"
-        target = f"{classes} classes as written"
-    else:
-        ones = ", categories as 0 and 1" if dataset.indicators else ""
-        how = "standardised, as asked" if scaling == "standard" else "not scaled"
-        features = f"an array of {given.X.shape[1]} columns, {how}{ones}"
-        target = f"{classes} classes, 0 to {classes - 1}"
-    if dataset.task == "regression":
-        target = "a quantity, " + ("standardised" if scaling == "standard" else "not scaled")
-    return f"{HANDED}{features}; target {dataset.target_name}, {target}"
 
 
 def _require_suits(training: OwnTraining, target: str) -> None:
