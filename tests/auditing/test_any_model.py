@@ -116,7 +116,7 @@ def test_what_has_no_laws_of_one_fit_is_trained_again():
     assert (found.subject, asked.subject) == ("training", "training")
     np.testing.assert_array_equal(found.advantage, asked.advantage)
     fitted_one = quietly(XW, YW, model=forest.fit(XW, YW), models=2)
-    assert "2 models of halves (2 trained" in fitted_one.sentences[0]
+    assert "2 models of halves, trained in 1 s" in fitted_one.sentences[0]
     assert "its recipe and not the model as you fitted it" in fitted_one.sentences[0]
     assert "its recipe" not in found.sentences[0]
 
@@ -210,7 +210,7 @@ def test_the_command_line_takes_any_estimator_by_its_name(capsys):
     out = " ".join(capsys.readouterr().out.split())
     assert "fitted on all records; people, 120 records; laws of one fit" in out
     assert main([*asked, "mine:tree", "--models", "2", "--run-dir", "few"]) == 0
-    assert "2 models of halves (2 trained" in " ".join(capsys.readouterr().out.split())
+    assert "2 models of halves, trained in 1 s" in " ".join(capsys.readouterr().out.split())
     # Both are opened again from their names.
     for run in ("one", "few"):
         assert main(["verify", run, "--models", "20", "--records", "1"]) in (0, 3, 4)

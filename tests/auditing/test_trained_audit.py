@@ -104,7 +104,7 @@ def test_a_forest_against_many_models() -> None:
     [
         ({"models": 3}, "multiple of 2"),
         ({"models": 0}, "greater than or equal to 2"),
-        ({"train": 3}, "train must be a function"),
+        ({"train": 3}, "or a function train\\(X, y, seed\\)"),
         ({"y": np.zeros(120, int)}, "the same for every record"),
         ({"y": np.arange(120) == 3}, "has one record only"),
         ({"y": Y[:-1]}, "X has 120 records and y has 119"),

@@ -195,7 +195,7 @@ def test_what_a_function_is_closed_over_counts() -> None:
 def test_models_that_were_there_are_told(tmp_path: Path) -> None:
     first = leakscope.audit(X, Y, train=train, models=2, keep=tmp_path / "kept")
     again = leakscope.audit(X, Y, train=train, models=4, keep=tmp_path / "kept")
-    assert "2 models of halves (2 trained, 0 reused);" in first.answer()[0]
+    assert "2 models of halves, trained in 1 s;" in first.answer()[0]
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     assert f"(2 trained, 2 reused, made on {today});" in again.answer()[0]
 

@@ -133,7 +133,7 @@ def test_a_gate_and_a_report(table: Path, run: Run) -> None:
         ((*OWN[2:], "--models", "1"), "--models: input should be a multiple of 2"),
         ((*OWN[2:], "--model", "logistic"), "--model does not go with --train"),
         ((*OWN[2:], "--kernel", "rbf"), "--kernel does not go with --train"),
-        (("--models", "4"), "--models belongs to --train"),
+        (("--models", "4"), "--models belongs to a training"),
         (("--train", "users_code:fails"), "Model 1: .*out of patience"),
         (("--train", "users_code:wrong"), "5 scores per record, and there are 2 classes"),
         (("--train", "sklearn.tree:DecisionTreeRegressor"), "does not suit the target"),

@@ -744,9 +744,10 @@ def _made(audit: Audit) -> str | None:
     if reused is None:
         return None
     made = f", made on {audit.details.made}" if audit.details.made else ""
-    seconds = audit.timing.get("train_all_models")
-    took = "" if seconds is None else f", {duration(seconds)}"
-    told = f"{models} models of halves ({models - reused} trained, {reused} reused{made}{took})"
+    took = duration(audit.timing.get("train_all_models") or 0.0)
+    told = f"{models} models of halves, trained in {took}"
+    if reused:
+        told = f"{models} models of halves ({models - reused} trained, {reused} reused{made})"
     of = audit.settings.get("recipe_of")
     return told if of is None else f"{told}, its recipe and not {of}"
 
