@@ -201,8 +201,9 @@ class OwnTraining:
 
     def _answers(self, model: Any, X: Any) -> NDArray[Any]:
         names = CLASS_ANSWERS if self.task == "classification" else ("predict",)
-        ask = next((getattr(model, name) for name in names if hasattr(model, name)), model)
-        if self.task == "classification" and self.is_estimator and ask == model.predict:
+        way = next((name for name in names if hasattr(model, name)), None)
+        ask = model if way is None else getattr(model, way)
+        if self.task == "classification" and self.is_estimator and way == "predict":
             # Neither a probability nor a score: a label is all or nothing.
             return np.asarray(np.asarray(ask(copied(X)))[:, None] == model.classes_, np.float64)
         if not callable(ask):
