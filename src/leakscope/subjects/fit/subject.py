@@ -311,6 +311,11 @@ class Fit(Subject):
         described = asked.own if isinstance(asked.own, FittedModel) else FittedModel.of(asked.own)
         if asked.sample_weight is not None:
             raise InputError("a described problem has its own weights; leave out sample_weight.")
+        if asked.chosen.secret is not None:
+            raise InputError(
+                "a described problem does not say what its columns are; leave out --secret, or "
+                "give the estimator."
+            )
         if asked.dataset is None:
             X, y = asked.X, asked.y
             ids = checked_ids(asked.record_ids, len(np.asarray(y)), X)
@@ -345,9 +350,7 @@ class Fit(Subject):
             ),
             ids=ids,
             dataset=entry,
-            settings={
-                name: getattr(asked.chosen, name) for name in ("question", "fraction", "observes")
-            },
+            settings={name: getattr(asked.chosen, name) for name in ASKED_OF_FIT},
         )
 
     @classmethod

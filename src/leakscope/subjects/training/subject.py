@@ -130,7 +130,7 @@ def _recipe(asked: Asked) -> Recipe | None:
 
 
 # What belongs to laws of one fit; of a few models it is always the same.
-OF_ONE_FIT = ("question", "fraction", "observes", "C", "alpha", "gamma")
+OF_ONE_FIT = ("question", "fraction", "observes", "secret", "C", "alpha", "gamma")
 
 
 def _require_usual(asked: Asked) -> None:
