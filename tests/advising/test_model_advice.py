@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import leakscope
 from leakscope import advising, data, fitted, measures
+from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.fitted.shadow import ShadowScores
 from leakscope.laws import LawPair, Normal
@@ -286,3 +287,47 @@ def test_softmax_noise_is_priced_as_simulated():
     assert np.average(found.by_fold[0], weights=sizes) == pytest.approx(losses.mean(), abs=0.01)
     right = (z.argmax(axis=2) == y).mean()
     assert found.accuracy == pytest.approx(right, abs=0.005)
+
+
+def test_the_cheapest_advice_can_be_audited_verified_and_decided(tmp_path):
+    """A penalty and noise together, from the command line alone."""
+    words = ["audit", "--example", "diabetes", "--model", "ridge"]
+    before, after = str(tmp_path / "before"), str(tmp_path / "after")
+    assert main([*words, "--alpha", "1", "--run-dir", before]) == 0
+    target = advising.AuditTarget("tpr", 0.004, fpr=0.001)
+    advice = leakscope.advise(before, target, repeats=1, random_state=0)
+    option = next(o for o in advice.options if o.name == "penalty (alpha) + output noise")
+    told = ["--alpha", f"{option.setting['alpha']:.6g}"]
+    told += ["--answer-noise", f"{option.setting['output_sd']:.6g}"]
+    assert main([*words, *told, "--run-dir", after]) == 0
+    audit = leakscope.Audit.open(after)
+    assert audit.tpr_at_fpr[0.001].max() == pytest.approx(option.worst, rel=1e-3)
+    assert "with noise of sd" in audit.model.name
+    # Shadow models with the noise on their answers show it.
+    verify = ["verify", after, "--models", "100", "--records", "3"]
+    assert main([*verify, "--json", f"{after}/verify.json"]) == 0
+    judged = ["decide", after, "--threshold-tpr", "0.004", "--output", str(tmp_path / "form")]
+    assert main(judged) == 0
+    with pytest.raises(InputError, match="has noise on its answers already"):
+        leakscope.advise(after, target)
+
+
+def test_what_is_worth_nothing_is_said_and_comes_last(ridge):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 8))
+    y = (X[:, 0] + 2.0 * rng.normal(size=80) > 0.3).astype(int)
+    result = leakscope.audit(X, y, model=LogisticRegression(C=0.05).fit(X, y))
+    advice = leakscope.advise(result, advising.AuditTarget("advantage", 0.01), repeats=1)
+    commonest = max(np.mean(y), 1.0 - np.mean(y))
+    for option in advice.options:
+        assert option.worthless is bool(option.accuracy <= commonest)
+        assert ("worth nothing" in option.sentence) is option.worthless
+    meeting = [option.worthless for option in advice.options if option.meets]
+    assert meeting == sorted(meeting)
+    assert any(meeting)
+    X, y, model = ridge
+    numbers = leakscope.audit(X, y, model=model)
+    advice = leakscope.advise(numbers, advising.AuditTarget("advantage", 0.001), repeats=1)
+    noise = next(option for option in advice.options if option.name == "output noise")
+    assert noise.worthless
+    assert "no better than the mean" in noise.sentence

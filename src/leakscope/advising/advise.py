@@ -228,17 +228,25 @@ def _options(advising: Advising, own: AdviceOption, on_stage: OnStage | None) ->
         options += advising.output_noise()
     # Options that were named are tried in any case.
     if not own.meets or advising.wanted.tries:
+        alone = set()
         for change in advising.subject.changes(advising.wanted):
             begin(change.name)
             options += advising.change(change)
+            alone.add(change.name)
+        # Noise meets every target, at a price.
+        if not any(o.meets and not o.worthless for o in (own, *options) if o.name in alone):
+            for change in advising.subject.changes_together(advising.wanted):
+                begin(change.name)
+                options += advising.change(change)
     if not own.meets and laws.untrusted < laws.units:
         begin("dropping")
         options += advising.dropping()
 
-    def rank(option: AdviceOption) -> tuple[bool, float]:
+    def rank(option: AdviceOption) -> tuple[bool, bool, float]:
         # Null stands for infinite.
         value = option.cost if option.meets else option.worst
-        return not option.meets, np.inf if value is None else value
+        # What is worth nothing is the last way.
+        return not option.meets, option.worthless, np.inf if value is None else value
 
     return sorted(options, key=rank)
 
@@ -258,5 +266,10 @@ def _sentence(
         )
     if best is None:
         return f"No option that was tried meets {target.words}."
+    if best.worthless:
+        return (
+            f"What meets {target.words} leaves a model that is worth nothing: {best.name}. "
+            f"{best.sentence} Another model, more records or a weaker target would help."
+        )
     first = "Cheapest" if best.cost is not None else f"Meets {target.words}"
     return f"{first}: {best.name}. {best.sentence}"

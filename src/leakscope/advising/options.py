@@ -154,7 +154,7 @@ class Advising:
             levels = scan.levels
         alone: dict[float, Priced] = {}
         together: list[Priced] = []
-        changes = False
+        changes, levels_of = False, dict[int, float]()
         for level in levels:
             subject = change.at(level)
             try:
@@ -164,27 +164,27 @@ class Advising:
                 continue
             changes = changes or subject is not self.subject
             again = _later(change.at, level)
-            setting = {change.setting: float(level)}
-            (alone[level],) = self.priced(setting, laws, held, again)
+            (alone[level],) = self.priced(change.of(level), laws, held, again)
+            levels_of[id(again)] = level
             together += self.with_noise(alone[level], laws, held)
         if not changes:
             return []
         best = self.best(alone, scan.found if change.between is not None else None)
-        level = best.setting[change.setting]
+
+        def words(found: Priced) -> str:
+            return change.words(levels_of[id(found.changed)])
+
         options = [
             self.option(
                 change.name,
                 best,
-                change.words(level),
+                words(best),
                 [*alone.values()],
                 (*change.told(scan), *self.cheaper(best, alone), *change.always),
                 change.unmet,
             )
         ]
-        return options + self.pair(
-            change.name, together, lambda found: change.words(found.setting[change.setting]),
-            change.always,
-        )  # fmt: skip
+        return options + self.pair(change.name, together, words, change.always)
 
     def dropping(self) -> list[AdviceOption]:
         """Dropping the most exposed, and the cheapest pair of dropping and noise."""
@@ -243,7 +243,9 @@ class Advising:
                 meeting.append(met(level))
             except InputError as error:
                 if change.between is None:
-                    self.notes.append(f"{change.setting}={level} is left out: {error}")
+                    numbers = change.of(level).items()
+                    told = ", ".join(f"{name}={value:g}" for name, value in numbers)
+                    self.notes.append(f"{told} is left out: {error}")
                 continue
             tried.append(level)
             enough = change.beyond is not None and True in meeting
@@ -283,8 +285,8 @@ class Advising:
         cheapest = min(meeting, key=lambda priced: priced.error, default=best)
         if cheapest.error >= best.error:
             return ()
-        (level,) = cheapest.setting.values()
-        return (f"More is cheaper still: at {level:.4g} the error is {cheapest.error:.4g}.",)
+        where = " and ".join(f"{level:.4g}" for level in cheapest.setting.values())
+        return (f"More is cheaper still: at {where} the error is {cheapest.error:.4g}.",)
 
     def with_noise(self, alone: Priced, laws: UnitLaws, held: HeldOut | None) -> list[Priced]:
         """The setting with the least noise on the answers that it still needs."""
@@ -348,6 +350,11 @@ class Advising:
         ending = "" if nothing or not price else f"{', and' if meets else ';'} {price}"
         changed = found.changed()
         squared = released is not None and terms.variance
+        r_squared = 1.0 - found.error / terms.variance if squared and terms.variance else None
+        accuracy = None if released is None else released.accuracy
+        worthless = _worthless(r_squared, accuracy, terms.commonest)
+        if worthless:
+            ending += f"; {worthless}"
         return AdviceOption(
             name=name,
             setting=dict(found.setting),
@@ -362,8 +369,9 @@ class Advising:
             cost=cost,
             cost_stderr=stderr,
             split_stderr=split,
-            r_squared=1.0 - found.error / terms.variance if squared and terms.variance else None,
-            accuracy=None if released is None else released.accuracy,
+            r_squared=r_squared,
+            accuracy=accuracy,
+            worthless=bool(worthless),
             questions=self.subject.holds_at(found.noise),
             sentence=f"{result}{ending}.",
             notes=list(notes),
@@ -384,6 +392,20 @@ class Advising:
         if released.accuracy is not None and own.accuracy is not None:
             price += f", {terms.whose} accuracy from {own.accuracy:.1%} to {released.accuracy:.1%}"
         return price, cost, stderr, split
+
+
+def _worthless(
+    r_squared: float | None, accuracy: float | None, commonest: float | None
+) -> str | None:
+    """A sentence's end where the changed model predicts no better than one that knows nothing."""
+    if r_squared is not None and r_squared <= 0.0:
+        return "it predicts no better than the mean of the target, and is worth nothing"
+    if accuracy is not None and commonest is not None and accuracy <= commonest:
+        return (
+            f"it is right no more often than who always answers the commonest class "
+            f"({commonest:.1%}), and is worth nothing"
+        )
+    return None
 
 
 def _later(at: Callable[..., Subject], level: float | Rows) -> Callable[[], Subject]:

@@ -230,6 +230,7 @@ def _page(found: Advice) -> str:
     parts.append(table(list(shown), rows))
     parts.append(wrapped(found.sentence))
     parts += [wrapped(note) for option in found.options[:1] for note in option.notes]
+    parts += [wrapped(_again(found.best))] if found.best is not None and _again(found.best) else []
     parts += [wrapped(f"{o.name}: {o.check.sentence}") for o in found.options if o.check]
     if everywhere == {"own", "any"}:
         parts.append(wrapped(OWN_POINT))
@@ -237,6 +238,18 @@ def _page(found: Advice) -> str:
     parts += [wrapped(f"{o.name}: {' '.join([o.sentence, *o.notes])}") for o in unmet]
     parts += [wrapped(note) for note in found.notes]
     return "\n\n".join(parts)
+
+
+# What an audit's own options are called.
+AGAIN = {"C": "--C", "alpha": "--alpha", "output_sd": "--answer-noise"}
+
+
+def _again(option: AdviceOption) -> str:
+    """How to audit the changed model; nothing where that is no matter of the audit's options."""
+    if not option.setting or not option.setting.keys() <= AGAIN.keys():
+        return ""
+    told = " ".join(f"{AGAIN[name]} {value:.6g}" for name, value in option.setting.items())
+    return f"To have it on record: audit again as before, with {told}, and decide on that run."
 
 
 def _signed(option: AdviceOption, value: float | None, form: str) -> str:

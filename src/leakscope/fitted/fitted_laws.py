@@ -154,6 +154,21 @@ class FittedLaws:
         """How far the record's own presence moves its score on average."""
         return np.asarray(self.member_mean - self.nonmember_mean)
 
+    def noised(self, sd: float) -> FittedLaws:
+        """The laws of answers that carry fresh normal noise of this standard deviation."""
+        if sd == 0.0:
+            return self
+        if self.observes in ("label", "probabilities"):
+            raise InputError(
+                "Noise is added to one score of a record; leave out answer noise, or observe "
+                "log-odds or predictions."
+            )
+        return replace(
+            self,
+            member_sd=np.hypot(self.member_sd, sd),
+            nonmember_sd=np.hypot(self.nonmember_sd, sd),
+        )
+
     def law_pair(
         self,
         *,

@@ -230,6 +230,8 @@ class AdviceOption(BaseModel):
         The features that are kept, where fewer are.
     check
         What shadow models showed, where they were asked for.
+    worthless
+        Whether the changed model predicts no better than the mean, or the commonest class.
 
     Examples
     --------
@@ -268,6 +270,7 @@ class AdviceOption(BaseModel):
     check: AdviceCheck | None = None
     worst_low: Number = None
     worst_high: Number = None
+    worthless: bool = False
 
     @property
     def setting_words(self) -> str:

@@ -253,6 +253,13 @@ class ModelSettings(BaseModel):
         "residual.",
         unset="log_odds of classes, prediction of numbers",
     )
+    answer_noise: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = setting(
+        None,
+        "For fitted models: the standard deviation of fresh normal noise that is added to every "
+        "answer before it is released, as advise proposes it.",
+        metavar="SD",
+        unset="none",
+    )
 
     secret: str | None = setting(
         None,

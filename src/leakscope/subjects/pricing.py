@@ -57,6 +57,8 @@ class Terms:
         What the error is called, in a sentence too, and whose accuracy goes with it.
     variance
         The outcome's, for R²; None where the error is no squared one.
+    commonest
+        The share of the commonest class, which a model that knows nothing gets right.
     untrusted
         Why it is not known whether a change meets the target.
     noise, noise_too
@@ -77,6 +79,7 @@ class Terms:
     priced: str = "the loss on held-out records"
     whose: str = "its"
     variance: float | None = None
+    commonest: float | None = None
     untrusted: str = "the numbers of a {unit} are not trusted there"
     noise: str = "Add fresh normal noise of standard deviation {sd:.2g} to every answer"
     noise_too: str = "add noise of standard deviation {sd:.2g} to every answer"
@@ -87,6 +90,19 @@ class Terms:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     assumptions: tuple[AssumptionEntry, ...] = ()
+
+
+def commonest_share(labels: Any) -> float:
+    """The share of the commonest class.
+
+    Examples
+    --------
+    >>> from leakscope.subjects.pricing import commonest_share
+    >>> commonest_share(["ill", "well", "well", "well"])
+    0.75
+    """
+    counts = np.unique(np.asarray(labels), return_counts=True)[1]
+    return float(counts.max() / counts.sum())
 
 
 CONSTANT_TARGET = (

@@ -169,6 +169,8 @@ class Change:
         Notes on what was tried, and notes in any case.
     unmet
         The verdict where no level meets the target.
+    numbers
+        The numbers that a level stands for, by name; left out where it is one number itself.
     """
 
     name: str
@@ -182,6 +184,11 @@ class Change:
     told: Callable[[Scan], tuple[str, ...]] = lambda scan: ()
     always: tuple[str, ...] = ()
     unmet: str = "Does not meet"
+    numbers: Callable[[float], Mapping[str, float]] | None = None
+
+    def of(self, level: float) -> dict[str, float]:
+        """The setting that a level stands for."""
+        return {self.setting: float(level)} if self.numbers is None else dict(self.numbers(level))
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,6 +382,10 @@ class Subject(ABC):
 
     def changes(self, wanted: Wanted) -> Iterable[Change]:
         """Settings that can be moved towards less leakage."""
+        return ()
+
+    def changes_together(self, wanted: Wanted) -> Iterable[Change]:
+        """Two of those settings at once, tried where none of them is enough alone."""
         return ()
 
     def keep(self, units: Rows) -> Subject:

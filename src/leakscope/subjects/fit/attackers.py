@@ -20,7 +20,9 @@ from leakscope.subjects.laws import summed_up
 MOST_WORK, MOST_WORK_OF_CLASSES = 2e9, 2e6
 
 
-def against_attackers(model: Described, laws: fitted.FittedLaws) -> list[AgainstAttacker]:
+def against_attackers(
+    model: Described, laws: fitted.FittedLaws, noise: float = 0.0
+) -> list[AgainstAttacker]:
     """One row for each attacker; that of the audit alone where the others would take long."""
     asked = (laws.question, laws.fraction)
     named = {(question, fraction): name for name, (question, fraction, _) in ATTACKERS.items()}
@@ -36,7 +38,7 @@ def against_attackers(model: Described, laws: fitted.FittedLaws) -> list[Against
             try:
                 found = fitted.laws_of(
                     model, question=cast(Any, question), fraction=fraction, observes=laws.observes
-                )
+                ).noised(noise)
             except InputError:
                 # Such a training set determines no fit; the others say enough.
                 continue

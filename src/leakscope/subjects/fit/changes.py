@@ -36,6 +36,7 @@ from leakscope.subjects.pricing import (
     Folds,
     HeldOutScores,
     Terms,
+    commonest_share,
     like_these,
 )
 from leakscope.subjects.subject import Change, Scan, Stages, Wanted
@@ -297,6 +298,7 @@ class AdvisedFit(Fit):
             loss=LOSSES[self.loss],
             priced=f"the model's {LOSSES[self.loss]} on held-out records",
             variance=variance,
+            commonest=commonest_share(self.y) if self.task == "classification" else None,
             untrusted="the numbers of a {unit} are not trusted there, because a few other records "
             "carry most of what varies",
             noise=f"Add fresh normal noise of standard deviation {{sd:.2g}} to {answered}",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from leakscope import fitted, measures
+from leakscope._numerics.keys import as_key
 from leakscope._numerics.memory import format_bytes, require_memory
 from leakscope.data.datasets import Dataset, RecordId
 from leakscope.data.doubts import array_doubts, doubts, two_classes
@@ -105,7 +106,7 @@ MOSTLY = 1.5
 
 # What is asked of an estimator, of the settings of a model.
 ASKED_OF_FIT = (
-    "question", "fraction", "observes", "secret", "secret_prior", "secret_within",
+    "question", "fraction", "observes", "answer_noise", "secret", "secret_prior", "secret_within",
 )  # fmt: skip
 
 # With fewer shadow models, a standard deviation is not known to a fifth.
@@ -229,6 +230,11 @@ class Fit(Subject):
                 raise
             raise PassedOnError(f"no laws follow from this one fit: {error}") from error
         if subject.settings["secret"] is not None:
+            if subject.noise:
+                raise InputError(
+                    "what answers with noise give away of a secret column is not worked out; leave "
+                    "out --secret or --answer-noise."
+                )
             # What is wrong with the column is told before anything is worked out.
             secret_column(subject)
         subject.warnings = (*subject.warnings, *_not_needed(asked.training))
@@ -430,6 +436,11 @@ class Fit(Subject):
         """The innermost estimator, and the numbers that reach it."""
         from leakscope.subjects.fit.changes import advised
 
+        if self.noise:
+            raise InputError(
+                "this audit has noise on its answers already; advise on the audit without it, "
+                "which says how much is needed."
+            )
         super().for_advice(wanted)
         if self.estimator is None:
             raise InputError(
@@ -443,7 +454,16 @@ class Fit(Subject):
     @property
     def model(self) -> ExaminedModel:
         """The estimator with its parameters, and where it comes from."""
-        return self._examined
+        if not self.noise:
+            return self._examined
+        name = f"{self._examined.name} with noise of sd {self.noise:g} on each answer"
+        told = {**self._examined.parameters, "answer_noise": self.noise}
+        return self._examined.model_copy(update={"name": name, "parameters": told})
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation of the noise on its answers; zero where there is none."""
+        return float(self.settings.get("answer_noise") or 0.0)
 
     def laws(self, stage: Stages) -> PairLaws:
         """Both laws of every record's score, from the one fit."""
@@ -453,7 +473,7 @@ class Fit(Subject):
                 question=self.settings["question"],
                 fraction=self.settings["fraction"],
                 observes=self.settings["observes"],
-            )
+            ).noised(self.noise)
             self._require_numbers(found)
         self.fitted_laws = found
         return laws_of_fit(found)
@@ -477,9 +497,11 @@ class Fit(Subject):
         found = self.fitted_laws
         assert found is not None
         with stage("option"):
-            penalties = [] if self.named is None else penalty_sweep(self.named, found)
-            answer_noise = noise_for(laws, MEASURES["advantage"], EXPOSED_ABOVE) or None
-            attackers = against_attackers(self.described, found)
+            swept = self.named is not None and not self.noise
+            penalties = penalty_sweep(self.named, found) if swept and self.named else []
+            more = noise_for(laws, MEASURES["advantage"], EXPOSED_ABOVE)
+            answer_noise = float(np.hypot(self.noise, more)) if more else None
+            attackers = against_attackers(self.described, found, self.noise)
         order = np.lexsort((-columns["kl"], -columns["advantage"]))
         exposed = bool((columns["advantage"] >= EXPOSED_ABOVE).any())
         details = FitDetails(
@@ -558,7 +580,9 @@ class Fit(Subject):
             f"{found.models} shadow models of the same estimator, each fitted on a random "
             f"{fraction:g} of the records{f', with all that it learns ({learned})' * bool(learned)}"
         )
-        return shared_answers(found.scores, found.trained_on, units, how, count)
+        drawn = as_key(seed).child(count).generator().standard_normal(found.scores.shape)
+        scores = found.scores + self.noise * drawn
+        return shared_answers(scores, found.trained_on, units, how, count)
 
     # How its stored audits are worded.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,14 @@ from leakscope.errors import InputError
 from leakscope.results.advice import Target
 from leakscope.results.audit import FPRS
 from leakscope.results.document import AssumptionEntry
-from leakscope.subjects.pricing import ASKED_ONCE, LOSSES, Folds, HeldOutScores, Terms
+from leakscope.subjects.pricing import (
+    ASKED_ONCE,
+    LOSSES,
+    Folds,
+    HeldOutScores,
+    Terms,
+    commonest_share,
+)
 from leakscope.subjects.subject import Change, Wanted
 from leakscope.subjects.training.own_training import options_of, with_options
 
@@ -41,28 +49,58 @@ def require_measured(target: Target) -> None:
 
 def tried_options(own: Training, tries: Mapping[str, Sequence[float]]) -> list[Change]:
     """One change for each option that is to be tried."""
-    present = options_of(own.training)
+    return [
+        _change(own, name, [{name: value} for value in values], tries)
+        for name, values in tries.items()
+    ]
 
-    def change(name: str, values: Sequence[float]) -> Change:
-        with_options(own.training, {name: values[0]})
 
-        # What is trained is kept: it is asked for its laws and then for its price.
-        @cache
-        def at(value: float) -> Training:
-            if name in present and present[name] == value:
-                return own
-            keep = None if own.how.keep is None else f"{own.how.keep}-{name}={value}"
-            return own.with_training(with_options(own.training, {name: value}), keep)
-
-        return Change(
-            name=name,
-            setting=name,
-            levels=values,
-            at=at,
-            words=lambda value: f"Train with {name}={value:g} instead of {present.get(name)}",
+def tried_together(own: Training, tries: Mapping[str, Sequence[float]]) -> list[Change]:
+    """Each two of the options at once, every value of one with every value of the other."""
+    return [
+        _change(
+            own,
+            f"{one} + {two}",
+            [{one: first, two: second} for first, second in product(tries[one], tries[two])],
+            tries,
         )
+        for one, two in combinations(tries, 2)
+    ]
 
-    return [change(name, values) for name, values in tries.items()]
+
+def _change(
+    own: Training,
+    name: str,
+    settings: Sequence[Mapping[str, float]],
+    tries: Mapping[str, Sequence[float]],
+) -> Change:
+    """Levels are places in the list of settings."""
+    present = options_of(own.training)
+    with_options(own.training, {key: tries[key][0] for key in settings[0]})
+
+    # What is trained is kept: it is asked for its laws and then for its price.
+    @cache
+    def at(level: float) -> Training:
+        told = settings[int(level)]
+        if all(key in present and present[key] == value for key, value in told.items()):
+            return own
+        words = "-".join(f"{key}={value}" for key, value in told.items())
+        keep = None if own.how.keep is None else f"{own.how.keep}-{words}"
+        return own.with_training(with_options(own.training, told), keep)
+
+    def words(level: float) -> str:
+        told = settings[int(level)].items()
+        changed = (f"{key}={value:g} instead of {present.get(key)}" for key, value in told)
+        return f"Train with {' and '.join(changed)}"
+
+    return Change(
+        name=name,
+        setting=name,
+        levels=[float(place) for place in range(len(settings))],
+        at=at,
+        words=words,
+        numbers=lambda level: settings[int(level)],
+    )
 
 
 def halves(own: Training) -> Folds:
@@ -94,6 +132,8 @@ def terms(own: Training, wanted: Wanted) -> Terms:
         loss=loss,
         priced=f"the {loss} on the half that a model has not seen",
         variance=None if classes else float(np.var(np.asarray(own.y, dtype=np.float64))),
+        # Of more classes the accuracy counts too few as right.
+        commonest=commonest_share(own.y) if classes and len(np.unique(own.y)) == 2 else None,
         untrusted=f"with {own.how.models} models the numbers of some {{unit}}s are not trusted, "
         "because their answers repeat or their intervals are wide",
         noise=f"Add fresh normal noise of standard deviation {{sd:.2g}} to every {answered}",

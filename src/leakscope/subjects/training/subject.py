@@ -130,7 +130,7 @@ def _recipe(asked: Asked) -> Recipe | None:
 
 
 # What belongs to laws of one fit; of a few models it is always the same.
-OF_ONE_FIT = ("question", "fraction", "observes", "secret", "C", "alpha", "gamma")
+OF_ONE_FIT = ("question", "fraction", "observes", "secret", "answer_noise", "C", "alpha", "gamma")
 
 
 def _require_usual(asked: Asked) -> None:
@@ -404,6 +404,10 @@ class Training(Subject):
     def changes(self, wanted: Wanted) -> Sequence[Change]:
         """The options that are to be tried, each really trained."""
         return changes.tried_options(self, wanted.tries)
+
+    def changes_together(self, wanted: Wanted) -> Sequence[Change]:
+        """Each two of those options at once."""
+        return changes.tried_together(self, wanted.tries)
 
     def folds(self, wanted: Wanted) -> Folds:
         """The halves, which are folds: a record is held out by the model without it."""
