@@ -499,8 +499,8 @@ class Fit(Subject):
         with stage("option"):
             swept = self.named is not None and not self.noise
             penalties = penalty_sweep(self.named, found) if swept and self.named else []
-            more = noise_for(laws, MEASURES["advantage"], EXPOSED_ABOVE)
-            answer_noise = float(np.hypot(self.noise, more)) if more else None
+            needed = noise_for(laws, MEASURES["advantage"], EXPOSED_ABOVE)
+            answer_noise = float(np.hypot(self.noise, needed)) if needed else None
             attackers = against_attackers(self.described, found, self.noise)
         order = np.lexsort((-columns["kl"], -columns["advantage"]))
         exposed = bool((columns["advantage"] >= EXPOSED_ABOVE).any())
