@@ -7,7 +7,8 @@ logistic, heart disease: means, standard deviations and correlations of the answ
 
 ``attacker``: 200 shadow models on halves.  For every record an attacker who knows all of it but the
 secret, and the laws, names it from each model's answers: models with the record and models without
-it, for the value that the record has.  Beside them what the laws promised.
+it, for the value that the record has.  Beside them what the laws promised.  Models with all
+products of three or two columns have as many coefficients as records, or more.
 
 ``tables``: heart disease (sex, fasting blood sugar), Adult (marital status, race) and a column that
 has nothing to do with anything.
@@ -26,6 +27,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from leakscope import fitted, measures
 from leakscope.fitted import secret
@@ -82,6 +84,19 @@ def coded(table: pd.DataFrame, column: str) -> tuple[np.ndarray, np.ndarray, np.
     return design(table), rows, own, values
 
 
+def products(X: np.ndarray, rows: np.ndarray, degree: int) -> tuple[np.ndarray, np.ndarray]:
+    """All products of up to so many columns, standardised, of a design and of its rows."""
+    if degree == 1:
+        return X, rows
+    expand = PolynomialFeatures(degree, include_bias=False).fit(X[:, :-1])
+    scale = StandardScaler().fit(expand.transform(X[:, :-1]))
+    every = [
+        np.column_stack([scale.transform(expand.transform(part[:, :-1])), part[:, -1]])
+        for part in (X, *rows)
+    ]
+    return every[0], np.stack(every[1:])
+
+
 def described(X: np.ndarray, y: np.ndarray, loss: str, penalty: float) -> ConvexProblem:
     """The convex problem of ridge or logistic regression, at its optimum."""
     if loss == "square":
@@ -104,7 +119,6 @@ def refitted(
     penalty = np.diag(problem.penalty_at(1.0))
     d = X.shape[1]
     theta = np.tile(np.asarray(problem.coefficients), (len(inside), 1))
-    outer = (X[:, :, None] * X[:, None, :]).reshape(len(X), -1)
     for _ in range(1 if problem.loss == "square" else 12):
         z = theta @ X.T
         if problem.loss == "square":
@@ -112,9 +126,19 @@ def refitted(
         else:
             p = special.expit(z)
             force, h = p - y, p * (1.0 - p)
-        hessian = ((inside * h) @ outer).reshape(-1, d, d) + penalty
         gradient = (inside * force) @ X + theta @ penalty
-        step = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
+        if d < 50:
+            outer = (X[:, :, None] * X[:, None, :]).reshape(len(X), -1)
+            hessian = ((inside * h) @ outer).reshape(-1, d, d) + penalty
+            step = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
+        else:
+            weights = inside * h
+            step = np.stack(
+                [
+                    np.linalg.solve((X.T * each) @ X + penalty, one)
+                    for each, one in zip(weights, gradient, strict=True)
+                ]
+            )
         theta = theta - step
         if float(np.abs(step).max()) < 1e-9:
             break
@@ -173,10 +197,13 @@ def attacker(folder: Path, models: int) -> None:
     table, y = heart(folder)
     generator = np.random.default_rng(1)
     table = table.assign(coin=generator.integers(0, 2, len(table)).astype(float))
-    for loss in ("square", "logistic"):
+    for loss, degree, penalty in (
+        ("square", 1, 1.0), ("logistic", 1, 1.0), ("square", 3, 100.0), ("logistic", 2, 100.0),
+    ):  # fmt: skip
         for column in ("sex", "fbs", "coin"):
             X, rows, own, _ = coded(table, column)
-            problem = described(X, y, loss, 1.0)
+            X, rows = products(X, rows, degree)
+            problem = described(X, y, loss, penalty)
             found = secret.secret_laws(problem, rows, own)
             inside = generator.random((models, len(y))) < 0.5
             theta = refitted(problem, None, 0.0, inside.astype(float))
@@ -189,7 +216,7 @@ def attacker(folder: Path, models: int) -> None:
                 guess = (np.log(belief)[:, None] + density).argmax(axis=2)
                 right = (guess == own[:, None]).T
                 print(
-                    f"{loss:9s} {column:4s} {kind:8s} named: no model "
+                    f"{loss:9s} {X.shape[1]:3d} columns {column:4s} {kind:8s} named: no model "
                     f"{chances.named_prior.mean():.3f} | not trained on it "
                     f"{chances.named_without.mean():.3f} | this model: said "
                     f"{chances.named_within.mean():.3f}, seen {_share(right, inside)} | the same "

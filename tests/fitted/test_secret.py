@@ -174,3 +174,18 @@ def test_beliefs_do_not_look_at_the_record_itself() -> None:
     assert np.allclose(shares[0, 1], own.mean(), atol=0.01)
     # The imputation knows that the first column goes with the secret.
     assert np.mean(one.argmax(axis=1) == own) > max(own.mean(), 1 - own.mean())
+
+
+def test_the_bound_of_a_share_is_one() -> None:
+    # What is used instead of n x n products where there are many records.
+    rng = np.random.default_rng(4)
+    pulls = rng.normal(size=(60, 4)) * rng.exponential(size=(60, 1)) ** 2
+    towards = rng.normal(size=(60, 4))
+    exact = (towards @ pulls.T) ** 2
+    np.fill_diagonal(exact, 0.0)
+    exact = exact.max(axis=1) / exact.sum(axis=1)
+    bound = secret._largest_at_most(towards, pulls)
+    assert np.all(bound >= exact - 1e-12)
+    # Where one record carries much the bound is what it carries.
+    assert np.allclose(bound[exact > 0.3], exact[exact > 0.3])
+    assert np.count_nonzero(exact > 0.3) > 10

@@ -47,6 +47,7 @@ from leakscope._numerics.keys import Key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.fitted.cavity import (
+    HEAVY,
     NEIGHBOUR_BUDGET,
     ROWS_PER_COLUMN,
     Question,
@@ -333,11 +334,37 @@ def _note_shares(laws: SecretLaws, moved: FloatArray, pulls: FloatArray) -> None
     # way'c as a combination of the records' pulls, through the answers
     coefficients = np.einsum("ir,irv,ivd->id", way, laws.whitening, moved, optimize=True)
     allowed = int(max(NEIGHBOUR_BUDGET / size, ROWS_PER_COLUMN * moved.shape[2]))
-    for start in range(0, min(size, allowed), 256):
-        part = rows[start : min(start + 256, allowed)]
+    doubtful = rows
+    if allowed < size:
+        doubtful = laws.shares.bound(_largest_at_most(coefficients, pulls))[:allowed]
+    for start in range(0, len(doubtful), 256):
+        part = doubtful[start : start + 256]
         block = coefficients[part] @ pulls.T
         block[np.arange(len(part)), part] = 0.0
         laws.shares.note(part, block)
+
+
+def _largest_at_most(coefficients: FloatArray, pulls: FloatArray) -> FloatArray:
+    """(n,): an upper bound of the largest share of one other record, without n x n products.
+
+    A share (p_j'b)^2 / sum_k (p_k'b)^2 is at most p_j' (sum_k p_k p_k')^+ p_j, whatever b is.  The
+    few records for which that is much are looked at one by one.
+    """
+    gram = pulls.T @ pulls
+    inverse = np.asarray(np.linalg.pinv(gram, hermitian=True), dtype=np.float64)
+    leverage = quadratic_forms(pulls, inverse)
+    heavy = np.flatnonzero(leverage > HEAVY)
+    own = np.einsum("id,id->i", coefficients, pulls) ** 2
+    total = quadratic_forms(coefficients, gram) - own
+    parts = (coefficients @ pulls[heavy].T) ** 2
+    parts[heavy, np.arange(len(heavy))] = 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        looked = np.where(total > 0.0, parts.max(axis=1, initial=0.0) / total, np.inf)
+    # the own part is not among the others', which makes each of theirs more
+    others = np.delete(leverage, heavy).max(initial=0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = np.where(total > 0.0, others * (total + own) / total, np.inf)
+    return np.asarray(np.maximum(looked, rest))
 
 
 @dataclass(frozen=True, eq=False)
