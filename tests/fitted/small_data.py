@@ -35,6 +35,13 @@ def counts(records: int = 200, features: int = 5, seed: int = 0) -> tuple[Any, A
     return X, generator.poisson(np.exp(0.5 + X @ np.linspace(-0.4, 0.4, features))).astype(float)
 
 
+def amounts(records: int = 200, features: int = 5, seed: int = 0) -> tuple[Any, Any]:
+    """Above zero, with a gamma law around their mean."""
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(records, features))
+    return X, generator.gamma(2.0, np.exp(0.5 + X @ np.linspace(-0.4, 0.4, features)) / 2.0)
+
+
 def refit_without(estimator: Any, X: Any, y: Any, record: int, **extra: Any) -> Any:
     rest = np.arange(len(y)) != record
     weights = {name: value[rest] for name, value in extra.items()}

@@ -10,12 +10,14 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import (
+    GammaRegressor,
     LogisticRegression,
     PoissonRegressor,
     Ridge,
     RidgeClassifier,
+    TweedieRegressor,
 )
-from small_data import counts, regression, several_classes, two_classes
+from small_data import amounts, counts, regression, several_classes, two_classes
 
 from leakscope import fitted, measures
 from leakscope.errors import InputError
@@ -73,6 +75,10 @@ def agrees(estimator: Any, X: Any, y: Any, models: int, fraction: float = 0.5, *
             id="balanced",
         ),
         pytest.param(PoissonRegressor(alpha=0.02, **NEWTON), counts(), 250, 0.5, id="poisson"),
+        pytest.param(GammaRegressor(alpha=0.02, **NEWTON), amounts(), 250, 0.5, id="gamma"),
+        pytest.param(
+            TweedieRegressor(power=1.5, alpha=0.02, **NEWTON), counts(), 250, 0.5, id="tweedie"
+        ),
         pytest.param(LogisticRegression(tol=1e-6), several_classes(), 200, 0.5, id="softmax"),
     ],
 )

@@ -8,13 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
-from small_data import counts, refit_without, regression, several_classes, two_classes
+from sklearn.linear_model import (
+    GammaRegressor,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+    TweedieRegressor,
+)
+from small_data import amounts, counts, refit_without, regression, several_classes, two_classes
 
 from leakscope import fitted
 from leakscope.errors import InputError
 from leakscope.fitted.leave_one_out import one_step_out
 
+LOG_LINK = (GammaRegressor, PoissonRegressor, TweedieRegressor)
 NEWTON = {"solver": "newton-cholesky", "tol": 1e-13, "max_iter": 500}
 
 
@@ -26,6 +33,13 @@ NEWTON = {"solver": "newton-cholesky", "tol": 1e-13, "max_iter": 500}
         pytest.param(LogisticRegression(**NEWTON), two_classes(80), id="logistic"),
         pytest.param(LogisticRegression(C=300.0, **NEWTON), two_classes(80), id="small penalty"),
         pytest.param(PoissonRegressor(alpha=0.05, **NEWTON), counts(70), id="poisson"),
+        pytest.param(GammaRegressor(alpha=0.05, **NEWTON), amounts(70), id="gamma"),
+        pytest.param(
+            TweedieRegressor(power=1.5, alpha=0.05, **NEWTON), counts(70), id="tweedie 1.5"
+        ),
+        pytest.param(
+            TweedieRegressor(power=0.0, alpha=0.05, **NEWTON), regression(60), id="tweedie 0"
+        ),
         pytest.param(LogisticRegression(**NEWTON), several_classes(60, 4), id="softmax"),
     ],
 )
@@ -39,7 +53,7 @@ def test_within_a_millionth_of_refits(estimator: Any, data: Any) -> None:
         row = X[record : record + 1]
         if hasattr(again, "decision_function"):
             truth = again.decision_function(row)[0]
-        elif isinstance(again, PoissonRegressor):
+        elif isinstance(again, LOG_LINK) and getattr(again, "power", 1.0) > 0.0:
             truth = np.log(again.predict(row)[0])
         else:
             truth = again.predict(row)[0]

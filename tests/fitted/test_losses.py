@@ -11,6 +11,7 @@ from leakscope.fitted.losses import (
     Loss,
     PoissonLoss,
     SquareLoss,
+    TweedieLoss,
     diagonal_yield,
     moments,
     sigma_points,
@@ -20,7 +21,10 @@ from leakscope.fitted.losses import (
 )
 from leakscope.fitted.responses import coupled_diagonal
 
-LOSSES: list[Loss] = [SquareLoss(), LogisticLoss(), PoissonLoss()]
+LOSSES: list[Loss] = [
+    *(SquareLoss(), LogisticLoss(), PoissonLoss()),
+    *(TweedieLoss(power) for power in (1.1, 1.5, 1.9, 2.0)),
+]
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)

@@ -43,9 +43,6 @@ TOLERANCE = 3e-4
 QUADRATIC_TOLERANCE = 2e-5
 MAX_ROUNDS = 200
 
-# The most that a Newton step may move a prediction, where the loss is not quadratic.
-LONGEST_STEP = {"logistic": 4.0, "poisson": 1.0}
-
 # Rows of G that may be looked at: so many entries, or so many rows for each column of the design,
 # which is what the rounds cost.  Where that is not all of them, bounds come first.
 NEIGHBOUR_BUDGET = 6e7
@@ -124,7 +121,7 @@ def solve_cavity(
         tolerance = QUADRATIC_TOLERANCE if loss.quadratic else TOLERANCE
     m, respond = start_and_response(problem, fraction)
     y, weight = problem.y, problem.sample_weights
-    limit = LONGEST_STEP.get(problem.loss, np.inf)
+    limit = loss.longest_step
     kappa, v = np.zeros(len(y)), np.zeros(len(y))
     if start is not None:
         m, kappa, v = start.mean, start.kappa, start.variance

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
+from leakscope.fitted.losses import tweedie
 from leakscope.fitted.optimum import Distance, distance_to_optimum
 from leakscope.fitted.paired import Described, PairedModel, family_of
 from leakscope.fitted.problem import (
@@ -56,8 +57,9 @@ def from_sklearn(
     ----------
     estimator
         A fitted Ridge, LinearRegression, KernelRidge, GaussianProcessRegressor,
-        LogisticRegression, RidgeClassifier, PoissonRegressor, SGDClassifier or SGDRegressor; a
-        Pipeline that ends in one, a search over one, or a CalibratedClassifierCV with one fit.
+        LogisticRegression, RidgeClassifier, PoissonRegressor, GammaRegressor, TweedieRegressor,
+        SGDClassifier or SGDRegressor; a Pipeline that ends in one, a search over one, or a
+        CalibratedClassifierCV with one fit.
     X, y
         The records that it was fitted on, as it was given them.
     sample_weight
@@ -157,6 +159,11 @@ def _why_none(inner: Any) -> str | None:
         return (
             f"{names[0]} with an L1 penalty is not smooth in the records; fit it with L2 only, or "
             f"{_INSTEAD}."
+        )
+    if "TweedieRegressor" in names and _glm_loss(inner) is None:
+        return (
+            f"{names[0]} with power {inner.power:g} and link {inner.link!r} has no convex loss; "
+            f"power 0, and 1 to 2 with the log link, have, and {_INSTEAD}."
         )
     if sgd and inner.loss not in _SGD_LOSSES:
         return (
@@ -303,7 +310,8 @@ def _refusal(estimator: Any) -> str:
         return f"{name} is a network and has no convex objective; {_INSTEAD}."
     return (
         f"{name} is not one of the models whose laws are known (ridge, kernel ridge, Gaussian "
-        f"process, logistic, Poisson regression and their SGD forms); {_INSTEAD}."
+        "process, logistic, Poisson, gamma and Tweedie regression and their SGD forms); "
+        f"{_INSTEAD}."
     )
 
 
@@ -456,18 +464,39 @@ def _logistic(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> 
     return FittedModel.of(problem)
 
 
-def _poisson(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> FittedModel:
-    alpha = float(estimator.alpha)
+def _power(estimator: Any) -> float:
+    """Of the variance in the mean: of Poisson regression 1, of gamma regression 2."""
+    names = class_names(estimator)
+    usual = 1.0 if "PoissonRegressor" in names else 2.0 if "GammaRegressor" in names else 0.0
+    return float(getattr(estimator, "power", usual))
+
+
+def _glm_loss(estimator: Any) -> LossName | None:
+    """The loss of a generalised linear model where it is convex for every label; else None."""
+    power, link = _power(estimator), str(getattr(estimator, "link", "auto"))
+    if link == "auto":
+        link = "identity" if power <= 0.0 else "log"
+    if power == 0.0 and link == "identity":
+        return "square"
+    if link != "log" or not 1.0 <= power <= 2.0:
+        return None
+    return "poisson" if power == 1.0 else tweedie(power)
+
+
+def _glm(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> FittedModel:
+    alpha, loss = float(estimator.alpha), _glm_loss(estimator)
+    assert loss is not None
     X, diagonal, theta = _design(estimator, X, alpha)
+    power = {"power": _power(estimator)} if hasattr(estimator, "power") else {}
     problem = ConvexProblem(
         y=_numbers(y, type(estimator).__name__),
-        loss="poisson",
+        loss=loss,
         X=X,
         penalty=diagonal,
         weights=weights,
         penalty_per_record=True,
         coefficients=theta,
-        name=_named(estimator, alpha=alpha),
+        name=_named(estimator, **power, alpha=alpha),
     )
     return FittedModel.of(problem)
 
@@ -581,7 +610,9 @@ READERS: dict[str, Reader] = {
     "RidgeClassifierCV": _ridge_classifier,
     "LogisticRegression": _logistic,
     "LogisticRegressionCV": _logistic,
-    "PoissonRegressor": _poisson,
+    "PoissonRegressor": _glm,
+    "GammaRegressor": _glm,
+    "TweedieRegressor": _glm,
     "SGDClassifier": _sgd,
     "SGDRegressor": _sgd,
     "KernelRidge": _kernel_ridge,

@@ -18,13 +18,7 @@ import numpy.typing as npt
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.fitted.cavity import (
-    LONGEST_STEP,
-    PredictionLaws,
-    Shares,
-    solve_cavity,
-    start_and_response,
-)
+from leakscope.fitted.cavity import PredictionLaws, Shares, solve_cavity, start_and_response
 from leakscope.fitted.losses import LOSSES, Codes, one_hot, own_log_odds, softmax
 from leakscope.fitted.optimum import inverse_hessian, quadratic_forms
 from leakscope.fitted.problem import ConvexProblem
@@ -157,11 +151,10 @@ def predictions_on(problem: ConvexProblem, rows: npt.NDArray[np.intp]) -> FloatA
         return np.asarray(problem.X @ _softmax_optimum(part, target)[0])
     loss, y = LOSSES[problem.loss], problem.y
     z, respond = start_and_response(part, 1.0)
-    reach = LONGEST_STEP.get(problem.loss, np.inf)
     for _ in range(MOST_STEPS):
         step = respond(weight * loss.curvature(z, y), weight * loss.force(z, y), z).prediction - z
         longest = float(np.max(np.abs(step)))
-        z = z + step * min(1.0, reach / max(longest, 1e-300))
+        z = z + step * min(1.0, loss.longest_step / max(longest, 1e-300))
         if longest <= 1e-9 * (1.0 + float(np.max(np.abs(z)))):
             break
     return np.asarray(z)

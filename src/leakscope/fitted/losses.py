@@ -14,6 +14,7 @@ matter of C numbers.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
+from leakscope.errors import InputError
 
 # Nodes that stand for a normal law where a loss is not quadratic.
 NODES = 9
@@ -35,6 +37,9 @@ BLOCK = 16384
 # The same with several classes, where each record has all its sigma points.
 SOFTMAX_BLOCK = 256
 
+# Beyond it an exponential has no square.
+LARGEST_EXPONENT = 300.0
+
 Codes = npt.NDArray[np.intp]
 
 
@@ -43,6 +48,10 @@ class Loss(ABC):
 
     name: str
     quadratic: bool = False
+    # Whether a prediction is the exponential of z.
+    log_link: bool = False
+    # The most that a Newton step may move a prediction.
+    longest_step: float = np.inf
 
     @abstractmethod
     def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
@@ -88,6 +97,7 @@ class LogisticLoss(Loss):
     """l = log(1 + e^z) - y z with labels 0 and 1: two-class logistic regression."""
 
     name = "logistic"
+    longest_step = 4.0
 
     def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
         """The loss l(z; y)."""
@@ -129,6 +139,8 @@ class PoissonLoss(Loss):
     """l = e^z - y z with counts y: Poisson regression with a logarithmic link."""
 
     name = "poisson"
+    log_link = True
+    longest_step = 1.0
 
     def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
         """The loss l(z; y)."""
@@ -153,11 +165,100 @@ class PoissonLoss(Loss):
         return np.asarray(np.where(k > 0.0, z, a))
 
 
-LOSSES: dict[str, Loss] = {
-    "square": SquareLoss(),
-    "logistic": LogisticLoss(),
-    "poisson": PoissonLoss(),
-}
+class TweedieLoss(Loss):
+    """Half the deviance of a Tweedie law with mean mu = e^z, of power 1 < p <= 2.
+
+    l = mu^(2-p)/(2-p) - y mu^(1-p)/(1-p), and z + y e^(-z) at p = 2, the gamma law: both parts of
+    F = e^((2-p)z) - y e^((1-p)z) rise, so that the loss is convex.  Beyond p = 2 it is not.
+    """
+
+    log_link = True
+    longest_step = 1.0
+
+    def __init__(self, power: float) -> None:
+        if not 1.0 < power <= 2.0:
+            raise InputError(f"a Tweedie loss is convex for a power above 1, up to 2, not {power}.")
+        self.power = power
+        self.name = tweedie(power)
+
+    def _parts(self, z: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """e^((2-p)z) and y e^((1-p)z); far from every root they stay finite."""
+        rise = np.exp(np.minimum((2.0 - self.power) * np.asarray(z), LARGEST_EXPONENT))
+        fall = np.exp(np.minimum((1.0 - self.power) * np.asarray(z), LARGEST_EXPONENT))
+        return rise, np.asarray(y * fall)
+
+    def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """The loss l(z; y)."""
+        rise, fall = self._parts(z, y)
+        first = z if self.power == 2.0 else rise / (2.0 - self.power)
+        return np.asarray(first + fall / (self.power - 1.0))
+
+    def force(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """The first derivative F = l'."""
+        rise, fall = self._parts(z, y)
+        return np.asarray(rise - fall)
+
+    def curvature(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """The second derivative h = l''."""
+        rise, fall = self._parts(z, y)
+        return np.asarray((2.0 - self.power) * rise + (self.power - 1.0) * fall)
+
+    def prox(self, m: FloatArray, k: FloatArray, y: FloatArray) -> FloatArray:
+        """The z with z + k l'(z) = m, by Newton steps between two bounds.
+
+        Without the part of F that falls the root lies below, without the part that rises above;
+        either alone is Wright's omega function, and at p = 2 the first part is the constant 1.
+        """
+        p = self.power
+        m, k, y = np.broadcast_arrays(np.asarray(m, dtype=np.float64), k, y)
+        if p == 2.0:
+            return -_grown(k - m, k * y, 1.0)
+        low = _grown(m, k, 2.0 - p)
+        high = -_grown(-m, k * y, p - 1.0)
+        z = 0.5 * (low + high)
+        for round_ in range(200):
+            gap = z + k * self.force(z, y) - m
+            low, high = np.where(gap < 0.0, z, low), np.where(gap < 0.0, high, z)
+            step = z - gap / (1.0 + k * self.curvature(z, y))
+            # Up an exponential Newton's steps are one long each; halving is quicker there.
+            halve = (np.abs(step - z) > 0.5) & (round_ % 3 == 2)
+            new = np.where((step > low) & (step < high) & ~halve, step, 0.5 * (low + high))
+            done = np.all(np.abs(new - z) <= 1e-13 * (1.0 + np.abs(z)))
+            z = new
+            if done:
+                break
+        return np.asarray(z)
+
+
+def _grown(m: FloatArray, k: FloatArray, rate: float) -> FloatArray:
+    """The z with z + k e^(rate z) = m; k of zero or above."""
+    positive = np.where(k > 0.0, rate * k, 1.0)
+    omega = np.asarray(special.wrightomega(rate * m + np.log(positive)))
+    large = omega > 1.0
+    z = np.where(
+        large, (np.log(np.where(large, omega, 1.0)) - np.log(positive)) / rate, m - omega / rate
+    )
+    return np.asarray(np.where(k > 0.0, z, m))
+
+
+def tweedie(power: float) -> str:
+    """The name of a Tweedie loss of this power."""
+    return f"tweedie({float(power)!r})"
+
+
+class _Losses(dict[str, Loss]):
+    """By name; a Tweedie loss of a new power is made when it is asked for."""
+
+    def __missing__(self, name: str) -> Loss:
+        told = re.fullmatch(r"tweedie\((.+)\)", name)
+        if told is None:
+            raise InputError(f"there is no loss {name!r}; there are {', '.join(self)}.")
+        return self.setdefault(name, TweedieLoss(float(told[1])))
+
+
+LOSSES: dict[str, Loss] = _Losses(
+    square=SquareLoss(), logistic=LogisticLoss(), poisson=PoissonLoss()
+)
 
 
 @dataclass(frozen=True, eq=False)

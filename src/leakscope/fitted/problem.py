@@ -12,10 +12,12 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
+from leakscope.fitted.losses import LOSSES
 from leakscope.fitted.refits import WholeFit
 from leakscope.laws.pair import Assumption
 
-LossName = Literal["square", "logistic", "softmax", "poisson"]
+# One of "square", "logistic", "softmax", "poisson", or `losses.tweedie` of a power.
+LossName = str
 Task = Literal["regression", "classification", "counts"]
 
 
@@ -28,7 +30,8 @@ class ConvexProblem:
     y
         The labels as the loss wants them: numbers, 0 and 1, class codes from 0, or counts.
     loss
-        ``"square"``, ``"logistic"``, ``"softmax"`` or ``"poisson"``.
+        ``"square"``, ``"logistic"``, ``"softmax"``, ``"poisson"``, or ``"tweedie(1.5)"`` of a power
+        above 1, up to 2, which is the gamma loss.
     X
         The design, N x d, with a column of ones where the model has an intercept.
     penalty
@@ -107,6 +110,10 @@ class ConvexProblem:
         if self.loss == "poisson" and np.any(y < 0.0):
             row = int(np.argmax(y < 0.0))
             raise InputError(f"A Poisson label must be zero or above, but row {row} has {y[row]}.")
+        if self.loss.startswith("tweedie") and np.any(y < 0.0 if self._skewed else y <= 0.0):
+            row = int(np.argmax(y < 0.0 if self._skewed else y <= 0.0))
+            bound = "zero or above" if self._skewed else "above zero"
+            raise InputError(f"A label must be {bound} here, but row {row} has {y[row]}.")
         if self.loss == "softmax":
             codes = np.unique(y)
             if self.classes < 2 or np.any(codes != np.round(codes)) or codes[0] < 0:
@@ -118,6 +125,11 @@ class ConvexProblem:
                 )
         if self.loss in ("logistic", "softmax") and len(np.unique(y)) < 2:
             raise InputError("All records have one class; a classifier needs at least two.")
+
+    @property
+    def _skewed(self) -> bool:
+        """Whether a Tweedie loss has a power below 2, where a label may be zero."""
+        return getattr(LOSSES[self.loss], "power", 2.0) < 2.0
 
     @property
     def records(self) -> int:
@@ -227,7 +239,7 @@ class FittedModel:
             return cls((problem,), own, 2.0 * problem.y - 1.0, "classification")
         if problem.loss == "softmax":
             return cls((problem,), own, np.ones(size), "classification")
-        task: Task = "counts" if problem.loss == "poisson" else "regression"
+        task: Task = "counts" if LOSSES[problem.loss].log_link else "regression"
         return cls((problem,), own, np.ones(size), task)
 
     @property

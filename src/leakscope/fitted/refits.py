@@ -306,10 +306,10 @@ def score_records(estimator: Any, X: Any, y: Labels) -> FloatArray:
             np.arange(len(codes)), codes
         ]
         return np.asarray(special.logit(np.clip(chance, LEAST_CHANCE, 1.0 - LEAST_CHANCE)))
-    prediction = np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(y))
-    if "PoissonRegressor" in class_names(estimator):
-        return np.log(prediction)
-    return prediction
+    if "_GeneralizedLinearRegressor" in class_names(estimator):
+        # Before the link: Poisson, gamma and Tweedie regression answer with its exponential.
+        return np.asarray(X @ estimator.coef_ + estimator.intercept_, dtype=np.float64)
+    return np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(y))
 
 
 @dataclass(frozen=True, eq=False)

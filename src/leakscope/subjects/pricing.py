@@ -18,6 +18,8 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.special_functions import chance_of_largest
 from leakscope.errors import InputError
+from leakscope.fitted.losses import LOSSES as FITTED_LOSSES
+from leakscope.fitted.losses import TweedieLoss, tweedie
 from leakscope.results.document import AssumptionEntry
 from leakscope.settings.advise import AdviseSettings
 
@@ -30,6 +32,19 @@ LOSSES = {
     "softmax": "log loss",
     "poisson": "Poisson deviance",
 }
+
+
+def loss_words(loss: str) -> str:
+    """What the error of a loss is called."""
+    return LOSSES.get(loss) or ("gamma deviance" if loss == GAMMA else "Tweedie deviance")
+
+
+def has_log_link(loss: str) -> bool:
+    """Whether an answer is the exponential of the score."""
+    return loss not in LOSSES or loss == "poisson"
+
+
+GAMMA = tweedie(2.0)
 
 # Normal draws over which the log loss of several noised scores is averaged.
 DRAWS = 64
@@ -290,8 +305,10 @@ class HeldOutScores:
         return self.folds.released(noised_log_loss(own, noise), right)
 
     def _of_numbers(self, noise: float) -> FloatArray:
-        if self.loss != "poisson":
+        if not has_log_link(self.loss):
             return np.asarray((self.scores - self.targets) ** 2 + noise**2)
+        if self.loss != "poisson":
+            return _tweedie_deviance(self.loss, self.scores, self.targets, noise)
         mean = np.exp(np.minimum(self.scores + 0.5 * noise**2, 700.0))
         return np.asarray(
             2.0 * (special.xlogy(self.targets, self.targets) - self.targets * self.scores
@@ -320,6 +337,17 @@ class HeldOutScores:
                 loss += special.logsumexp(self.scores + sign * draw, axis=2)
         # The own score's noise has mean zero.
         return self.folds.released(loss / DRAWS - self.scores[place], right)
+
+
+def _tweedie_deviance(loss: str, z: FloatArray, y: FloatArray, noise: float) -> FloatArray:
+    """2 (E l(z + noise e) - l(log y)) over a standard normal e, of a Tweedie loss l."""
+    of = FITTED_LOSSES[loss]
+    assert isinstance(of, TweedieLoss)
+    rise, fall = 2.0 - of.power, of.power - 1.0
+    first = z if rise == 0.0 else np.exp(rise * z + 0.5 * (rise * noise) ** 2) / rise
+    second = y * np.exp(np.minimum(-fall * z + 0.5 * (fall * noise) ** 2, 700.0)) / fall
+    at_best = of.value(np.log(np.where(y > 0.0, y, 1.0)), y)
+    return np.asarray(2.0 * (first + second - np.where(y > 0.0, at_best, 0.0)))
 
 
 def noised_log_loss(margin: FloatArray, noise: float) -> FloatArray:

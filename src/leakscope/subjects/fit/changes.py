@@ -32,12 +32,13 @@ from leakscope.subjects.laws import PairLaws, Rows, UnitLaws, measure_of
 from leakscope.subjects.pricing import (
     ASKED_ONCE,
     CONSTANT_TARGET,
-    LOSSES,
     Folds,
     HeldOutScores,
     Terms,
     commonest_share,
+    has_log_link,
     like_these,
+    loss_words,
 )
 from leakscope.subjects.subject import Change, Scan, Stages, Wanted
 
@@ -277,7 +278,7 @@ class AdvisedFit(Fit):
         if self.task == "classification":
             return np.asarray(estimator.decision_function(design), dtype=np.float64)
         found = np.asarray(estimator.predict(design), dtype=np.float64).reshape(len(design))
-        return np.log(found) if self.loss == "poisson" else found
+        return np.log(found) if has_log_link(self.loss) else found
 
     def _targets(self) -> FloatArray:
         if self.task != "classification":
@@ -295,8 +296,8 @@ class AdvisedFit(Fit):
             notes.append("Only labels are answered, and a label takes no normal noise.")
         answered = self._answered()
         return Terms(
-            loss=LOSSES[self.loss],
-            priced=f"the model's {LOSSES[self.loss]} on held-out records",
+            loss=loss_words(self.loss),
+            priced=f"the model's {loss_words(self.loss)} on held-out records",
             variance=variance,
             commonest=commonest_share(self.y) if self.task == "classification" else None,
             untrusted="the numbers of a {unit} are not trusted there, because a few other records "
@@ -325,7 +326,7 @@ class AdvisedFit(Fit):
     def _answered(self) -> str:
         """What the noise is added to."""
         if self.task != "classification":
-            return "every log-prediction" if self.loss == "poisson" else "every prediction"
+            return "every log-prediction" if has_log_link(self.loss) else "every prediction"
         return "every score" if self.loss == "square" else "every log-odds that is answered"
 
     def cannot_tell(self, laws: UnitLaws, target: Target) -> str:
