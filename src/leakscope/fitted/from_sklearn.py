@@ -346,10 +346,12 @@ def _named(estimator: Any, **settings: float | str) -> str:
 
 
 def _ridge(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> FittedModel:
-    alpha = np.asarray(getattr(estimator, "alpha_", getattr(estimator, "alpha", 0.0)), dtype=float)
-    if alpha.size > 1:
+    found = np.asarray(getattr(estimator, "alpha_", getattr(estimator, "alpha", 0.0)), dtype=float)
+    if "BayesianRidge" in class_names(estimator):
+        found = np.asarray(estimator.lambda_ / estimator.alpha_)
+    if found.size > 1:
         raise InputError("One penalty per output was used; audit the outputs one at a time.")
-    penalty = float(alpha.item())
+    penalty = float(found.item())
     name = type(estimator).__name__
     X, diagonal, theta = _design(estimator, X, penalty)
     if penalty == 0.0 and len(theta) >= len(y):
@@ -605,6 +607,7 @@ def _room_for_kernel(size: int) -> None:
 READERS: dict[str, Reader] = {
     "Ridge": _ridge,
     "RidgeCV": _ridge,
+    "BayesianRidge": _ridge,
     "LinearRegression": _ridge,
     "RidgeClassifier": _ridge_classifier,
     "RidgeClassifierCV": _ridge_classifier,

@@ -36,6 +36,7 @@ _SEARCHES = ("BaseSearchCV", "GridSearchCV", "RandomizedSearchCV", "HalvingGridS
 _WITH_PENALTY = {
     "LinearRegression": "Ridge",
     "RidgeCV": "Ridge",
+    "BayesianRidge": "Ridge",
     "LassoCV": "Lasso",
     "ElasticNetCV": "ElasticNet",
     "RidgeClassifierCV": "RidgeClassifier",
@@ -86,7 +87,8 @@ class Unwrapped:
     @property
     def penalty_chosen(self) -> bool:
         """Whether the innermost estimator chooses its penalty itself."""
-        return any(k in _WITH_PENALTY and k.endswith("CV") for k in class_names(self.inner))
+        own = [k for k in class_names(self.inner) if k in _WITH_PENALTY]
+        return any(k.endswith("CV") or k == "BayesianRidge" for k in own)
 
     @property
     def learned(self) -> tuple[str, ...]:
@@ -98,7 +100,8 @@ class Unwrapped:
             names.append("the calibration map")
         kinds = class_names(self.inner)
         if self.penalty_chosen:
-            names.append("the penalty that cross-validation chose")
+            by = "the evidence" if "BayesianRidge" in kinds else "cross-validation"
+            names.append(f"the penalty that {by} chose")
         if isinstance(getattr(self.inner, "class_weight", None), str):
             names.append("balanced class weights")
         if "GaussianProcessRegressor" in kinds:
@@ -238,6 +241,9 @@ def penalty_of(inner: Any) -> tuple[str, float] | None:
         return "C", float("inf") if str(getattr(inner, "penalty", "")) == "None" else float(value)
     if "LinearRegression" in names:
         return "alpha", 0.0
+    if "BayesianRidge" in names:
+        # Its precisions: of the coefficients over that of the noise.
+        return "alpha", float(inner.lambda_ / inner.alpha_)
     value = np.ravel(getattr(inner, "alpha_", getattr(inner, "alpha", np.nan)))
     return ("alpha", float(value[0])) if value.size == 1 and np.isfinite(value[0]) else None
 
