@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
+from sklearn.svm import SVC
 
 import leakscope
 from leakscope.cli import main
@@ -59,3 +60,15 @@ def test_a_file_is_read_and_opened_again(
     assert main(["audit", *told, "--run-dir", run, "--top", "3"]) == 0
     assert "Lasso(alpha=0.05)" in capsys.readouterr().out
     assert main(["verify", run, "--models", "40"]) == 0
+
+
+@pytest.mark.filterwarnings("ignore:Who is in", "ignore:The numbers of")
+def test_a_corner_is_told_and_kept(tmp_path: Path) -> None:
+    labels = np.where(X[:, 0] + rng.normal(size=90) > 0.0, "yes", "no")
+    audit = leakscope.audit(X[:60], labels[:60], model=SVC(C=1.0, gamma=0.3))
+    assert audit.details.corner == "margin"
+    assert audit.observes == "scores"
+    assert any("exactly a margin of 1" in one for one in audit.warnings)
+    stored = leakscope.Audit.open(audit.write(tmp_path / "run"))
+    np.testing.assert_allclose(stored.laws.measures()["advantage"], stored.advantage, atol=1e-9)
+    assert stored.laws.noised(1.0).measures()["advantage"].max() < stored.advantage.max()

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import ElasticNet, Lasso, LassoCV
+from sklearn.linear_model import ElasticNet, HuberRegressor, Lasso, LassoCV, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
-from leakscope import InputError, fitted
-from leakscope.fitted import paired
+from leakscope import InputError, fitted, measures
+from leakscope.fitted import margins, paired
+from leakscope.fitted.margins import Corner
 from leakscope.fitted.paired import FAMILIES, PairedModel, family_of
 from leakscope.fitted.paired_laws import moments_of, squeezed
 from leakscope.fitted.refits import score_records
+from leakscope.laws.pair import Provenance
 
 EXACT = {"tol": 1e-14, "max_iter": 100_000}
 
@@ -26,6 +29,13 @@ def quantity(size: int = 40, features: int = 8, seed: int = 0) -> tuple[Any, Any
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(size, features))
     return X, X[:, :3] @ [2.0, -1.0, 0.5] + rng.normal(size=size)
+
+
+def classes(size: int = 80, seed: int = 0, count: int = 2) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(size, 5))
+    noisy = X[:, 0] + 0.7 * rng.normal(size=size)
+    return X, np.array(list("abc"))[np.digitize(noisy, [0.0] if count == 2 else [-0.5, 0.5])]
 
 
 def refitted_pairs(model: Any, X: Any, y: Any) -> tuple[Any, Any, Any]:
@@ -60,6 +70,119 @@ def test_lasso_is_exact_where_the_active_set_stays(model: Any) -> None:
     same = np.array([np.array_equal(one, signs[0]) for one in signs[1:]])
     assert same.sum() > 20
     np.testing.assert_allclose(found[same], truth[same], atol=1e-9)
+
+
+SAGA = {"solver": "saga", **EXACT, "tol": 1e-9}
+LINEAR = {"dual": False, "tol": 1e-10, "max_iter": 100_000}
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (LogisticRegression(l1_ratio=1.0, C=0.5, **SAGA), classes),
+        (LogisticRegression(l1_ratio=1.0, C=0.5, solver="liblinear", tol=1e-9), classes),
+        (LogisticRegression(l1_ratio=0.5, C=0.5, class_weight={"a": 2.0}, **SAGA), classes),
+        (LogisticRegression(l1_ratio=0.5, C=0.5, class_weight="balanced", **SAGA), classes),
+        (LogisticRegression(l1_ratio=0.5, C=0.5, **SAGA), lambda: classes(120, count=3)),
+        (LinearSVC(C=0.1, **LINEAR), classes),
+        (LinearSVC(C=0.1, class_weight="balanced", **LINEAR), classes),
+        (LinearSVC(C=0.1, **LINEAR), lambda: classes(count=3)),
+        (LinearSVR(C=0.1, epsilon=0.3, loss="squared_epsilon_insensitive", **LINEAR), quantity),
+        (HuberRegressor(tol=1e-9, max_iter=10_000), lambda: quantity(80, 4)),
+        (SVC(C=1.0, gamma=0.3, tol=1e-8), lambda: classes(120)),
+        (SVR(C=1.0, gamma=1.0, tol=1e-8), lambda: quantity(120, 4)),
+    ],
+)
+def test_turned_answers_are_near_those_of_refits(model: Any, data: Callable[..., Any]) -> None:
+    X, y = data()
+    found, truth, models = refitted_pairs(model, X, y)
+    own = score_records(models[0], X, y)
+    moved = np.abs(truth - own)
+    assert np.corrcoef(found - own, truth - own)[0, 1] > 0.9
+    assert np.median(np.abs(found - truth)[moved > 1e-9] / moved[moved > 1e-9]) < 0.1
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_a_squared_hinge_is_exact_where_its_sets_stay(penalty: str) -> None:
+    X, y = classes()
+    found, truth, models = refitted_pairs(LinearSVC(C=0.1, penalty=penalty, **LINEAR), X, y)
+    sets = [
+        np.append(score_records(one, X, y) < 1.0, np.sign(one.coef_)).astype(int) for one in models
+    ]
+    rows = np.arange(len(y))
+    # Its own place in the margin may change: the formulas know the loss of the record itself.
+    same = [np.array_equal(np.delete(one, k), np.delete(sets[0], k))
+            for k, one in zip(rows, sets[1:], strict=True)]  # fmt: skip
+    assert sum(same) > 30
+    np.testing.assert_allclose(found[same], truth[same], atol=1e-7)
+
+
+def test_a_support_vector_machine_is_exact_where_its_free_ones_stay() -> None:
+    X, y = classes(100)
+    found, truth, models = refitted_pairs(SVC(C=1.0, gamma=0.1, tol=1e-10), X, y)
+    inside = np.random.default_rng(1).permutation(100) < 50
+
+    def sets(model: Any, rows: Any) -> Any:
+        kinds = np.zeros(100)
+        size = np.abs(np.ravel(model.dual_coef_))
+        kinds[np.flatnonzero(rows)[model.support_]] = np.where(size < 1.0 - 1e-7, 1, 2)
+        return kinds
+
+    first, same = sets(models[0], inside), []
+    for row, model in enumerate(models[1:]):
+        turned = inside.copy()
+        turned[row] = not turned[row]
+        same.append(np.array_equal(np.delete(sets(model, turned), row), np.delete(first, row)))
+    changed = np.array(same) & (np.abs(truth - score_records(models[0], X, y)) > 1e-6)
+    assert sum(same) > 25
+    assert changed.sum() > 5
+    np.testing.assert_allclose(found[same], truth[same], atol=1e-6)
+    # Beyond the margin nothing changes, in or out.
+    sure = margins.beyond_margin(models[0], X, y, inside)
+    assert sure.sum() > 10
+    np.testing.assert_allclose(truth[sure], score_records(models[0], X, y)[sure], atol=1e-6)
+
+
+@pytest.mark.parametrize(("mean", "side"), [(0.6, 1.0), (1.3, 1.0), (1.4, -1.0)])
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_the_pair_at_a_corner_is_that_of_pushed_draws(
+    mean: float, side: float, noise: float
+) -> None:
+    rng, one = np.random.default_rng(0), np.ones(1)
+    score = rng.normal(mean, 0.4, 400_000)
+    v = side * (score - 1.0)
+    pushed = np.where(v >= 0.0, v, np.minimum(v + 0.35, 0.0))
+    shift = side * float(np.mean(pushed - v))
+    corner = Corner.of(one, side * one, mean * one, 0.4 * one, shift * one)
+    assert corner.reach[0] == pytest.approx(0.35, rel=0.02)
+    assert corner.chance(mean * one, 0.4 * one)[0] == pytest.approx(np.mean(pushed == 0), abs=0.005)
+    pair = corner.pair(mean * one, 0.4 * one, noise, Provenance())
+    draws = [x + noise * rng.standard_normal(len(x)) for x in (pushed, v)]
+    on = [np.mean(x == 0.0) for x in draws]
+    edges = np.linspace(-3.0, 3.0, 241)
+    counts = [np.histogram(x[x != 0.0], edges)[0] / len(x) for x in draws]
+    counted = max(on[0] - on[1], 0.0) + np.maximum(counts[0] - counts[1], 0.0).sum()
+    assert measures.advantage(pair)[0] == pytest.approx(counted, abs=0.012)
+
+
+def test_records_near_the_margin_are_refitted_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paired, "FITS", ())
+    X, y = classes(60)
+    machine = LinearSVC(C=0.1, loss="hinge", max_iter=100_000).fit(X, y)
+    described = fitted.from_sklearn(machine, X, y)
+    assert isinstance(described, PairedModel)
+    pairs = described.pairs(0.5)
+    shift = pairs.within - pairs.without
+    sure = np.minimum(pairs.without, pairs.within) > 1.0 + 2.0 * margins.NEAR_MARGIN
+    assert np.abs(shift[sure]).max() < 1e-9
+    assert np.mean(shift[~sure] > 1e-3) > 0.5
+    monkeypatch.setattr(paired, "MOST_REFITS", 100)
+    with pytest.raises(InputError, match=r"fitted again \d+ times.*by a few models"):
+        fitted.laws_of(machine, X, y)
+    kernel = SVC(gamma=0.3).fit(X, y)
+    held = fitted.laws_of(kernel, X, y)
+    assert held.corner is not None
+    assert "margin of 1" in held.warnings[0]
 
 
 def test_shifts_are_those_of_refits_where_it_does_not() -> None:

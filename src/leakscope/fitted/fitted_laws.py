@@ -15,6 +15,7 @@ from leakscope.errors import InputError
 from leakscope.fitted.cavity import PredictionLaws, Question, Shares, scalar_laws
 from leakscope.fitted.from_sklearn import from_sklearn
 from leakscope.fitted.leave_one_out import known_others
+from leakscope.fitted.margins import Corner
 from leakscope.fitted.paired import Described, PairedModel
 from leakscope.fitted.problem import ConvexProblem, FittedModel, require_fraction
 from leakscope.fitted.refits import Moved
@@ -122,6 +123,9 @@ class FittedLaws:
     errors
         How far shift and log nonmember sd are known, as standard errors; None where they are
         computed and not estimated from fits on parts of the records.
+    corner
+        Of losses with a corner, on which scores with the record may lie exactly; the pair is then
+        of the distance from it.
     """
 
     member_mean: FloatArray
@@ -143,6 +147,7 @@ class FittedLaws:
     yields: tuple[FloatArray, FloatArray] | None = None
     moved: FloatArray | None = None
     errors: tuple[FloatArray, FloatArray] | None = None
+    corner: Corner | None = None
 
     @property
     def records(self) -> int:
@@ -214,6 +219,10 @@ class FittedLaws:
                     "is a number; observe log_odds, scores, prediction or residual."
                 )
             drawn = posterior_variance * self.yields[0], posterior_variance * self.yields[1]
+        elif self.corner is not None:
+            return self.corner.pair(
+                self.nonmember_mean, self.nonmember_sd, answer_noise, self.provenance
+            )
         elif self.observes == "label":
             if answer_noise > 0.0:
                 raise InputError("A label takes no normal noise; leave answer_noise at 0.")

@@ -154,8 +154,7 @@ def _why_none(inner: Any) -> str | None:
             f"records; fit without it, or {_INSTEAD}."
         )
     sgd, penalty = "SGD" in names[0], str(getattr(inner, "penalty", "l2"))
-    # What SGD has as a ratio counts only where its penalty is an elastic net.
-    if penalty in ("l1", "elasticnet") or (not sgd and _l1_ratio(inner) > 0.0):
+    if penalty in ("l1", "elasticnet"):
         return (
             f"{names[0]} with an L1 penalty is not smooth in the records; fit it with L2 only, or "
             f"{_INSTEAD}."
@@ -419,16 +418,6 @@ def _ridge_classifier(estimator: Any, X: FloatArray, y: Labels, weights: FloatAr
     own = np.zeros(len(y), dtype=np.intp) if two else codes
     sign = np.where(codes == 1, 1.0, -1.0) if two else np.ones(len(y))
     return FittedModel(problems, own, sign, "classification")
-
-
-def _l1_ratio(estimator: Any) -> float:
-    """The largest share of an L1 penalty; 0 where none is named."""
-    named = getattr(estimator, "l1_ratio_", getattr(estimator, "l1_ratio", None))
-    try:
-        ratios = np.ravel(np.asarray(named, dtype=np.float64))
-    except (TypeError, ValueError):
-        return 0.0
-    return float(np.max(np.nan_to_num(ratios), initial=0.0))
 
 
 def _logistic(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> FittedModel:

@@ -135,6 +135,57 @@ class LogisticLoss(Loss):
         return np.asarray(np.where(mirrored, -z, z))
 
 
+class SquaredHingeLoss(Loss):
+    """l = max(1 - y z, 0)^2 with labels -1 and 1: a linear support vector classifier."""
+
+    name = "squared_hinge"
+
+    def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """The loss l(z; y)."""
+        return np.asarray(np.maximum(1.0 - np.asarray(y) * z, 0.0) ** 2)
+
+    def force(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """The first derivative F = l'."""
+        return np.asarray(-2.0 * np.asarray(y) * np.maximum(1.0 - np.asarray(y) * z, 0.0))
+
+    def curvature(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """The second derivative h = l'', zero beyond the margin."""
+        return np.asarray(2.0 * (np.asarray(y) * z < 1.0))
+
+    def prox(self, m: FloatArray, k: FloatArray, y: FloatArray) -> FloatArray:
+        """The z with z + k l'(z) = m: what lies beyond the margin stays."""
+        own = np.asarray(m) * y
+        inside = (own + 2.0 * np.asarray(k)) / (1.0 + 2.0 * np.asarray(k))
+        return np.asarray(y * np.where(own < 1.0, inside, own))
+
+
+@dataclass(frozen=True)
+class SquaredInsensitiveLoss(Loss):
+    """l = max(|z - y| - epsilon, 0)^2: a linear support vector regression."""
+
+    epsilon: float
+    name = "squared_insensitive"
+
+    def value(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """The loss l(z; y)."""
+        return np.asarray(np.maximum(np.abs(np.asarray(z) - y) - self.epsilon, 0.0) ** 2)
+
+    def force(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """The first derivative F = l'."""
+        off = np.asarray(z) - y
+        return np.asarray(2.0 * np.sign(off) * np.maximum(np.abs(off) - self.epsilon, 0.0))
+
+    def curvature(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """The second derivative h = l'', zero within the tube."""
+        return np.asarray(2.0 * (np.abs(np.asarray(z) - y) > self.epsilon))
+
+    def prox(self, m: FloatArray, k: FloatArray, y: FloatArray) -> FloatArray:
+        """The z with z + k l'(z) = m: what lies within the tube stays."""
+        off, k = np.asarray(m) - y, np.asarray(k)
+        size = (np.abs(off) + 2.0 * k * self.epsilon) / (1.0 + 2.0 * k)
+        return np.asarray(np.where(np.abs(off) <= self.epsilon, m, y + np.sign(off) * size))
+
+
 class PoissonLoss(Loss):
     """l = e^z - y z with counts y: Poisson regression with a logarithmic link."""
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
-from leakscope.fitted import held_sets
+from leakscope.fitted import held_sets, margins
 from leakscope.fitted.problem import FittedModel, NoLawsError
 from leakscope.fitted.refits import Labels, Rows, WholeFit, class_names, parts_of, score_records
 
@@ -34,6 +34,9 @@ Turned = Callable[[Any, FloatArray, Labels, Mask], FloatArray]
 # chooses its own settings takes many fits each time.
 FITS = ((1e5, 64), (1e6, 32))
 FEWEST_FITS = 16
+
+# Where records are fitted again one by one, at the first parts only: at most so many fits.
+MOST_REFITS = 4000
 
 # A refit on all records gives the released scores again, up to this share of their spread.
 SAME_FIT = 0.02
@@ -59,6 +62,13 @@ class Family:
         Why an estimator of this class cannot be taken, in a sentence; None where it can.
     suits
         Whether an estimator of this class belongs here; all do where left out.
+    certain
+        Of the same: whose answers are exact (N,).  The others are fitted again, one by one, where
+        that is affordable (``MOST_REFITS``).
+    corner
+        Of losses with a corner, on which answers with the record may lie exactly: where it is for
+        every record, given an estimator, the labels and the mean score without the record, and
+        +1 where scores below it are moved up, -1 where those above are moved down.
     """
 
     turned: Turned
@@ -66,22 +76,72 @@ class Family:
     held: str = ""
     refusal: Callable[[Any], str | None] = lambda inner: None
     suits: Callable[[Any], bool] = lambda inner: True
+    certain: Callable[[Any, FloatArray, Labels, Mask], Mask] | None = None
+    corner: Callable[[Any, Labels, FloatArray], tuple[FloatArray, FloatArray]] | None = None
 
 
 ACTIVE = "the set of coefficients that are not zero"
+MARGIN = "the set of records within the margin"
+OUTLIERS = "the set of outliers"
+FREE = "the set of support vectors on the margin"
+
+_LASSO = Family(held_sets.lasso, "prediction", ACTIVE, held_sets.lasso_refusal)
+_L1 = Family(
+    held_sets.logistic, "log_odds", ACTIVE, held_sets.logistic_refusal,
+    suits=lambda inner: held_sets.l1_share(inner) > 0.0,
+)  # fmt: skip
 
 FAMILIES: dict[str, Family] = {
-    name: Family(held_sets.lasso, "prediction", ACTIVE, held_sets.lasso_refusal)
-    for name in ("ElasticNet", "Lasso", "ElasticNetCV", "LassoCV")
-}
+    "Lasso": _LASSO,
+    "ElasticNet": _LASSO,
+    "ElasticNetCV": _LASSO,
+    "LassoCV": _LASSO,
+    "MultiTaskElasticNetCV": _LASSO,
+    "MultiTaskLassoCV": _LASSO,
+    "LassoLars": _LASSO,
+    "LassoLarsCV": _LASSO,
+    "LassoLarsIC": _LASSO,
+    "LogisticRegression": _L1,
+    "LogisticRegressionCV": _L1,
+    "LinearSVC": Family(
+        held_sets.squared_hinge, "scores", MARGIN,
+        suits=lambda inner: inner.loss == "squared_hinge",
+    ),
+    "LinearSVR": Family(
+        held_sets.squared_insensitive, "prediction", "the set of records beyond epsilon",
+        suits=lambda inner: inner.loss == "squared_epsilon_insensitive",
+    ),
+    "HuberRegressor": Family(held_sets.huber, "prediction", OUTLIERS),
+    "SVC": Family(
+        margins.svc, "scores", FREE, margins.refusal, certain=margins.beyond_margin,
+        corner=margins.at_margin,
+    ),
+    "SVR": Family(
+        margins.svr, "prediction", FREE, margins.refusal, certain=margins.within_tube,
+        corner=margins.at_tube,
+    ),
+}  # fmt: skip
+
+
+# Linear machines whose loss has a corner: only refits say what changes within the margin.
+WITH_CORNERS: dict[str, Family] = {
+    "LinearSVC": Family(
+        margins.stays, "scores", "", margins.linear_refusal, certain=margins.beyond_margin,
+        corner=margins.at_margin,
+    ),
+    "LinearSVR": Family(
+        margins.stays, "prediction", "", certain=margins.within_tube, corner=margins.at_tube,
+    ),
+}  # fmt: skip
 
 
 def family_of(inner: Any) -> Family | None:
     """The family of an estimator, by its class or the nearest parent's; None where it has none."""
     for name in class_names(inner):
-        found = FAMILIES.get(name)
-        if found is not None and found.suits(inner):
-            return found
+        for table in (FAMILIES, WITH_CORNERS):
+            found = table.get(name)
+            if found is not None and found.suits(inner):
+                return found
     return None
 
 
@@ -94,7 +154,8 @@ class Pairs:
     inside
         (K, N) whether the record was in the part.
     without, within
-        (K, N) the score where the record is out, and where it is in, the others as they are.
+        (K, N) the score where the record is out, and where it is in, the others as they are; NaN
+        where it was not worth a refit.
     """
 
     inside: Mask
@@ -133,7 +194,24 @@ class PairedModel:
         name = " → ".join([*around, f"{type(inner).__name__}({inside})"])
         found = cls(whole, family, name)
         found._require_same_fit()
+        found._require_affordable()
         return found
+
+    def _require_affordable(self) -> None:
+        """Refuse what only refits would say, where they are too many."""
+        if self.family.certain is None or self.family.held:
+            return
+        found = self.whole.found
+        features = found.design.toarray() if hasattr(found.design, "toarray") else found.design
+        everybody = np.ones(self.records, dtype=np.bool_)
+        sure = self.family.certain(found.inner, np.asarray(features), self.whole.y, everybody)
+        count = int(np.count_nonzero(~sure))
+        if count * FEWEST_FITS > MOST_REFITS:
+            raise NoLawsError(
+                f"{self.name} would be fitted again {count * FEWEST_FITS} times, once for each of "
+                f"{count} records near the margin in {FEWEST_FITS} halves; `leakscope audit` "
+                "examines any estimator by a few models."
+            )
 
     def _require_same_fit(self) -> None:
         released = score_records(self.whole.found.inner, self.whole.found.design, self.whole.y)
@@ -214,9 +292,29 @@ class PairedModel:
             features = design.toarray() if hasattr(design, "toarray") else np.asarray(design)
             own = score_records(inner, features, self.whole.y)
             other = self.family.turned(inner, features, self.whole.y, inside[number])
+            if self.family.certain is not None:
+                sure = self.family.certain(inner, features, self.whole.y, inside[number])
+                refitted = number < FEWEST_FITS
+                other = self._exact(np.flatnonzero(~sure), inside[number], other, refitted=refitted)
             without[number] = np.where(inside[number], other, own)
             within[number] = np.where(inside[number], own, other)
         return Pairs(inside, without, within)
+
+    def _exact(self, rows: Rows, inside: Mask, turned: FloatArray, *, refitted: bool) -> FloatArray:
+        """Answers of which those of these records are refitted, where all fits can afford it."""
+        if self.family.held and len(rows) * FEWEST_FITS > MOST_REFITS:
+            return turned
+        if not refitted:
+            # Not even of those that are certain: they are not like the others.
+            return np.full(len(turned), np.nan)
+        answers = turned.copy()
+        for row in rows.tolist():
+            other = inside.copy()
+            other[row] = not other[row]
+            here = np.flatnonzero(other)
+            if not self.whole.lacks_a_class(here):
+                answers[row] = self.whole.scores(here)[row]
+        return answers
 
 
 Described = FittedModel | PairedModel

@@ -15,7 +15,7 @@ A record is trusted where those refitted next to it in rank agree with the turne
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -25,6 +25,7 @@ from leakscope.errors import InputError
 from leakscope.fitted.cavity import Neighbours
 from leakscope.fitted.few_models import repeating
 from leakscope.fitted.fitted_laws import LED_WARNED, Diagnostics, FittedLaws, Observed
+from leakscope.fitted.margins import Corner
 from leakscope.fitted.paired import Mask, PairedModel, Pairs
 from leakscope.fitted.problem import require_fraction
 from leakscope.fitted.refits import Rows
@@ -44,6 +45,8 @@ MOST_OFF, MOST_OFF_SHARE = 0.03, 0.15
 ROUNDING = 1e-9
 # Kurtosis of the answers without a record: a normal law has 3, two lumps have 1.
 LEAST_KURTOSIS, MOST_KURTOSIS = 1.6, 6.0
+# Of a loss with two corners: the share of what moves to the other one.
+MOST_BACK = 0.05
 
 CHECK = (
     "refits with and without the records next to it in rank give their advantage within "
@@ -62,39 +65,64 @@ class Moments:
     sd_in: FloatArray
     shift_error: FloatArray
     log_sd_error: FloatArray
+    corner: Corner | None = None
 
-    def advantage(self, shift: FloatArray | None = None, rows: Rows | None = None) -> FloatArray:
-        """Of normal laws with these moments, of some records, or with another shift."""
-        moved, inside, outside = self.shift if shift is None else shift, self.sd_in, self.sd_out
-        if rows is not None:
-            inside, outside = inside[rows], outside[rows]
-        return np.asarray(advantage(LawPair(Normal(moved, inside), Normal(0.0 * moved, outside))))
+    def moved(self, rows: Rows, gap: FloatArray) -> Moments:
+        """With another shift of some records."""
+        shift = self.shift.copy()
+        shift[rows] += gap
+        if self.corner is None:
+            return replace(self, shift=shift)
+        corner = Corner.of(self.corner.place, self.corner.side, self.mean, self.sd_out, shift)
+        return replace(self, shift=shift, corner=corner)
+
+    def advantage(self) -> FloatArray:
+        """Of laws with these moments."""
+        if self.corner is None:
+            pair = LawPair(Normal(self.shift, self.sd_in), Normal(0.0 * self.shift, self.sd_out))
+        else:
+            pair = self.corner.pair(self.mean, self.sd_out, 0.0, Provenance())
+        return np.asarray(advantage(pair))
 
 
 def moments_of(pairs: Pairs) -> Moments:
     """What the pairs say of every record, its variance weighed against that of all."""
-    free = pairs.fits - 1
-    differences = pairs.within - pairs.without
-    out, inside = pairs.without.var(axis=0, ddof=1), pairs.within.var(axis=0, ddof=1)
-    least = (ROUNDING * float(np.max(np.abs(pairs.without)))) ** 2
+    without, within = pairs.without, pairs.within
+    differences = within - without
+    both, free = np.isfinite(differences).sum(axis=0), np.isfinite(without).sum(axis=0) - 1.0
+    out, inside = np.nanvar(without, axis=0, ddof=1), np.nanvar(within, axis=0, ddof=1)
+    least = (ROUNDING * float(np.nanmax(np.abs(without)))) ** 2
     out, inside = np.maximum(out, least), np.maximum(inside, least)
     variance, prior = squeezed(out, free)
-    between = np.mean((pairs.without - pairs.without.mean(axis=0))
-                      * (pairs.within - pairs.within.mean(axis=0)), axis=0)  # fmt: skip
-    correlation = np.clip(between * pairs.fits / free / np.sqrt(out * inside), -1.0, 1.0)
+    apart = np.maximum(np.nanvar(differences, axis=0, ddof=1), 0.0)
+    correlation = np.clip(0.5 * (out + inside - apart) / np.sqrt(out * inside), -1.0, 1.0)
     ratio = _towards_common(0.5 * np.log(inside / out), (1.0 - correlation**2) / free)
     sd_out = np.sqrt(variance)
     return Moments(
-        mean=pairs.without.mean(axis=0),
-        shift=differences.mean(axis=0),
+        mean=np.nanmean(without, axis=0),
+        shift=np.nanmean(differences, axis=0),
         sd_out=sd_out,
         sd_in=sd_out * np.exp(ratio),
-        shift_error=differences.std(axis=0, ddof=1) / np.sqrt(pairs.fits),
-        log_sd_error=np.full(len(out), 1.0 / np.sqrt(2.0 * (free + prior))),
+        shift_error=np.sqrt(apart / both),
+        log_sd_error=1.0 / np.sqrt(2.0 * (free + prior)),
     )
 
 
-def squeezed(variance: FloatArray, free: int) -> tuple[FloatArray, float]:
+def _cornered(found: Moments, pairs: Pairs, model: PairedModel) -> Moments:
+    """How far each record can move its score, from the fits that were asked both ways alone.
+
+    Mean and shift of the same fits belong together; the reach is what other fits share with them.
+    """
+    assert model.family.corner is not None
+    place, side = model.family.corner(model.whole.found.inner, model.whole.y, found.mean)
+    both = np.isfinite(pairs.within - pairs.without)
+    only = Pairs(pairs.inside, *(np.where(both, x, np.nan) for x in (pairs.without, pairs.within)))
+    own = moments_of(only)
+    corner = Corner.of(place, side, own.mean, own.sd_out, own.shift)
+    return replace(found, corner=corner, shift=corner.shift(found.mean, found.sd_out))
+
+
+def squeezed(variance: FloatArray, free: FloatArray | float) -> tuple[FloatArray, float]:
     """Sample variances weighed against their common one, and what that counts for.
 
     s² has ``free`` degrees of freedom; the true ones are as if drawn from a scaled inverse
@@ -109,9 +137,9 @@ def squeezed(variance: FloatArray, free: int) -> tuple[FloatArray, float]:
     >>> bool(prior > 200.0), bool(np.std(np.log(found)) < 0.1 * np.std(np.log(drawn)))
     (True, True)
     """
-    half = 0.5 * free
+    half = 0.5 * np.asarray(free, dtype=np.float64)
     log = np.log(variance) - special.digamma(half) + np.log(half)
-    spread = float(np.var(log, ddof=1)) - float(special.polygamma(1, half))
+    spread = float(np.var(log, ddof=1)) - float(np.mean(special.polygamma(1, half)))
     prior = 2.0 * _inverse_trigamma(spread) if spread > 1e-6 else 1e6
     common = np.exp(float(np.mean(log)) + special.digamma(0.5 * prior) - np.log(0.5 * prior))
     return np.asarray((free * variance + prior * common) / (free + prior)), prior
@@ -166,9 +194,11 @@ def paired_laws(
     share = require_fraction(0.5 if fraction is None else fraction, whole=False)
     pairs = model.pairs(share)
     found = moments_of(pairs)
+    if model.family.corner is not None:
+        found = _cornered(found, pairs, model)
     seen = _refitted(model, pairs, found)
     trusted = _trusted(pairs, found, seen)
-    found.shift[seen.measured] += seen.gap[np.isin(seen.rows, seen.measured)]
+    found = found.moved(seen.measured, seen.gap[np.isin(seen.rows, seen.measured)])
     sign = -1.0 if observes == "residual" else 1.0
     offset = model.targets if observes == "residual" else 0.0
     size = model.records
@@ -185,7 +215,7 @@ def paired_laws(
         check=CHECK,
         largest_share=np.full(size, np.nan),
         moved_by_refits=None,
-        warnings=_warnings(model, trusted),
+        warnings=_warnings(model, found, trusted),
         diagnostics=Diagnostics(pairs.fits, 0.0, True, 0.0, 0.0, 0.0),
         provenance=Provenance(
             question="pool",
@@ -195,9 +225,10 @@ def paired_laws(
             attacker_knows_label=True,
             method="simulated",
             source="docs/fitted.md",
-            assumptions=_assumptions(model, pairs, seen, share),
+            assumptions=_assumptions(model, pairs, found, seen, share),
         ),
         errors=(found.shift_error, found.log_sd_error),
+        corner=found.corner,
     )
 
 
@@ -231,12 +262,13 @@ def _refitted(model: PairedModel, pairs: Pairs, found: Moments) -> Refitted:
 
     def refit(place: int, count: int) -> None:
         row, start = int(rows[place]), place * first + len(gaps[place])
+        known = np.flatnonzero(np.isfinite(pairs.within[:, row] - pairs.without[:, row]))
         for turn in range(count):
-            gaps[place].append(_gap(model, pairs, (start + turn) % pairs.fits, row))
+            gaps[place].append(_gap(model, pairs, int(known[(start + turn) % len(known)]), row))
 
     def agree() -> tuple[FloatArray, Mask]:
         gap = np.array([np.mean(some) for some in gaps])
-        now, then = found.advantage()[rows], found.advantage(found.shift[rows] + gap, rows)
+        now, then = found.advantage()[rows], found.moved(rows, gap).advantage()[rows]
         return gap, np.abs(then - now) <= np.maximum(MOST_OFF, MOST_OFF_SHARE * then)
 
     for place in range(len(rows)):
@@ -273,18 +305,30 @@ def _trusted(pairs: Pairs, found: Moments, seen: Refitted) -> Mask:
     after = np.searchsorted(places, rank, side="left")
     passed = good[before] & good[np.minimum(after, len(places) - 1)]
     passed[seen.measured] = True
-    spread = found.sd_out > 1e3 * ROUNDING * float(np.max(np.abs(pairs.without)))
+    spread = found.sd_out > 1e3 * ROUNDING * float(np.nanmax(np.abs(pairs.without)))
     numbers = np.isfinite(found.shift) & np.isfinite(found.sd_out) & np.isfinite(found.sd_in)
-    smooth = ~repeating(pairs.without, np.ones_like(pairs.inside)) & _one_lump(pairs.without)
-    smooth &= ~repeating(pairs.within, np.ones_like(pairs.inside))
+    smooth = _one_lump(pairs.without)
+    if found.corner is None:
+        smooth &= ~repeating(pairs.without, np.ones_like(pairs.inside))
+        smooth &= ~repeating(pairs.within, np.ones_like(pairs.inside))
+    else:
+        smooth &= _pushed_one_way(pairs, found)
     return np.asarray(passed & spread & numbers & smooth)
+
+
+def _pushed_one_way(pairs: Pairs, found: Moments) -> Mask:
+    """Whether a record moves its score towards one corner: of a tube there are two."""
+    assert found.corner is not None
+    towards = np.nan_to_num(found.corner.side * (pairs.within - pairs.without))
+    back, forth = np.maximum(-towards, 0.0).sum(axis=0), np.maximum(towards, 0.0).sum(axis=0)
+    return np.asarray(back <= MOST_BACK * forth + ROUNDING)
 
 
 def _one_lump(answers: FloatArray) -> Mask:
     """Whether answers are spread as one normal law is, by their kurtosis."""
-    centred = answers - answers.mean(axis=0)
-    square = np.mean(centred**2, axis=0)
-    kurtosis = np.mean(centred**4, axis=0) / np.maximum(square, 1e-300) ** 2
+    centred = answers - np.nanmean(answers, axis=0)
+    square = np.nanmean(centred**2, axis=0)
+    kurtosis = np.nanmean(centred**4, axis=0) / np.maximum(square, 1e-300) ** 2
     return np.asarray((kurtosis >= LEAST_KURTOSIS) & (kurtosis <= MOST_KURTOSIS))
 
 
@@ -309,20 +353,31 @@ def reasons(model: PairedModel, laws: FittedLaws, rows: Sequence[int]) -> Neighb
     )
 
 
-def _warnings(model: PairedModel, trusted: Mask) -> tuple[str, ...]:
-    share = float(np.mean(~trusted))
-    if share <= LED_WARNED:
-        return ()
-    held = f"{model.family.held} does not stay as it is when they come or go, or "
-    return (
-        f"The numbers of {100 * share:.0f}% of the records are not trusted: "
-        f"{held * bool(model.family.held)}their answers repeat or fall into lumps, as refits and "
-        "fits on random parts show.",
-    )
+def _warnings(model: PairedModel, found: Moments, trusted: Mask) -> tuple[str, ...]:
+    said, share = [], float(np.mean(~trusted))
+    if found.corner is not None:
+        often = float(np.mean(found.corner.chance(found.mean, found.sd_out)))
+        said.append(
+            f"Who is in the training set is answered with exactly {_corner_words(model)} in "
+            f"{100 * often:.0f}% of the cases, and who sees that knows; labels, or answers with "
+            "few digits, hide it."
+        )
+    if share > LED_WARNED:
+        held = f"{model.family.held} does not stay as it is when they come or go, or "
+        said.append(
+            f"The numbers of {100 * share:.0f}% of the records are not trusted: "
+            f"{held * bool(model.family.held)}their answers repeat or fall into lumps, as refits "
+            "and fits on random parts show."
+        )
+    return tuple(said)
+
+
+def _corner_words(model: PairedModel) -> str:
+    return "a margin of 1" if model.task == "classification" else "a residual of epsilon"
 
 
 def _assumptions(
-    model: PairedModel, pairs: Pairs, seen: Refitted, fraction: float
+    model: PairedModel, pairs: Pairs, moments: Moments, seen: Refitted, fraction: float
 ) -> tuple[Assumption, ...]:
     found = [
         *model.whole.found.assumptions,
@@ -335,7 +390,7 @@ def _assumptions(
             "the score is normal over training sets, with and without the record",
             holds=None,
             evidence=f"kurtosis over {pairs.fits} fits, record by record; a spread is known to "
-            f"{100 / np.sqrt(2 * (pairs.fits - 1)):.0f}%",
+            f"{100 * float(np.median(moments.log_sd_error)):.0f}%",
         ),
     ]
     if model.family.held:

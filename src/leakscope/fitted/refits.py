@@ -43,6 +43,11 @@ _WITH_PENALTY = {
     "LogisticRegressionCV": "LogisticRegression",
 }
 
+# Those whose penalty is C, its inverse.
+_INVERSE = (
+    "LogisticRegression", "LogisticRegressionCV", "LinearSVC", "LinearSVR", "SVC", "SVR",
+)  # fmt: skip
+
 # Refits of the whole on parts of the records; fewer of a search, which takes many fits each time.
 # With 12 and a move of 0.4 at most, 0.6% or fewer of the records that pass are off by more than 0.1
 # in the advantage or a factor of two in the TPR at 1% FPR (benchmarks/refits.py).
@@ -236,7 +241,7 @@ def inner_model(estimator: Any, X: Any) -> tuple[Any, FloatArray]:
 def penalty_of(inner: Any) -> tuple[str, float] | None:
     """The name and value of an estimator's penalty; None where it has none that can be set."""
     names = class_names(inner)
-    if "LogisticRegression" in names or "LogisticRegressionCV" in names:
+    if any(name in names for name in _INVERSE):
         value = np.ravel(getattr(inner, "C_", getattr(inner, "C", np.inf)))[0]
         return "C", float("inf") if str(getattr(inner, "penalty", "")) == "None" else float(value)
     if "LinearRegression" in names:
@@ -286,7 +291,7 @@ def fit_again(
         if coefficients.shape[-1] == X.shape[1]:
             fresh.coef_ = coefficients
             fresh.intercept_ = np.array(released.intercept_)
-            for name in ("classes_", "n_features_in_"):
+            for name in ("classes_", "n_features_in_", "scale_"):
                 if hasattr(released, name):
                     setattr(fresh, name, getattr(released, name))
     extra = {} if weights is None else {"sample_weight": weights}

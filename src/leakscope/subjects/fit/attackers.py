@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from leakscope import fitted
 from leakscope.errors import InputError
-from leakscope.fitted.paired import FITS, Described, PairedModel
+from leakscope.fitted.paired import FEWEST_FITS, Described, PairedModel
 from leakscope.results.audit import AgainstAttacker
 from leakscope.settings.decide import ATTACKERS
 from leakscope.subjects.laws import summed_up
@@ -48,7 +48,7 @@ def against_attackers(
 
 def _quick(model: Described) -> bool:
     if isinstance(model, PairedModel):
-        return model.fits == FITS[0][1]
+        return model.fits > FEWEST_FITS and model.family.certain is None
     problem = model.problems[0]
     if problem.X is None:
         return problem.records**3 <= MOST_WORK

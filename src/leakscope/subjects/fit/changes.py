@@ -35,6 +35,7 @@ from leakscope.subjects.pricing import (
     Folds,
     HeldOutScores,
     Terms,
+    Unavailable,
     commonest_share,
     has_log_link,
     like_these,
@@ -54,6 +55,8 @@ MOST_WORK = 4e9
 FEW = 20
 # Of models that are fitted on many parts each time.
 FEW_PAIRED = 12
+# Decades of penalty, one level each, where one takes thousands of fits.
+SLOW_DECADES = 3
 
 # Names of features in a sentence, and numbers of features that are tried at first.
 NAMED = 8
@@ -153,8 +156,17 @@ class AdvisedFit(Fit):
             features_left=() if columns is None else names,
         )
 
+    @property
+    def slow(self) -> bool:
+        """Whether the laws of each level take thousands of fits."""
+        return isinstance(self.described, PairedModel) and self.described.family.certain is not None
+
     def keep(self, units: Rows) -> AdvisedFit:
         """The model fitted on some of its records."""
+        if self.slow:
+            raise Unavailable(
+                "which records to drop is not searched for: each try would take thousands of fits."
+            )
         return self.again(rows=units)
 
     def changes(self, wanted: Wanted) -> Iterator[Change]:
@@ -162,15 +174,16 @@ class AdvisedFit(Fit):
         penalty = penalty_of(self.estimator)
         if penalty is not None:
             yield self._more_penalty(*penalty)
-        size = self._importance()
+        size = None if self.slow else self._importance()
         if size is not None and len(size) > 1:
             yield self._fewer_features(np.argsort(-size, kind="stable"))
 
     def _more_penalty(self, knob: str, own: float) -> Change:
         inverse, has_one = knob == "C", 0.0 < own < np.inf
         start = own if has_one else self._first_level(inverse=inverse)
-        factor = 10.0 ** (-1.0 / PER_DECADE if inverse else 1.0 / PER_DECADE)
-        steps = range(1, PER_DECADE * DECADES + 1)
+        per_decade = 1 if self.slow else PER_DECADE
+        factor = 10.0 ** (-1.0 / per_decade if inverse else 1.0 / per_decade)
+        steps = range(1, (SLOW_DECADES if self.slow else per_decade * DECADES) + 1)
         first = own if has_one else _digits(start, up=not inverse)
         levels = [first, *(_digits(start * factor**step, up=not inverse) for step in steps)]
         # Where an audit takes long, a quarter of a step is near enough.
@@ -178,7 +191,7 @@ class AdvisedFit(Fit):
 
         def between(low: float, high: float) -> float | None:
             middle = _digits(float(np.sqrt(low * high)), up=not inverse)
-            done = middle in (low, high) or max(low, high) <= near * min(low, high)
+            done = self.slow or middle in (low, high) or max(low, high) <= near * min(low, high)
             return None if done else middle
 
         kind = type(self.estimator).__name__
@@ -202,7 +215,7 @@ class AdvisedFit(Fit):
             at=lambda level: self if has_one and level == own else self.again(penalty=level),
             words=words,
             between=between,
-            beyond=PER_DECADE,
+            beyond=0 if self.slow else PER_DECADE,
             told=told,
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.results.audit import AgainstAttacker, Details, Explanation, FitFacts, SecretAttribute
@@ -50,7 +52,8 @@ class FitDetails(Details):
     """Remedies that were worked out, facts about the fit, and why the most exposed are.
 
     ``answer_noise`` is the least sd of noise on each answer that leaves nobody exposed, ``models``
-    how many were trained, and ``one_threshold`` what one threshold for everybody achieves.
+    how many were trained, and ``one_threshold`` what one threshold for everybody achieves;
+    ``corner`` says on what the scores of members may lie exactly.
     """
 
     answer_noise: Number = None
@@ -59,6 +62,7 @@ class FitDetails(Details):
     explanations: list[FitExplanation] = Field(default_factory=list)  # type: ignore[assignment]
     attackers: list[AgainstAttacker] = Field(default_factory=list)
     models: int | None = None
+    corner: Literal["margin", "tube"] | None = None
     fit: FitFacts | None = None
     one_threshold: dict[str, Number] = Field(default_factory=dict)
     secret: SecretAttribute | None = None

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,14 @@ from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
 from leakscope.fitted.cavity import neighbours_of
 from leakscope.fitted.from_sklearn import no_laws, with_distance
+from leakscope.fitted.margins import Corner
 from leakscope.fitted.paired import Described, PairedModel
 from leakscope.fitted.paired_laws import reasons
 from leakscope.fitted.problem import ConvexProblem, FittedModel, NoLawsError
 from leakscope.fitted.refits import WholeFit
 from leakscope.fitted.shadow import ProblemFits, shadows_of
 from leakscope.laws.distributions import Normal
+from leakscope.laws.pair import LawPair
 from leakscope.results.audit import (
     EXPOSED_ABOVE,
     AgainstAttacker,
@@ -513,6 +515,7 @@ class Fit(Subject):
             fit=fit_facts(self.described, found),
             one_threshold=one_threshold_of(found),
             models=found.diagnostics.rounds if isinstance(self.described, PairedModel) else None,
+            corner=None if found.corner is None else _corner_of(found),
         )
         if self.settings.get("secret") is None:
             return details, {}
@@ -678,6 +681,8 @@ class Fit(Subject):
         if audit.observes in ("label", "probabilities"):
             raise LawsNotStoredError("the laws of such answers are not in the result; audit again.")
         found, fits = normal_laws(audit), audit.details.models
+        if audit.details.corner is not None:
+            found = _cornered(audit, found)
         if fits is None or "shift_error" not in audit.table:
             return found
         log_sd = np.full(found.units, 1.0 / np.sqrt(2.0 * (fits - 1)))
@@ -856,6 +861,25 @@ def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
         sd_without=found.nonmember_sd if takes_noise else None,
         errors=found.errors,
     )
+
+
+def _corner_of(found: fitted.FittedLaws) -> Literal["margin", "tube"]:
+    return "margin" if found.observes == "scores" else "tube"
+
+
+def _cornered(audit: Audit, found: PairLaws) -> PairLaws:
+    """Laws of scores with a corner, from their means: a margin's is at 1."""
+    if audit.details.corner != "margin":
+        raise LawsNotStoredError("the laws of such predictions are not in the result; audit again.")
+    mean, sd = audit.table.of("mean_without"), audit.table.of("sd_without")
+    one = np.ones(len(mean))
+    corner = Corner.of(one, one, mean, sd, audit.table.of("mean_with") - mean)
+
+    def pair(noise: float) -> LawPair:
+        return corner.pair(mean, sd, noise, found.provenance)
+
+    plain = pair(0.0)
+    return replace(found, member=plain.member, nonmember=plain.nonmember, with_noise=pair)
 
 
 def arrays_as_dataset(asked: Asked) -> Dataset:
