@@ -49,6 +49,7 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "estimators/gaussian_process.py": "class probabilities of two classes",
     "fitted/few_models.py": "the quantile beyond which a shift is claimed, over all records",
     "fitted/fitted_laws.py": "the chance of the right label, which is the law itself",
+    "fitted/margins.py": "how often a score lies on a corner, and the moments of its pieces",
     "fitted/secret.py": "points that stand for a normal law",
     "fitted/softmax_cavity.py": "the same with several classes",
     "lasso/noise_overlap.py": "the overlap of two noises",
