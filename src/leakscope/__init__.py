@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from leakscope.auditing.audit import audit
     from leakscope.comparing import compare
     from leakscope.deciding.decide import decide
+    from leakscope.erasing.erase import erase
     from leakscope.errors import InputError
     from leakscope.estimators import AuditedClassifier, AuditedRegressor, LeakageAuditor
     from leakscope.measuring.measure import measure
@@ -65,6 +66,7 @@ __all__ = [
     "compare",
     "data",
     "decide",
+    "erase",
     "estimators",
     "kernels",
     "laws",
@@ -88,6 +90,7 @@ _ROOMS = (
     "comparing",
     "data",
     "deciding",
+    "erasing",
     "estimators",
     "fitted",
     "kernels",
@@ -123,6 +126,7 @@ _NAMES = {
     "audit_frame": "leakscope.auditing",
     "compare": "leakscope.comparing",
     "decide": "leakscope.deciding",
+    "erase": "leakscope.erasing",
     "measure": "leakscope.measuring",
     "plan_lasso": "leakscope.planning",
     "plan_linear": "leakscope.planning",

@@ -54,6 +54,7 @@ LINES: dict[str, list[tuple[list[str], list[str]]]] = {
         (["run", "--data", "copy.csv"], ["copy.csv"]),
     ],
     "compare": [(["run", "trained"], RUN + TRAINED)],
+    "erase": [(["run", "--record", "3", "--after", "m.skops"], RUN)],
     "report": [(["run"], [*RUN, "run/verify.json"]), (["run", "--beside", "m.json"], ["m.json"])],
     "decide": [
         (["run", "m.json", "--model", "m.skops", "--threshold-advantage", "0.5"], [*RUN, "m.json"]),
@@ -64,7 +65,10 @@ LINES: dict[str, list[tuple[list[str], list[str]]]] = {
         (["--logits", "logits.npz"], ["logits.npz"]),
     ],
     "attack query": [(["d.csv", "--target", "y", "--record", "1"], ["d.csv"])],
-    "attack reconstruct": [(["net.json", "--data", "d.csv"], ["net.json", "d.csv"])],
+    "attack reconstruct": [
+        (["net.json", "--data", "d.csv"], ["net.json", "d.csv"]),
+        (["m.skops", "--known", "q.csv", "--target", "y"], ["m.skops", "q.csv"]),
+    ],
     "attack membership": [
         (["m.skops", "--queries", "q.csv", "--pool", "d.csv"], ["m.skops", "q.csv", "d.csv"]),
         (["net.json", "--queries", "q.csv", "--leaked", "l.csv"], ["net.json", "q.csv", "l.csv"]),
@@ -87,6 +91,10 @@ READ |= {
     "leaked",
     "train",
     "held_out",
+    "after",
+    "before",
+    "known",
+    "canaries",
 }
 
 SPELLINGS: dict[str, Callable[[Path, Path], Path]] = {

@@ -23,6 +23,7 @@ ROOMS = (
     "leakscope.attacking",
     "leakscope.auditing",
     "leakscope.comparing",
+    "leakscope.erasing",
     "leakscope.data",
     "leakscope.deciding",
     "leakscope.estimators",

@@ -22,6 +22,7 @@ ROOMS = {
     "audit": "auditing",
     "compare": "comparing",
     "decide": "deciding",
+    "erase": "erasing",
     "measure": "measuring",
     "plan": "planning",
     "report": "reporting",

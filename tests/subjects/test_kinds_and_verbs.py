@@ -93,6 +93,7 @@ VERBS: dict[str, Callable[[Audit, Audit, Path], object]] = {
     ),
     "verify": lambda one, two, place: leakscope.verify(place, records=2, draws=300, models=24),
     "decide": lambda one, two, place: leakscope.decide(place, threshold_advantage=0.5),
+    "erase": lambda one, two, place: leakscope.erase(place, records=[one.record_ids[0]]),
     "slider of the web page": lambda one, two, place: _slid(one),
 }
 

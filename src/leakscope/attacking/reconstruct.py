@@ -8,28 +8,38 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from leakscope import __version__, relu
 from leakscope._numerics.arrays import FloatArray
 from leakscope.attacking.network_inputs import (
-    Network,
     TrainingSet,
     answered,
     network_arrays,
     told_of,
     training_rows,
 )
+from leakscope.attacking.reconstruct_fit import reconstruct_from_fit
 from leakscope.data.models import NetworkArrays
 from leakscope.errors import InputError
 from leakscope.relu.kkt import KktResidual
 from leakscope.relu.kkt_reconstruction import PointReconstruction, PointRecovery
 from leakscope.relu.reconstruction import Reconstruction
-from leakscope.results.attacks import ReconstructAttack, ReconstructedFlat, ReconstructedRecord
+from leakscope.results.attacks import (
+    FitReconstructAttack,
+    ReconstructAttack,
+    ReconstructedFlat,
+    ReconstructedRecord,
+)
 from leakscope.results.document import AssumptionEntry
-from leakscope.settings.attack import RECONSTRUCT_DEFAULTS, ReconstructForm
+from leakscope.settings.attack import (
+    FIT_RECONSTRUCT_DEFAULTS,
+    RECONSTRUCT_DEFAULTS,
+    FitReconstructSettings,
+    ReconstructForm,
+)
 
 # How near the margin, as a share of it, is on it.
 TOLERANCE = RECONSTRUCT_DEFAULTS.tolerance
@@ -46,26 +56,36 @@ NO_THEOREM = "kkt residual (no theorem)"
 
 
 def attack_reconstruct(
-    network: Network,
+    network: Any,
     *,
+    known: Any = None,
+    settings: FitReconstructSettings = FIT_RECONSTRUCT_DEFAULTS,
     margin: float | None = None,
     form: ReconstructForm = RECONSTRUCT_DEFAULTS.form,
-    data: TrainingSet | None = None,
+    data: Any = None,
     black_box: bool = False,
     tolerance: float = TOLERANCE,
     points: int | None = None,
     seed: int = RECONSTRUCT_DEFAULTS.seed,
-) -> ReconstructAttack:
-    """Reconstruct training records from a trained two-layer ReLU network.
+) -> ReconstructAttack | FitReconstructAttack:
+    """Reconstruct training records from a trained model.
 
-    The network must be near a KKT point of the maximum-margin problem, where training with the
-    logistic or exponential loss ends.  With one input, certified candidates are training records
-    if it is one; with several inputs there is no theorem.
+    A fitted linear model gives the one record away that somebody does not know who knows all
+    others.  A two-layer ReLU network gives records away by itself: it must be near a KKT point of
+    the maximum-margin problem, where training with the logistic or exponential loss ends.  With one
+    input, certified candidates are training records if it is one; with several inputs there is no
+    theorem.
 
     Parameters
     ----------
     network
-        A :class:`leakscope.relu.TwoLayerNetwork`, or the file that holds one.
+        A :class:`leakscope.relu.TwoLayerNetwork`, or the file that holds one; or a fitted linear
+        model: an estimator, a .skops file, or an .onnx file with ``known``.
+    known
+        Of a fitted model: the records that the attacker knows, all but the missing ones; records
+        and labels, or a file.  With ``data`` alone every record of it is attacked in turn.
+    settings
+        Of a fitted model: target, how many are missing, noise on the coefficients.
     margin
         The least y f(x) of training; the largest that fits the weights where left out.
     form
@@ -73,7 +93,8 @@ def attack_reconstruct(
         multipliers allow.
     data
         The training set, to check the answer on: records and labels of -1 or 1, or a file whose
-        last column is the label.
+        last column is the label.  Of a fitted model: the missing record, to check the answer on,
+        or without ``known`` all records.
     black_box
         Use the network's answers alone, not its weights.
     tolerance
@@ -85,7 +106,9 @@ def attack_reconstruct(
     Returns
     -------
     ReconstructAttack
-        The candidates, and what is known of them.
+        Of a network: the candidates, and what is known of them.
+    FitReconstructAttack
+        Of a fitted model: the missing record, or how many could be found.
 
     Raises
     ------
@@ -101,6 +124,8 @@ def attack_reconstruct(
     >>> [(round(one.x, 6), one.label) for one in found.candidates][:2]
     [(-2.0, 1), (-0.5, -1)]
     """
+    if known is not None or _is_fit(network):
+        return reconstruct_from_fit(network, known, data, settings)
     if form not in get_args(ReconstructForm):
         raise InputError(
             f"form must be one of {', '.join(get_args(ReconstructForm))}, but it is {form!r}."
@@ -153,6 +178,13 @@ def attack_reconstruct(
         function=None if black_box else _joined(attacked, found.x),
         verdict=_verdict(found, margin is not None),
     )
+
+
+def _is_fit(model: Any) -> bool:
+    """Whether it is a fitted model and no network."""
+    if isinstance(model, (str, Path)):
+        return str(model).lower().endswith(".skops")
+    return hasattr(model, "get_params")
 
 
 def _joined(network: relu.TwoLayerNetwork, places: FloatArray) -> list[tuple[float, float]]:

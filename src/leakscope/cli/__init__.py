@@ -21,6 +21,7 @@ from leakscope.cli import (
     audit,
     compare,
     decide,
+    erase,
     measure,
     plan,
     report,
@@ -52,6 +53,7 @@ app.command("compare", cls=Guarded, short_help=compare.SUMMARY, epilog=compare.E
     compare.compare
 )
 app.command("decide", cls=Guarded, short_help=decide.SUMMARY, epilog=decide.EPILOG)(decide.decide)
+app.command("erase", cls=Guarded, short_help=erase.SUMMARY, epilog=erase.EPILOG)(erase.erase)
 app.command("measure", cls=Guarded, short_help=measure.SUMMARY, epilog=measure.EPILOG)(
     measure.measure
 )

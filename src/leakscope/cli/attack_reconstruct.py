@@ -11,34 +11,46 @@ from leakscope.cli.network_attacks import NETWORK, PictureFile, TrainingData, at
 from leakscope.cli.options import JsonPath, Options, with_options
 from leakscope.cli.output import table, wrapped
 from leakscope.errors import InputError
-from leakscope.settings.attack import ReconstructSettings
+from leakscope.settings.attack import FitReconstructSettings, ReconstructSettings
 
 if TYPE_CHECKING:
-    from leakscope.results import ReconstructAttack
+    from leakscope.results import FitReconstructAttack, ReconstructAttack
 
-SUMMARY = "Reconstruct training records from a trained network."
+SUMMARY = "Reconstruct training records from a trained model."
 
 SHOWN = 6  # coordinates of a point on the page
 EPILOG = "Example: leakscope attack reconstruct network.json --margin 1.0"
 
 
-@with_options(settings=Options(ReconstructSettings))
+@with_options(settings=Options(ReconstructSettings), fit=Options(FitReconstructSettings))
 def reconstruct(
     *,
     model: Annotated[
         Path,
-        typer.Argument(help=NETWORK, show_default=False),
+        typer.Argument(help=f"{NETWORK}  Or a fitted linear model, .skops.", show_default=False),
     ],
     settings: ReconstructSettings,
+    known: Annotated[
+        Path | None,
+        typer.Option(
+            help="Of a fitted model: the records that the attacker knows, all but the missing one.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    fit: FitReconstructSettings,
     data: TrainingData = None,
     picture: PictureFile = None,
     json_path: JsonPath = None,
 ) -> None:
-    """Reconstruct training records from a trained network.
+    """Reconstruct training records from a trained model.
 
-    The network must be near a KKT point of the maximum-margin problem, where training with the
-    logistic or exponential loss ends.  With one input, certified candidates are training records
-    if it is one; with several inputs there is no theorem.
+    A fitted linear model (.skops): with --known the missing record, by the optimum's own equation;
+    with --data alone every record in turn, each by somebody who knows all others.
+
+    A two-layer network: it must be near a KKT point of the maximum-margin problem, where training
+    with the logistic or exponential loss ends.  With one input, certified candidates are training
+    records if it is one; with several inputs there is no theorem.
     """
     if settings.black_box and settings.margin is None:
         raise InputError("--black-box needs --margin: the weights are what tells the margin.")
@@ -46,12 +58,19 @@ def reconstruct(
 
     attack_and_show(
         reconstruct,
-        lambda: attack_reconstruct(model, data=data, **dict(settings)),
-        lambda found: _points_page(found) if found.form == "kkt" else _page(found),
+        lambda: attack_reconstruct(model, known=known, settings=fit, data=data, **dict(settings)),
+        _shown,
         json_path,
         picture,
         data,
     )
+
+
+def _shown(found: ReconstructAttack | FitReconstructAttack) -> str:
+    if found.kind == "attack_reconstruct_model":
+        short = found.in_short()
+        return "\n\n".join([wrapped(found.verdict), table(short.headings, short.rows)])
+    return _points_page(found) if found.form == "kkt" else _page(found)
 
 
 def _page(document: ReconstructAttack) -> str:

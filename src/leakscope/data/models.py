@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.data.arrays import read_arrays
-from leakscope.data.files import read_json, reason, require_file, told_as
+from leakscope.data.files import read_json, reason, require_file, told_as, write_file
 from leakscope.data.onnx_graphs import LinearArrays, read_onnx, read_onnx_linear
 from leakscope.errors import InputError
 
@@ -130,6 +130,21 @@ def _unlearned(node: Any) -> Any:
         content = {name: _unlearned(held["content"][name]) for name in kept}
         return {**node, "content": {**held, "content": content, "key_types": types}}
     return {name: _unlearned(each) for name, each in node.items()}
+
+
+def write_model(estimator: Any, path: str | Path) -> Path:
+    """Write a scikit-learn model as a .skops file for its owner only, whole or not at all."""
+    path = Path(path)
+    if path.suffix.lower() != ".skops":
+        raise InputError(f"{path}: a model is written as a .skops file; name one.")
+    try:
+        import skops.io
+    except ImportError:
+        raise InputError(
+            "A .skops file needs the package skops; install leakscope[skops]."
+        ) from None
+    write_file(path, skops.io.dumps(estimator))
+    return path
 
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".sav")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from leakscope.deciding.evidence import Evidence
 from leakscope.results.advice import Advice
 from leakscope.results.attacks import (
+    FitReconstructAttack,
     MembershipAttack,
     ModelMembershipAttack,
     QueryAttack,
@@ -16,6 +17,7 @@ from leakscope.results.audit import Audit
 from leakscope.results.comparison import Comparison
 from leakscope.results.decision import CoverageRow, MitigationRow
 from leakscope.results.document import ResultDocument
+from leakscope.results.erasure import Erasure
 from leakscope.results.measurement import CanaryMeasurement, Measurement, ModelsMeasurement
 from leakscope.results.verification import Verification
 
@@ -148,7 +150,12 @@ def _query(document: ResultDocument) -> str | None:
 
 
 def _reconstructed(document: ResultDocument) -> str | None:
-    return document.verdict if isinstance(document, ReconstructAttack) else None
+    attacks = (ReconstructAttack, FitReconstructAttack)
+    return document.verdict if isinstance(document, attacks) else None
+
+
+def _erased(document: ResultDocument) -> str | None:
+    return document.verdict if isinstance(document, Erasure) else None
 
 
 def _secret(document: ResultDocument) -> str | None:
@@ -231,7 +238,13 @@ ATTACKS: tuple[tuple[str, str, Found, str], ...] = (
         "reconstruct",
         "reconstruction of records from weights",
         _reconstructed,
-        "leakscope attack reconstruct MODEL, for two-layer networks",
+        "leakscope attack reconstruct MODEL --data FILE, for linear models and two-layer networks",
+    ),
+    (
+        "erase",
+        "records that were to be erased, still in the model",
+        _erased,
+        "leakscope erase RUN --record ID --after MODEL, once somebody asks to leave",
     ),
     (
         "secret",

@@ -14,6 +14,7 @@ from leakscope.data.models import read_model
 from leakscope.errors import InputError
 from leakscope.results.advice import Advice
 from leakscope.results.attacks import (
+    FitReconstructAttack,
     MembershipAttack,
     ModelMembershipAttack,
     QueryAttack,
@@ -23,6 +24,7 @@ from leakscope.results.audit import Audit, ExaminedModel
 from leakscope.results.comparison import Comparison
 from leakscope.results.decision import RunEntry
 from leakscope.results.document import ResultDocument
+from leakscope.results.erasure import Erasure
 from leakscope.results.measurement import CanaryMeasurement, Measurement, ModelsMeasurement
 from leakscope.results.reader import Run, digest_of_result, is_sealed, read_run, result_of
 from leakscope.results.verification import Verification
@@ -35,6 +37,8 @@ KINDS = (
     Audit,
     CanaryMeasurement,
     Comparison,
+    Erasure,
+    FitReconstructAttack,
     MembershipAttack,
     Measurement,
     ModelMembershipAttack,

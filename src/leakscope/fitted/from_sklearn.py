@@ -49,7 +49,12 @@ _NETWORKS = ("MLP", "Module", "Sequential", "NeuralNet")
 
 
 def from_sklearn(
-    estimator: Any, X: Any, y: Any, *, sample_weight: npt.ArrayLike | None = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+    at_optimum: bool = True,
 ) -> Described:
     """The convex problem that a fitted estimator solved on these records, or its family of pairs.
 
@@ -64,6 +69,9 @@ def from_sklearn(
         The records that it was fitted on, as it was given them.
     sample_weight
         The weights that ``fit`` was given, if any.
+    at_optimum
+        Whether to refuse coefficients that are not the optimum on these records; an erasure looks
+        at what they are.
 
     Returns
     -------
@@ -117,7 +125,8 @@ def from_sklearn(
     given = as_weights(sample_weight, len(labels))
     try:
         model = reader(inner, features, labels, given)
-        model = _at_optimum(model, inner, list(whole.found.assumptions))
+        if at_optimum:
+            model = _at_optimum(model, inner, list(whole.found.assumptions))
     except InputError:
         raise
     except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
@@ -247,15 +256,19 @@ def _at_optimum(model: FittedModel, inner: Any, assumptions: list[Assumption]) -
     return _assuming(model, assumptions)
 
 
-def _farthest(inner: Any, away: Distance, weight: float) -> float:
-    """How far from the optimum a fit by this solver may be, in shares of its sampling noise."""
+def stops_at(inner: Any, weight: float) -> float | None:
+    """The largest entry of a gradient at which this solver may stop; None where not known."""
     solver = str(getattr(inner, "solver", ""))
     if "SGD" in type(inner).__name__ or solver in _BY_OTHER_RULES:
-        return FARTHEST
+        return None
     # Half as much again: where it stopped, the solver saw the gradient before its last rounding.
-    if solver in _BY_GRADIENT and away.gradient <= 1.5 * float(inner.tol) * weight:
-        return FARTHEST
-    return NEAR
+    return 1.5 * float(inner.tol) * weight if solver in _BY_GRADIENT else 0.0
+
+
+def _farthest(inner: Any, away: Distance, weight: float) -> float:
+    """How far from the optimum a fit by this solver may be, in shares of its sampling noise."""
+    stops = stops_at(inner, weight)
+    return FARTHEST if stops is None or 0.0 < stops >= away.gradient else NEAR
 
 
 def _iterations(inner: Any) -> int:

@@ -246,7 +246,7 @@ def _softmax_leave_one_out(
         )
     weight, penalty = problem.sample_weights, problem.penalty_at(1.0)
     target = one_hot(problem.y.astype(np.intp), classes)
-    theta, response = _softmax_optimum(problem, target)
+    theta, response = softmax_optimum(problem, target)
     prediction = X @ theta
     without, distance = np.empty_like(prediction), np.empty(problem.records)
     worst = 0.0
@@ -287,25 +287,26 @@ def _curvature(z: FloatArray) -> FloatArray:
     return np.asarray(p[:, :, None] * np.eye(p.shape[1]) - p[:, :, None] * p[:, None, :])
 
 
-def _response(problem: ConvexProblem, theta: FloatArray) -> DenseSoftmax:
+def softmax_response(problem: ConvexProblem, theta: FloatArray) -> DenseSoftmax:
+    """The response of all coefficients at ``theta``, d x C."""
     assert problem.X is not None
     c = problem.sample_weights[:, None, None] * _curvature(problem.X @ theta)
     return DenseSoftmax.at(problem.X, problem.penalty_at(1.0), c, problem.name)
 
 
-def _softmax_optimum(problem: ConvexProblem, target: FloatArray) -> tuple[FloatArray, DenseSoftmax]:
+def softmax_optimum(problem: ConvexProblem, target: FloatArray) -> tuple[FloatArray, DenseSoftmax]:
     """The fit on all records, to rounding, and the response there."""
     assert problem.X is not None
     X, weight, penalty = problem.X, problem.sample_weights, problem.penalty_at(1.0)
     theta = released(problem)
     for _ in range(100):
         force = weight[:, None] * (softmax(X @ theta) - target)
-        step = _response(problem, theta).step(X.T @ force + penalty[:, None] * theta)
+        step = softmax_response(problem, theta).step(X.T @ force + penalty[:, None] * theta)
         longest = float(np.max(np.abs(X @ step)))
         theta = theta - step * min(1.0, 4.0 / max(longest, 1e-300))
         if longest < 1e-11:
             break
-    return theta, _response(problem, theta)
+    return theta, softmax_response(problem, theta)
 
 
 def known_others(problem: ConvexProblem) -> PredictionLaws:

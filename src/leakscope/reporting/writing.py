@@ -21,7 +21,14 @@ REPORT_FILE = "report.html"
 REDACTED_FILE = "report-redacted.html"
 
 # Kinds of result whose table names records, and is left out of a redacted page.
-NAMES_RECORDS = ("verify", "measure_models", "compare", "attack_query", "attack_membership")
+NAMES_RECORDS = (
+    "verify",
+    "measure_models",
+    "compare",
+    "attack_query",
+    "attack_membership",
+    "erase",
+)
 
 
 def report_html(run: Run, *, redact: bool = False, beside: Sequence[ResultDocument] = ()) -> str:

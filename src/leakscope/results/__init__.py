@@ -2,6 +2,7 @@
 
 from leakscope.results.advice import Advice
 from leakscope.results.attacks import (
+    FitReconstructAttack,
     MembershipAttack,
     ModelMembershipAttack,
     NetworkAttack,
@@ -13,6 +14,7 @@ from leakscope.results.columns import COLUMNS, Record
 from leakscope.results.comparison import Comparison
 from leakscope.results.decision import Decision
 from leakscope.results.document import ResultDocument, to_json, write_result
+from leakscope.results.erasure import Erasure
 from leakscope.results.kinds import register
 from leakscope.results.measurement import Measurement, ModelsMeasurement
 from leakscope.results.plan import LassoPlan, LinearPlan
@@ -28,7 +30,9 @@ __all__ = [
     "Audit",
     "Comparison",
     "Decision",
+    "Erasure",
     "ExaminedModel",
+    "FitReconstructAttack",
     "LassoPlan",
     "LinearPlan",
     "Measurement",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.results.audit import ExaminedModel
 from leakscope.results.document import DatasetEntry, Number, ResultDocument
+from leakscope.results.shown import Short, digits
 from leakscope.settings.attack import QUERY_DEFAULTS
 
 
@@ -203,6 +204,85 @@ class ModelMembershipAttack(ResultDocument):
     auc: Number
     tests: list[MembershipTest]
     verdict: str
+
+
+class FitReconstructAttack(ResultDocument):
+    """The result of ``leakscope attack reconstruct`` on a fitted model.
+
+    Attributes
+    ----------
+    model, known
+        Which model was attacked, and how many records the attacker knows.
+    determined
+        What the equation gives: the record, its direction, a sum of several, or nothing.
+    features, units, label, sds
+        The reconstruction by the names of the columns, in which units it is, its label, and with
+        noise on the coefficients each feature's standard deviation.
+    error, cosine, label_right
+        Beside the true record, where it was given.
+    records, found, labels_right
+        Of every record in turn: how many there are, the share that is found to within 1%, and the
+        share of the labels that are right.
+    gradient, gradient_needed, tolerance_needed
+        What the solver left, and what it may leave for half of the records to be found; the same
+        as a solver's tolerance (of the mean loss).
+    kappa, rero_bound
+        With noise: the chance of a guess without the model, and the largest with it.
+
+    Examples
+    --------
+    >>> from leakscope.results import FitReconstructAttack
+    >>> FitReconstructAttack.model_fields["kind"].default
+    'attack_reconstruct_model'
+    """
+
+    kind: Literal["attack_reconstruct_model"] = "attack_reconstruct_model"
+    model: ExaminedModel
+    known: int
+    determined: Literal["record", "direction", "sum", "nothing"]
+    features: dict[str, Number] = Field(default_factory=dict)
+    units: str | None = None
+    label: str | Number = None
+    sds: dict[str, Number] | None = None
+    error: Number = None
+    cosine: Number = None
+    label_right: bool | None = None
+    records: int | None = None
+    found: Number = None
+    labels_right: Number = None
+    gradient: Number = None
+    gradient_needed: Number = None
+    tolerance_needed: Number = None
+    kappa: Number = None
+    rero_bound: Number = None
+    verdict: str
+
+    def in_short(self) -> Short:
+        """The verdict, and the record that was found or how many were."""
+        if self.records is not None:
+            rows = [
+                [what, digits(value, most=3)]
+                for what, value in (
+                    ("share of the records that is found", self.found),
+                    ("share of the labels that are right", self.labels_right),
+                    ("largest gradient entry left by the solver", self.gradient),
+                    ("at which half would be found", self.gradient_needed),
+                    ("which is a tolerance of", self.tolerance_needed),
+                    ("largest chance with the noise", self.rero_bound),
+                )
+                if value is not None
+            ]
+            return Short(self._title, (self.verdict,), ("what", "value"), rows)
+        rows = [["label", str(self.label)]] if self.label is not None else []
+        sds = self.sds or {}
+        for name, value in self.features.items():
+            sd = f" ± {digits(sds[name], most=2)}" if name in sds else ""
+            rows.append([name, digits(value, most=6) + sd])
+        return Short(self._title, (self.verdict,), ("column", "value"), rows)
+
+    @property
+    def _title(self) -> str:
+        return f"Reconstruction from {self.model.name}"
 
 
 class FoundQuery(BaseModel):

@@ -18,6 +18,7 @@ from leakscope.data.files import is_folder, is_there, read_json
 from leakscope.errors import InputError
 from leakscope.results.advice import Advice
 from leakscope.results.attacks import (
+    FitReconstructAttack,
     MembershipAttack,
     ModelMembershipAttack,
     NetworkAttack,
@@ -29,6 +30,7 @@ from leakscope.results.audit_files import as_audit, is_audit
 from leakscope.results.comparison import Comparison
 from leakscope.results.decision import Decision
 from leakscope.results.document import SCHEMA_VERSION, ResultDocument, to_json
+from leakscope.results.erasure import Erasure
 from leakscope.results.measurement import CanaryMeasurement, Measurement, ModelsMeasurement
 from leakscope.results.plan import LassoPlan, LinearPlan
 from leakscope.results.run_directory import Gallery, digest_of, read_gallery, require_unchanged
@@ -40,11 +42,13 @@ OLD_COUNT = "could_not_be_told"
 KINDS: dict[str, type[ResultDocument]] = {
     "audit": Audit,
     "compare": Comparison,
+    "erase": Erasure,
     "measure": Measurement,
     "measure_models": ModelsMeasurement,
     "measure_canaries": CanaryMeasurement,
     "attack_query": QueryAttack,
     "attack_reconstruct": ReconstructAttack,
+    "attack_reconstruct_model": FitReconstructAttack,
     "attack_membership": MembershipAttack,
     "attack_membership_model": ModelMembershipAttack,
     "attack_network": NetworkAttack,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from leakscope.settings.setting import Count, Natural, Probability, Reachable, setting
@@ -41,6 +41,39 @@ class ReconstructSettings(BaseModel):
         unset="as many as the weights can determine",
     )
     seed: Natural = setting(0, "Seed of the random starts (several inputs only).", metavar="NUMBER")
+
+
+class FitReconstructSettings(BaseModel):
+    """What the attacker of a fitted model's missing record knows.
+
+    Examples
+    --------
+    >>> from leakscope.settings.attack import FitReconstructSettings
+    >>> FitReconstructSettings().missing
+    1
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    target: str | None = setting(
+        None, "Of a fitted model: the column that it predicts.", metavar="COLUMN"
+    )
+    id_column: str | None = setting(
+        None, "Of a fitted model: the column of ids.", option="--id", metavar="COLUMN"
+    )
+    missing: Count = setting(1, "Of a fitted model: how many records --known lacks.")
+    noise: Annotated[float, Field(ge=0.0)] = setting(
+        0.0, "Of a fitted model: the sd of normal noise on every coefficient."
+    )
+    kappa: Probability | None = setting(
+        None,
+        "Of a fitted model, with --noise: the chance of naming a record without the model.",
+        unset="one in as many as there are records",
+    )
+    C: Reachable | None = setting(
+        None, "Of an ONNX file: inverse penalty of logistic.", option="--C"
+    )
+    alpha: Reachable | None = setting(None, "Of an ONNX file: penalty of ridge or Poisson.")
 
 
 class MembershipSettings(BaseModel):
@@ -131,6 +164,7 @@ class NetworkSettings(BaseModel):
 
 NETWORK_DEFAULTS = NetworkSettings()
 RECONSTRUCT_DEFAULTS = ReconstructSettings()
+FIT_RECONSTRUCT_DEFAULTS = FitReconstructSettings()
 MEMBERSHIP_DEFAULTS = MembershipSettings()
 POOL_ATTACK_DEFAULTS = PoolAttackSettings()
 

@@ -26,6 +26,7 @@ from leakscope.results.advice import AdviceCheck, Target
 from leakscope.results.audit import Audit, Basis, ExaminedModel
 from leakscope.results.audit import Details as AuditDetails
 from leakscope.results.document import DatasetEntry
+from leakscope.results.erasure import Found
 from leakscope.results.sections import Section
 from leakscope.settings.advise import ADVISE_DEFAULTS, AdviseSettings
 from leakscope.settings.audit import (
@@ -206,6 +207,22 @@ class Answers:
     # Of models that are shared by all units: their scores of every unit, and who was trained on.
     scores: NDArray[np.float64] | None = None
     trained_on: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ErasedModel:
+    """What a model is, beside the one trained without some records: for ``erase``.
+
+    ``made`` where none was given and this is that model; ``lacking`` are the rows that it was
+    trained without, where they could be found; ``told`` are fields of the result.
+    """
+
+    estimator: Any
+    found: Found
+    lacking: Rows | None = None
+    made: bool = False
+    notes: tuple[str, ...] = ()
+    told: Mapping[str, Any] = field(default_factory=dict)
 
 
 # Options of advise that a kind takes only where it says so, and what is said where it does not.
@@ -432,6 +449,15 @@ class Subject(ABC):
         """
         return None
 
+    def erased(
+        self, units: Rows, audit: Audit, after: Any = None, before: Any = None
+    ) -> ErasedModel:
+        """Whether ``after`` is the model without these units; without it, that model itself."""
+        raise InputError(
+            f"whether records were erased from {self.words} is not known; that of a fitted model "
+            "and of a training is."
+        )
+
     # What ``verify`` counts for this kind: draws of each law, or models that all units share.
     counted_in: ClassVar[Literal["draws", "models"]] = "draws"
     # Whether it looks at what is not trusted first.
@@ -502,7 +528,7 @@ class Subject(ABC):
     @classmethod
     def refused_attacks(cls, audit: Audit) -> Mapping[str, str]:
         """Attacks that do not apply to this kind, by their key in ``deciding``, and why."""
-        return {}
+        return {"erase": "needs a fitted model or a training of yours"}
 
     @classmethod
     def stored_laws(cls, audit: Audit) -> UnitLaws:

@@ -79,6 +79,7 @@ from leakscope.subjects.recipe import data_again, taken_from_result
 from leakscope.subjects.subject import (
     Answers,
     Asked,
+    ErasedModel,
     LawsNotStoredError,
     PassedOnError,
     Stages,
@@ -587,6 +588,16 @@ class Fit(Subject):
         scores = found.scores + self.noise * drawn
         return shared_answers(scores, found.trained_on, units, how, count)
 
+    def erased(
+        self, units: Rows, audit: Audit, after: Any = None, before: Any = None
+    ) -> ErasedModel:
+        """By the optimum's own equation; without ``after``, the exact fit without them."""
+        from leakscope.subjects.fit.erasure import erased_fit
+
+        if before is not None:
+            raise InputError("the model before is the audited one; give the model after alone.")
+        return erased_fit(self, units, after)
+
     # How its stored audits are worded.
 
     @classmethod
@@ -719,7 +730,7 @@ class Fit(Subject):
     def refused_attacks(cls, audit: Audit) -> Mapping[str, str]:
         """What needs a network, a process or noise."""
         network, process = "needs a two-layer network", "needs a Gaussian process"
-        found = {"weights": network, "reconstruct": network, "retrained": process, "query": process}
+        found = {"weights": network, "retrained": process, "query": process}
         found["canaries"] = "a fit without noise has no epsilon"
         if audit.model.holds_records or audit.details.models is not None:
             found["secret"] = "needs a linear, ridge, logistic or Poisson model"

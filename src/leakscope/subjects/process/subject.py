@@ -691,11 +691,6 @@ class GaussianProcess(Subject):
         return found
 
     @classmethod
-    def refused_attacks(cls, audit: Audit) -> Mapping[str, str]:
-        """A stand-in has no weights and no training of the user's."""
-        return {}
-
-    @classmethod
     def stored_laws(cls, audit: Audit) -> StoredLaws:
         """From means and variances; those of groups are in the run's arrays only."""
         table = audit.table

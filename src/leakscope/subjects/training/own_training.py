@@ -132,6 +132,10 @@ class OwnTraining:
         found = [self._scored(*each, y) for each in zip(models, answers, strict=True)]
         return found, list(dict.fromkeys(said))[:KEPT_WARNINGS]
 
+    def scores_of(self, model: Any, X: Any, y: NDArray[Any]) -> FloatArray:
+        """The scores that a model which is there already gives every record."""
+        return self._scored(model, self._answers(model, X), y)
+
     def answers(
         self, X: Any, y: NDArray[Any], rows: NDArray[np.bool_], seed: int, queries: Any
     ) -> FloatArray:

@@ -30,6 +30,7 @@ from leakscope.laws.pair import LawPair
 from leakscope.results.advice import Target
 from leakscope.results.audit import Audit, ExaminedModel, Explanation, FitFacts
 from leakscope.results.document import DatasetEntry
+from leakscope.results.erasure import Found
 from leakscope.results.run_directory import default_run_directory
 from leakscope.results.trust import Trust
 from leakscope.running.cell_store import CellStore, open_cells
@@ -48,6 +49,7 @@ from leakscope.subjects.subject import (
     Answers,
     Asked,
     Change,
+    ErasedModel,
     LawsNotStoredError,
     Stages,
     Subject,
@@ -83,6 +85,10 @@ TABULATED = 1e-3
 
 # With fewer models, a standard deviation is not known to a fifth.
 LEAST_MODELS = 20
+
+# A test of an erasure: its level, the power from which "not seen" says something, its draws, and
+# the records that it needs to compare with.
+LEVEL, SURE, DRAWN, LEAST_OTHERS = 0.05, 0.8, 10_000, 20
 
 # Between the seeds of an audit and those of its check: none of its models is trained again.
 AFRESH = 1_000_003
@@ -606,6 +612,18 @@ class Training(Subject):
         )
         return shared_answers(found.scores, found.trained_on, units, how, count)
 
+    def erased(
+        self, units: Rows, audit: Audit, after: Any = None, before: Any = None
+    ) -> ErasedModel:
+        """By how far the answers about the units fell, beside those about everybody else."""
+        if after is None or before is None:
+            raise InputError(
+                "whether a training has forgotten is told by two models of it; give the model "
+                "before and the model after."
+            )
+        old, new = (self.training.scores_of(model, self.X, self.y) for model in (before, after))
+        return fell(old - new, units, audit, self.seed)
+
     # How its stored audits are worded.
 
     @classmethod
@@ -683,6 +701,38 @@ class Training(Subject):
             network = "needs a two-layer network"
             found |= {"weights": network, "reconstruct": network}
         return found
+
+
+def fell(change: FloatArray, units: Rows, audit: Audit, seed: int) -> ErasedModel:
+    """Whether scores of units fell more than those of others did: ``change`` is before less after.
+
+    In units of each record's own deviation, and in the direction that training moves it.  The null
+    is "nothing was erased", under which units are like the others; draws of as many others give its
+    law, and the same draws with the audit's shift added the chance of seeing an erasure.
+    """
+    shift, sd = audit.table.of("shift_in_sd"), audit.table.of("sd_without")
+    moved = np.where(shift < 0.0, -1.0, 1.0) * change / np.where(sd > 0.0, sd, np.inf)
+    others = np.setdiff1d(np.flatnonzero(np.isfinite(moved)), units)
+    if len(others) < LEAST_OTHERS:
+        raise InputError(
+            f"the answers about {len(others)} other records are too few to compare with; "
+            f"{LEAST_OTHERS} are needed."
+        )
+    generator = np.random.default_rng(seed)
+    drawn = generator.choice(moved[others], size=(DRAWN, len(units))).sum(axis=1)
+    seen, expected = float(moved[units].sum()), float(np.abs(shift[units]).sum())
+    p_value = float((1 + np.count_nonzero(drawn >= seen)) / (1 + DRAWN))
+    power = float(np.mean(drawn + expected >= np.quantile(drawn, 1.0 - LEVEL)))
+    found: Found = "erased" if p_value <= LEVEL else "kept" if power >= SURE else "cannot tell"
+    notes = (
+        "By a test between two models: the answers about these records "
+        + ("fell" if p_value <= LEVEL else "did not fall")
+        + " by more than those about others did.",
+        "The shift that an erasure would cause is the audit's, of models trained on half of the "
+        "records; on all of them it is smaller.",
+    )
+    told = {"p_value": p_value, "power": power}
+    return ErasedModel(None, found=found, notes=notes, told=told)
 
 
 def posterior_laws(

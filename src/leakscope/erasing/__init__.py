@@ -1,0 +1,5 @@
+"""A model without some of its records: checked, or made."""
+
+from leakscope.erasing.erase import erase
+
+__all__ = ["erase"]

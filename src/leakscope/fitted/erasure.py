@@ -1,0 +1,474 @@
+"""The fit without some records, and whether other coefficients are that fit.
+
+A convex fit says which records it was made from: at the optimum over the records R left out, the
+gradient over the others is zero and the gradient over all is sum over R of F_j x_j, F_j the slope
+of record j's loss.  So a file that claims to have forgotten is checked, not believed: the exact
+fit without the records is a few Newton steps away, and where the file is not it, the records whose
+leaving (or the penalty whose change) explains it are searched for.
+
+Sizes are lengths in the Hessian's metric, sqrt(delta' H delta): an attacker's own unit, in which
+one record's leaving has a length like its influence on answers.  Noise of standard deviation s on
+every coefficient makes what is left indistinguishable to mu = distance / s (Gaussian
+certifiability, arXiv 2510.13094), with the plain distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.keys import Key
+from leakscope._numerics.memory import require_memory
+from leakscope.errors import InputError
+from leakscope.fitted.leave_one_out import softmax_optimum, softmax_response
+from leakscope.fitted.losses import LOSSES, Codes, one_hot, softmax
+from leakscope.fitted.optimum import inverse_hessian
+from leakscope.fitted.problem import ConvexProblem
+from leakscope.fitted.softmax_cavity import DENSE
+
+# Newton steps, and the change of a prediction at which they end.
+STEPS, SETTLED = 100, 1e-11
+# Coefficients whose Hessian is kept.
+MOST_COEFFICIENTS = 20_000
+# What explains coefficients leaves at most this share of what was to be erased.
+EXPLAINED = 0.01
+# Moves beyond one for each record asked for, in a search for those that a fit lacks; and records up
+# to which all pairs are tried.
+FURTHER, PAIRS_UP_TO = 10, 3000
+# Records with several classes whose sizes are found at once.
+TOGETHER = 64
+# Draws of the public half of the records, by which two published fits are compared.
+PUBLIC_DRAWS = 20
+
+
+def part_of(problem: ConvexProblem, rows: Codes) -> ConvexProblem:
+    """The same problem on some of its records, starting from the same coefficients."""
+    if problem.X is None:
+        raise InputError(
+            f"{problem.name} keeps its training records in the file, so that coefficients alone "
+            "say nothing; fit it again without the records."
+        )
+    assert problem.weights is not None
+    return replace(problem, X=problem.X[rows], y=problem.y[rows], weights=problem.weights[rows])
+
+
+def forces(problem: ConvexProblem, theta: FloatArray) -> FloatArray:
+    """The slope of every record's weighted loss, N or N x classes."""
+    assert problem.X is not None
+    z = problem.X @ theta
+    if problem.loss == "softmax":
+        gap = softmax(z) - one_hot(problem.y.astype(np.intp), problem.classes)
+        return np.asarray(problem.sample_weights[:, None] * gap)
+    return np.asarray(problem.sample_weights * LOSSES[problem.loss].force(z, problem.y))
+
+
+def gradient(problem: ConvexProblem, theta: FloatArray) -> FloatArray:
+    """Of the objective: d, or d x classes."""
+    assert problem.X is not None
+    penalty = problem.penalty_at(1.0)
+    return np.asarray(problem.X.T @ forces(problem, theta) + (penalty * theta.T).T)
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """The Hessian of a problem at some coefficients, and its inverse."""
+
+    problem: ConvexProblem
+    theta: FloatArray
+
+    def __post_init__(self) -> None:
+        problem = self.problem
+        assert problem.X is not None
+        wide = problem.X.shape[1] * problem.classes
+        if problem.loss == "softmax" and wide > DENSE:
+            raise InputError(
+                f"A fit of {wide} coefficients in {problem.classes} classes is not taken apart "
+                f"(up to {DENSE} are); fit it again without the records."
+            )
+        if wide > MOST_COEFFICIENTS:
+            raise InputError(
+                f"A fit of {wide} coefficients is not taken apart (up to {MOST_COEFFICIENTS} are); "
+                "fit it again without the records."
+            )
+        require_memory(4 * 8 * wide**2, f"The Hessian of {wide} coefficients", "use fewer features")
+        if problem.loss == "softmax":
+            response = softmax_response(problem, self.theta)
+            object.__setattr__(self, "_solve", response.step)
+            return
+        z = problem.X @ self.theta
+        curvature = problem.sample_weights * LOSSES[problem.loss].curvature(z, problem.y)
+        inverse = inverse_hessian(problem.X, curvature, problem.penalty_at(1.0), problem.name)
+        object.__setattr__(self, "_solve", lambda right: inverse @ right)
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """H^{-1} of a gradient."""
+        found: FloatArray = self._solve(right)  # type: ignore[attr-defined]
+        return found
+
+    def times(self, delta: FloatArray) -> FloatArray:
+        """H of a step."""
+        problem = self.problem
+        assert problem.X is not None
+        moved = problem.X @ delta
+        if problem.loss == "softmax":
+            p = softmax(problem.X @ self.theta)
+            pushed = p * (moved - (p * moved).sum(axis=1, keepdims=True))
+            pushed *= problem.sample_weights[:, None]
+        else:
+            z = problem.X @ self.theta
+            pushed = problem.sample_weights * LOSSES[problem.loss].curvature(z, problem.y) * moved
+        return np.asarray(problem.X.T @ pushed + (problem.penalty_at(1.0) * delta.T).T)
+
+    def size(self, delta: FloatArray) -> float:
+        """The length of a step."""
+        return float(np.sqrt(max(np.sum(delta * self.times(delta)), 0.0)))
+
+    def gradient_size(self, slope: FloatArray) -> float:
+        """The length of the step that a gradient asks for."""
+        return float(np.sqrt(max(np.sum(slope * self.solve(slope)), 0.0)))
+
+
+def optimum(problem: ConvexProblem) -> FloatArray:
+    """The coefficients at the optimum, to rounding, by Newton steps from those of the problem."""
+    assert problem.X is not None
+    if problem.loss == "softmax":
+        _require_small(problem)
+        target = one_hot(problem.y.astype(np.intp), problem.classes)
+        return softmax_optimum(problem, target)[0]
+    start = problem.coefficients
+    theta = np.zeros(problem.X.shape[1]) if start is None else np.array(start, dtype=np.float64)
+    # a step that moves no prediction further than this cannot run away
+    longest = np.inf if LOSSES[problem.loss].quadratic else 2.0
+    for _ in range(STEPS):
+        step = Metric(problem, theta).solve(gradient(problem, theta))
+        far = float(np.max(np.abs(problem.X @ step)))
+        theta = theta - step * min(1.0, longest / max(far, 1e-300))
+        if far <= SETTLED * max(1.0, float(np.max(np.abs(problem.X @ theta)))):
+            return np.asarray(theta)
+    raise InputError(
+        f"The fit of {problem.records} records has no optimum that Newton steps reach (the classes "
+        "may be separable without a penalty); use a larger penalty."
+    )
+
+
+def _require_small(problem: ConvexProblem) -> None:
+    assert problem.X is not None
+    wide = problem.classes * problem.X.shape[1]
+    if wide > DENSE:
+        raise InputError(
+            f"A fit of {wide} coefficients in {problem.classes} classes is not taken apart (up to "
+            f"{DENSE} are); fit it again without the records."
+        )
+
+
+def without(problem: ConvexProblem, rows: Codes) -> FloatArray:
+    """The coefficients of the fit on all records but these: exact, by Newton steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from leakscope.fitted import from_sklearn
+    >>> from leakscope.fitted.erasure import without
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> found = without(from_sklearn(Ridge().fit(X, y), X, y).problems[0], np.array([3, 7]))
+    >>> rest = np.delete(np.arange(len(y)), [3, 7])
+    >>> bool(np.allclose(found[:-1], Ridge().fit(X[rest], y[rest]).coef_, rtol=1e-9))
+    True
+    """
+    return optimum(part_of(problem, _others(problem, rows)))
+
+
+def one_step(problem: ConvexProblem, rows: Codes) -> tuple[FloatArray, float]:
+    """One Newton step from the fit with all records, and a bound on the gradient that is left.
+
+    The step is H^{-1} sum over the records of F_j x_j with the Hessian over the others; the bound
+    gamma ||X|| ||step|| ||X step|| is Guo et al. 2020, Corollary 1 (arXiv 1911.03030), gamma the
+    Lipschitz constant of the loss's curvature: 1 / (6 sqrt 3) for the logistic loss, 0 for squares.
+    """
+    if problem.loss not in ("square", "logistic"):
+        raise InputError("The bound is known for the square and the logistic loss only.")
+    theta = optimum(problem)
+    assert problem.X is not None
+    rest = part_of(problem, _others(problem, rows))
+    assert rest.X is not None
+    step = Metric(rest, theta).solve(gradient(rest, theta))
+    lipschitz = 0.0 if problem.loss == "square" else 1.0 / (6.0 * np.sqrt(3.0))
+    moved = rest.X @ step
+    largest = float(rest.sample_weights.max())
+    bound = (
+        lipschitz
+        * largest
+        * float(np.linalg.norm(rest.X, 2))
+        * float(np.linalg.norm(step))
+        * float(np.linalg.norm(moved))
+    )
+    return np.asarray(theta - step), bound
+
+
+def _others(problem: ConvexProblem, rows: Codes) -> Codes:
+    left = np.ones(problem.records, dtype=np.bool_)
+    left[rows] = False
+    return np.flatnonzero(left)
+
+
+@dataclass(frozen=True, eq=False)
+class Erased:
+    """What coefficients are, beside the fit with all records and the one without some.
+
+    Attributes
+    ----------
+    effect
+        How far the fit without the records lies from the fit with all: what was to be erased.
+    left, kept
+        How far the coefficients lie from either.
+    trace
+        What is left in the direction from the fit without the records to the one with them, as a
+        share of the effect: 0 erased, 1 kept.
+    distance
+        The plain distance to the exact fit without the records; noise of this standard deviation
+        on every coefficient makes it mu = 1.
+    gradient_rest, gradient_all
+        The largest entry of the gradient over the others, and over all.
+    lacking
+        The records whose leaving explains the coefficients, to 1% of what the least of them would
+        move; None where none do.
+    penalty_factor
+        What times the penalty explains them, and ``penalty_kept`` whether the records are in it
+        then; None where another penalty explains nothing.
+    """
+
+    effect: float
+    left: float
+    kept: float
+    trace: float
+    distance: float
+    gradient_rest: float
+    gradient_all: float
+    lacking: Codes | None
+    penalty_factor: float | None = None
+    penalty_kept: bool = False
+
+
+def erased(problem: ConvexProblem, rows: Codes, theta: FloatArray) -> Erased:
+    """What ``theta`` is: ``problem`` holds all records, ``rows`` are those that were to go.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from leakscope.fitted import from_sklearn
+    >>> from leakscope.fitted.erasure import erased, without
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> problem = from_sklearn(Ridge().fit(X, y), X, y).problems[0]
+    >>> gone = erased(problem, np.array([3]), without(problem, np.array([7])))
+    >>> gone.lacking.tolist(), bool(gone.left < gone.kept)
+    ([7], False)
+    """
+    rest = part_of(problem, _others(problem, rows))
+    whole, apart, theta = (_settled(each) for each in (optimum(problem), optimum(rest), theta))
+    metric = Metric(rest, apart)
+    effect = metric.size(whole - apart)
+    left, kept = metric.size(theta - apart), metric.size(theta - whole)
+    along = float(np.sum((theta - apart) * metric.times(whole - apart)))
+    slope_rest, slope_all = gradient(rest, theta), gradient(problem, theta)
+    trace = along / max(effect**2, 1e-300)
+    lacking = factor = None
+    kept_so = False
+    enough = EXPLAINED * min(effect, *_alone(rest, apart, problem, rows))
+    if left <= enough:
+        lacking = np.sort(rows)
+    elif kept <= enough:
+        lacking = np.zeros(0, dtype=np.intp)
+    else:
+        lacking = _lacking(problem, theta, slope_all, rows, enough)
+        if lacking is None:
+            factor, kept_so = _other_penalty(
+                ((problem, slope_all, True), (rest, slope_rest, False)), theta, enough
+            )
+    return Erased(
+        effect=effect,
+        left=left,
+        kept=kept,
+        trace=trace,
+        distance=float(np.linalg.norm(theta - apart)),
+        gradient_rest=float(np.max(np.abs(slope_rest))),
+        gradient_all=float(np.max(np.abs(slope_all))),
+        lacking=lacking,
+        penalty_factor=factor,
+        penalty_kept=kept_so,
+    )
+
+
+def _alone(
+    rest: ConvexProblem, theta: FloatArray, problem: ConvexProblem, rows: Codes
+) -> list[float]:
+    """How far each of the records alone would move the fit, to first order."""
+    assert problem.X is not None
+    metric, force = Metric(rest, theta), forces(problem, theta)
+    return [
+        metric.gradient_size(np.multiply.outer(problem.X[row], force[row])) for row in rows.tolist()
+    ]
+
+
+def _settled(theta: FloatArray) -> FloatArray:
+    """With several classes a constant added to all of them changes nothing: none is."""
+    return theta if theta.ndim == 1 else np.asarray(theta - theta.mean(axis=1, keepdims=True))
+
+
+def _lacking(
+    problem: ConvexProblem, theta: FloatArray, slope: FloatArray, rows: Codes, enough: float
+) -> Codes | None:
+    """Records whose forces add up to the gradient over all.
+
+    From those asked for, from nobody and from the best pair: one more, one less or one exchanged,
+    whichever leaves least, until the rest is explained or nothing helps.
+    """
+    assert problem.X is not None
+    metric = Metric(problem, theta)
+    force = forces(problem, theta)
+    columns = force if force.ndim == 2 else force[:, None]
+    X, weight = problem.X, problem.sample_weights
+    pull = np.zeros(theta.shape)
+    if problem.penalty_per_record:
+        # the penalty of a training set grows with its weight
+        pull = ((problem.penalty_at(1.0) * theta.T).T) / weight.sum()
+    own = _own_sizes(metric, X, columns)
+
+    def pushed(record: int) -> FloatArray:
+        return np.asarray(np.outer(X[record], columns[record]).reshape(theta.shape))
+
+    def pairing(right: FloatArray) -> FloatArray:
+        solved = metric.solve(right).reshape(X.shape[1], -1)
+        return np.asarray(np.einsum("nc,nc->n", X @ solved, columns))
+
+    starts: list[list[int]] = [rows.tolist(), []]
+    if columns.shape[1] == 1 and len(X) <= PAIRS_UP_TO:
+        starts.append(_best_pair(metric, X * columns, own, pairing(slope)))
+    for start in starts:
+        chosen = list(start)
+        remaining = slope - sum(
+            (pushed(j) + weight[j] * pull for j in chosen), np.zeros(theta.shape)
+        )
+        for _ in range(len(rows) + FURTHER + len(start)):
+            if metric.gradient_size(remaining) <= enough:
+                return np.sort(np.array(chosen, dtype=np.intp))
+            best: tuple[float, int | None, int | None] = (0.0, None, None)
+            for out in (None, *chosen):
+                back = 0.0 if out is None else pushed(out) + weight[out] * pull
+                towards = pairing(remaining + back)
+                lost = 0.0 if out is None else 2.0 * towards[out] - own[out]
+                gain = 2.0 * towards - own
+                gain[[j for j in chosen if j != out]] = -np.inf
+                into = int(np.argmax(gain))
+                for more, joined in ((gain[into] - lost, into), (-lost, None)):
+                    if more > best[0] * (1.0 + 1e-12) and joined != out:
+                        best = (float(more), out, joined)
+            _, out, joined = best
+            if out is None and joined is None:
+                break
+            if out is not None:
+                chosen.remove(out)
+                remaining = remaining + pushed(out) + weight[out] * pull
+            if joined is not None:
+                chosen.append(joined)
+                remaining = remaining - pushed(joined) - weight[joined] * pull
+    return None
+
+
+def _best_pair(
+    metric: Metric, pushes: FloatArray, own: FloatArray, towards: FloatArray
+) -> list[int]:
+    """The two records whose forces together come nearest to a gradient."""
+    shared = pushes @ metric.solve(np.ascontiguousarray(pushes.T))
+    left = own - 2.0 * towards
+    sizes = left[:, None] + left + 2.0 * shared
+    np.fill_diagonal(sizes, np.inf)
+    first, second = np.unravel_index(int(np.argmin(sizes)), sizes.shape)
+    return [int(first), int(second)]
+
+
+def _own_sizes(metric: Metric, X: FloatArray, columns: FloatArray) -> FloatArray:
+    """f_j' H^{-1} f_j of every record's force f_j = x_j F_j."""
+    if columns.shape[1] == 1:
+        return np.asarray(np.einsum("nd,dn->n", X, metric.solve(X.T.copy())) * columns[:, 0] ** 2)
+    own = np.empty(len(X))
+    for start in range(0, len(X), TOGETHER):
+        part = slice(start, start + TOGETHER)
+        pushed = X[part][:, :, None] * columns[part][:, None, :]
+        own[part] = np.sum(pushed * metric.solve(pushed), axis=(1, 2))
+    return own
+
+
+def _other_penalty(
+    tries: Sequence[tuple[ConvexProblem, FloatArray, bool]], theta: FloatArray, enough: float
+) -> tuple[float | None, bool]:
+    """What times the penalty makes the gradient vanish, over all records or over the others."""
+    best: tuple[float, float, bool] | None = None
+    for problem, slope, kept in tries:
+        pull = (problem.penalty_at(1.0) * theta.T).T
+        metric = Metric(problem, theta)
+        solved = metric.solve(pull)
+        length = float(np.sum(pull * solved))
+        if length <= 0.0:
+            continue
+        more = -float(np.sum(slope * solved)) / length
+        left = metric.gradient_size(slope + more * pull)
+        if 1.0 + more >= 0.0 and left <= enough and (best is None or left < best[0]):
+            best = (left, 1.0 + more, kept)
+    return (None, False) if best is None else best[1:]
+
+
+@dataclass(frozen=True, eq=False)
+class BothPublished:
+    """What the fits before and after give away together about the records that left.
+
+    ``cosine`` is that of the records' weighted sum with its reconstruction by somebody who knows
+    the Hessian; ``public_cosine`` the mean over draws where a random half of the others is known;
+    ``noise`` the standard deviation on every coefficient of both fits that brings the first to
+    about a half.
+    """
+
+    cosine: float
+    public_cosine: float
+    noise: float
+
+
+def both_published(
+    problem: ConvexProblem, rows: Codes, before: FloatArray, after: FloatArray, *, seed: int = 0
+) -> BothPublished:
+    """The direction of what left, H (theta - theta'), beside what did leave (arXiv 2405.20272)."""
+    assert problem.X is not None
+    others = _others(problem, rows)
+    rest = part_of(problem, others)
+    truth = problem.X[rows].T @ forces(problem, before)[rows]
+    features = problem.penalty_at(1.0) > 0.0
+    if not features.any() or features.all():
+        features = np.ones(len(features), dtype=np.bool_)
+    delta = before - after
+    metric = Metric(rest, after)
+    signal = metric.times(delta)
+    generator = Key(seed).generator()
+    half = max(len(others) // 2, 1)
+    public = []
+    for _ in range(PUBLIC_DRAWS):
+        chosen = generator.choice(len(others), half, replace=False)
+        seen = Metric(part_of(rest, np.sort(chosen)), after)
+        # the sum over the known half stands for all: the penalty is known
+        penalty = (rest.penalty_at(1.0) * delta.T).T
+        part = seen.times(delta) - (seen.problem.penalty_at(1.0) * delta.T).T
+        public.append(_cosine((part * len(others) / half + penalty)[features], truth[features]))
+    probe = generator.standard_normal((*delta.shape, 16))
+    spread = sum(float(np.sum(metric.times(probe[..., k]) ** 2)) for k in range(16)) / 16.0
+    noise = float(np.linalg.norm(signal) * np.sqrt(3.0 / (2.0 * max(spread, 1e-300))))
+    return BothPublished(_cosine(signal[features], truth[features]), float(np.mean(public)), noise)
+
+
+def _cosine(first: FloatArray, second: FloatArray) -> float:
+    length = float(np.linalg.norm(first) * np.linalg.norm(second))
+    return abs(float(np.sum(first * second))) / length if length > 0.0 else 0.0

@@ -1,0 +1,215 @@
+"""The result file of ``leakscope erase``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from leakscope.results.audit import ExaminedModel
+from leakscope.results.document import DatasetEntry, Fraction, Number, ResultDocument
+from leakscope.results.sections import Section
+from leakscope.results.shown import Short, digits
+
+# Ids that a sentence names.
+NAMED = 10
+# What a model is, beside the fit with the records and the one without them.
+Found = Literal["erased", "kept", "other records", "other penalty", "traces", "cannot tell"]
+
+
+class Trace(BaseModel):
+    """A part of the model that learns from the records beside its coefficients.
+
+    ``saw`` is whether it was made with the erased records; None where that cannot be told.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    part: str
+    saw: bool | None
+    words: str
+
+
+class MoreExposed(BaseModel):
+    """A record that stays, and its advantage before and after."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    record_id: str | int
+    before: Fraction
+    after: Fraction
+
+
+class Erasure(ResultDocument):
+    """The result of ``leakscope erase``: is a model the fit without some records?
+
+    Attributes
+    ----------
+    found, met
+        What the model is, and whether the records are erased from it; None where that cannot be
+        told.
+    effect, left, trace
+        How far the records' leaving moves the fit, how far the model still is from the exact fit
+        without them, both in the Hessian's metric, and what is left along the records' own
+        direction as a share of the effect.
+    distance
+        From the model's coefficients to the exact ones: noise of this standard deviation on every
+        coefficient makes what is left mu = 1 (Gaussian certifiability).
+    gradient_rest, gradient_all
+        The largest entry of the objective's gradient over the records that stay, and over all.
+    lacking
+        The records that the model was fitted without, where they could be found.
+    penalty_factor, penalty_kept
+        What times the penalty the model was fitted with, where another one explains it, and
+        whether the records are still in it.
+    traces
+        Scalers, chosen penalties and the like: whether they saw the records.
+    cosine, public_cosine, noise_against_both
+        What publishing the model before and after gives away: how near a reconstruction from
+        both comes to what left (1 is the whole direction), by somebody who knows all that stay
+        and by somebody who knows half of them; and the noise on the coefficients that stops it.
+    exposed_before, exposed_after, more_exposed
+        How many of those who stay have an advantage of 0.1 or more, and whose rose most.
+    power
+        Where no exact check exists: the chance that the test would have seen the erasure.
+
+    Examples
+    --------
+    >>> from leakscope.results import Erasure
+    >>> Erasure.model_fields["kind"].default
+    'erase'
+    """
+
+    kind: Literal["erase"] = "erase"
+    dataset: DatasetEntry
+    model: ExaminedModel
+    records: list[str | int]
+    rows: int
+    made: bool
+    file: str | None = None
+    found: Found
+    met: bool | None
+    effect: Number = None
+    left: Number = None
+    trace: Number = None
+    distance: Number = None
+    gradient_rest: Number = None
+    gradient_all: Number = None
+    lacking: list[str | int] | None = None
+    penalty_factor: Number = None
+    penalty_kept: bool | None = None
+    traces: list[Trace] = Field(default_factory=list)
+    cosine: Fraction = None
+    public_cosine: Fraction = None
+    noise_against_both: Number = None
+    exposed_before: int | None = None
+    exposed_after: int | None = None
+    more_exposed: list[MoreExposed] = Field(default_factory=list)
+    p_value: Fraction = None
+    power: Fraction = None
+    verdict: str
+
+    def in_short(self) -> Short:
+        """The verdict, and the numbers behind it with what they mean."""
+        rows = [
+            [what, digits(value, most=3), meaning]
+            for what, value, meaning in (
+                ("effect", self.effect, "how far the fit moves when the records leave"),
+                ("left", self.left, "how far this model is from the exact fit without them"),
+                ("trace", self.trace, "of the effect, along the records' direction; 0 is erased"),
+                ("distance", self.distance, "noise per coefficient that hides it to mu = 1"),
+                ("gradient over the rest", self.gradient_rest, "0 at the exact fit without them"),
+                ("gradient over all", self.gradient_all, "0 where the records are still in"),
+                ("p-value", self.p_value, "small: their answers fell more than those of others"),
+                ("power", self.power, "the chance that this test sees an erasure"),
+            )
+            if value is not None
+        ]
+        title = f"Erasure of {_counted(self.records, 'record')} from {self.model.name}"
+        return Short(
+            title, (self.verdict,), ("what", "value", "meaning"), rows, tuple(self.warnings)
+        )
+
+    def sections(self) -> tuple[Section, ...]:
+        """Traces, what both models give away, and who is more exposed."""
+        found = [Section("Whose", [self.whose_sentence], names=True)]
+        if self.traces:
+            found.append(
+                Section(
+                    "What else learned from the records",
+                    ["Scalers, encoders and chosen settings are part of the model."],
+                    tables=[
+                        (
+                            ("part", "saw the records", "why"),
+                            [[one.part, _yes(one.saw), one.words] for one in self.traces],
+                        )
+                    ],
+                )
+            )
+        if self.cosine is not None:
+            found.append(Section("If both models are known", [self.both_sentence]))
+        if self.exposed_before is not None:
+            tables: Sequence[Any] = [
+                (
+                    ("record", "advantage before", "after"),
+                    [
+                        [str(one.record_id), digits(one.before, most=3), digits(one.after, most=3)]
+                        for one in self.more_exposed
+                    ],
+                )
+            ]
+            found.append(
+                Section(
+                    "Who stays",
+                    [self.stay_sentence],
+                    tables=tables if self.more_exposed else [],
+                    names=True,
+                )
+            )
+        return tuple(found)
+
+    @property
+    def whose_sentence(self) -> str:
+        """Who was to leave, and who did."""
+        words = f"To leave: {_named(self.records)}."
+        if (
+            self.lacking is None
+            or self.made
+            or sorted(map(str, self.lacking)) == sorted(map(str, self.records))
+        ):
+            return words
+        return f"{words} This model was fitted without: {_named(self.lacking) or 'nobody'}."
+
+    @property
+    def both_sentence(self) -> str:
+        """What publishing both models gives away."""
+        what = "the record that left" if self.rows == 1 else "the weighted sum of what left"
+        return (
+            f"Whoever has the model before and after can reconstruct the direction of {what}: "
+            f"cosine {digits(self.cosine, most=3)} if they know everybody who stays, "
+            f"{digits(self.public_cosine, most=3)} if they know half of them (1 is exact). Noise "
+            f"of sd {digits(self.noise_against_both, most=2)} on every coefficient of both models "
+            "brings the first down to about 0.5."
+        )
+
+    @property
+    def stay_sentence(self) -> str:
+        """How the exposure of those who stay changes."""
+        return (
+            f"{self.exposed_before} of those who stay had an advantage of 0.1 or more before, "
+            f"{self.exposed_after} have it after."
+        )
+
+
+def _yes(saw: bool | None) -> str:
+    return {True: "yes", False: "no", None: "cannot tell"}[saw]
+
+
+def _named(names: Sequence[Any]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(str(name) for name in names[:NAMED]) + more
+
+
+def _counted(things: Sequence[Any], name: str) -> str:
+    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"

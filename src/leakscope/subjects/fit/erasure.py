@@ -1,0 +1,383 @@
+"""Whether an estimator is the fit without some records, with all that it learns; or that fit."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakscope import fitted
+from leakscope._numerics.arrays import FloatArray
+from leakscope.errors import InputError
+from leakscope.fitted.erasure import EXPLAINED, Erased, both_published, erased, optimum
+from leakscope.fitted.from_sklearn import stops_at
+from leakscope.fitted.paired import Described
+from leakscope.fitted.problem import FittedModel
+from leakscope.fitted.refits import Unwrapped, penalty_of, score_records, unwrapped
+from leakscope.results.audit import EXPOSED_ABOVE
+from leakscope.results.erasure import Found, MoreExposed, Trace
+from leakscope.subjects.laws import MEASURES
+from leakscope.subjects.subject import ErasedModel
+
+if TYPE_CHECKING:
+    from leakscope.subjects.fit.subject import Fit
+
+# Transformed records differ where they are further apart than this, beside their own size.
+SAME = 1e-9
+# Nearer to the fit without the records than this share of their effect, and a solver that stopped
+# early is what keeps it away.
+NEAR = 0.3
+NUMBERS = (
+    "effect", "left", "trace", "distance", "gradient_rest", "gradient_all", "penalty_factor",
+    "penalty_kept",
+)  # fmt: skip
+# Records that are told of as more exposed, and by how much they are at least.
+TOLD, RISE = 5, 0.005
+
+
+def erased_fit(fit: Fit, rows: NDArray[np.intp], after: Any | None) -> ErasedModel:
+    """The exact fit without the rows, or what ``after`` is beside it."""
+    left = np.setdiff1d(np.arange(len(fit.ids)), rows)
+    if len(left) < 2:
+        raise InputError("Fewer than two records would stay; erase fewer.")
+    if fit.whole.lacks_a_class(left):
+        raise InputError("A whole class would leave with these records; train another model.")
+    exact = _exact(fit, left)
+    stay = _who_stays(fit, left, exact)
+    if after is None:
+        told = {**stay, **_both(fit, rows, exact)}
+        return ErasedModel(exact, made=True, found="erased", lacking=rows, told=told)
+    _require_alike(fit, after)
+    traces = (*_traces(fit, left, after, exact), *_held_rows(fit, rows, after))
+    if not _has_equation(fit.described):
+        found, lacking, notes = _by_answers(fit, rows, after, exact)
+        told = {}
+    else:
+        found, lacking, numbers, notes = _by_coefficients(fit, rows, after)
+        told = {name: getattr(numbers, name) for name in NUMBERS}
+    if found == "erased" and any(one.saw for one in traces):
+        found = "traces"
+    if found in ("erased", "traces"):
+        told |= _both(fit, rows, after)
+    told |= {**stay, "traces": list(traces)}
+    return ErasedModel(after, found=found, lacking=lacking, notes=notes, told=told)
+
+
+# The exact fit.
+
+
+def _exact(fit: Fit, left: NDArray[np.intp]) -> Any:
+    """Everything fitted on the rows that stay, its coefficients at the optimum to rounding."""
+    from sklearn.base import clone
+    from sklearn.utils import _safe_indexing
+
+    whole, X, y = fit.whole, _safe_indexing(fit.X, left), np.ravel(np.asarray(fit.y))[left]
+    if whole.learned or not _has_equation(fit.described):
+        fresh = clone(fit.estimator)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fresh.fit(X, y, **whole._weights_by_name(left))
+        except Exception as error:  # of the user's own steps: whatever they raise
+            raise InputError(
+                f"the estimator could not be fitted on the {len(left)} records that stay "
+                f"({type(error).__name__}: {str(error).partition(chr(10))[0]})."
+            ) from error
+    else:
+        fresh = copy.deepcopy(fit.estimator)
+    weights = None if fit.sample_weight is None else np.asarray(fit.sample_weight)[left]
+    if _has_equation(fit.described):
+        described = _described(fresh, X, y, weights)
+        inner = unwrapped(fresh, X).inner
+        _set_coefficients(inner, [optimum(problem) for problem in described.problems])
+    return fresh
+
+
+def _has_equation(described: Described) -> TypeGuard[FittedModel]:
+    """Whether its coefficients are the optimum of a smooth problem over features."""
+    return isinstance(described, FittedModel) and described.problems[0].X is not None
+
+
+def _described(estimator: Any, X: Any, y: Any, weights: Any) -> FittedModel:
+    """The problem as it is at these coefficients, the optimum or not."""
+    found = fitted.from_sklearn(estimator, X, y, sample_weight=weights, at_optimum=False)
+    assert isinstance(found, FittedModel)
+    return found
+
+
+def _set_coefficients(inner: Any, found: Sequence[FloatArray]) -> None:
+    """Coefficients as scikit-learn keeps them; the design's last column is the intercept."""
+    theta = found[0] if len(found) == 1 else np.stack(found, axis=1)
+    rows = theta[None] if theta.ndim == 1 else theta.T
+    if getattr(inner, "fit_intercept", False):
+        liblinear = getattr(inner, "solver", "") == "liblinear"
+        column = float(inner.intercept_scaling) if liblinear else 1.0
+        inner.intercept_ = (rows[:, -1] * column).reshape(np.shape(inner.intercept_))
+        rows = rows[:, :-1]
+    inner.coef_ = np.ascontiguousarray(rows).reshape(np.shape(inner.coef_))
+
+
+# What an estimator is.
+
+
+def _require_alike(fit: Fit, after: Any) -> None:
+    before, now = fit.whole.found.inner, unwrapped(after, fit.X).inner
+    if type(before).__name__ != type(now).__name__:
+        raise InputError(
+            f"the model after is a {type(now).__name__}, and the one audited a "
+            f"{type(before).__name__}; give the same kind of model."
+        )
+
+
+def _coefficients(model: FittedModel) -> list[FloatArray]:
+    return [np.asarray(problem.coefficients) for problem in model.problems]
+
+
+def _by_coefficients(
+    fit: Fit, rows: NDArray[np.intp], after: Any
+) -> tuple[Found, NDArray[np.intp] | None, Erased, tuple[str, ...]]:
+    """By the optimum's own equation, on the features as the model's own steps make them."""
+    described = _described(after, fit.X, fit.y, fit.sample_weight)
+    parts = [
+        erased(problem, rows, theta)
+        for problem, theta in zip(described.problems, _coefficients(described), strict=True)
+    ]
+    numbers = parts[0] if len(parts) == 1 else _together(parts)
+    if numbers.lacking is not None:
+        gone = np.isin(rows, numbers.lacking)
+        # others may have left with them: erased all the same
+        found: Found = (
+            "erased" if gone.all() else "other records" if numbers.lacking.size else "kept"
+        )
+        factor = None if found == "other records" else _penalty_factor(fit, after)
+        if factor is not None:
+            numbers = replace(numbers, penalty_factor=factor, penalty_kept=found == "kept")
+            found = "other penalty"
+        return found, numbers.lacking, numbers, ()
+    if numbers.penalty_factor is not None:
+        return "other penalty", None, numbers, ()
+    inner = unwrapped(after, fit.X).inner
+    stops = stops_at(inner, float(described.problems[0].sample_weights.sum()))
+    near, tolerance = NEAR * numbers.effect, -1.0 if stops is None else stops
+    early = "The solver stopped early: how far the model is from either fit is its tolerance."
+    if numbers.gradient_rest <= tolerance < numbers.gradient_all and numbers.left <= near:
+        return "erased", rows, numbers, (f"{early} A smaller tol leaves less.",)
+    if numbers.gradient_all <= tolerance < numbers.gradient_rest and numbers.kept <= near:
+        return "kept", np.zeros(0, dtype=np.intp), numbers, (early,)
+    note = (
+        "Neither the fit without the records nor one with them, nor one without others or with "
+        "another penalty: "
+    )
+    if stops is None or numbers.gradient_rest <= stops:
+        note += "the solver stopped further from the optimum than these records move it; fit again "
+        note += "with a smaller tol (newton-cholesky, tol=1e-10)."
+    else:
+        note += "it was fitted on other data, with other weights or by other steps."
+    return "cannot tell", None, numbers, (note,)
+
+
+def _penalty_factor(fit: Fit, after: Any) -> float | None:
+    """What times the audited penalty the model says that it has; None where it is the same."""
+    first, second = (penalty_of(unwrapped(each, fit.X).inner) for each in (fit.estimator, after))
+    if first is None or second is None or fit.whole.chosen or first[0] != second[0]:
+        return None
+    old, new = first[1], second[1]
+    if old == new or not 0.0 < min(old, new) < max(old, new) < np.inf:
+        return None
+    return old / new if first[0] == "C" else new / old
+
+
+def _together(parts: Sequence[Erased]) -> Erased:
+    """Several outputs as one fit."""
+
+    def root(name: str) -> float:
+        return float(np.sqrt(sum(getattr(part, name) ** 2 for part in parts)))
+
+    same = all(
+        part.lacking is not None and np.array_equal(part.lacking, parts[0].lacking)  # type: ignore[arg-type]
+        for part in parts
+    )
+    factors = [part.penalty_factor for part in parts]
+    known = all(factor is not None and np.isclose(factor, factors[0] or 0.0) for factor in factors)
+    effect = root("effect")
+    return Erased(
+        effect=effect,
+        left=root("left"),
+        kept=root("kept"),
+        trace=sum(part.trace * part.effect**2 for part in parts) / max(effect**2, 1e-300),
+        distance=root("distance"),
+        gradient_rest=max(part.gradient_rest for part in parts),
+        gradient_all=max(part.gradient_all for part in parts),
+        lacking=parts[0].lacking if same else None,
+        penalty_factor=factors[0] if known else None,
+        penalty_kept=parts[0].penalty_kept,
+    )
+
+
+def _by_answers(
+    fit: Fit, rows: NDArray[np.intp], after: Any, exact: Any
+) -> tuple[Found, NDArray[np.intp] | None, tuple[str, ...]]:
+    """Without an equation of its own: its answers beside those of either fit."""
+
+    def answers(estimator: Any) -> FloatArray:
+        found = unwrapped(estimator, fit.X)
+        return score_records(found.inner, found.design, np.ravel(np.asarray(fit.y)))
+
+    now, without, whole = answers(after), answers(exact), answers(fit.estimator)
+    effect = float(np.abs(whole - without).max())
+    if np.abs(now - without).max() <= EXPLAINED * effect:
+        return "erased", rows, ()
+    if np.abs(now - whole).max() <= EXPLAINED * effect:
+        return "kept", np.zeros(0, dtype=np.intp), ()
+    return "cannot tell", None, ("Its answers are those of neither fit.",)
+
+
+# What else learned from the records.
+
+
+def _traces(fit: Fit, left: NDArray[np.intp], after: Any, exact: Any) -> list[Trace]:
+    now, without = unwrapped(after, fit.X), unwrapped(exact, fit.X)
+    found = _steps(fit, left, now)
+    if fit.dataset.steps and any("standardised" in step for step in fit.dataset.steps):
+        found.append(
+            Trace(
+                part="standardised features",
+                saw=None,
+                words="standardised with all, outside the model",
+            )
+        )
+    if now.searched or now.penalty_chosen:
+        found.append(_penalty_trace(fit.whole.found, now, without))
+    return found
+
+
+def _steps(fit: Fit, left: NDArray[np.intp], now: Unwrapped) -> list[Trace]:
+    """Each step beside the same step fitted again, on what stays and on all."""
+    from sklearn.base import clone
+    from sklearn.utils import _safe_indexing
+
+    found = list[Trace]()
+    y, given = np.ravel(np.asarray(fit.y)), fit.X
+    for step in now.steps:
+        name = type(step).__name__
+        made = step.transform(given)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                part = clone(step).fit(_safe_indexing(given, left), y[left]).transform(given)
+                every = clone(step).fit(given, y).transform(given)
+        except Exception as error:  # of the user's own steps: whatever they raise
+            words = f"it could not be fitted again ({type(error).__name__})"
+            found.append(Trace(part=name, saw=None, words=words))
+            given = made
+            continue
+        if _same(part, every):
+            found.append(Trace(part=name, saw=False, words="it is the same with and without them"))
+        elif _same(made, part):
+            found.append(Trace(part=name, saw=False, words="it is that of the records that stay"))
+        elif _same(made, every):
+            found.append(Trace(part=name, saw=True, words="it was fitted with them"))
+        else:
+            words = "it is neither that of the records that stay nor that of all"
+            found.append(Trace(part=name, saw=None, words=words))
+        given = made
+    return found
+
+
+def _same(first: Any, second: Any) -> bool:
+    first, second = (
+        each.toarray() if hasattr(each, "toarray") else np.asarray(each) for each in (first, second)
+    )
+    if first.shape != second.shape:
+        return False
+    if first.dtype.kind not in "fiub" or second.dtype.kind not in "fiub":
+        return bool(np.array_equal(first, second))
+    return bool(np.abs(first - second).max() <= SAME * max(float(np.abs(second).max()), 1e-300))
+
+
+def _penalty_trace(before: Unwrapped, now: Unwrapped, without: Unwrapped) -> Trace:
+    """A penalty that was searched for: what the search finds without the records."""
+    own, fresh, old = (penalty_of(each.inner) for each in (now, without, before))
+    if own is None or fresh is None:
+        return Trace(part="chosen settings", saw=None, words="they were chosen by a search")
+    if np.isclose(own[1], fresh[1], rtol=1e-9):
+        words = f"the search finds the same {own[0]} = {own[1]:.4g} without them"
+        return Trace(part=f"chosen {own[0]}", saw=False, words=words)
+    saw = True if old is not None and np.isclose(own[1], old[1], rtol=1e-9) else None
+    words = f"{own[0]} = {own[1]:.4g}, and without them the search finds {fresh[1]:.4g}"
+    return Trace(part=f"chosen {own[0]}", saw=saw, words=words)
+
+
+def _held_rows(fit: Fit, rows: NDArray[np.intp], after: Any) -> list[Trace]:
+    """Training rows that the file itself holds, erased ones among them."""
+    found = unwrapped(after, fit.X)
+    design = found.design
+    design = design.toarray() if hasattr(design, "toarray") else np.asarray(design)
+    if design.dtype.kind not in "fiub":
+        return []
+    told = list[Trace]()
+    for name, value in vars(found.inner).items():
+        array = np.asarray(value) if isinstance(value, np.ndarray) else None
+        if array is None or array.ndim != 2 or array.shape[1] != design.shape[1]:
+            continue
+        if array.dtype.kind not in "fiub" or len(array) < 2:
+            continue
+        inside = [bool((np.abs(array - design[row]).max(axis=1) <= SAME).any()) for row in rows]
+        if any(inside):
+            words = f"{sum(inside)} of the erased records stand in {name}, as they were"
+            told.append(Trace(part=f"{type(found.inner).__name__}.{name}", saw=True, words=words))
+    return told
+
+
+# What both models give away, and who stays.
+
+
+def _both(fit: Fit, rows: NDArray[np.intp], after: Any) -> dict[str, float]:
+    """Of models on the same features; scaled anew, the two are not compared."""
+    first = fit.described
+    if not _has_equation(first) or len(first.problems) > 1 or fit.whole.learned:
+        return {}
+    second = _described(after, fit.X, fit.y, fit.sample_weight)
+    before, now = _coefficients(first)[0], _coefficients(second)[0]
+    if np.array_equal(before, now):
+        return {}
+    found = both_published(first.problems[0], rows, before, now)
+    return {
+        "cosine": min(found.cosine, 1.0),
+        "public_cosine": min(found.public_cosine, 1.0),
+        "noise_against_both": found.noise,
+    }
+
+
+def _who_stays(fit: Fit, left: NDArray[np.intp], exact: Any) -> dict[str, Any]:
+    """The advantage of those who stay before and after, over the same question."""
+    from sklearn.utils import _safe_indexing
+
+    question = {name: fit.settings[name] for name in ("question", "fraction", "observes")}
+    if question["question"] == "known_others" or not isinstance(fit.described, FittedModel):
+        return {}
+    weights = None if fit.sample_weight is None else np.asarray(fit.sample_weight)[left]
+    y = np.ravel(np.asarray(fit.y))[left]
+    later = _described(exact, _safe_indexing(fit.X, left), y, weights)
+    pairs = [
+        fitted.laws_of(replace(model, whole=None), **question).law_pair()
+        for model in (fit.described, later)
+    ]
+    before, now = MEASURES["advantage"](pairs[0])[left], MEASURES["advantage"](pairs[1])
+    rise = now - before
+    first = [row for row in np.argsort(-rise, kind="stable")[:TOLD].tolist() if rise[row] >= RISE]
+    return {
+        "exposed_before": int(np.count_nonzero(before >= EXPOSED_ABOVE)),
+        "exposed_after": int(np.count_nonzero(now >= EXPOSED_ABOVE)),
+        "more_exposed": [
+            MoreExposed(
+                record_id=fit.ids[int(left[row])], before=float(before[row]), after=float(now[row])
+            )
+            for row in first
+        ],
+    }
