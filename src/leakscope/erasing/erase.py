@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from leakscope import __version__
 from leakscope.data.datasets import Dataset, RecordId
@@ -145,6 +147,13 @@ def _model(given: Any) -> tuple[Any, str | None]:
     file = read_model(given)
     if file.estimator is None:
         raise InputError(f"{file.path.name}: a model after an erasure is read from .skops files.")
+    try:
+        check_is_fitted(file.estimator)
+    except NotFittedError:
+        raise InputError(
+            f"{file.path.name}: trees and the like are compiled, and not read from a file; give "
+            "the models themselves to leakscope.erase in Python."
+        ) from None
     return file.estimator, file.path.name
 
 
@@ -163,7 +172,7 @@ def _verdict(found: ErasedModel, audit: Audit, units: int, others: int) -> str:
     if found.found == "erased":
         words = f"Erased: this model is the fit without {who}"
         if "trace" in told:
-            words += f"; {abs(told['trace']):.1%} of what they changed is left"
+            words += f"; {abs(told['trace']):.1%} of the effect is left"
         return words + (
             f"; {_counted('', others, audit.unit, 'other')} left too." if others else "."
         )

@@ -148,7 +148,7 @@ def predictions_on(problem: ConvexProblem, rows: npt.NDArray[np.intp]) -> FloatA
     if problem.loss == "softmax":
         assert problem.X is not None
         target = one_hot(problem.y.astype(np.intp), problem.classes)
-        return np.asarray(problem.X @ _softmax_optimum(part, target)[0])
+        return np.asarray(problem.X @ softmax_optimum(part, target)[0])
     loss, y = LOSSES[problem.loss], problem.y
     z, respond = start_and_response(part, 1.0)
     for _ in range(MOST_STEPS):
