@@ -168,6 +168,7 @@ def laws(folder: Path, halves: int, records: int) -> None:
                     )
                     seen = theta @ rows[:, i].T
                     mean, covariance = found.answers(np.full(len(y), v))
+                    mean = mean[:, :, 0]
                     sd = np.sqrt(np.diagonal(covariance[i]))
                     true = np.cov(seen.T)
                     true_sd = np.sqrt(np.diagonal(true))
@@ -192,6 +193,26 @@ def laws(folder: Path, halves: int, records: int) -> None:
             )
 
 
+def classes(folder: Path, models: int) -> None:
+    """The same with five classes, how ill a patient is, by scikit-learn's own refits."""
+    read = pd.read_csv(folder / "heart_cleveland.csv", header=None, names=HEART, na_values="?")
+    read = read.dropna()
+    table, y = read[HEART[:-1]], read["num"].to_numpy()
+    generator = np.random.default_rng(3)
+    for column in ("sex", "fbs"):
+        X, rows, own, _ = coded(table, column)
+        problem = described(X, y, "softmax", 1.0)
+        found = secret.secret_laws(problem, rows, own)
+        inside = generator.random((models, len(y))) < 0.5
+        seen = np.empty((len(y), models, len(rows), 4))
+        for place, part in enumerate(inside):
+            model = LogisticRegression(C=1.0, tol=1e-7, max_iter=10_000)
+            model.fit(X[part, :-1], y[part])
+            logits = rows[:, :, :-1] @ model.coef_.T + model.intercept_
+            seen[:, place] = np.swapaxes(logits @ secret.contrasts(5), 0, 1)
+        told(f"softmax {column}", found, rows, seen, inside)
+
+
 def attacker(folder: Path, models: int) -> None:
     """What an attacker names with shadow models, with the record in them and without it."""
     table, y = heart(folder)
@@ -207,22 +228,28 @@ def attacker(folder: Path, models: int) -> None:
             found = secret.secret_laws(problem, rows, own)
             inside = generator.random((models, len(y))) < 0.5
             theta = refitted(problem, None, 0.0, inside.astype(float))
-            seen = np.einsum("md,vid->miv", theta, rows)
-            for kind in ("shares", "imputed"):
-                prior, before = secret.beliefs(kind, found, rows)
-                chances = secret.secret_chances(found, prior, before)
-                belief = found.updated(before)
-                density = found.log_density(np.swapaxes(seen, 0, 1))
-                guess = (np.log(belief)[:, None] + density).argmax(axis=2)
-                right = (guess == own[:, None]).T
-                print(
-                    f"{loss:9s} {X.shape[1]:3d} columns {column:4s} {kind:8s} named: no model "
-                    f"{chances.named_prior.mean():.3f} | not trained on it "
-                    f"{chances.named_without.mean():.3f} | this model: said "
-                    f"{chances.named_within.mean():.3f}, seen {_share(right, inside)} | the same "
-                    f"attacker on models without the record {_share(right, ~inside)}",
-                    flush=True,
-                )
+            seen = np.einsum("md,vid->imv", theta, rows)[..., None]
+            told(f"{loss} {X.shape[1] - 1} columns, {column}", found, rows, seen, inside)
+    classes(folder, models)
+
+
+def told(
+    name: str, laws: secret.SecretLaws, rows: np.ndarray, seen: np.ndarray, inside: np.ndarray
+) -> None:
+    """What is named by models' answers (n, M, V, O) about every record with every value."""
+    density = laws.log_density(seen)
+    for kind in ("shares", "imputed"):
+        prior, before = secret.beliefs(kind, laws, rows)
+        chances = secret.secret_chances(laws, prior, before)
+        guess = (np.log(laws.updated(before))[:, None] + density).argmax(axis=2)
+        right = (guess == laws.own[:, None]).T
+        print(
+            f"{name}, {kind}: named, no model {chances.named_prior.mean():.3f} | not trained on it "
+            f"{chances.named_without.mean():.3f} | this model: said "
+            f"{chances.named_within.mean():.3f}, seen {_share(right, inside)} | the same attacker "
+            f"on models without the record {_share(right, ~inside)}",
+            flush=True,
+        )
 
 
 def _share(right: np.ndarray, mask: np.ndarray) -> str:

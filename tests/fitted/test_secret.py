@@ -27,32 +27,48 @@ def small_problem(loss: str, *, size: int = 150, seed: int = 0) -> tuple[ConvexP
         y = z + rng.normal(size=size)
     elif loss == "logistic":
         y = (rng.random(size) < special.expit(z)).astype(float)
-    else:
+    elif loss == "poisson":
         y = rng.poisson(np.exp(0.5 * z)).astype(float)
+    else:
+        logits = np.column_stack([np.zeros(size), z, 0.5 * X[:, 1]])
+        y = (logits + rng.gumbel(size=(size, 3))).argmax(axis=1).astype(float)
     penalty = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
     rows = np.stack([X, X])
     rows[0, :, 3], rows[1, :, 3] = 0.0, 1.0
-    return ConvexProblem(y=y, loss=loss, X=X, penalty=penalty), rows, own  # type: ignore[arg-type]
+    classes = 3 if loss == "softmax" else 1
+    problem = ConvexProblem(y=y, loss=loss, X=X, penalty=penalty, classes=classes)  # type: ignore[arg-type]
+    return problem, rows, own
 
 
 def refitted(problem: ConvexProblem, row: Any, label: float, inside: Any) -> Any:
-    """Newton's method for many training sets at once, each with one more record."""
+    """Newton's method for many training sets at once, each with one more record; (M, d, C)."""
     assert problem.X is not None
     X, y = np.vstack([problem.X, row]), np.append(problem.y, label)
-    take = np.column_stack([inside, np.ones(len(inside))])
-    theta = np.zeros((len(take), X.shape[1]))
+    take = np.column_stack([inside, np.ones(len(inside))])[:, :, None]
+    classes, d = problem.classes, X.shape[1]
+    target = np.eye(classes)[y.astype(int)] if classes > 1 else y[:, None]
+    theta = np.zeros((len(take), d, classes))
+    penalty = np.tile(problem.penalty_at(1.0), classes)
+    # the intercepts of all classes are free but for a constant
+    floor = penalty + 1e-6 * (classes > 1)
     for _ in range(15):
-        z = theta @ X.T
-        mean = {"square": z, "logistic": special.expit(z), "poisson": np.exp(z)}[problem.loss]
-        h = {"square": np.ones_like(z), "logistic": mean * (1 - mean), "poisson": mean}
-        hessian = np.einsum("mn,na,nb->mab", take * h[problem.loss], X, X, optimize=True)
-        hessian += np.diag(problem.penalty_at(1.0))
-        gradient = (take * (mean - y)) @ X + theta * problem.penalty_at(1.0)
-        theta -= np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
+        z = X @ theta
+        one = {"square": lambda z: z, "logistic": special.expit, "poisson": np.exp}
+        mean = special.softmax(z, axis=2) if classes > 1 else one[problem.loss](z)
+        same = np.ones_like(z) if problem.loss == "square" else mean
+        h = same[..., None] * np.eye(classes)
+        if problem.loss in ("logistic", "softmax"):
+            h = h - mean[..., :, None] * mean[..., None, :]
+        hessian = np.einsum("mncp,na,nb->mcapb", take[..., None] * h, X, X, optimize=True)
+        hessian = hessian.reshape(len(take), classes * d, classes * d) + np.diag(floor)
+        gradient = np.swapaxes(X.T @ (take * (mean - target)), 1, 2).reshape(len(take), -1)
+        gradient += np.swapaxes(theta, 1, 2).reshape(len(take), -1) * penalty
+        step = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
+        theta = theta - np.swapaxes(step.reshape(len(take), classes, d), 1, 2)
     return theta
 
 
-@pytest.mark.parametrize("loss", ["square", "logistic", "poisson"])
+@pytest.mark.parametrize("loss", ["square", "logistic", "poisson", "softmax"])
 def test_the_laws_are_those_of_refits_with_either_value(loss: str) -> None:
     problem, rows, own = small_problem(loss)
     found = secret.secret_laws(problem, rows, own)
@@ -62,25 +78,31 @@ def test_the_laws_are_those_of_refits_with_either_value(loss: str) -> None:
     inside[:, record] = False
     for value in (0, 1):
         theta = refitted(problem, rows[value, record], problem.y[record], inside)
-        seen = theta @ rows[:, record].T
+        seen = rows[:, record] @ theta
+        if loss == "softmax":
+            seen = seen @ secret.contrasts(3)
+        seen = seen.reshape(HALVES, -1)
         mean, covariance = found.answers(np.full(problem.records, value))
         true_sd = seen.std(axis=0)
-        assert np.abs(seen.mean(axis=0) - mean[record]).max() < 4 * true_sd.max() / HALVES**0.5
+        assert (
+            np.abs(seen.mean(axis=0) - mean[record].ravel()).max() < 4 * true_sd.max() / HALVES**0.5
+        )
         ratio = np.sqrt(np.diagonal(covariance[record])) / true_sd
         # the laws themselves are good to some per cent where the loss is curved
         allowed = 4 / (2 * HALVES) ** 0.5 + (0.0 if loss == "square" else 0.04)
         assert np.abs(ratio - 1.0).max() < allowed
-        true = np.corrcoef(seen.T)[0, 1]
-        said = covariance[record][0, 1] / np.sqrt(np.prod(np.diagonal(covariance[record])))
-        assert abs(said - true) < 4 * (1 - true**2) / HALVES**0.5 + 0.01
+        true = np.corrcoef(seen.T)
+        sd = np.sqrt(np.diagonal(covariance[record]))
+        said = covariance[record] / sd / sd[:, None]
+        assert np.all(np.abs(said - true) < 4 * (1 - true**2) / HALVES**0.5 + 0.01)
 
 
-@pytest.mark.parametrize("loss", ["square", "logistic", "poisson"])
+@pytest.mark.parametrize("loss", ["square", "logistic", "poisson", "softmax"])
 def test_every_density_is_one(loss: str) -> None:
     # The mean of p_u / p_v over what is seen given v is one, whatever the two laws are.
     problem, rows, own = small_problem(loss)
     found = secret.secret_laws(problem, rows, own)
-    points = np.random.default_rng(2).normal(size=(20_000, found.pull.shape[2]))
+    points = np.random.default_rng(2).normal(size=(20_000, found.pull.shape[3]))
     part = slice(0, 20)
     seen = secret._joined(found, part, 0, points)
     logs = secret._log_densities(found, part, seen)
@@ -150,7 +172,7 @@ def test_many_values_of_a_number_have_two_dimensions() -> None:
     rows[:, :, 0] = values[:, None]
     own = np.abs(problem.X[:, :1] - values).argmin(axis=1)
     found = secret.secret_laws(problem, rows, own)
-    assert found.pull.shape == (problem.records, 9, 2)
+    assert found.pull.shape == (problem.records, 9, 1, 2)
     prior, before = secret.beliefs("imputed", found, rows, values)
     assert np.allclose(prior.sum(axis=1), 1.0)
     assert np.allclose(before.sum(axis=1), 1.0)
@@ -184,7 +206,7 @@ def test_the_bound_of_a_share_is_one() -> None:
     exact = (towards @ pulls.T) ** 2
     np.fill_diagonal(exact, 0.0)
     exact = exact.max(axis=1) / exact.sum(axis=1)
-    bound = secret._largest_at_most(towards, pulls)
+    bound = secret._largest_at_most(towards, pulls[:, None])
     assert np.all(bound >= exact - 1e-12)
     # Where one record carries much the bound is what it carries.
     assert np.allclose(bound[exact > 0.3], exact[exact > 0.3])

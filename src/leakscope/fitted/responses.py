@@ -222,7 +222,7 @@ class DenseSoftmax:
     def at(cls, X: FloatArray, penalty: FloatArray, c: FloatArray, name: str) -> DenseSoftmax:
         """Build and invert the Hessian at these curvature blocks (N x C x C)."""
         classes = c.shape[1]
-        hessian = _assembled(X, c)
+        hessian = assembled(X, c)
         d = X.shape[1]
         index = np.arange(classes * d)
         hessian[index, index] += np.tile(penalty, classes)
@@ -242,7 +242,7 @@ class DenseSoftmax:
     def spread(self, t: FloatArray, draws: int = 0) -> FloatArray:
         """sum over j != i of G_ij t_j G_ij', C x C blocks for every record i; exact."""
         classes = t.shape[1]
-        carried = self.inverse @ _assembled(self.X, t) @ self.inverse
+        carried = self.inverse @ assembled(self.X, t) @ self.inverse
         own = self.leverage @ t @ self.leverage
         return np.asarray(centred(_blocks(self.X, carried, classes)) - own)
 
@@ -253,7 +253,8 @@ class DenseSoftmax:
         return np.asarray(np.swapaxes(moved @ self.X.T, 1, 2))
 
 
-def _assembled(X: FloatArray, blocks: FloatArray) -> FloatArray:
+def assembled(X: FloatArray, blocks: FloatArray) -> FloatArray:
+    """sum_j x_j x_j' (x) block_j, class by class: entry (a, class) at class d + a."""
     classes, d = blocks.shape[1], X.shape[1]
     total = np.empty((classes * d, classes * d))
     for a in range(classes):

@@ -15,6 +15,9 @@ That map has an inverse in closed form, because z is itself an answer: a = a_in 
 with z = a_in[v].  So the density of what the attacker sees, given v, is that of a normal law times
 the Jacobian 1 + w l''(z) K[v, v]: no moments are matched for a loss that is not quadratic.
 
+With C classes an answer is C - 1 contrasts of the logits, F and z are vectors, K has blocks, and
+the Jacobian is det(I + K h); one output is the case of one contrast.
+
 Everything below is in white coordinates c, in which a without the record is N(0, I) in as many
 dimensions as A has (two for a column of numbers, one for each category): a_v = mean_v + s_v'c, and
 joining is c - F q_v.
@@ -37,6 +40,7 @@ best guess before: never negative, and zero wherever the answers do not change t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -55,9 +59,11 @@ from leakscope.fitted.cavity import (
     force_variance,
     solve_cavity,
 )
-from leakscope.fitted.losses import LOSSES, hermite
-from leakscope.fitted.optimum import inverse_hessian, quadratic_forms, weighted_gram
+from leakscope.fitted.losses import LOSSES, hermite, sigma_points, softmax, square_root
+from leakscope.fitted.optimum import quadratic_forms, spd_inverse
 from leakscope.fitted.problem import ConvexProblem
+from leakscope.fitted.responses import assembled
+from leakscope.fitted.softmax_cavity import DENSE, POINTS, pooled_force, solve_softmax
 from leakscope.laws.distributions import MultivariateNormal
 from leakscope.laws.pair import LawPair, Provenance
 from leakscope.settings.audit import MODEL_DEFAULTS, SecretPrior
@@ -84,20 +90,117 @@ FOLDS = 5
 IMPUTATION_PENALTY = (1.0, 0.1, 0.01, 0.001)
 
 
+class _OneOutput:
+    """How a record joins a model with one output; arrays end in an axis of one."""
+
+    outputs = 1
+
+    def __init__(self, problem: ConvexProblem) -> None:
+        self.loss = LOSSES[problem.loss]
+        self.quadratic = self.loss.quadratic
+
+    def points(self) -> tuple[FloatArray, FloatArray]:
+        """(S, 1) nodes of a standard normal law, and their weights."""
+        nodes, weights = hermite(3 if self.quadratic else NODES)
+        return nodes[:, None], weights
+
+    def force(self, z: FloatArray, y: FloatArray, w: FloatArray) -> FloatArray:
+        """w l'(z)."""
+        return np.asarray(w[..., None] * self.loss.force(z, y[..., None]))
+
+    def prox(self, before: FloatArray, K: FloatArray, y: FloatArray, w: FloatArray) -> FloatArray:
+        """The z with z + K force(z) = before."""
+        return self.loss.prox(before, w[..., None] * K[..., 0], y[..., None])
+
+    def log_jacobian(
+        self, z: FloatArray, K: FloatArray, y: FloatArray, w: FloatArray
+    ) -> FloatArray:
+        """log(1 + K w l''(z))."""
+        h = w[..., None] * self.loss.curvature(z, y[..., None])
+        return np.asarray(np.log1p(K[..., 0] * h)[..., 0])
+
+    def log_likelihood(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """log p(y | z), up to a constant."""
+        return np.asarray(-self.loss.value(z[..., 0], y))
+
+
+class _SeveralClasses:
+    """The same with C classes, whose logits matter but for a constant: C - 1 contrasts B'z."""
+
+    quadratic = False
+
+    def __init__(self, problem: ConvexProblem) -> None:
+        self.outputs = problem.classes - 1
+        self.basis = contrasts(problem.classes)
+
+    def points(self) -> tuple[FloatArray, FloatArray]:
+        """(S, C - 1) points with the mean and covariance of a standard normal law, and weights."""
+        found = sigma_points(self.outputs, POINTS, _SEED)
+        return found, np.full(len(found), 1.0 / len(found))
+
+    def _probabilities(self, z: FloatArray) -> FloatArray:
+        return softmax(z @ self.basis.T)
+
+    def force(self, z: FloatArray, y: FloatArray, w: FloatArray) -> FloatArray:
+        """B'w(p - e_y)."""
+        target = np.eye(len(self.basis))[y.astype(np.intp)]
+        return np.asarray(w[..., None] * ((self._probabilities(z) - target) @ self.basis))
+
+    def _curvature(self, z: FloatArray, w: FloatArray) -> FloatArray:
+        """B'w(diag p - pp')B."""
+        p = self._probabilities(z)
+        mean = p @ self.basis
+        square = np.einsum("...c,co,cq->...oq", p, self.basis, self.basis, optimize=True)
+        return np.asarray(w[..., None, None] * (square - mean[..., :, None] * mean[..., None, :]))
+
+    def prox(self, before: FloatArray, K: FloatArray, y: FloatArray, w: FloatArray) -> FloatArray:
+        """The z with z + K force(z) = before, by Newton steps of at most 3."""
+        z = before
+        for _ in range(100):
+            left = z + np.einsum("...oq,...q->...o", K, self.force(z, y, w)) - before
+            slope = np.eye(self.outputs) + K @ self._curvature(z, w)
+            step = np.linalg.solve(slope, left[..., None])[..., 0]
+            longest = np.linalg.norm(step, axis=-1, keepdims=True)
+            z = z - step * np.minimum(1.0, 3.0 / np.maximum(longest, 1e-30))
+            if float(longest.max()) < 1e-6:
+                break
+        return np.asarray(z)
+
+    def log_jacobian(
+        self, z: FloatArray, K: FloatArray, y: FloatArray, w: FloatArray
+    ) -> FloatArray:
+        """log det(I + K h)."""
+        return np.asarray(np.linalg.slogdet(np.eye(self.outputs) + K @ self._curvature(z, w))[1])
+
+    def log_likelihood(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """log p_y."""
+        codes = np.broadcast_to(y.astype(np.intp), z.shape[:-1])[..., None]
+        log_p = special.log_softmax(z @ self.basis.T, axis=-1)
+        return np.asarray(np.take_along_axis(log_p, codes, axis=-1)[..., 0])
+
+
+def contrasts(classes: int) -> FloatArray:
+    """(C, C - 1) orthonormal columns that sum to zero: logits but for a constant."""
+    frame = np.column_stack([np.ones(classes), np.eye(classes)[:, 1:]])
+    return np.asarray(np.linalg.qr(frame)[0][:, 1:])
+
+
 @dataclass(frozen=True, eq=False)
 class SecretLaws:
     """What the attacker sees of n records, for V values of the secret, in white coordinates.
 
+    Each value has O answers: one, or the contrasts of the logits of O + 1 classes.
+
     Attributes
     ----------
     mean, covariance
-        (n, V) and (n, V, V): A m and S, of the answers without the record.
+        (n, V, O) and (n, VO, VO): A m and S, of the answers without the record.
     response
-        (n, V, V): K.
+        (n, VO, VO): K.
     whitening
-        (n, r, V): what takes the answers, less their mean, to c.
+        (n, r, VO): what takes the answers, less their mean, to c.
     spread, pull
-        (n, V, r): s_v and q_v.
+        (n, V, O, r): s_v and q_v.
     problem
         The model, with each record's label and weight.
     own
@@ -125,48 +228,65 @@ class SecretLaws:
         """How many values the secret may have."""
         return int(self.mean.shape[1])
 
+    @cached_property
+    def joining(self) -> _OneOutput | _SeveralClasses:
+        """How a record joins."""
+        several = self.problem.loss == "softmax"
+        return _SeveralClasses(self.problem) if several else _OneOutput(self.problem)
+
+    def block(self, value: Codes) -> FloatArray:
+        """(n, O, O): K of each record's own row with a value."""
+        size, values, outputs = self.mean.shape
+        blocks = self.response.reshape(size, values, outputs, values, outputs)
+        return np.asarray(blocks[np.arange(size), value, :, value])
+
+    def _around(self, value: Codes) -> tuple[FloatArray, FloatArray]:
+        """(n, S, O) answers at the points of their law, with a value, and (n, O, O) its root."""
+        rows = np.arange(len(value))
+        s = self.spread[rows, value]
+        covariance = s @ np.swapaxes(s, 1, 2)
+        floor = 1e-14 * np.einsum("ioo->i", covariance) + 1e-300
+        root = np.linalg.cholesky(covariance + floor[:, None, None] * np.eye(s.shape[1]))
+        points = self.joining.points()[0]
+        return self.mean[rows, value][:, None] + points @ np.swapaxes(root, 1, 2), root
+
     def _forces(self, value: Codes) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """E[F], Var[F] and Cov[a_v, F] / Var[a_v] where each record joins with a value."""
-        problem, rows = self.problem, np.arange(len(value))
-        loss, w, y = LOSSES[problem.loss], problem.sample_weights, problem.y
-        sd = np.linalg.norm(self.spread[rows, value], axis=1)
-        kappa = w * self.response[rows, value, value]
-        nodes, weights = hermite(3 if loss.quadratic else NODES)
-        at = self.mean[rows, value][:, None] + sd[:, None] * nodes
-        z = loss.prox(at, kappa[:, None], y[:, None])
-        force = w[:, None] * loss.force(z, y[:, None])
-        first = force @ weights
+        """E[F], Cov[F] and Cov[c, F], (n, r, O), where each record joins with a value."""
+        y, w = self.problem.y[:, None], self.problem.sample_weights[:, None]
+        at, root = self._around(value)
+        points, weights = self.joining.points()
+        z = self.joining.prox(at, self.block(value)[:, None], y, w)
+        force = self.joining.force(z, y, w)
+        first = np.einsum("iso,s->io", force, weights)
         away = force - first[:, None]
-        slope = (away * nodes) @ weights / np.maximum(sd, 1e-300)
-        return first, (away**2) @ weights, slope
+        variance = np.einsum("iso,isp,s->iop", away, away, weights, optimize=True)
+        along = np.einsum("sq,iso,s->iqo", points, away, weights, optimize=True)
+        s = self.spread[np.arange(len(value)), value]
+        towards = np.linalg.solve(root, s)
+        return first, variance, np.asarray(np.swapaxes(towards, 1, 2) @ along)
 
     def answers(self, value: Codes) -> tuple[FloatArray, FloatArray]:
-        """Mean (n, V) and covariance (n, V, V) of the answers where each record has a value."""
-        first, variance, slope = self._forces(value)
-        rows = np.arange(len(value))
-        move = self.response[rows, :, value]
-        along = self.covariance[rows, :, value] * slope[:, None]
-        crossed = along[:, :, None] * move[:, None, :]
-        covariance = (
-            self.covariance
-            - crossed
-            - np.swapaxes(crossed, 1, 2)
-            + variance[:, None, None] * move[:, :, None] * move[:, None, :]
+        """Mean (n, V, O) and covariance (n, VO, VO) of the answers where records have a value."""
+        law = self._white(value)
+        size, values, outputs = self.mean.shape
+        spread = self.spread.reshape(size, values * outputs, -1)
+        moved = (spread @ law.mean[:, :, None]).reshape(self.mean.shape)
+        return (
+            np.asarray(self.mean + moved),
+            np.asarray(spread @ law.covariance @ np.swapaxes(spread, 1, 2)),
         )
-        return np.asarray(self.mean - first[:, None] * move), np.asarray(covariance)
 
     def _white(self, value: Codes) -> MultivariateNormal:
-        first, variance, slope = self._forces(value)
-        rows = np.arange(len(value))
-        q, s = self.pull[rows, value], self.spread[rows, value]
-        crossed = slope[:, None, None] * s[:, :, None] * q[:, None, :]
+        first, variance, along = self._forces(value)
+        q = self.pull[np.arange(len(value)), value]
+        crossed = along @ q
         covariance = (
-            np.eye(q.shape[1])
+            np.eye(q.shape[2])
             - crossed
             - np.swapaxes(crossed, 1, 2)
-            + variance[:, None, None] * q[:, :, None] * q[:, None, :]
+            + np.swapaxes(q, 1, 2) @ variance @ q
         )
-        return MultivariateNormal(-first[:, None] * q, covariance)
+        return MultivariateNormal(-np.einsum("io,ior->ir", first, q), covariance)
 
     def law_pair(self, other: Codes) -> LawPair:
         """The laws of all answers, by the record's own value and by another, for any measure.
@@ -177,30 +297,32 @@ class SecretLaws:
         return LawPair(self._white(self.own), self._white(other), self.provenance)
 
     def log_density(self, answers: FloatArray) -> FloatArray:
-        """(n, M, V): of M answers about every record, (n, M, V), by each value; up to a constant.
+        """(n, M, V): of M answers about every record, (n, M, V, O), by each value.
 
-        Added to the logarithm of a belief they are what the attacker goes by.
+        Up to a constant.  Added to the logarithm of a belief they are what the attacker goes by.
         """
-        seen = (answers - self.mean[:, None]) @ np.swapaxes(self.whitening, 1, 2)
-        return _log_densities(self, slice(None), seen)
+        away = (answers - self.mean[:, None]).reshape(*answers.shape[:2], -1)
+        return _log_densities(self, slice(None), away @ np.swapaxes(self.whitening, 1, 2))
 
     def label_likelihood(self) -> FloatArray:
         """(n, V): E[p(y | a_v)] over models that were not trained on the record, up to a factor.
 
         A quantity's noise is what models without a record leave of its own label.
         """
-        loss, y = LOSSES[self.problem.loss], self.problem.y
-        if loss.quadratic:
-            rows = np.arange(len(y))
-            noise = float(np.mean((y - self.mean[rows, self.own]) ** 2))
-            log_likelihood = -0.5 * (y[:, None] - self.mean) ** 2 / max(noise, 1e-300)
-            return np.asarray(np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True)))
-        sd = np.linalg.norm(self.spread, axis=2)
-        nodes, weights = hermite(NODES)
-        at = self.mean[:, :, None] + sd[:, :, None] * nodes
-        log_likelihood = -loss.value(at, y[:, None, None])
-        log_likelihood = log_likelihood - log_likelihood.max(axis=(1, 2), keepdims=True)
-        return np.asarray(np.exp(log_likelihood) @ weights)
+        y, rows = self.problem.y, np.arange(len(self.own))
+        if self.joining.quadratic:
+            noise = float(np.mean((y - self.mean[rows, self.own, 0]) ** 2))
+            logs = -0.5 * (y[:, None] - self.mean[:, :, 0]) ** 2 / max(noise, 1e-300)
+            return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
+        weights = self.joining.points()[1]
+        logs = np.stack(
+            [
+                self.joining.log_likelihood(self._around(np.full(len(y), value))[0], y[:, None])
+                for value in range(self.values)
+            ],
+            axis=1,
+        )
+        return np.asarray(np.exp(logs - logs.max(axis=(1, 2), keepdims=True)) @ weights)
 
     def updated(self, before_label: FloatArray) -> FloatArray:
         """(n, V): the belief with a model that was not trained on the record, from the one before.
@@ -209,6 +331,60 @@ class SecretLaws:
         """
         belief = before_label * self.label_likelihood()
         return np.asarray(belief / belief.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class _MeanModel:
+    """What the cavity says, each record's O x O blocks: of the mean model and of its forces.
+
+    ``prediction`` (n, O) of the mean model, ``force`` f E[F], ``curvature`` c and ``variance`` t.
+    """
+
+    prediction: FloatArray
+    force: FloatArray
+    curvature: FloatArray
+    variance: FloatArray
+
+    @classmethod
+    def of(cls, problem: ConvexProblem, question: Question, fraction: float) -> _MeanModel:
+        """From one cavity; of several classes in contrasts."""
+        if problem.loss == "softmax":
+            return cls._of_classes(problem, question, fraction)
+        cavity = solve_cavity(problem, fraction)
+        found = cavity.moments
+        t = force_variance(found, cavity.variance, fraction)
+        if question == "population":
+            t = fraction * found.square
+        return cls(
+            prediction=(cavity.mean - fraction * cavity.kappa * found.force)[:, None],
+            force=fraction * found.force[:, None],
+            curvature=(fraction * found.slope / (1.0 - fraction * cavity.kappa * found.slope))[
+                :, None, None
+            ],
+            variance=t[:, None, None],
+        )
+
+    @classmethod
+    def _of_classes(cls, problem: ConvexProblem, question: Question, fraction: float) -> _MeanModel:
+        assert problem.X is not None
+        coefficients = problem.classes * problem.X.shape[1]
+        if coefficients > DENSE:
+            raise InputError(
+                f"what {problem.name} gives away of a secret column is worked out for up to "
+                f"{DENSE} coefficients, and it has {coefficients}; use fewer features or classes."
+            )
+        cavity = solve_softmax(problem, fraction)
+        found = cavity.moments
+        t = pooled_force(found, fraction)
+        if question == "population":
+            t = fraction * found.square
+        B = contrasts(problem.classes)
+        return cls(
+            prediction=(cavity.mean - fraction * cavity.diagonal * found.force) @ B,
+            force=fraction * found.force @ B,
+            curvature=B.T @ cavity.curvature @ B,
+            variance=B.T @ t @ B,
+        )
 
 
 def secret_laws(
@@ -224,7 +400,7 @@ def secret_laws(
     Parameters
     ----------
     problem
-        The model with its records; with a design, one output.
+        The model with its records, and with a design.
     rows
         (V, n, d): the design of every record with each value.
     own
@@ -232,11 +408,10 @@ def secret_laws(
     question, fraction
         What the training sets are, as in :func:`leakscope.fitted.laws_of`.
     """
-    if problem.X is None or problem.loss == "softmax":
+    if problem.X is None:
         raise InputError(
             f"what {problem.name} gives away of a secret column is not known: it is worked out for "
-            "models with one output on the columns themselves (linear, ridge, logistic with two "
-            "classes, Poisson)."
+            "models on the columns themselves (linear, ridge, logistic, Poisson)."
         )
     if question == "known_others":
         raise InputError(
@@ -244,39 +419,48 @@ def secret_laws(
             "of them it was; ask the pool or population question."
         )
     X, size, values = problem.X, problem.records, len(rows)
+    outputs = problem.classes - 1 if problem.loss == "softmax" else 1
+    answers, width = values * outputs, outputs * X.shape[1]
     require_memory(
-        8 * size * values * (2 * X.shape[1] + 6 * values),
+        8 * size * answers * (3 * width + 6 * answers) + 4 * 8 * width**2,
         f"The answers about {size} records with {values} values each",
         "audit a part of them with --sample, or allow a wider tolerance",
     )
-    cavity = solve_cavity(problem, fraction)
-    found = cavity.moments
-    t = force_variance(found, cavity.variance, fraction)
-    if question == "population":
-        t = fraction * found.square
+    model = _MeanModel.of(problem, question, fraction)
     penalty = problem.penalty_at(fraction)
-    c = fraction * found.slope / (1.0 - fraction * cavity.kappa * found.slope)
-    inverse = inverse_hessian(X, c, penalty, problem.name)
-    z = cavity.mean - fraction * cavity.kappa * found.force
-    theta = inverse @ (X.T @ (c * z - fraction * found.force))
-    theta = theta + inverse @ (
-        X.T @ (c * (z - X @ theta) - fraction * found.force) - penalty * theta
+    c = model.curvature
+    hessian = assembled(X, c)
+    hessian[np.diag_indices_from(hessian)] += np.tile(penalty, outputs)
+    inverse = spd_inverse(hessian, problem.name)
+
+    def step(pull: FloatArray) -> FloatArray:
+        """Hbar^{-1} times a gradient, both (d, O)."""
+        return np.asarray((inverse @ pull.T.ravel()).reshape(outputs, -1).T)
+
+    def bent(z: FloatArray) -> FloatArray:
+        return np.asarray(np.einsum("iop,ip->io", c, z))
+
+    # one Newton step from the mean model's predictions to its coefficients, and one to refine it
+    theta = step(X.T @ (bent(model.prediction) - model.force))
+    theta = theta + step(
+        X.T @ (bent(model.prediction - X @ theta) - model.force) - penalty[:, None] * theta
     )
-    leverage = quadratic_forms(X, inverse)
-    slack = np.maximum(1.0 - c * leverage, 1e-12)
-    t = t / slack**2
+    # Hbar without the record's own curvature: Woodbury, with g = X_i'Hbar^{-1}X_i, O x O
+    own_moved = _through(X[:, None], inverse, outputs)
+    g = _at(own_moved, X[:, None])
+    without = c @ np.linalg.inv(np.eye(outputs) - g @ c)
     A = np.swapaxes(rows, 0, 1)
-    moved = A @ inverse
-    # Hbar without the record's own curvature, by Sherman and Morrison: x(v)'Hbar^{-1}x_i is g
-    g = np.einsum("ivd,id->iv", moved, X)
-    response = (
-        moved @ np.swapaxes(A, 1, 2) + (c / slack)[:, None, None] * g[:, :, None] * g[:, None, :]
-    )
-    mean = A @ theta + (fraction * found.force / slack)[:, None] * g
-    moved = moved + (c / slack)[:, None, None] * g[:, :, None] * (X @ inverse)[:, None, :]
-    own_part = np.einsum("ivd,id->iv", moved, X)
-    covariance = (moved @ weighted_gram(X, t)) @ np.swapaxes(moved, 1, 2)
-    covariance -= t[:, None, None] * own_part[:, :, None] * own_part[:, None, :]
+    moved = _through(A, inverse, outputs)
+    crossed = _at(moved, X[:, None])
+    response = _at(moved, A) + crossed @ without @ np.swapaxes(crossed, 1, 2)
+    moved = moved + crossed @ without @ own_moved
+    own_part = _at(moved, X[:, None])
+    mean = A @ theta + np.einsum("ixo,io->ix", own_part, model.force).reshape(size, values, outputs)
+    # t' = (I - c g)^{-1} t (I - g c)^{-1}
+    amplified = np.linalg.inv(np.eye(outputs) - c @ g)
+    t = amplified @ model.variance @ np.swapaxes(amplified, 1, 2)
+    covariance = moved @ assembled(X, t) @ np.swapaxes(moved, 1, 2)
+    covariance -= own_part @ t @ np.swapaxes(own_part, 1, 2)
     basis, scale = _spanned(response, covariance)
     whitening = np.asarray(np.linalg.solve(scale, np.swapaxes(basis, 1, 2)), dtype=np.float64)
     laws = SecretLaws(
@@ -284,27 +468,44 @@ def secret_laws(
         covariance=covariance,
         response=response,
         whitening=whitening,
-        spread=basis @ scale,
-        pull=np.swapaxes(whitening @ response, 1, 2),
+        spread=(basis @ scale).reshape(size, values, outputs, -1),
+        pull=np.swapaxes(whitening @ response, 1, 2).reshape(size, values, outputs, -1),
         problem=problem,
         own=own,
         shares=Shares.unknown(size),
         provenance=Provenance(
             question=question,
             adjacency="replaced",
-            observes="log_odds" if problem.loss == "logistic" else "prediction",
+            observes={"logistic": "log_odds", "softmax": "probabilities"}.get(
+                problem.loss, "prediction"
+            ),  # type: ignore[arg-type]
             random=("data",),
             attacker_knows_label=True,
             method="asymptotic",
             source="docs/secret.md",
         ),
     )
-    _note_shares(laws, moved, np.sqrt(t)[:, None] * X)
+    _note_shares(laws, moved, t)
     return laws
 
 
+def _through(rows: FloatArray, inverse: FloatArray, outputs: int) -> FloatArray:
+    """(n, VO, Od): the rows of every output, (n, V, d), times Hbar^{-1}."""
+    size, values, d = rows.shape
+    sorted_by_column = np.swapaxes(inverse.reshape(outputs, d, -1), 0, 1).reshape(d, -1)
+    return np.asarray((rows @ sorted_by_column).reshape(size, values * outputs, outputs * d))
+
+
+def _at(moved: FloatArray, rows: FloatArray) -> FloatArray:
+    """(n, x, VO): what moves of the coefficients, (n, x, Od), do at the rows of every output."""
+    size, values, d = rows.shape
+    each = moved.reshape(size, -1, d) @ np.swapaxes(rows, 1, 2)
+    by_output = np.swapaxes(each.reshape(size, moved.shape[1], -1, values), 2, 3)
+    return np.asarray(by_output.reshape(size, moved.shape[1], -1))
+
+
 def _spanned(response: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(n, V, r) orthonormal Q that spans the answers, and (n, r, r) a root of Q'SQ."""
+    """(n, VO, r) orthonormal Q that spans the answers, and (n, r, r) a root of Q'SQ."""
     values, vectors = np.linalg.eigh(response)
     kept = int(np.max(np.count_nonzero(values > _SPANNED * values[:, -1:], axis=1)))
     basis = vectors[:, :, values.shape[1] - max(kept, 1) :]
@@ -316,13 +517,15 @@ def _spanned(response: FloatArray, covariance: FloatArray) -> tuple[FloatArray, 
     return np.asarray(basis), np.asarray(axes * roots[:, None, :])
 
 
-def _note_shares(laws: SecretLaws, moved: FloatArray, pulls: FloatArray) -> None:
+def _note_shares(laws: SecretLaws, moved: FloatArray, t: FloatArray) -> None:
     """Who else moves the answers along the way from the own value's law to the nearest other's."""
-    size = len(moved)
+    X = laws.problem.X
+    assert X is not None
+    size, outputs = len(moved), t.shape[1]
     rows = np.arange(size)
     shift = np.stack(
         [
-            -laws._forces(np.full(size, value))[0][:, None] * laws.pull[:, value]
+            -np.einsum("io,ior->ir", laws._forces(np.full(size, value))[0], laws.pull[:, value])
             for value in range(laws.values)
         ],
         axis=1,
@@ -332,39 +535,48 @@ def _note_shares(laws: SecretLaws, moved: FloatArray, pulls: FloatArray) -> None
     length[rows, laws.own] = np.inf
     way = way[rows, np.argmin(length, axis=1)]
     # way'c as a combination of the records' pulls, through the answers
-    coefficients = np.einsum("ir,irv,ivd->id", way, laws.whitening, moved, optimize=True)
+    coefficients = np.einsum("ir,irx,ixd->id", way, laws.whitening, moved, optimize=True)
+    # record j pulls along O rows, R_j' (x) x_j with t_j = R_j R_j'
+    root = square_root(t) if outputs > 1 else np.sqrt(np.maximum(t, 0.0))
+    pulls = (np.swapaxes(root, 1, 2)[:, :, :, None] * X[:, None, None, :]).reshape(
+        size, outputs, -1
+    )
     allowed = int(max(NEIGHBOUR_BUDGET / size, ROWS_PER_COLUMN * moved.shape[2]))
     doubtful = rows
     if allowed < size:
         doubtful = laws.shares.bound(_largest_at_most(coefficients, pulls))[:allowed]
     for start in range(0, len(doubtful), 256):
         part = doubtful[start : start + 256]
-        block = coefficients[part] @ pulls.T
-        block[np.arange(len(part)), part] = 0.0
-        laws.shares.note(part, block)
+        block = (coefficients[part] @ pulls.reshape(-1, pulls.shape[2]).T).reshape(
+            len(part), size, outputs
+        )
+        move = block[:, :, 0] if outputs == 1 else np.linalg.norm(block, axis=2)
+        move[np.arange(len(part)), part] = 0.0
+        laws.shares.note(part, move)
 
 
 def _largest_at_most(coefficients: FloatArray, pulls: FloatArray) -> FloatArray:
     """(n,): an upper bound of the largest share of one other record, without n x n products.
 
-    A share (p_j'b)^2 / sum_k (p_k'b)^2 is at most p_j' (sum_k p_k p_k')^+ p_j, whatever b is.  The
-    few records for which that is much are looked at one by one.
+    A share |p_j'b|^2 / sum_k |p_k'b|^2 is at most tr p_j' (sum_k p_k p_k')^+ p_j, whatever b is.
+    The few records for which that is much are looked at one by one.
     """
-    gram = pulls.T @ pulls
+    size, outputs, width = pulls.shape
+    flat = pulls.reshape(-1, width)
+    gram = flat.T @ flat
     inverse = np.asarray(np.linalg.pinv(gram, hermitian=True), dtype=np.float64)
-    leverage = quadratic_forms(pulls, inverse)
+    leverage = quadratic_forms(flat, inverse).reshape(size, outputs).sum(axis=1)
     heavy = np.flatnonzero(leverage > HEAVY)
-    own = np.einsum("id,id->i", coefficients, pulls) ** 2
+    own = np.square(np.einsum("id,iod->io", coefficients, pulls)).sum(axis=1)
     total = quadratic_forms(coefficients, gram) - own
-    parts = (coefficients @ pulls[heavy].T) ** 2
+    parts = np.square(coefficients @ pulls[heavy].reshape(-1, width).T)
+    parts = parts.reshape(size, len(heavy), outputs).sum(axis=2)
     parts[heavy, np.arange(len(heavy))] = 0.0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        looked = np.where(total > 0.0, parts.max(axis=1, initial=0.0) / total, np.inf)
     # the own part is not among the others', which makes each of theirs more
     others = np.delete(leverage, heavy).max(initial=0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        rest = np.where(total > 0.0, others * (total + own) / total, np.inf)
-    return np.asarray(np.maximum(looked, rest))
+        bound = np.maximum(parts.max(axis=1, initial=0.0), others * (total + own)) / total
+    return np.asarray(np.where(total > 0.0, bound, np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,11 +625,11 @@ def secret_chances(laws: SecretLaws, prior: FloatArray, before_label: FloatArray
     before_label
         (n, V): the belief b(v) before the label is looked at, for whoever has one.
     """
-    size, values = laws.mean.shape
+    size, values, outputs = laws.mean.shape
     rows = np.arange(size)
     belief = laws.updated(before_label)
     best = belief.argmax(axis=1)
-    work = size * values**2 * (_STEPS + laws.pull.shape[2])
+    work = size * values**2 * outputs**2 * (_STEPS + laws.pull.shape[3])
     points = int(np.clip(_WORK / work, LEAST_POINTS, MOST_POINTS)) // 2
     halves = [_gained(laws, belief, best, _normal_points(points, laws, half)) for half in (0, 1)]
     gained = 0.5 * (halves[0][0] + halves[1][0])
@@ -449,7 +661,7 @@ def _normal_points(count: int, laws: SecretLaws, half: int) -> FloatArray:
     from scipy.stats import qmc
 
     power = max(int(np.log2(max(count, 2))), 1)
-    sobol = qmc.Sobol(laws.pull.shape[2], seed=Key(_SEED, (half,)).generator())
+    sobol = qmc.Sobol(laws.pull.shape[3], seed=Key(_SEED, (half,)).generator())
     return np.asarray(special.ndtri(np.clip(sobol.random_base2(power), 1e-12, 1.0 - 1e-12)))
 
 
@@ -459,7 +671,7 @@ def _gained(
     """What the answers add to the chance, and how often the own value is named, over the points."""
     size, values = belief.shape
     gained, named = np.zeros(size), np.zeros(size)
-    block = max(1, int(2e6 / (len(points) * values * max(laws.pull.shape[2], 1))))
+    block = max(1, int(2e6 / (len(points) * values * laws.mean.shape[2] * laws.pull.shape[3])))
     for start in range(0, size, block):
         part = slice(start, min(start + block, size))
         rows = np.arange(len(belief[part]))
@@ -482,29 +694,32 @@ def _gained(
 
 def _joined(laws: SecretLaws, part: slice, value: int, points: FloatArray) -> FloatArray:
     """(k, M, r): what is seen of models trained on the records with one value."""
-    problem = laws.problem
-    loss, w = LOSSES[problem.loss], problem.sample_weights[part, None]
-    y = problem.y[part, None]
-    before = laws.mean[part, value, None] + laws.spread[part, value] @ points.T
-    z = loss.prox(before, w * laws.response[part, value, value, None], y)
-    force = w * loss.force(z, y)
-    return np.asarray(points[None] - force[:, :, None] * laws.pull[part, None, value])
+    y, w = laws.problem.y[part, None], laws.problem.sample_weights[part, None]
+    K = laws.block(np.full(len(laws.mean), value))[part, None]
+    before = laws.mean[part, None, value] + points @ np.swapaxes(laws.spread[part, value], 1, 2)
+    force = laws.joining.force(laws.joining.prox(before, K, y, w), y, w)
+    return np.asarray(points[None] - force @ laws.pull[part, value])
 
 
 def _log_densities(laws: SecretLaws, part: slice, seen: FloatArray) -> FloatArray:
     """(k, M, V): the log density of what is seen, by every value, up to a constant."""
-    problem = laws.problem
-    loss, w = LOSSES[problem.loss], problem.sample_weights[part, None, None]
-    y = problem.y[part, None, None]
-    z = laws.mean[part, None] + seen @ np.swapaxes(laws.spread[part], 1, 2)
-    force = w * loss.force(z, y)
-    own = np.einsum("ivv->iv", laws.response[part])[:, None]
-    jacobian = np.log1p(w * loss.curvature(z, y) * own)
+    y, w = laws.problem.y[part, None, None], laws.problem.sample_weights[part, None, None]
+    spread, pull = laws.spread[part], laws.pull[part]
+    size, values, outputs, width = pull.shape
+    shape = (*seen.shape[:2], values, outputs)
+    z = (seen @ np.swapaxes(spread.reshape(size, -1, width), 1, 2)).reshape(shape)
+    z = laws.mean[part, None] + z
+    force = laws.joining.force(z, y, w)
+    blocks = laws.response[part].reshape(size, values, outputs, values, outputs)
+    own = np.einsum("ivovp->ivop", blocks)[:, None]
+    jacobian = laws.joining.log_jacobian(z, own, y, w)
     # |seen + force q|^2 in three products, so that no array of k M V r numbers is made
-    along = seen @ np.swapaxes(laws.pull[part], 1, 2)
-    size = np.einsum("imr,imr->im", seen, seen)[:, :, None]
-    length = np.einsum("ivr,ivr->iv", laws.pull[part], laws.pull[part])[:, None]
-    return np.asarray(jacobian - 0.5 * (size + force * (2.0 * along + force * length)))
+    along = (seen @ np.swapaxes(pull.reshape(size, -1, width), 1, 2)).reshape(shape)
+    length = np.einsum("imr,imr->im", seen, seen)[:, :, None]
+    gram = pull @ np.swapaxes(pull, 2, 3)
+    bent = np.einsum("imvo,ivop->imvp", force, gram, optimize=True)
+    moved = np.einsum("imvo,imvo->imv", force, 2.0 * along + bent)
+    return np.asarray(jacobian - 0.5 * (length + moved))
 
 
 def imputed(
@@ -591,7 +806,9 @@ def beliefs(
         shares = smoothed(np.tile(counts, (len(own), 1)))
         return shares, shares
     others = rows[0][:, (rows.max(axis=0) == rows.min(axis=0)).all(axis=0)]
-    label = laws.problem.y[:, None]
+    label = (laws.problem.y[:, None] == np.unique(laws.problem.y)).astype(np.float64)
+    if laws.problem.loss not in ("logistic", "softmax"):
+        label = laws.problem.y[:, None]
     return (
         imputed(own, others, label, values=values, numbers=numbers),
         imputed(own, others, None, values=values, numbers=numbers),

@@ -116,7 +116,7 @@ def _amplified(c: FloatArray, kappa: FloatArray, t: FloatArray) -> FloatArray:
     return np.asarray(factor @ t @ np.swapaxes(factor, 1, 2))
 
 
-def _pooled_force(found: SoftmaxMoments, fraction: float) -> FloatArray:
+def pooled_force(found: SoftmaxMoments, fraction: float) -> FloatArray:
     """t_j of the pool; none where all of it is trained on, whatever smoothing leaves of it."""
     if fraction == 1.0:
         return np.zeros_like(found.square)
@@ -307,7 +307,7 @@ def solve_softmax(problem: ConvexProblem, fraction: float) -> SoftmaxCavity:
         response = DenseSoftmax.at(now.X, now.penalty, c, problem.name)
         step = now.descend(response)
         kappa = _yield(response, c)
-        v = _spread(response, c, kappa, _pooled_force(found, fraction))
+        v = _spread(response, c, kappa, pooled_force(found, fraction))
         change = max(
             _block_change(now.kappa, kappa),
             _block_change(now.v, v),
@@ -334,7 +334,7 @@ def solve_many(problem: ConvexProblem, fraction: float) -> SoftmaxCavity:
     now.kappa = _yield(response, c)
     now.k = diagonal_yield(now.kappa, softmax(now.z))
     found = now.descend_plainly(response, _UNCOUPLED_STEP)
-    now.v = _spread(response, c, now.kappa, _pooled_force(found, fraction), ROUND_DRAWS)
+    now.v = _spread(response, c, now.kappa, pooled_force(found, fraction), ROUND_DRAWS)
     rounds, change = 1, np.inf
     while change > MANY_TOLERANCE and rounds < MANY_ROUNDS:
         rounds += 1
@@ -348,7 +348,7 @@ def solve_many(problem: ConvexProblem, fraction: float) -> SoftmaxCavity:
         for _ in range(HELD):
             found, _ = now.smoothed()
             step = now.descend(response)
-            v = _spread(response, c, now.kappa, _pooled_force(found, fraction), ROUND_DRAWS)
+            v = _spread(response, c, now.kappa, pooled_force(found, fraction), ROUND_DRAWS)
             change = max(
                 _STILL_TO_COME * yielded,
                 _block_change(now.v, v),
@@ -358,7 +358,7 @@ def solve_many(problem: ConvexProblem, fraction: float) -> SoftmaxCavity:
             if change <= MANY_TOLERANCE:
                 break
     found, _ = now.smoothed()
-    now.v = _spread(response, c, now.kappa, _pooled_force(found, fraction), LAST_DRAWS)
+    now.v = _spread(response, c, now.kappa, pooled_force(found, fraction), LAST_DRAWS)
     return now.ended(c, found, response, rounds, change, MANY_TOLERANCE)
 
 
@@ -404,7 +404,7 @@ def softmax_laws(problem: ConvexProblem, question: Question, fraction: float) ->
     assert problem.X is not None
     many = problem.classes * problem.X.shape[1] > DENSE
     cavity = solve_many(problem, fraction) if many else solve_softmax(problem, fraction)
-    source, variance = _pooled_force(cavity.moments, fraction), cavity.variance
+    source, variance = pooled_force(cavity.moments, fraction), cavity.variance
     if question == "population":
         source = fraction * cavity.moments.square
         variance = _spread(cavity.response, cavity.curvature, cavity.kappa, source, LAST_DRAWS)
@@ -500,7 +500,7 @@ def _gap(
     plain = SoftmaxMoments(found.force, found.slope, found.square + linear, linear)
     smoothed_and_plain = []
     for each in (cavity.moments, plain):
-        t = _pooled_force(each, fraction)
+        t = pooled_force(each, fraction)
         v = _spread(cavity.response, cavity.curvature, cavity.kappa, t, _GAP_DRAWS)
         smoothed_and_plain.append(np.einsum("ic,icd,id->i", direction, v, direction))
     smoothed, other = smoothed_and_plain

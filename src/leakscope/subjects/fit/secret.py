@@ -175,10 +175,10 @@ def secret_column(fit: Fit) -> SecretColumn:
             f"--secret takes models with a coefficient for each column, and {model.name} has a "
             "kernel instead; take --model ridge."
         )
-    if len(model.problems) > 1 or model.problems[0].loss == "softmax":
+    if len(model.problems) > 1:
         raise InputError(
-            f"--secret takes models with one output, and {model.name} has one for each class; put "
-            "classes together until there are two."
+            f"--secret takes models that fit all classes together, and {model.name} fits each for "
+            "itself; take --model logistic."
         )
     if hasattr(X, "columns"):
         place = _named(name, [str(one) for one in X.columns], fit)
