@@ -23,7 +23,7 @@ import numpy.typing as npt
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
-from leakscope.fitted import held_sets, margins
+from leakscope.fitted import exact, held_sets, margins
 from leakscope.fitted.problem import FittedModel, NoLawsError
 from leakscope.fitted.refits import Labels, Rows, WholeFit, class_names, parts_of, score_records
 
@@ -111,6 +111,14 @@ FAMILIES: dict[str, Family] = {
         held_sets.squared_insensitive, "prediction", "the set of records beyond epsilon",
         suits=lambda inner: inner.loss == "squared_epsilon_insensitive",
     ),
+    "GaussianNB": Family(exact.naive_bayes, "log_odds"),
+    "LinearDiscriminantAnalysis": Family(
+        exact.linear_discriminant, "log_odds", refusal=exact.discriminant_refusal
+    ),
+    "QuadraticDiscriminantAnalysis": Family(
+        exact.quadratic_discriminant, "log_odds", refusal=exact.discriminant_refusal
+    ),
+    "NearestCentroid": Family(exact.nearest_centroid, "scores", refusal=exact.centroid_refusal),
     "HuberRegressor": Family(held_sets.huber, "prediction", OUTLIERS),
     "SVC": Family(
         margins.svc, "scores", FREE, margins.refusal, certain=margins.beyond_margin,
@@ -268,9 +276,19 @@ class PairedModel:
 
     def parts(self, fraction: float) -> Sequence[Rows]:
         """Random parts of the records, drawn apart: what varies between them is the spread."""
-        classes = self.task == "classification"
-        drawn = parts_of(self.whole.y, fraction, 2 * self.fits, Key(20266), classes=classes)
-        return drawn[::2]
+        labels, key = self.whole.y, Key(20266)
+        if self.task == "regression":
+            return parts_of(labels, fraction, 2 * self.fits, key, classes=False)[::2]
+        # Each record comes or goes by itself, and with it the classes' shares; evenly spread only
+        # where a class is so rare that parts lack it.
+        drawn = parts_of(labels, fraction, 4 * self.fits, key, classes=False)[::2]
+        values, codes = np.unique(labels, return_inverse=True)
+        whole = [
+            rows for rows in drawn if np.bincount(codes[rows], minlength=len(values)).min() > 1
+        ]
+        if len(whole) >= self.fits:
+            return whole[: self.fits]
+        return parts_of(labels, fraction, 2 * self.fits, key, classes=True)[::2]
 
     def pairs(self, fraction: float) -> Pairs:
         """Fit every part, and ask it about every record both ways."""

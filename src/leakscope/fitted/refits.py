@@ -47,6 +47,10 @@ _WITH_PENALTY = {
 _INVERSE = (
     "LogisticRegression", "LogisticRegressionCV", "LinearSVC", "LinearSVR", "SVC", "SVR",
 )  # fmt: skip
+# Decision values of several classes that are log-odds before a softmax.
+_WITH_LOG_ODDS = (
+    "LogisticRegression", "LinearDiscriminantAnalysis", "QuadraticDiscriminantAnalysis",
+)  # fmt: skip
 
 # Refits of the whole on parts of the records; fewer of a search, which takes many fits each time.
 # With 12 and a move of 0.4 at most, 0.6% or fewer of the records that pass are off by more than 0.1
@@ -308,11 +312,14 @@ def score_records(estimator: Any, X: Any, y: Labels) -> FloatArray:
         score = np.asarray(estimator.decision_function(X), dtype=np.float64)
         if score.ndim == 1:
             return np.asarray(np.where(codes == 1, score, -score))
-        if "LogisticRegression" in class_names(estimator):
+        if any(name in _WITH_LOG_ODDS for name in class_names(estimator)):
             return np.asarray(own_log_odds(score, codes))
         return np.asarray(score[np.arange(len(codes)), codes])
     if hasattr(estimator, "predict_proba"):
         codes = np.searchsorted(estimator.classes_, y)
+        if "GaussianNB" in class_names(estimator):
+            # A probability of one to the last digit has no log-odds; these have.
+            return np.asarray(own_log_odds(estimator.predict_joint_log_proba(X), codes))
         chance = np.asarray(estimator.predict_proba(X), dtype=np.float64)[
             np.arange(len(codes)), codes
         ]

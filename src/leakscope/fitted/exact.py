@@ -1,0 +1,254 @@
+"""Classifiers made of sums over classes: exact answers with one record more, or one fewer.
+
+Gaussian naive Bayes, linear and quadratic discriminant analysis and the nearest centroid are known
+by each class's count n, mean m and scatter S = sum (x - m)(x - m)'.  Where a record x of the class
+comes (s = +1) or goes (s = -1), n' = n + s, m' = m + s u / n' with u = x - m, and
+S' = S + s (n / n') u u'.  Nothing is held, and nothing is approximated: what a refit says of the
+record follows from these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from leakscope._numerics.arrays import FloatArray
+from leakscope.fitted.losses import own_log_odds
+from leakscope.fitted.refits import Labels
+
+# Scatter with less than this share in a direction has no inverse that can be moved by one record.
+NO_SCATTER = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class _Classes:
+    """What the classes of a training set are, and what each record changes of its own one.
+
+    Attributes
+    ----------
+    codes, sign
+        (N,) each record's class, and +1 where it is put in, -1 where it is taken out.
+    counts, means
+        (C,) and (C, d) of the training set.
+    after
+        (N,) how many its own class has afterwards.
+    away, ratio
+        (N, d) u = x - m of its own class, and (N,) n / n'.
+    priors
+        (N, C) the classes' shares afterwards.
+    """
+
+    X: FloatArray
+    codes: Any
+    inside: Any
+    sign: FloatArray
+    counts: FloatArray
+    means: FloatArray
+    after: FloatArray
+    away: FloatArray
+    ratio: FloatArray
+    priors: FloatArray
+
+    @classmethod
+    def of(cls, inner: Any, X: FloatArray, y: Labels, inside: Any, priors: Any) -> _Classes:
+        """Of a training set; ``priors`` are those that were given, None where they are shares."""
+        codes = np.searchsorted(inner.classes_, y)
+        size = len(inner.classes_)
+        counts = np.bincount(codes[inside], minlength=size).astype(np.float64)
+        totals = np.zeros((size, X.shape[1]))
+        np.add.at(totals, codes[inside], X[inside])
+        means = totals / counts[:, None]
+        sign = np.where(inside, -1.0, 1.0)
+        after = counts[codes] + sign
+        # A class of this one record is gone without it, and its score is not a number.
+        ratio = counts[codes] / np.where(after > 0.0, after, np.nan)
+        shares = np.tile(counts, (len(y), 1))
+        shares[np.arange(len(y)), codes] = after
+        chances = shares / shares.sum(axis=1, keepdims=True)
+        if priors is not None:
+            chances = np.tile(np.asarray(priors, dtype=np.float64), (len(y), 1))
+        return cls(X, codes, inside, sign, counts, means, after, X - means[codes], ratio, chances)
+
+    @property
+    def rows(self) -> Any:
+        """Every record's number."""
+        return np.arange(len(self.codes))
+
+    def scatter(self, number: int) -> FloatArray:
+        """(d, d) of one class."""
+        own = (self.X - self.means[number])[self.inside & (self.codes == number)]
+        return np.asarray(own.T @ own)
+
+    def squares(self) -> FloatArray:
+        """(C, d) the diagonals of the scatters."""
+        found = np.zeros_like(self.means)
+        np.add.at(found, self.codes[self.inside], self.away[self.inside] ** 2)
+        return found
+
+    def moved_squares(self) -> FloatArray:
+        """(N, d) how much a record changes that of its own class."""
+        return np.asarray((self.sign * self.ratio)[:, None] * self.away**2)
+
+    def from_means(self, number: int) -> FloatArray:
+        """(N, d) x - m of a class as it is afterwards: m' of the own one."""
+        own = self.codes == number
+        return np.where(own[:, None], self.away * self.ratio[:, None], self.X - self.means[number])
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Of the own label, from all classes' log densities times shares; none of a class gone."""
+        with np.errstate(divide="ignore"):
+            whole = scores + np.log(self.priors)
+        good = np.isfinite(whole).all(axis=1)
+        return np.where(good, own_log_odds(np.where(good[:, None], whole, 0.0), self.codes), np.nan)
+
+
+def naive_bayes(inner: Any, X: FloatArray, y: Labels, inside: Any) -> FloatArray:
+    """Gaussian naive Bayes; what is added to every variance is a share of the largest one."""
+    found = _Classes.of(inner, X, y, inside, inner.priors)
+    size, total = float(np.count_nonzero(inside)), X[inside]
+    centre, after = total.mean(axis=0), size + found.sign
+    u = X - centre
+    spread = np.sum((total - centre) ** 2, axis=0) + (found.sign * size / after)[:, None] * u**2
+    added = inner.var_smoothing * np.max(spread / after[:, None], axis=1)
+    squares = found.squares()
+    scores = np.empty((len(y), len(found.counts)))
+    for number, count in enumerate(found.counts):
+        own = found.codes == number
+        sums = np.where(own[:, None], squares[number] + found.moved_squares(), squares[number])
+        counts = np.where(own, found.after, count)
+        variance = sums / np.where(counts > 0.0, counts, np.nan)[:, None] + added[:, None]
+        away = found.from_means(number)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scores[:, number] = -0.5 * np.sum(np.log(variance) + away**2 / variance, axis=1)
+    return found.log_odds(scores)
+
+
+def nearest_centroid(inner: Any, X: FloatArray, y: Labels, inside: Any) -> FloatArray:
+    """The nearest centroid by distances in units of the spread within the classes."""
+    given = None if inner.priors == "empirical" else inner.class_prior_
+    found = _Classes.of(inner, X, y, inside, given)
+    within = found.squares().sum(axis=0) + found.moved_squares()
+    variance = within / (np.count_nonzero(inside) + found.sign - len(found.counts))[:, None]
+    scores = np.stack(
+        [-np.sum(found.from_means(c) ** 2 / variance, axis=1) for c in range(len(found.counts))],
+        axis=1,
+    )
+    scores += 2.0 * np.log(found.priors)
+    own = scores[found.rows, found.codes]
+    if scores.shape[1] > 2:
+        return np.asarray(own)
+    return np.asarray(own - scores[found.rows, 1 - found.codes])
+
+
+def linear_discriminant(inner: Any, X: FloatArray, y: Labels, inside: Any) -> FloatArray:
+    """Linear discriminant analysis: one scatter for all classes, moved by one record."""
+    found = _Classes.of(inner, X, y, inside, inner.priors)
+    classes = len(found.counts)
+    within = np.sum([found.scatter(number) for number in range(classes)], axis=0)
+    inverse = _inverse(within)
+    if inverse is None:
+        return _refits(inner, X, y, inside)
+    records = float(np.count_nonzero(inside))
+    scale = records + found.sign - _fewer(inner, found, inverse, records)
+    pull, u = found.sign * found.ratio, found.away
+    turned = u @ inverse
+    slack = 1.0 + pull * np.sum(turned * u, axis=1)
+    scores = np.empty((len(y), classes))
+    for number in range(classes):
+        away = found.from_means(number)
+        square = np.sum((away @ inverse) * away, axis=1)
+        square -= pull * np.sum(turned * away, axis=1) ** 2 / slack
+        scores[:, number] = -0.5 * scale * square
+    return found.log_odds(scores)
+
+
+def _fewer(inner: Any, found: _Classes, inverse: FloatArray, records: float) -> float:
+    """By how much its divisor lies below the records: 0, or in some versions the classes."""
+    classes = len(found.counts)
+    # The first class's coefficients beside the last's, which the divisor alone scales.
+    known = (found.means[0] - found.means[-1]) @ inverse
+    theirs = inner.coef_[0] - inner.coef_[-1] if len(inner.coef_) > 1 else -inner.coef_[0]
+    scale = float(known @ theirs / (known @ known))
+    return 0.0 if abs(scale - records) < abs(scale - (records - classes)) else float(classes)
+
+
+def quadratic_discriminant(inner: Any, X: FloatArray, y: Labels, inside: Any) -> FloatArray:
+    """Quadratic discriminant analysis: each class's own scatter, ``reg_param`` towards one."""
+    found = _Classes.of(inner, X, y, inside, inner.priors)
+    share, width = float(inner.reg_param), X.shape[1]
+    # What its divisor lies below the records of a class: 0, or in some versions 1.
+    sizes = float(np.sum(inner.scalings_[0])) - share * width
+    divisor = (1.0 - share) * float(np.trace(found.scatter(0))) / max(sizes, 1e-300)
+    fewer = 0.0 if abs(divisor - found.counts[0]) < 0.5 else 1.0
+    scores = np.empty((len(y), len(found.counts)))
+    for number, count in enumerate(found.counts):
+        scatter = found.scatter(number)
+        for sign in (-1.0, 0.0, 1.0):
+            own = (found.codes == number) & (found.sign == sign)
+            rows = np.flatnonzero(own if sign else found.codes != number)
+            free = count + sign - fewer
+            if not rows.size or free <= 0.0:
+                scores[rows, number] = np.nan
+                continue
+            covariance = (1.0 - share) * scatter / free + share * np.eye(width)
+            inverse = _inverse(covariance)
+            if inverse is None:
+                return _refits(inner, X, y, inside)
+            log_size = np.linalg.slogdet(covariance)[1]
+            away = found.from_means(number)[rows]
+            square = np.sum((away @ inverse) * away, axis=1)
+            change = np.zeros(len(rows))
+            if sign:
+                pull, u = sign * found.ratio[rows] * (1.0 - share) / free, found.away[rows]
+                turned = u @ inverse
+                slack = 1.0 + pull * np.sum(turned * u, axis=1)
+                square -= pull * np.sum(turned * away, axis=1) ** 2 / slack
+                change = np.log(np.maximum(slack, 0.0) + 1e-300)
+            scores[rows, number] = -0.5 * (square + log_size + change)
+    return found.log_odds(scores)
+
+
+def _inverse(matrix: FloatArray) -> FloatArray | None:
+    """The inverse of a positive definite matrix; None where it has none."""
+    size = np.sqrt(np.diagonal(matrix))
+    if np.any(size == 0.0):
+        return None
+    values = np.linalg.eigvalsh(matrix / size / size[:, None])
+    if values[0] <= NO_SCATTER * values[-1]:
+        return None
+    return np.asarray(linalg.inv(matrix))
+
+
+def _refits(inner: Any, X: FloatArray, y: Labels, inside: Any) -> FloatArray:
+    """Every record's answer by a refit, where directions without scatter leave no shorter way."""
+    from sklearn.base import clone
+
+    from leakscope.fitted.refits import score_records
+
+    found = np.full(len(y), np.nan)
+    for row in range(len(y)):
+        turned = inside.copy()
+        turned[row] = not turned[row]
+        if len(np.unique(y[turned])) == len(inner.classes_):
+            again = clone(inner).fit(X[turned], y[turned])
+            found[row] = score_records(again, X[[row]], y[[row]])[0]
+    return found
+
+
+def discriminant_refusal(inner: Any) -> str | None:
+    """Why a discriminant analysis cannot be taken; None where it can."""
+    if inner.shrinkage is not None or inner.covariance_estimator is not None:
+        return f"{type(inner).__name__} with shrinkage learns more than sums over classes"
+    return None
+
+
+def centroid_refusal(inner: Any) -> str | None:
+    """Why a nearest centroid cannot be taken; None where it can."""
+    if inner.metric != "euclidean" or inner.shrink_threshold or not hasattr(inner, "priors"):
+        return (
+            f"{type(inner).__name__} by medians or with shrunken centroids is no sum over classes"
+        )
+    return None

@@ -1,0 +1,101 @@
+"""Classifiers that are sums over classes: answers with and without a record, against refits."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import NearestCentroid
+
+import leakscope
+from leakscope import fitted
+from leakscope.fitted.from_sklearn import no_laws
+from leakscope.fitted.paired import family_of
+from leakscope.fitted.refits import score_records
+
+MODELS = [
+    GaussianNB(),
+    GaussianNB(var_smoothing=0.1),
+    LinearDiscriminantAnalysis(),
+    LinearDiscriminantAnalysis(solver="lsqr"),
+    QuadraticDiscriminantAnalysis(),
+    QuadraticDiscriminantAnalysis(reg_param=0.2),
+    NearestCentroid(),
+    NearestCentroid(priors="empirical"),
+]
+
+
+def clouds(classes: int, size: int = 90, features: int = 4, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, size)
+    X = rng.normal(size=(size, features)) * np.array([1.0, 5.0, 0.1, 2.0])[:features]
+    return X + 0.8 * rng.normal(size=(classes, features))[y], np.array(list("abcd"))[y]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_exact_to_the_last_digits(model: Any, classes: int) -> None:
+    X, y = clouds(classes)
+    inside = np.random.default_rng(1).permutation(len(y)) < len(y) // 2
+    first = clone(model).fit(X[inside], y[inside])
+    family = family_of(first)
+    assert family is not None
+    found = family.turned(first, X, y, inside)
+    truth = np.empty(len(y))
+    for row in range(len(y)):
+        turned = inside.copy()
+        turned[row] = not turned[row]
+        again = clone(model).fit(X[turned], y[turned])
+        truth[row] = score_records(again, X[[row]], y[[row]])[0]
+    np.testing.assert_allclose(found, truth, rtol=1e-9, atol=1e-9)
+
+
+def test_given_shares_of_the_classes_stay() -> None:
+    X, y = clouds(2)
+    model = LinearDiscriminantAnalysis(priors=[0.3, 0.7])
+    inside = np.arange(len(y)) % 2 == 0
+    found = family_of(model).turned(  # type: ignore[union-attr]
+        clone(model).fit(X[inside], y[inside]), X, y, inside
+    )
+    turned = inside.copy()
+    turned[5] = not turned[5]
+    again = clone(model).fit(X[turned], y[turned])
+    np.testing.assert_allclose(found[5], score_records(again, X[[5]], y[[5]])[0], rtol=1e-9)
+
+
+def test_a_direction_without_scatter_is_refitted() -> None:
+    X, y = clouds(2, 40, 3)
+    X = np.column_stack([X, X[:, 0]])
+    inside = np.arange(len(y)) % 2 == 0
+    first = LinearDiscriminantAnalysis().fit(X[inside], y[inside])
+    assert np.isfinite(family_of(first).turned(first, X, y, inside)).all()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("model", [GaussianNB(), LinearDiscriminantAnalysis()], ids=str)
+def test_laws_agree_with_shadow_models(model: Any) -> None:
+    X, y = clouds(3, 150)
+    laws = fitted.laws_of(model.fit(X, y), X, y)
+    shadows = fitted.shadow_models(model, X, y, models=300, random_state=0)
+    found = fitted.check_against_shadows(laws, shadows)
+    assert abs(found.shift_ratio - 1.0) < 0.08
+    assert abs(found.sd_ratio - 1.0) < 0.08
+    assert found.rank_correlation > found.ceiling - 0.12
+
+
+def test_the_audit_says_how_and_what_has_no_sums_is_trained() -> None:
+    X, y = clouds(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        told = leakscope.audit(X, y, model=GaussianNB()).sentences[0]
+    assert "fits of parts, each asked with and without a record" in told
+    shrunk = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+    assert "with shrinkage" in str(no_laws(shrunk))
+    assert "medians" in str(no_laws(NearestCentroid(metric="manhattan")))
