@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import linalg
 
 from leakscope._numerics.arrays import FloatArray
@@ -42,8 +43,8 @@ class _Classes:
     """
 
     X: FloatArray
-    codes: Any
-    inside: Any
+    codes: npt.NDArray[np.intp]
+    inside: npt.NDArray[np.bool_]
     sign: FloatArray
     counts: FloatArray
     means: FloatArray
@@ -94,8 +95,8 @@ class _Classes:
 
     def from_means(self, number: int) -> FloatArray:
         """(N, d) x - m of a class as it is afterwards: m' of the own one."""
-        own = self.codes == number
-        return np.where(own[:, None], self.away * self.ratio[:, None], self.X - self.means[number])
+        own = np.equal(self.codes, number)[:, None]
+        return np.where(own, self.away * self.ratio[:, None], self.X - self.means[number])
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Of the own label, from all classes' log densities times shares; none of a class gone."""
