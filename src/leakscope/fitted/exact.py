@@ -102,7 +102,7 @@ class _Classes:
         """Of the own label, from all classes' log densities times shares; none of a class gone."""
         with np.errstate(divide="ignore"):
             whole = scores + np.log(self.priors)
-        good = np.isfinite(whole).all(axis=1)
+        good = np.asarray(np.isfinite(whole).all(axis=1))
         return np.where(good, own_log_odds(np.where(good[:, None], whole, 0.0), self.codes), np.nan)
 
 
