@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from leakscope import data
+from leakscope.cli import main
 from leakscope.data.datasets import same_data
 from leakscope.data.doubts import doubts
 from leakscope.data.sources import read_again
@@ -222,3 +224,44 @@ def test_several_columns_of_subgroups(tmp_path):
             rows_of = np.array(found.by[entry.column]) == entry.value
             assert entry.count == np.count_nonzero(rows_of)
             assert entry.median_advantage == np.median(result.advantage[rows_of])
+
+
+def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path, capsys):
+    """With the options under which it is read, which are tried."""
+    lines = ["who,age,when,chol,note,y"]
+    for i in range(60):
+        age = "" if i == 9 else 30 + i % 40
+        chol = "?" if i in (3, 20) else 200 + (7 * i) % 50
+        who = "p4" if i == 30 else f"p{i}"
+        day = f"{1 + i % 28:02d}/03/2021"
+        lines.append(f"{who},{age},{day},{chol},free text {i},{(3 * i) % 17}.5")
+    table = tmp_path / "messy.csv"
+    table.write_text("\n".join(lines) + "\n")
+    words = ["audit", str(table), "--target", "y"]
+    assert main([*words, "--id", "who"]) == 2
+    told = capsys.readouterr().err
+    assert "for 5 reasons" in told
+    for part in ("(1) column 'chol' holds '?'", "'p4' twice", "'age' is empty in row 9",
+                 "'when' holds dates", "'note' holds"):  # fmt: skip
+        assert part in told
+    options = told.partition("it would be read: ")[2].replace("(in place of --id)", "")
+    assert main([*words, *shlex.split(options), "--run-dir", str(tmp_path / "run")]) == 0
+    # One complaint alone is told as it always was.
+    table.write_text("a,y\n" + "\n".join(f"{i},{i}" for i in range(30)) + "\n,3\n")
+    assert main(words) == 2
+    assert "reasons" not in capsys.readouterr().err
+
+
+def test_several_numbers_that_become_classes_are_said(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = [f"{a},{b},{i % 5}" for i, (a, b) in enumerate(rng.normal(size=(100, 2)))]
+    table = tmp_path / "t.csv"
+    table.write_text("a,b,stage\n" + "\n".join(rows) + "\n")
+    words = ["audit", str(table), "--target", "stage", "--model", "logistic", "--C", "0.1"]
+    assert main([*words, "--run-dir", str(tmp_path / "one")]) == 0
+    told = capsys.readouterr().err
+    assert "holds the numbers 0, 1, 2, 3, 4, and is taken as 5 classes" in told
+    # Who says it is not told.
+    said = [*words, "--task", "classification", "--run-dir", str(tmp_path / "two")]
+    assert main(said) == 0
+    assert "taken as 5 classes" not in capsys.readouterr().err

@@ -357,6 +357,7 @@ def dataset_for(read: Any, task: Task | None, asked: Asked) -> Dataset:
     are classes, as they are to a stand-in.
     """
 
+    said = task is not None
     if task is None and (
         classifies(asked.chosen)
         or trains_classes(asked.training)
@@ -365,7 +366,7 @@ def dataset_for(read: Any, task: Task | None, asked: Asked) -> Dataset:
     ):
         task = "classification"
     found: Dataset = read(task, not (asked.has_model or asked.of_process))
-    return found
+    return replace(found, task_said=said or task is None)
 
 
 def examined(asked: Asked, *, explain: int | None = None, on_stage: OnStage | None = None) -> Audit:

@@ -63,6 +63,8 @@ class Dataset:
         channels last; None where nothing says so.
     sampled_from
         How many records there were, where these are a sample; None where they are all.
+    task_said
+        Whether somebody said the task; False where it follows from the model that is examined.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Dataset:
     by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     picture: tuple[int, ...] | None = None
     sampled_from: int | None = None
+    task_said: bool = True
 
     def table(self) -> pd.DataFrame | None:
         """The features under their columns' names, categories as text; None of data without.

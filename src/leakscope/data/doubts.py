@@ -73,6 +73,7 @@ def doubts(dataset: Dataset) -> tuple[str, ...]:
         _answer(dataset),
         *_counts(dataset),
         _classes(dataset),
+        _numbered_classes(dataset),
         _not_known(dataset),
     ]
     return tuple(sentence for sentence in found if sentence is not None)
@@ -244,6 +245,27 @@ def _whole_values(dataset: Dataset) -> FloatArray:
     if not whole or not 2 <= len(values) <= MOST_CLASSES or often.min() < LEAST_OF_EACH:
         return np.empty(0)
     return values
+
+
+def _numbered_classes(dataset: Dataset) -> str | None:
+    """Several numbers that are taken as classes, and nobody said that they are."""
+    if dataset.task_said or dataset.task != "classification":
+        return None
+    kinds = sorted({str(label) for label in dataset.target.tolist()}, key=lambda k: (len(k), k))
+    try:
+        _ = [float(kind) for kind in kinds]
+    except ValueError:
+        return None
+    if len(kinds) <= 2:
+        return None
+    told = ", ".join(kinds[:MOST_CLASSES]) + (" and more" if len(kinds) > MOST_CLASSES else "")
+    return (
+        f"the target {dataset.target_name!r} holds the numbers {told}, and is taken as "
+        f"{len(kinds)} classes, as the model predicts classes; if it is a quantity, give --task "
+        "regression and a model of quantities; for a question of yes or no, such as whether it is "
+        f"above {kinds[0]}, write a column of the answers; if these are the classes, give --task "
+        "classification."
+    )
 
 
 def _classes(dataset: Dataset) -> str | None:
