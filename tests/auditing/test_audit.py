@@ -197,7 +197,7 @@ def test_too_large_is_refused_with_the_size(data, monkeypatch):
 def test_oddities_warn(data):
     X, y = data
     constant = np.column_stack([X, np.ones(60)])
-    with pytest.warns(UserWarning, match="1 of 4 columns of X are constant and say nothing: 3"):
+    with pytest.warns(UserWarning, match="1 of 4 columns of X is constant and says nothing: 3"):
         result = leakscope.audit(constant, y, kernel="rbf")
     assert len(result.warnings) == 1
     X = X.copy()

@@ -134,7 +134,7 @@ def test_lumpy_records_are_said_and_warned_of():
         result = leakscope.audit(X, y, model=model)
     count = int((~result.trusted).sum())
     assert count > 0
-    assert f"({count} not trusted)" in result.answer()[2]
+    assert f"{count} of all are not trusted" in result.answer()[2]
     assert str(count) in result.doubt
 
 
@@ -271,7 +271,7 @@ def test_one_class_is_refused():
 def test_constant_columns_are_said(diabetes):
     X, y, _ = diabetes
     wide = np.column_stack([X, np.ones(len(y))])
-    with pytest.warns(UserWarning, match="1 of 11 columns of X are constant"):
+    with pytest.warns(UserWarning, match="1 of 11 columns of X is constant"):
         leakscope.audit(wide, y, model=Ridge().fit(wide, y))
 
 

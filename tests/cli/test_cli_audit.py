@@ -114,7 +114,7 @@ def test_warnings_are_said_on_stderr(here, capsys):
     assert main(["audit", "d.csv", "--target", "y", "--json", "-"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["warnings"]
-    assert "warning: 1 of 2 columns of X are constant and say nothing: c." in err
+    assert "warning: 1 of 2 columns of X is constant and says nothing: c." in err
     assert "warning: 1 record repeats another record's features" in err
 
 

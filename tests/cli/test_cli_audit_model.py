@@ -157,9 +157,9 @@ def test_verify_refuses_what_shadow_models_do_not_answer(here, capsys):
 @pytest.mark.parametrize(
     ("target", "sentence"),
     [
-        (lambda row: row + 0.5, "1 of 2 columns of X are constant and say nothing: c"),
+        (lambda row: row + 0.5, "1 of 2 columns of X is constant and says nothing: c"),
         (lambda row: 3.5, "none was fitted, because the target is the same for every record"),
-        (lambda row: row // 2, "columns of X are constant"),
+        (lambda row: row // 2, "columns of X is constant"),
     ],
 )
 def test_odd_data_without_a_model_are_said(target, sentence, here, capsys):

@@ -155,5 +155,5 @@ def test_warnings_are_kept_and_not_shown() -> None:
     y = np.array([1.0, 2.0, 0.5, 0.4, 0.3, 0.2])
     for model in (LeakageAuditor(), AuditedRegressor()):
         found = model.fit(X, y).result_.warnings
-        assert "1 of 2 columns of X are constant" in found[0]
+        assert "1 of 2 columns of X is constant" in found[0]
         assert "repeats another record's features with a different target" in found[1]

@@ -18,6 +18,7 @@ from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.results.audit import FPRS, Audit
+from leakscope.results.shown import are
 from leakscope.settings.decide import Thresholds
 
 # Each measure, and the range its limit must come from; thresholds of other verbs have the same
@@ -53,13 +54,14 @@ class Limit:
 def limits_of(thresholds: Thresholds) -> list[Limit]:
     """The thresholds that were given; how sure an accusation may be limits the TPR.
 
-    Examples
-    --------
-    >>> from leakscope.auditing.gate import limits_of
-    >>> from leakscope.settings.decide import Thresholds
-    >>> given = Thresholds(threshold_ppv=0.5, prior=0.01)
-    >>> [(limit.measure, round(limit.value, 3)) for limit in limits_of(given)]
-    [('tpr', 0.099)]
+        Examples
+        --------
+        >>> from leakscope.auditing.gate import limits_of
+        >>> from leakscope.results.shown import are
+    from leakscope.settings.decide import Thresholds
+        >>> given = Thresholds(threshold_ppv=0.5, prior=0.01)
+        >>> [(limit.measure, round(limit.value, 3)) for limit in limits_of(given)]
+        [('tpr', 0.099)]
     """
     found = []
     if thresholds.threshold_advantage is not None:
@@ -170,16 +172,16 @@ def judged(audit: Audit, above: dict[str, float]) -> tuple[list[str], list[str]]
             if rows.any():
                 value = audit.table.of(column)
                 which = np.flatnonzero(rows)[np.argsort(-value[rows], kind="stable")]
-                verb = "is" if which.size == 1 else "are"
+                verb = are(which.size)
                 told.append(
                     f"{which.size} of {audit.units} {audit.unit}s {verb} {where}, {words} "
                     f"{limit:g}: {_named(audit, which)}."
                 )
     if above and audit.untrusted:
         why, remedy = audit.about.doubt(audit)
+        some = f"{audit.untrusted} of {audit.units} {audit.unit}s {are(audit.untrusted)}"
         unknown.append(
-            f"{audit.untrusted} of {audit.units} {audit.unit}s are {why}, so that nobody knows "
-            f"whether they are within the limit: {remedy}."
+            f"{some} {why}, so that nobody knows whether they are within the limit: {remedy}."
         )
     return exceeded, unknown
 

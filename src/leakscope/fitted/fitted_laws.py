@@ -598,7 +598,7 @@ def _assumptions_of(
         "these came from",
     }[question]
     found = [
-        Assumption(drawn, holds=None, evidence="the question that is asked"),
+        Assumption(drawn, holds=None, evidence="nobody looks: it is what the question supposes"),
         Assumption(
             "penalty and other settings are the same for every training set",
             holds=None,

@@ -31,6 +31,7 @@ from leakscope.results.measurement import (
     ModelsMeasurement,
     measured_records,
 )
+from leakscope.results.shown import are
 from leakscope.settings.measure import CanarySettings, MeasureSettings
 from leakscope.settings.setting import validated
 
@@ -242,21 +243,24 @@ def measure_logits(
 
 def _doubted(found: FewModels, repeats: NDArray[np.bool_]) -> list[str]:
     """Which records are not trusted, and why."""
-    of = f"of {found.records} records are not trusted"
+
+    def of(count: int) -> str:
+        return f"{count} of {found.records} records {are(count)} not trusted"
+
     if not found.noise_seen:
         return [
-            f"{found.records} {of}: with one model on each side of a record the noise between "
+            f"{of(found.records)}: with one model on each side of a record the noise between "
             "models cannot be seen; give more models."
         ]
     many, wide = int(repeats.sum()), int((~repeats & ~found.informative).sum())
     told = []
     if many:
         told.append(
-            f"{many} {of}: their log-odds take few values, as those of labels, votes, leaves and "
+            f"{of(many)}: their log-odds take few values, as those of labels, votes, leaves and "
             "neighbours do, and no normal law is theirs."
         )
     if wide:
-        told.append(f"{wide} {of}: their interval is wider than {WIDEST:g}; give more models.")
+        told.append(f"{of(wide)}: their interval is wider than {WIDEST:g}; give more models.")
     return told
 
 

@@ -30,7 +30,7 @@ from leakscope.errors import InputError
 from leakscope.results.columns import Record, Table, trust_of
 from leakscope.results.document import DatasetEntry, Fraction, Number, ResultDocument
 from leakscope.results.kinds import kind_named
-from leakscope.results.shown import Short, certain
+from leakscope.results.shown import Short, are, certain
 from leakscope.results.trust import Trust
 
 if TYPE_CHECKING:
@@ -370,7 +370,8 @@ class Audit(ResultDocument):
         if not self.untrusted:
             return None
         why, remedy = self.about.doubt(self)
-        return f"{self.untrusted} of {self.units} {self.unit}s are {why}: {remedy}."
+        verb = are(self.untrusted)
+        return f"{self.untrusted} of {self.units} {self.unit}s {verb} {why}: {remedy}."
 
     @property
     def explanations(self) -> tuple[Explanation, ...]:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from leakscope.results.audit import Audit
 from leakscope.results.document import Number, ResultDocument
 from leakscope.results.measurement import MeasuredRecord, Measurement, ModelsMeasurement
+from leakscope.results.shown import are
 from leakscope.results.verification import Verification
 
 Agrees = Literal["agrees", "differs", "cannot be compared"]
@@ -108,7 +109,7 @@ class Standing:
         if self.models is None or not audit.untrusted:
             return audit.doubt
         told, left = audit.untrusted, len(self.doubtful)
-        words = f"{told} of {audit.units} {audit.unit}s are not trusted by the laws alone; "
+        words = f"{told} of {audit.units} {audit.unit}s {are(told)} not trusted by the laws alone; "
         if not left:
             return f"{words}{self.of_measured} have borne them out or measured them."
         return f"{words}of {left} the {self.of_measured} of verify cannot tell: take more models."
@@ -151,12 +152,12 @@ def fpr_reached(level: float) -> str:
     --------
     >>> from leakscope.results.reconciliation import fpr_reached
     >>> fpr_reached(0.01), fpr_reached(0.027)
-    ('1% FPR', '2.7% FPR (1% was asked for, which takes more models)')
+    ('1% FPR', '2.7% FPR (the lowest that so few models show)')
     """
     words = f"{100 * level:.2g}% FPR"
     if level <= FPR_ASKED:
         return words
-    return f"{words} ({100 * FPR_ASKED:g}% was asked for, which takes more models)"
+    return f"{words} (the lowest that so few models show)"
 
 
 def reconciled(
@@ -182,7 +183,7 @@ def reconciled(
     >>> found = leakscope.verify(audit, records=4, models=100)
     >>> row, = results.reconciliation.reconciled(audit, [found])
     >>> row.quantity, row.agrees
-    ('mean TPR at 2.7% FPR (1% was asked for, which takes more models), all records', 'agrees')
+    ('mean TPR at 2.7% FPR (the lowest that so few models show), all records', 'agrees')
     """
     rows: list[ReconciledRow] = []
     if audit is None:

@@ -137,6 +137,18 @@ def digits(value: float | None, *, infinite: bool = False, most: int = 4) -> str
     return f"{value:.{most}g}"
 
 
+def are(count: int) -> str:
+    """``is`` of one, ``are`` of others.
+
+    Examples
+    --------
+    >>> from leakscope.results.shown import are
+    >>> are(1), are(2)
+    ('is', 'are')
+    """
+    return "is" if count == 1 else "are"
+
+
 def certain(value: float | None) -> str:
     """Four digits of a fraction; what would round to 1 is not certainty.
 

@@ -12,6 +12,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import RecordId, require_distinct_ids
 from leakscope.errors import InputError
 from leakscope.lood.inputs import require_real
+from leakscope.results.shown import are
 
 COUNTED = "(rows and columns count from 0)"
 
@@ -124,7 +125,8 @@ def oddities(
         called = [names[column] if names else str(column) for column in constant[:5]]
         more = f" and {constant.size - 5} more" if constant.size > 5 else ""
         found.append(
-            f"{constant.size} of {features.shape[1]} columns of X are constant and say nothing: "
+            f"{constant.size} of {features.shape[1]} columns of X {are(constant.size)} constant "
+            f"and {'says' if constant.size == 1 else 'say'} nothing: "
             f"{', '.join(called)}{more}."
         )
     if np.all(np.ptp(targets, axis=0) == 0.0):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from leakscope.results.audit import Audit
+from leakscope.results.shown import are
 
 # What the attacker is given, in words.
 SEEN = {
@@ -78,10 +79,10 @@ def passing_sentence(audit: Audit, threshold: float) -> str:
     exposed = int(np.count_nonzero(audit.advantage >= threshold))
     if untrusted == count:
         return f"Cannot tell how many are exposed: no {audit.unit}'s numbers are trusted."
-    doubt = f" ({untrusted} not trusted)" if untrusted else ""
-    if not exposed:
-        return f"None of {count} {audit.unit}s{doubt} has an advantage of {threshold:g} or more."
-    return f"{exposed} of {count} {audit.unit}s{doubt} have an advantage of {threshold:g} or more."
+    doubt = f"; {untrusted} of all {are(untrusted)} not trusted" if untrusted else ""
+    verb = "has" if exposed <= 1 else "have"
+    who = f"{exposed or 'None'} of {count} {audit.unit}s {verb}"
+    return f"{who} an advantage of {threshold:g} or more{doubt}."
 
 
 def exposure_sentences(audit: Audit, *, threshold: float, ids: bool) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ from leakscope.results.audit import (
 )
 from leakscope.results.document import DatasetEntry
 from leakscope.results.sections import LineChart, Section
-from leakscope.results.shown import certain, digits
+from leakscope.results.shown import are, certain, digits
 from leakscope.results.trust import Trust
 from leakscope.running.cells import duration
 from leakscope.settings.audit import (
@@ -998,12 +998,14 @@ def _remedy(audit: Audit, threshold: float) -> str:
             f"{option.score} {option.score_then:.3f} instead of {option.score_now:.3f})"
         )
     if not ways:
-        return f"{passing} What helps: fewer features, more records, or fewer digits in an answer."
+        digits_too = "" if audit.observes == "label" else ", or fewer digits in an answer"
+        join = " or" if audit.observes == "label" else ","
+        return f"{passing} What helps: fewer features{join} more records{digits_too}."
     more = ""
     if option is not None and not helps:
         more = (
-            f" {option.setting}={option.value:.3g} alone would leave {option.exposed}; leakscope "
-            "advise searches further."
+            f" {option.setting}={option.value:.3g} alone leaves {option.exposed}; try "
+            "leakscope advise."
         )
     return f"{passing} What helps: {' or '.join(ways)}.{more}"
 
@@ -1036,6 +1038,7 @@ def _constant(X: Any) -> tuple[str, ...]:
     named = ", ".join(str(column) for column in constant[:5])
     more = f" and {constant.size - 5} more" if constant.size > 5 else ""
     return (
-        f"{constant.size} of {X.shape[1]} columns of X are constant and say nothing: "
+        f"{constant.size} of {X.shape[1]} columns of X {are(constant.size)} constant and "
+        f"{'says' if constant.size == 1 else 'say'} nothing: "
         f"{named}{more}.",
     )

@@ -32,6 +32,7 @@ from leakscope.results.audit import Audit, ExaminedModel, Explanation, FitFacts
 from leakscope.results.document import DatasetEntry
 from leakscope.results.erasure import Found
 from leakscope.results.run_directory import default_run_directory
+from leakscope.results.shown import are
 from leakscope.results.trust import Trust
 from leakscope.running.cell_store import CellStore, open_cells
 from leakscope.running.cells import OnProgress, cluster_client, duration
@@ -430,7 +431,7 @@ class Training(Subject):
     def cannot_tell(self, laws: UnitLaws, target: Target) -> str:
         """Why the numbers of some are not trusted."""
         why, remedy = _doubt(self._reasons(laws), self.how.models, labels=self._labels)
-        some = f"{laws.untrusted} of {laws.units} records are {why}"
+        some = f"{laws.untrusted} of {laws.units} records {are(laws.untrusted)} {why}"
         return f"Cannot tell whether {target.words} is met: {some}; {remedy}."
 
     # What it is and what it says.
