@@ -111,6 +111,15 @@ class Response(ABC):
         total = self.from_others(t / self.slack**2)
         return np.asarray(np.maximum(total, 0.0) / self.slack**2)
 
+    def shared(self, other: Response, t: FloatArray) -> FloatArray:
+        """The sum over j != i of G_ij G'_ij t_j, with G' another model's of the same records."""
+        total = np.empty(len(t))
+        for start in range(0, len(t), 512):
+            part = np.arange(start, min(start + 512, len(t)))
+            block = self.rows(part) * other.rows(part).astype(np.float64)
+            total[part] = block @ t
+        return np.asarray(total - self.leverage * other.leverage * t)
+
     def moves(self, pull: FloatArray, part: Records) -> npt.NDArray[np.floating]:
         """How far a pull of each record j (columns) moves some records i (rows), times slack_i."""
         block = self.rows(part)
@@ -147,6 +156,14 @@ class FeatureResponse(Response):
         """The sum over j != i of G_ij^2 t_j, for every record i."""
         spread = self.inverse @ weighted_gram(self.X, t) @ self.inverse
         return np.asarray(quadratic_forms(self.X, spread) - self.leverage**2 * t)
+
+    def shared(self, other: Response, t: FloatArray) -> FloatArray:
+        """The sum over j != i of G_ij G'_ij t_j; without a row of G where both have features."""
+        if not isinstance(other, FeatureResponse):
+            return super().shared(other, t)
+        gram = self.inverse @ ((self.X * t[:, None]).T @ other.X) @ other.inverse
+        total = np.einsum("nd,nd->n", self.X @ gram, other.X)
+        return np.asarray(total - self.leverage * other.leverage * t)
 
     @property
     def columns(self) -> int:
