@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from leakscope.auditing import audit_frame
     from leakscope.auditing.audit import audit
     from leakscope.comparing import compare
+    from leakscope.composing import compose
     from leakscope.deciding.decide import decide
     from leakscope.erasing.erase import erase
     from leakscope.errors import InputError
@@ -64,6 +65,7 @@ __all__ = [
     "audit",
     "audit_frame",
     "compare",
+    "compose",
     "data",
     "decide",
     "erase",
@@ -88,6 +90,7 @@ _ROOMS = (
     "attacking",
     "auditing",
     "comparing",
+    "composing",
     "data",
     "deciding",
     "erasing",
@@ -125,6 +128,7 @@ _NAMES = {
     "audit": "leakscope.auditing",
     "audit_frame": "leakscope.auditing",
     "compare": "leakscope.comparing",
+    "compose": "leakscope.composing",
     "decide": "leakscope.deciding",
     "erase": "leakscope.erasing",
     "measure": "leakscope.measuring",

@@ -23,6 +23,7 @@ ROOMS = (
     "leakscope.attacking",
     "leakscope.auditing",
     "leakscope.comparing",
+    "leakscope.composing",
     "leakscope.erasing",
     "leakscope.data",
     "leakscope.deciding",

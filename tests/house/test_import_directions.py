@@ -33,6 +33,7 @@ HOUSE: dict[str, tuple[str, ...]] = {
     "verifying": ("auditing", "subjects", "planning", "attacking"),
     "advising": ("auditing", "subjects"),
     "comparing": ("auditing", "subjects"),
+    "composing": ("subjects",),
     "erasing": ("data", "results", "subjects"),
     # A filed record's pages are checked by making them again.
     "deciding": ("auditing", "reporting", "subjects"),
@@ -44,6 +45,7 @@ HOUSE: dict[str, tuple[str, ...]] = {
         "attacking",
         "auditing",
         "comparing",
+        "composing",
         "deciding",
         "erasing",
         "measuring",

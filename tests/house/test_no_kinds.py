@@ -15,6 +15,7 @@ ROOMS = (
     "auditing",
     "cli",
     "comparing",
+    "composing",
     "erasing",
     "deciding",
     "estimators",

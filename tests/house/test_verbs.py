@@ -21,6 +21,7 @@ ROOMS = {
     "attack": "attacking",
     "audit": "auditing",
     "compare": "comparing",
+    "compose": "composing",
     "decide": "deciding",
     "erase": "erasing",
     "measure": "measuring",

@@ -35,8 +35,8 @@ GONE = (
 
 SOURCES = [
     path
-    for folder in ("cli", "settings", "serving", "reporting", "auditing", "comparing", "advising",
-                   "attacking", "verifying", "measuring", "results", "deciding")
+    for folder in ("cli", "settings", "serving", "reporting", "auditing", "comparing", "composing",
+                   "advising", "attacking", "verifying", "measuring", "results", "deciding")
     for path in sorted((ROOT / "src" / "leakscope" / folder).rglob("*"))
     if path.suffix in (".py", ".html", ".js")
 ]  # fmt: skip

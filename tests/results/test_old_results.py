@@ -28,6 +28,7 @@ NEW_KINDS = {
     "attack_network",
     "audit_model",
     "audit_streamed",
+    "compose",
     "decision",
     "measure_canaries",
     "measure_models",

@@ -88,6 +88,7 @@ VERBS: dict[str, Callable[[Audit, Audit, Path], object]] = {
     "gate": lambda one, two, place: gate_failures(one, {"advantage": 0.5}),
     "report": lambda one, two, place: leakscope.report(place, place.with_suffix(".html")),
     "compare": lambda one, two, place: leakscope.compare(place, place),
+    "compose": lambda one, two, place: leakscope.compose(place, place),
     "advise": lambda one, two, place: leakscope.advise(
         place, leakscope.AuditTarget(measure="advantage", value=0.05), random_state=0
     ),

@@ -20,6 +20,7 @@ from leakscope.cli import (
     attack,
     audit,
     compare,
+    compose,
     decide,
     erase,
     measure,
@@ -51,6 +52,9 @@ app.command("audit", cls=sectioned(audit.SECTIONS), short_help=audit.SUMMARY, ep
 )
 app.command("compare", cls=Guarded, short_help=compare.SUMMARY, epilog=compare.EPILOG)(
     compare.compare
+)
+app.command("compose", cls=Guarded, short_help=compose.SUMMARY, epilog=compose.EPILOG)(
+    compose.compose
 )
 app.command("decide", cls=Guarded, short_help=decide.SUMMARY, epilog=decide.EPILOG)(decide.decide)
 app.command("erase", cls=Guarded, short_help=erase.SUMMARY, epilog=erase.EPILOG)(erase.erase)

@@ -7,8 +7,8 @@ The cavity of each model gives its own laws (`leakscope.fitted.cavity`).  Betwee
 with eps_k what varies at record j without it, f the fraction and F_k the force there:
 
 - C_i^kl = sum_{j != i} G_ij^k G_ij^l t_j^kl / (s_i^k s_j^k s_i^l s_j^l), s the slack 1 - c g;
-- t_j^kl = f E[F_k F_l] - f^2 E[F_k] E[F_l] - f^2 E[F_k'] E[F_l'] C_j^kl: a record is in both models'
-  training sets or in neither, and a model that was not fitted on it feels no force of it.
+- t_j^kl = f E[F_k F_l] - f^2 E[F_k] E[F_l] - f^2 E[F_k'] E[F_l'] C_j^kl: a record is in the
+  training sets of both models or of neither; one that was not fitted on it feels no force of it.
 
 These are v_i and t_j of one model where k = l.  Expectations of two functions of correlated normals
 are by Mehler's formula: sum over n of rho^n a_n b_n, with a_n and b_n their Hermite coefficients.
@@ -36,10 +36,12 @@ from leakscope.laws.pair import Assumption, LawPair, Provenance
 
 Mask = npt.NDArray[np.bool_]
 
-TOLERANCE, MOST_ROUNDS = 1e-5, 500
+TOLERANCE, MOST_ROUNDS = 1e-6, 500
 
-# Correlations above this leave so little that varies apart that rounding makes it.
-MOST_CORRELATED = 1.0 - 1e-9
+# Two releases may be so alike that the laws do not know what varies between them.  Every score is
+# given noise of this share of its variance, the same with the record and without it: what is told
+# together is then never too much.  Who would be told far more with a tenth of it is not trusted.
+RESOLUTION, MOST_HIDDEN = 1e-3, 1.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,13 +272,17 @@ def _finished(
             within[:, k, other] = _mehler((one, two), correlation[:, k, other]) - one[0] * two[0]
     sign = np.stack([model.sign for model in models], axis=1)
     turned = sign[:, :, None] * sign[:, None, :]
-    out, outside = _definite(turned * out)
-    within, inner = _definite(turned * within)
+    out, within = turned * out, turned * within
     mean_out = sign * np.stack([cavity.mean for cavity in cavities], axis=1)
     mean_in = sign * np.stack([one[0] for one in joined], axis=1)
-    led = _led(cavities, sign * _direction(out, mean_in - mean_out), source)
+    shift = mean_in - mean_out
+    hidden, told = (
+        _told(_definite(out, variances, r), shift) for r in (RESOLUTION / 10, RESOLUTION)
+    )
+    out, within = (_definite(part, variances, RESOLUTION) for part in (out, within))
+    led = _led(cavities, sign * _direction(out, shift), source)
     finite = np.isfinite(mean_in).all(axis=1) & np.isfinite(mean_out).all(axis=1)
-    trusted = finite & outside & inner & (led <= TRUSTED_SHARE) & settled
+    trusted = finite & (led <= TRUSTED_SHARE) & (hidden <= MOST_HIDDEN * told) & settled
     return JointLaws(
         member_mean=mean_in,
         member_covariance=within,
@@ -307,16 +313,18 @@ def _finished(
     )
 
 
-def _definite(covariances: FloatArray) -> tuple[FloatArray, Mask]:
-    """Correlations below one, and where they were; what the rounds leave above is cut off."""
-    sd = np.sqrt(np.maximum(np.einsum("nkk->nk", covariances), 1e-300))
-    correlation = covariances / (sd[:, :, None] * sd[:, None, :])
-    values, vectors = np.linalg.eigh(correlation)
-    least = 1.0 - MOST_CORRELATED
-    good = values[:, 0] > least
-    cut = np.einsum("nij,nj,nkj->nik", vectors, np.maximum(values, least), vectors)
-    kept = np.where(good[:, None, None], correlation, cut)
-    return np.asarray(kept * sd[:, :, None] * sd[:, None, :]), np.asarray(good)
+def _definite(covariances: FloatArray, variances: FloatArray, noise: float) -> FloatArray:
+    """With noise of this share of the variances; what the rounds leave below zero is cut off."""
+    sd = np.sqrt(variances)
+    scale = sd[:, :, None] * sd[:, None, :]
+    values, vectors = np.linalg.eigh(covariances / scale)
+    values = np.maximum(values, 0.0) + noise
+    return np.asarray(np.einsum("nij,nj,nkj->nik", vectors, values, vectors) * scale)
+
+
+def _told(covariances: FloatArray, shift: FloatArray) -> FloatArray:
+    """(n,) the squared distance of the means, in units of what varies."""
+    return np.asarray(np.einsum("nk,nk->n", _direction(covariances, shift), shift))
 
 
 def _direction(covariances: FloatArray, shift: FloatArray) -> FloatArray:

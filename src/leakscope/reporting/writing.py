@@ -25,6 +25,7 @@ NAMES_RECORDS = (
     "verify",
     "measure_models",
     "compare",
+    "compose",
     "attack_query",
     "attack_membership",
     "erase",

@@ -12,6 +12,7 @@ from leakscope.results.attacks import (
 from leakscope.results.audit import Audit, ExaminedModel
 from leakscope.results.columns import COLUMNS, Record
 from leakscope.results.comparison import Comparison
+from leakscope.results.composition import Composition
 from leakscope.results.decision import Decision
 from leakscope.results.document import ResultDocument, to_json, write_result
 from leakscope.results.erasure import Erasure
@@ -29,6 +30,7 @@ __all__ = [
     "Advice",
     "Audit",
     "Comparison",
+    "Composition",
     "Decision",
     "Erasure",
     "ExaminedModel",

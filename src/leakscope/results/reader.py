@@ -28,6 +28,7 @@ from leakscope.results.attacks import (
 from leakscope.results.audit import Audit
 from leakscope.results.audit_files import as_audit, is_audit
 from leakscope.results.comparison import Comparison
+from leakscope.results.composition import Composition
 from leakscope.results.decision import Decision
 from leakscope.results.document import SCHEMA_VERSION, ResultDocument, to_json
 from leakscope.results.erasure import Erasure
@@ -42,6 +43,7 @@ OLD_COUNT = "could_not_be_told"
 KINDS: dict[str, type[ResultDocument]] = {
     "audit": Audit,
     "compare": Comparison,
+    "compose": Composition,
     "erase": Erasure,
     "measure": Measurement,
     "measure_models": ModelsMeasurement,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from leakscope.data.datasets import Dataset, RecordId, Task
 from leakscope.errors import InputError
-from leakscope.laws.pair import Provenance
+from leakscope.laws.pair import LawPair, Provenance
 from leakscope.results.advice import AdviceCheck, Target
 from leakscope.results.audit import Audit, Basis, ExaminedModel
 from leakscope.results.audit import Details as AuditDetails
@@ -253,6 +253,18 @@ class PassedOnError(InputError):
     """A kind that took what is asked for finds, looking closer, that another must."""
 
 
+@dataclass(frozen=True, eq=False)
+class Together:
+    """Both joint laws of what several releases answer about each person.
+
+    ``trusted`` says who passed the ``check`` of these laws together.
+    """
+
+    pair: LawPair
+    trusted: NDArray[np.bool_]
+    check: str
+
+
 class LawsNotStoredError(InputError):
     """The laws of an audit are not in its result."""
 
@@ -462,6 +474,14 @@ class Subject(ABC):
     counted_in: ClassVar[Literal["draws", "models"]] = "draws"
     # Whether it looks at what is not trusted first.
     doubted_first: ClassVar[bool] = False
+
+    @classmethod
+    def composed(cls, releases: Sequence[Any], rows: NDArray[np.intp]) -> Together:
+        """What several releases of this kind say of each person together.
+
+        ``rows`` is (k, n): where record i stands in release k, -1 where that was not trained on it.
+        """
+        raise InputError(f"what several releases of {cls.words} give away together is not known.")
 
     def answers(self, units: Rows, count: int, seed: int) -> Answers:
         """Answers of models trained with and without some units."""

@@ -84,6 +84,7 @@ from leakscope.subjects.subject import (
     PassedOnError,
     Stages,
     Subject,
+    Together,
     Wanted,
     normal_laws,
     shared_answers,
@@ -451,6 +452,13 @@ class Fit(Subject):
                 "with another penalty; give the estimator."
             )
         return advised(self)
+
+    @classmethod
+    def composed(cls, releases: Sequence[Any], rows: NDArray[np.intp]) -> Together:
+        """The models' scores vary with the records that they share."""
+        from leakscope.subjects.fit.together import together
+
+        return together(releases, rows)
 
     # What it is and what it says.
 

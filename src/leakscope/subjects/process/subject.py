@@ -61,6 +61,7 @@ from leakscope.subjects.subject import (
     LawsNotStoredError,
     Stages,
     Subject,
+    Together,
     Wanted,
     lost,
     stored_provenance,
@@ -431,6 +432,38 @@ class GaussianProcess(Subject):
         if chosen is not None and self.plan.fit_kernel_scale:
             described["fitted_scale"] = self.process.kernel_scale
         return described
+
+    @classmethod
+    def composed(cls, releases: Sequence[Any], rows: NDArray[np.intp]) -> Together:
+        """Given the records each release is a draw of its own, so that the laws multiply."""
+        found = [release.laws(Stages()) for release in releases]
+        count, people = rows.shape
+        shifts, ratios = np.zeros((people, count)), np.ones((people, count))
+        trusted = np.ones(people, dtype=np.bool_)
+        for place, laws in enumerate(found):
+            pair = laws.pair()
+            if not isinstance(pair.member, Normal) or not isinstance(pair.nonmember, Normal):
+                raise InputError(
+                    "what several releases tell together is known of processes with one output, "
+                    "and of records; audit a number, or one class against the others."
+                )
+            inside = rows[place] >= 0
+            there = rows[place][inside]
+            sigma = pair.nonmember.sigma
+            shift, ratio = (
+                (pair.member.mean - pair.nonmember.mean) / sigma,
+                pair.member.sigma / sigma,
+            )
+            shifts[inside, place] = shift[there]
+            ratios[inside, place] = ratio[there]
+            trusted[inside] &= laws.trusted[there]
+        eye = np.eye(count)
+        joint = LawPair(
+            MultivariateNormal(shifts, eye * (ratios**2)[:, :, None]),
+            MultivariateNormal(np.zeros_like(shifts), np.broadcast_to(eye, (people, count, count))),
+            found[0].provenance,
+        )
+        return Together(joint, trusted, "the rounding error of its laws was estimated")
 
     def laws(self, stage: Stages) -> ProcessLaws:
         """What each unit's leaving changes, by the route that suits kernel and size."""
