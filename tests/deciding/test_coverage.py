@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import Ridge
 from sklearn.neural_network import MLPClassifier
 
 import leakscope
@@ -41,12 +42,12 @@ def test_every_attack_has_a_row_and_says_whether_it_was_run(filed: Path) -> None
         "membership, from the weights of a two-layer network",
         "membership, at a query that was searched for",
     ]
-    assert len(found["not run"]) == 6
+    assert len(found["not run"]) == 7
     assert "attribute inference, of a secret column" in found["not run"]
     assert "model inversion" in found["not available"]
     assert sum(map(len, found.values())) == len(record.coverage) == 20
     assert record.summary[-1] == (
-        "Attacks: 2 run; 6 that leakscope could run against this model were not; 4 do not apply to "
+        "Attacks: 2 run; 7 that leakscope could run against this model were not; 4 do not apply to "
         "it; leakscope has no attack for 8 other kinds. The table names them."
     )
 
@@ -98,6 +99,17 @@ def test_canaries_have_their_row_and_the_claim_beside_it() -> None:
     assert row.ran
     assert row.found.startswith("epsilon at least")
     assert row.found.endswith("1 is claimed, which is contradicted")
+
+
+def test_several_releases_have_their_row() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(120, 3))
+    y = X[:, 0] + rng.normal(size=120)
+    audits = [leakscope.audit(X, y, model=Ridge(alpha=alpha).fit(X, y)) for alpha in (5.0, 50.0)]
+    record = leakscope.decide(audits[0], leakscope.compose(*audits), **LIMIT)
+    row = next(row for row in record.coverage if "several releases" in row.attack)
+    assert row.ran
+    assert "by 2 releases together" in row.found
 
 
 def test_groups_are_in_the_record(filed: Path, tmp_path: Path) -> None:

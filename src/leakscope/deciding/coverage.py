@@ -15,6 +15,7 @@ from leakscope.results.attacks import (
 )
 from leakscope.results.audit import Audit
 from leakscope.results.comparison import Comparison
+from leakscope.results.composition import Composition
 from leakscope.results.decision import CoverageRow, MitigationRow
 from leakscope.results.document import ResultDocument
 from leakscope.results.erasure import Erasure
@@ -131,6 +132,15 @@ def _canaries(document: ResultDocument) -> str | None:
     )
 
 
+def _composed(document: ResultDocument) -> str | None:
+    if not isinstance(document, Composition):
+        return None
+    return (
+        f"largest advantage {_digits(document.largest)} by {len(document.releases)} releases "
+        f"together, {_digits(document.largest_alone)} by one alone"
+    )
+
+
 def _network(document: ResultDocument) -> str | None:
     return document.verdict if isinstance(document, MembershipAttack) else None
 
@@ -216,6 +226,12 @@ ATTACKS: tuple[tuple[str, str, Found, str], ...] = (
         "leakscope measure --canaries FILE --claimed-epsilon NUMBER",
     ),
     (
+        "releases",
+        "membership, from several releases together",
+        _composed,
+        "leakscope compose RUN RUN",
+    ),
+    (
         "weights",
         "membership, from the weights of a two-layer network",
         _network,
@@ -268,7 +284,7 @@ NOT_AVAILABLE: tuple[tuple[str, str], ...] = (
         "certainty",
     ),
     (
-        "membership, after repeated or adaptive questions, or several releases",
+        "membership, after repeated or adaptive questions",
         "each record is taken to be asked about once",
     ),
     ("model inversion", NOT_HERE),

@@ -22,6 +22,7 @@ from leakscope.results.attacks import (
 )
 from leakscope.results.audit import Audit, ExaminedModel
 from leakscope.results.comparison import Comparison
+from leakscope.results.composition import Composition
 from leakscope.results.decision import RunEntry
 from leakscope.results.document import ResultDocument
 from leakscope.results.erasure import Erasure
@@ -37,6 +38,7 @@ KINDS = (
     Audit,
     CanaryMeasurement,
     Comparison,
+    Composition,
     Erasure,
     FitReconstructAttack,
     MembershipAttack,

@@ -33,6 +33,7 @@ from leakscope.fitted.paired import PairedModel
 from leakscope.fitted.problem import ConvexProblem, FittedModel, require_fraction
 from leakscope.laws.distributions import MultivariateNormal
 from leakscope.laws.pair import Assumption, LawPair, Provenance
+from leakscope.settings.audit import MODEL_DEFAULTS
 
 Mask = npt.NDArray[np.bool_]
 
@@ -97,7 +98,10 @@ class JointLaws:
 
 
 def joint_laws(
-    releases: Sequence[Release], *, question: Question = "pool", fraction: float | None = None
+    releases: Sequence[Release],
+    *,
+    question: Question = MODEL_DEFAULTS.question,
+    fraction: float | None = None,
 ) -> JointLaws:
     """Both joint laws of every record's scores under several released models.
 

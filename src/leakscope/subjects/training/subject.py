@@ -692,6 +692,7 @@ class Training(Subject):
         process = "needs a Gaussian process"
         found = {
             "pool": fit,
+            "releases": fit,
             "secret": "needs a linear, logistic or Poisson model",
             "retrained": process,
             "query": process,
