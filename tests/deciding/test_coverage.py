@@ -45,7 +45,7 @@ def test_every_attack_has_a_row_and_says_whether_it_was_run(filed: Path) -> None
     assert len(found["not run"]) == 7
     assert "attribute inference, of a secret column" in found["not run"]
     assert "model inversion" in found["not available"]
-    assert sum(map(len, found.values())) == len(record.coverage) == 20
+    assert sum(map(len, found.values())) == len(record.coverage) == 21
     assert record.summary[-1] == (
         "Attacks: 2 run; 7 that leakscope could run against this model were not; 4 do not apply to "
         "it; leakscope has no attack for 8 other kinds. The table names them."
@@ -86,7 +86,7 @@ def test_without_an_audit_of_the_model_every_attack_could_be_run() -> None:
     scores = leakscope.measure([1.0, 2.0, 3.0], [0.0, 0.5, 1.0])
     found = states(leakscope.decide(scores, threshold_tpr=0.1))
     assert "not applicable" not in found
-    assert len(found["not run"]) == 11
+    assert len(found["not run"]) == 12
 
 
 def test_canaries_have_their_row_and_the_claim_beside_it() -> None:
