@@ -21,6 +21,9 @@ from leakscope.reporting.audit_page import audit_html
 from leakscope.results import Audit
 from leakscope.results.reader import read_run
 from leakscope.settings import ModelSettings
+from leakscope.subjects.fit.secret import secret_column
+from leakscope.subjects.fit.subject import Fit
+from leakscope.subjects.subject import Asked, Stages
 
 SIZE = 120
 
@@ -100,6 +103,17 @@ def test_a_column_of_numbers_is_named_within_a_tolerance(people: pd.DataFrame) -
     assert 0.0 < found.mean_leak < 0.1
 
 
+def test_a_column_of_numbers_is_named_among_given_values(people: pd.DataFrame) -> None:
+    audit = leakscope.audit_frame(
+        people, target="ill", model=ModelSettings(model="logistic", C=1.0), secret="age",
+        secret_values=[30, 60],
+    )  # fmt: skip
+    found = audit.details.secret_attribute()
+    assert [one.value for one in found.by_value] == ["30", "60"]
+    assert found.by_value[0].count == int((people.age < 45.0).sum())
+    assert audit.settings["secret_values"] == (30, 60)
+
+
 def test_an_array_names_a_column_by_its_place(people: pd.DataFrame) -> None:
     X = np.column_stack([people.age, people.sex == "m"]).astype(float)
     y = people.height.to_numpy() - 170.0
@@ -124,6 +138,13 @@ def test_an_array_names_a_column_by_its_place(people: pd.DataFrame) -> None:
         ({"secret": "age", "secret_within": -1.0}, "must be above 0"),
         ({"secret": "sex", "secret_prior": "none"}, "must be one of imputed, shares"),
         ({"secret_within": 5.0}, "belongs to secret"),
+        (
+            {"secret": "sex", "model": ModelSettings(answer_noise=1.0)},
+            "leave out secret or answer_noise",
+        ),
+        ({"secret": "sex", "secret_values": (1.0, 2.0)}, "secret_values is for numbers"),
+        ({"secret": "age", "secret_values": (1.0,)}, "2 to 50 different numbers"),
+        ({"secret": "age", "secret_values": (1, 2), "secret_within": 1.0}, "not both"),
         ({"secret": "sex", "train": LogisticRegression()}, "would have to be trained anew"),
         ({"secret": "sex", "model": "kernel_ridge", "target": "height"}, "has a kernel instead"),
     ],
@@ -134,6 +155,36 @@ def test_what_cannot_be_answered_is_said(
     told = {"target": "ill", **options}
     with pytest.raises(InputError, match=words):
         leakscope.audit_frame(people, **told)
+
+
+def test_a_tables_own_types_are_kept(people: pd.DataFrame) -> None:
+    X = pd.DataFrame(
+        {
+            "years": people.age.round().astype(int),
+            "region": people.region.astype("category"),
+            "male": people.sex == "m",
+            "height": people.height,
+        }
+    )
+    columns = make_column_transformer(
+        (StandardScaler(), ["years", "height"]), (OneHotEncoder(), ["region", "male"])
+    )
+    y = (people.ill == "yes").astype(int)
+    model = make_pipeline(columns, LogisticRegression(tol=1e-8, max_iter=10_000)).fit(X, y)
+    fit = Fit.of(
+        Asked(
+            X=X, y=y, model=model,
+            chosen=ModelSettings.model_construct(secret="years", secret_within=2.25),
+        ),
+        Stages(),
+    )  # fmt: skip
+    column = secret_column(fit)
+    middles = np.unique([column.put_in(code)["years"].iloc[0] for code in range(3)])
+    # A whole number of years would be another person's.
+    assert np.allclose(np.diff(middles), 4.5)
+    for name, values in (("region", 3), ("male", 2)):
+        found = leakscope.audit(X, y, model=model, secret=name).details.secret_attribute()
+        assert found.values == values
 
 
 def test_several_classes_are_asked_together(people: pd.DataFrame) -> None:

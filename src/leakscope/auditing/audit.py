@@ -80,6 +80,7 @@ def audit(
     secret: str | int | None = None,
     secret_prior: str = MODEL_DEFAULTS.secret_prior,
     secret_within: float | None = None,
+    secret_values: Sequence[float] | None = None,
     sample_weight: Any = None,
     record_ids: Sequence[Any] | None = None,
     groups: Sequence[Any] | None = None,
@@ -153,10 +154,11 @@ def audit(
     question, fraction, observes, sample_weight
         Of laws of one fit, as in :func:`leakscope.fitted.laws_of`, and refused elsewhere;
         ``sample_weight`` with ``model`` only.
-    secret, secret_prior, secret_within
+    secret, secret_prior, secret_within, secret_values
         Of a fitted model: a column (its name, or its position in an array) of which it is asked how
         much the model gives away (docs/secret.md); ``"imputed"`` or ``"shares"``, what is known
-        without the model; and how near a guess must come, where the column holds numbers.
+        without the model; and of a column of numbers how near a guess must come, or the values
+        among which it is guessed.
     record_ids
         Distinct ids, one per record; a data frame's index, or row numbers from 0, where left out.
     groups
@@ -218,6 +220,7 @@ def audit(
         "secret": None if secret is None else str(secret),
         "secret_prior": secret_prior,
         "secret_within": secret_within,
+        "secret_values": None if secret_values is None else tuple(secret_values),
     }
     asked_of_model = {k: value for k, value in told.items() if value != getattr(MODEL_DEFAULTS, k)}
     how = {"models": models, "keep": None if keep is None else str(keep)}
@@ -275,6 +278,7 @@ def audit_frame(
     secret: str | None = None,
     secret_prior: str = MODEL_DEFAULTS.secret_prior,
     secret_within: float | None = None,
+    secret_values: Sequence[float] | None = None,
     train: Any = None,
     training: TrainingSettings = TRAINING_DEFAULTS,
     on_stage: OnStage | None = None,
@@ -287,7 +291,7 @@ def audit_frame(
         One row per record.
     target, id_column, task, missing, ignore, group_column, by, na_values
         As the options of ``leakscope audit`` (:class:`leakscope.settings.DataSettings`).
-    settings, secret, secret_prior, secret_within, train, training, on_stage
+    settings, secret, secret_prior, secret_within, secret_values, train, training, on_stage
         As in :func:`leakscope.audit`; a training gets the columns as they stand.
     model
         Settings of a model (``chosen`` there), its name, such as ``"ridge"``, or any model of your
@@ -321,7 +325,12 @@ def audit_frame(
     if isinstance(model, str):
         model = validated(ModelSettings, model=model)
     chosen = MODEL_DEFAULTS if own is not None else model
-    told = {"secret": secret, "secret_prior": secret_prior, "secret_within": secret_within}
+    told = {
+        "secret": secret,
+        "secret_prior": secret_prior,
+        "secret_within": secret_within,
+        "secret_values": None if secret_values is None else tuple(secret_values),
+    }
     chosen = chosen.model_copy(
         update={k: value for k, value in told.items() if value != getattr(MODEL_DEFAULTS, k)}
     )
@@ -558,7 +567,7 @@ def _require_secret(asked: Asked) -> None:
     """Refuse what belongs to a secret column where none is named, or where none can be examined."""
     chosen = asked.chosen
     if chosen.secret is None:
-        for name in ("secret_prior", "secret_within"):
+        for name in ("secret_prior", "secret_within", "secret_values"):
             if name in chosen.model_fields_set and getattr(chosen, name) is not None:
                 raise InputError(f"{described(ModelSettings, name).option} belongs to --secret.")
         return
@@ -569,6 +578,8 @@ def _require_secret(asked: Asked) -> None:
         )
     if chosen.secret_within is not None and not 0.0 < chosen.secret_within < np.inf:
         raise InputError(f"--secret-within must be above 0, but it is {chosen.secret_within!r}.")
+    if chosen.secret_within is not None and chosen.secret_values is not None:
+        raise InputError("give --secret-within or --secret-values, not both.")
     if asked.trains or asked.of_process:
         raise InputError(
             "--secret is worked out for fitted models with coefficients (linear, ridge, logistic, "

@@ -274,6 +274,11 @@ class ModelSettings(BaseModel):
     secret_within: Positive | None = setting(
         None, "With --secret of a column of numbers: how near a guess must come.", unset="exact"
     )
+    secret_values: tuple[float, ...] | None = setting(
+        None,
+        "With --secret of a column of numbers: the values among which it is guessed, with commas "
+        "between; a record has the nearest of them.",
+    )
 
     @property
     def named(self) -> ModelName | None:

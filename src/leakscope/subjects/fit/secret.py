@@ -7,7 +7,7 @@ among the features that leakscope made of a file.  What the fitted steps make of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +80,27 @@ class SecretColumn:
     own: Codes
     numbers: FloatArray | None
     put_in: Callable[[int], Any]
+
+
+@dataclass(frozen=True)
+class Near:
+    """What counts as naming a number: within a tolerance, or the nearest of some values."""
+
+    within: float | None
+    values: Sequence[float] | None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Near:
+        """As the settings have it; those of earlier versions know no values."""
+        return cls(settings["secret_within"], settings.get("secret_values"))
+
+    def refuse(self, name: str) -> None:
+        """Of categories there is nothing near."""
+        if self.within is not None or self.values is not None:
+            option = "--secret-within" if self.values is None else "--secret-values"
+            raise InputError(
+                f"column {name!r} holds categories, and {option} is for numbers; leave it out."
+            )
 
 
 def secret_of(fit: Fit, laws: FittedLaws) -> tuple[SecretAttribute, dict[str, NDArray[Any]]]:
@@ -159,7 +180,7 @@ def secret_column(fit: Fit) -> SecretColumn:
 
     Refused where the model is none of which this is known.
     """
-    name, within = str(fit.settings["secret"]), fit.settings["secret_within"]
+    name, near = str(fit.settings["secret"]), Near.of(fit.settings)
     model, X = fit.described, fit.X
     if fit.unit == "group":
         raise InputError("--secret is about single records; leave out --group.")
@@ -193,22 +214,24 @@ def secret_column(fit: Fit) -> SecretColumn:
         def altered(value: Any) -> Any:
             changed = X.copy()
             changed[X.columns[place]] = value
-            return changed if held.dtype == object else changed.astype({held.name: held.dtype})
+            # The middle of a tolerance need not be a whole number.
+            return changed if numeric else changed.astype({X.columns[place]: held.dtype})
 
         plain = held.to_numpy()
-        if plain.dtype.kind in "fiu":
-            return _of_numbers(name, plain.astype(np.float64), within, altered)
-        _no_tolerance(name, within)
+        numeric = plain.dtype.kind in "fiu"
+        if numeric:
+            return _of_numbers(name, plain.astype(np.float64), near, altered)
+        near.refuse(name)
         values, own = np.unique(plain.astype(str), return_inverse=True)
         first = [plain[np.argmax(own == code)] for code in range(len(values))]
         _require_values(name, len(values), 50)
         return SecretColumn(tuple(map(str, values)), own, None, lambda code: altered(first[code]))
     if not isinstance(X, np.ndarray):
         raise InputError("--secret takes tables and arrays; pass X as one of them.")
-    return _of_features(fit, X, name, within)
+    return _of_features(fit, X, name, near)
 
 
-def _of_features(fit: Fit, X: NDArray[Any], name: str, within: float | None) -> SecretColumn:
+def _of_features(fit: Fit, X: NDArray[Any], name: str, near: Near) -> SecretColumn:
     """A column of a file, or of an array, among the features that were made of it."""
     read: Dataset | None = fit.read
     columns = [str(place) for place in range(X.shape[1])]
@@ -217,7 +240,7 @@ def _of_features(fit: Fit, X: NDArray[Any], name: str, within: float | None) -> 
     place = _named(name, columns, fit)
     own_places = [one for one, column in enumerate(columns) if column == columns[place]]
     if read is not None and place in read.indicators:
-        _no_tolerance(name, within)
+        near.refuse(name)
         texts = [read.feature_names[one][len(columns[place]) + 1 :] for one in own_places]
         _require_values(name, len(texts), len(texts))
 
@@ -239,23 +262,34 @@ def _of_features(fit: Fit, X: NDArray[Any], name: str, within: float | None) -> 
         changed[:, place] = used[low] + slope * (value - raw[low])
         return changed
 
-    return _of_numbers(name, raw, within, replaced)
+    return _of_numbers(name, raw, near, replaced)
 
 
 def _of_numbers(
-    name: str, raw: FloatArray, within: float | None, altered: Callable[[Any], Any]
+    name: str, raw: FloatArray, near: Near, altered: Callable[[Any], Any]
 ) -> SecretColumn:
-    """The different numbers, or parts of their range as wide as the tolerance allows."""
-    if within is None:
+    """The different numbers, those that are given, or parts of their range."""
+    if near.values is not None:
+        given = np.unique(np.asarray(near.values, dtype=np.float64))
+        if len(given) < 2 or len(given) > MOST_WITHIN or not np.isfinite(given).all():
+            raise InputError(
+                f"--secret-values takes 2 to {MOST_WITHIN} different numbers, with commas between."
+            )
+        own = np.abs(raw[:, None] - given).argmin(axis=1)
+        told = tuple(subgroup_label(float(value)) for value in given)
+        return SecretColumn(told, own, given, lambda code: altered(given[code]))
+    if near.within is None:
         values, own = np.unique(raw, return_inverse=True)
         if len(values) > MOST_VALUES:
             raise InputError(
                 f"column {name!r} holds {len(values)} different numbers; say how near a guess must "
-                f"come with --secret-within, such as --secret-within {_usual(raw)}."
+                f"come with --secret-within, such as --secret-within {_usual(raw)}, or name values "
+                "with --secret-values."
             )
         _require_values(name, len(values), MOST_VALUES)
         told = tuple(subgroup_label(float(value)) for value in values)
         return SecretColumn(told, own, None, lambda code: altered(values[code]))
+    within = near.within
     part = np.floor((raw - raw.min()) / (2.0 * within)).astype(np.intp)
     used, own = np.unique(part, return_inverse=True)
     if len(used) > MOST_WITHIN:
@@ -281,13 +315,6 @@ def _require_values(name: str, values: int, most: int) -> None:
         raise InputError(
             f"column {name!r} holds {values} different values, more than the {most} that can be "
             "told apart; put rare ones together."
-        )
-
-
-def _no_tolerance(name: str, within: float | None) -> None:
-    if within is not None:
-        raise InputError(
-            f"column {name!r} holds categories, and --secret-within is for numbers; leave it out."
         )
 
 

@@ -111,6 +111,7 @@ MOSTLY = 1.5
 # What is asked of an estimator, of the settings of a model.
 ASKED_OF_FIT = (
     "question", "fraction", "observes", "answer_noise", "secret", "secret_prior", "secret_within",
+    "secret_values",
 )  # fmt: skip
 
 # With fewer shadow models, a standard deviation is not known to a fifth.
