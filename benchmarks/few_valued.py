@@ -21,8 +21,15 @@ from sklearn.datasets import (
     load_breast_cancer,
     load_diabetes,
     load_digits,
+    load_iris,
     load_wine,
+    make_blobs,
+    make_circles,
     make_classification,
+    make_friedman1,
+    make_gaussian_quantiles,
+    make_hastie_10_2,
+    make_moons,
 )
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -38,6 +45,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakscope import fitted
@@ -45,7 +53,8 @@ from leakscope.fitted.few_models import model_effects, repeating, tabulated
 from leakscope.subjects.training.half_models import half
 from leakscope.subjects.training.own_training import training_of
 
-MODELS = 400
+# Of the trainings on which the method was chosen, and of those by which it is judged.
+MODELS, JUDGED_MODELS = 400, 1200
 OFF = 0.1
 
 
@@ -101,12 +110,52 @@ def settings() -> dict[str, tuple[Any, tuple[np.ndarray, np.ndarray], str]]:
     }
 
 
+def judges() -> dict[str, tuple[Any, tuple[np.ndarray, np.ndarray], str]]:
+    """Trainings and data that had no part in any choice: name, training, data, task."""
+    hastie = make_hastie_10_2(1000, random_state=1)
+    hastie = hastie[0], (hastie[1] > 0).astype(int)
+    quantiles = make_gaussian_quantiles(n_samples=500, n_features=6, n_classes=2, random_state=2)
+    blobs = make_blobs(150, 4, centers=3, cluster_std=4.0, random_state=3)
+    classes: dict[str, tuple[Any, Any]] = {
+        "20 boosted trees, Hastie 300": (
+            GradientBoostingClassifier(n_estimators=20),
+            tuple(part[:300] for part in hastie),
+        ),
+        "30 boosted stumps, quantiles 500": (
+            GradientBoostingClassifier(n_estimators=30, max_depth=1),
+            quantiles,
+        ),
+        "forest of 30, moons 200": (
+            RandomForestClassifier(30),
+            make_moons(200, noise=0.35, random_state=4),
+        ),
+        "30 extra trees, iris": (ExtraTreesClassifier(30), load_iris(return_X_y=True)),
+        "SVC, circles 250": (SVC(), make_circles(250, noise=0.2, factor=0.6, random_state=5)),
+        "perceptron of 8, blobs 150": (
+            make_pipeline(StandardScaler(), MLPClassifier((8,), solver="lbfgs", max_iter=60)),
+            blobs,
+        ),
+        "tree of depth 4, Hastie 1000": (DecisionTreeClassifier(max_depth=4), hastie),
+        "10 neighbours, moons 300": (
+            KNeighborsClassifier(10),
+            make_moons(300, noise=0.3, random_state=6),
+        ),
+    }
+    friedman = make_friedman1(300, noise=1.0, random_state=7)
+    return {
+        **{name: (*each, "classification") for name, each in classes.items()},
+        "forest of 20, Friedman 300": (RandomForestRegressor(20), friedman, "regression"),
+    }
+
+
 def trained(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Scores and who was trained on whom, models x records."""
     file = folder / f"{name.replace(' ', '_')}.npz"
-    subject, (X, y), task = settings()[name]
+    judged = judges()
+    subject, (X, y), task = judged[name] if name in judged else settings()[name]
     labels = y if task == "classification" else None
-    inside = np.stack([half(labels, len(y), number, 11) for number in range(MODELS)])
+    models = JUDGED_MODELS if name in judged else MODELS
+    inside = np.stack([half(labels, len(y), number, 11) for number in range(models)])
     if not file.exists():
         training = training_of(subject, task, None)  # type: ignore[arg-type]
         rows = [training.scores(X, y, own, seed + 7)[0] for seed, own in enumerate(inside)]

@@ -10,6 +10,10 @@ Then what the models say of each record is summed up, the population of records 
 record's own numbers are weighed against what records like it show (`record_population.py`).  The
 result is a posterior: draws of both laws of every record, from which `leakscope.measures` gives
 advantages and TPRs with intervals.
+
+Where answers have no normal law (`answer_doubts`), or the laws say more than can be counted, the
+advantage is counted instead (`counted_models.py`).  Its draws are then pairs of normals with one
+spread and the advantage that was drawn: they stand for the advantage, not for the law.
 """
 
 from __future__ import annotations
@@ -22,19 +26,21 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import RectBivariateSpline
-from scipy.special import ndtri, stdtr
+from scipy.special import ndtr, ndtri, stdtr
 
 from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
+from leakscope.fitted.counted_models import ONE_ANSWER, Counted, counted, cuts
 from leakscope.fitted.record_population import (
     Nodes,
     Population,
     RecordSums,
     blocks,
     fit_population,
+    means_and_squares,
     nodes,
     record_sums,
 )
@@ -63,10 +69,22 @@ ROUNDING = 1e-12
 MOST_EQUAL, EQUAL_BELIEF = 0.2, 20.0
 # Models that give one answer to more of the other records than this have few answers to give.
 MOST_SHARED = 0.05
-# Answers that differ by less, in parts of their range, are one answer but for rounding.
-ONE_ANSWER = 1e-9
-# An interval of an advantage that is wider tells a harmless record from none that is given away.
-WIDEST = 0.5
+# Answers of models on one side that are equal more often than this are single values, and where
+# models with the record and without it agree less often than this part of what normal laws would
+# have them, the value says who was trained on it.
+LEAST_EQUAL, LEAST_SHARED_PART = 0.005, 0.5
+# What stands against a record's answers: nothing, that they take few values or that their laws say
+# more than was counted, or that single values give it away.
+SOUND, COUNTED, TELLING = 0, 1, 2
+# Laws that say more than this many times what is counted, and more than three errors, are wrong.
+OVERSTATED, ERRORS = 1.5, 3.0
+# A trusted record's advantage is this near to the ends of its interval, and its TPR at 1% FPR
+# within this factor of them.
+NEAR, FACTOR, TRUSTED_FPR = 0.1, 2.0, 0.01
+# The stream of draws of counted advantages, beside those of blocks of records; no draw is one.
+COUNTED_DRAWS, MOST_DRAWN = 10**9, 0.9999
+# Each model's answers are compared with those of so many others.
+MOST_COMPARED = 32
 # The grid of `tabulated`.
 DISTANCES, RATIOS = 321, 161
 MOST_DISTANCE, MOST_LOG_RATIO = 40.0, 4.0
@@ -150,6 +168,15 @@ class RecordDraws:
     population: Population
     key: Key
     provenance: Provenance
+    rows: NDArray[np.intp]
+    counted: Counted | None
+
+    def advantages(self) -> FloatArray:
+        """(counted records, draws) of those whose advantage is counted."""
+        assert self.counted is not None
+        rng = self.key.child(COUNTED_DRAWS).generator()
+        levels = (np.arange(DRAWS) + rng.random((len(self.rows), 1))) / DRAWS
+        return self.counted.quantiles(levels)
 
     def pairs(self, rows: NDArray[np.intp]) -> LawPair:
         """The pairs of some records, records by draws."""
@@ -161,7 +188,16 @@ class RecordDraws:
                 for whole, part in zip(found, drawn, strict=True):
                     whole[here] = part[rows[here] - where.start]
         u, s, m, r = found
+        if self.counted is not None:
+            asked = np.flatnonzero(np.isin(rows, self.rows))
+            drawn = self.advantages()[np.searchsorted(self.rows, rows[asked])]
+            m[asked], r[asked] = u[asked] + s[asked] * distance_of(drawn), s[asked]
         return LawPair(Normal(m, r), Normal(u, s), self.provenance)
+
+
+def distance_of(advantage: FloatArray) -> FloatArray:
+    """How far apart two normals of standard deviation one are, whose advantage is this."""
+    return np.asarray(2.0 * ndtri(0.5 + 0.5 * np.minimum(advantage, MOST_DRAWN)))
 
 
 @dataclass(frozen=True)
@@ -183,6 +219,11 @@ class FewModels:
     models : int
     confidence : float
         Of the intervals.
+    doubt : array of int
+        What stands against each record's answers, as `answer_doubts` has it.
+    narrow : array of bool
+        Whether its intervals leave little open: the advantage is within 0.1 of both ends of its
+        own, and the TPR at 1% FPR within a factor of two.
     """
 
     pair: LawPair
@@ -193,6 +234,8 @@ class FewModels:
     models: int
     confidence: float
     draws: RecordDraws
+    doubt: NDArray[np.int8]
+    narrow: NDArray[np.bool_]
 
     @property
     def records(self) -> int:
@@ -205,9 +248,13 @@ class FewModels:
         return all(entry.holds is not False for entry in self.pair.provenance.assumptions)
 
     @property
-    def informative(self) -> NDArray[np.bool_]:
-        """The records whose interval of the advantage is narrower than half of the scale."""
-        return np.asarray(self.advantage.high - self.advantage.low <= WIDEST)
+    def trusted(self) -> NDArray[np.bool_]:
+        """The records whose very numbers can be relied on, beside their intervals.
+
+        There are two models or more on each side, nothing stands against the answers, and the
+        intervals are narrow.
+        """
+        return np.asarray(self.noise_seen & self.narrow & (self.doubt == SOUND))
 
     @property
     def exposed(self) -> NDArray[np.bool_]:
@@ -228,6 +275,7 @@ def few_models(
     confidence: float = MEASURE_DEFAULTS.confidence,
     level_models: bool = True,
     random_state: int | Key | None = 0,
+    doubt: NDArray[np.int8] | None = None,
 ) -> FewModels:
     """The exposure of every record, from the answers of a few models of one kind.
 
@@ -247,6 +295,9 @@ def few_models(
         model's answers for other records can.
     random_state : int or Key, optional
         For the draws from the posterior.
+    doubt : array of int, optional
+        What stands against each record's answers, from `answer_doubts`; where left out, that of
+        the log-odds.  The advantage of a doubted record is counted.
 
     Returns
     -------
@@ -275,7 +326,8 @@ def few_models(
     if not 0.0 < confidence < 1.0:
         raise InputError(f"confidence must lie between 0 and 1, but it is {confidence}.")
     effects = model_effects(scores)
-    sums = record_sums(effects.level(scores) if level_models else scores, mask)
+    levelled = effects.level(scores) if level_models else scores
+    sums = record_sums(levelled, mask)
     varying = float(sums.squares_out.sum() + sums.squares_in.sum())
     # Two models have one answer of each kind for a record, and nothing to vary.
     if len(scores) > 2 and varying <= scores.size * (NO_SPREAD * float(np.abs(scores).max())) ** 2:
@@ -287,6 +339,7 @@ def few_models(
     provenance = _provenance(mask, level_models)
     key = as_key(random_state)
     kept: list[list[FloatArray]] = []
+    asked = (*levels, TRUSTED_FPR)
     for number, (block, _) in enumerate(blocks(sums)):
         u, s, m, r = posterior_draws(nodes(block, population), key.child(number))
         shift = m - u
@@ -297,12 +350,28 @@ def few_models(
         centre = [u.mean(1), np.log(s).mean(1), m.mean(1), np.log(r).mean(1), certainty]
         unsure = (shift <= 0.0).mean(axis=1) > 0.5 * (1.0 - confidence)
         parts = _interval(tabulated(shift, s, r), confidence, unsure, 0.0)
-        for level in levels:
+        for level in asked:
             parts += _interval(tabulated(shift, s, r, level), confidence, unsure, level)
         kept.append(centre + parts)
     columns = [np.concatenate(parts) for parts in zip(*kept, strict=True)]
     u, log_s, m, log_r, certainty = columns[:5]
     found = [CredibleInterval(*columns[at : at + 3]) for at in range(5, len(columns), 3)]
+    forms = (scores, levelled) if level_models else (scores,)
+    doubt = _doubted(doubt, forms, mask, found[0], sums)
+    rows = np.flatnonzero(doubt != SOUND)
+    by_count = None
+    if rows.size:
+        own = tuple(form[:, rows] for form in forms)
+        by_count = counted(own, mask[:, rows], found[0].value[rows], sums.directions)
+    draws = RecordDraws(sums, population, key, provenance, rows, by_count)
+    if by_count is not None:
+        drawn = draws.advantages()
+        certainty[rows] = by_count.certainty
+        m[rows] = u[rows] + np.exp(log_s[rows]) * distance_of(drawn.mean(axis=1))
+        log_r[rows] = log_s[rows]
+        telling = doubt[rows] == TELLING
+        for each, level in zip(found, (0.0, *asked), strict=True):
+            _count_into(each, rows, drawn, confidence, telling, level)
     return FewModels(
         pair=LawPair(
             member=Normal(m, np.exp(log_r)),
@@ -310,13 +379,110 @@ def few_models(
             provenance=provenance,
         ),
         advantage=found[0],
-        tpr_at_fpr=dict(zip(levels, found[1:], strict=True)),
+        tpr_at_fpr=dict(zip(levels, found[1:-1], strict=True)),
         effects=effects,
         certainty=certainty,
         models=len(scores),
         confidence=confidence,
-        draws=RecordDraws(sums, population, key, provenance),
+        draws=draws,
+        doubt=doubt,
+        narrow=_narrow(found[0], found[-1]),
     )
+
+
+def _narrow(advantage: CredibleInterval, tpr: CredibleInterval) -> NDArray[np.bool_]:
+    near = np.maximum(advantage.high - advantage.value, advantage.value - advantage.low) <= NEAR
+    return np.asarray(
+        near & (tpr.high <= FACTOR * tpr.value) & (tpr.low * FACTOR >= tpr.value), dtype=np.bool_
+    )
+
+
+def _doubted(
+    given: NDArray[np.int8] | None,
+    forms: tuple[FloatArray, ...],
+    mask: NDArray[np.bool_],
+    advantage: CredibleInterval,
+    sums: RecordSums,
+) -> NDArray[np.int8]:
+    """What is given; all are to be counted where the laws say more than can be counted.
+
+    With one model on a side there is nothing to count.
+    """
+    doubt = answer_doubts(forms[0], mask) if given is None else np.asarray(given, dtype=np.int8)
+    if min(float(sums.n_in.min()), float(sums.n_out.min())) < 2.0:
+        return np.zeros_like(doubt)
+    gain = max(
+        float(np.mean(((form > cut) * np.where(mask, 1.0 / sums.n_in, -1.0 / sums.n_out)).sum(0)))
+        for form in forms
+        for cut in cuts(form)
+    )
+    error = float(np.sqrt(1.0 / (len(mask) * sums.directions)))
+    if float(advantage.value.mean()) > OVERSTATED * max(gain, 0.0) + ERRORS * error:
+        doubt = np.maximum(doubt, COUNTED)
+    return doubt
+
+
+def _count_into(
+    found: CredibleInterval,
+    rows: NDArray[np.intp],
+    drawn: FloatArray,
+    confidence: float,
+    telling: NDArray[np.bool_],
+    level: float,
+) -> None:
+    """The interval of counted records: of their advantage, or with ``level`` of the TPR there.
+
+    Their law is not known, so that the TPR lies between the level and what any law of that
+    advantage allows, the level and the advantage.  Single values that give a record away show
+    only with so many models that every one was seen: its interval ends at one.
+    """
+    tail = 0.5 * (1.0 - confidence)
+    low, high = np.quantile(drawn, [tail, 1.0 - tail], axis=1)
+    value = drawn
+    if level > 0.0:
+        value = ndtr(ndtri(level) + distance_of(drawn))
+        low, high = np.full(len(rows), level), np.minimum(high + level, 1.0)
+    else:
+        low = np.where(low < NEGLIGIBLE, 0.0, low)
+    found.value[rows], found.low[rows] = value.mean(axis=1), low
+    found.high[rows] = np.where(telling, 1.0, high)
+
+
+def answer_doubts(
+    answers: FloatArray, trained_on: NDArray[np.bool_], alike: NDArray[np.intp] | None = None
+) -> NDArray[np.int8]:
+    """What stands against each record's answers: 0 nothing, 1 few values, 2 values that tell.
+
+    Answers of three neighbours are means of three targets, thousands of different ones.  But a
+    model that was trained on the record and one that was not never give the same, and models on
+    one side do: an attacker who knows the values reads who was trained on.
+
+    Parameters
+    ----------
+    answers, trained_on, alike
+        As `repeating` takes them.
+    """
+    doubt = np.where(repeating(answers, trained_on, alike), COUNTED, SOUND).astype(np.int8)
+    step = max(ONE_ANSWER * float(np.ptp(answers)), 1e-300)
+    rounded = np.round((answers - answers.min()) / step)
+    same, across = np.zeros(2), np.zeros(2)
+    n_in, mean_in, squares_in = means_and_squares(answers, trained_on)
+    n_out, mean_out, squares_out = means_and_squares(answers, ~trained_on)
+    variance = (squares_in + squares_out) / np.maximum(n_in + n_out - 2.0, 1.0)
+    # Two normals of one spread agree less often than one with itself, by this factor.
+    overlap = np.exp(-0.25 * (mean_in - mean_out) ** 2 / np.maximum(variance, step**2))
+    for number, (one, inside) in enumerate(zip(rounded, trained_on, strict=True)):
+        for other, also in zip(
+            rounded[:number][-MOST_COMPARED:], trained_on[:number][-MOST_COMPARED:], strict=True
+        ):
+            equal, alike_side = one == other, inside == also
+            same += np.count_nonzero(equal & alike_side), np.count_nonzero(alike_side)
+            across += np.count_nonzero(equal & ~alike_side), overlap[~alike_side].sum()
+    often = same[0] / max(same[1], 1.0)
+    shared = across[0] / max(across[1], 1.0)
+    if often > LEAST_EQUAL and shared < LEAST_SHARED_PART * often:
+        doubt[:] = TELLING
+    return doubt
 
 
 def repeating(
