@@ -130,7 +130,10 @@ def judges() -> dict[str, tuple[Any, tuple[np.ndarray, np.ndarray], str]]:
             make_moons(200, noise=0.35, random_state=4),
         ),
         "30 extra trees, iris": (ExtraTreesClassifier(30), load_iris(return_X_y=True)),
-        "SVC, circles 250": (SVC(), make_circles(250, noise=0.2, factor=0.6, random_state=5)),
+        "SVC, circles 250": (
+            SVC(probability=True),
+            make_circles(250, noise=0.2, factor=0.6, random_state=5),
+        ),
         "perceptron of 8, blobs 150": (
             make_pipeline(StandardScaler(), MLPClassifier((8,), solver="lbfgs", max_iter=60)),
             blobs,

@@ -105,7 +105,9 @@ def test_the_options_are_ranked_and_told(own, advice) -> None:
     assert met == sorted(met)
     assert advice.loss == "log loss"
     assert advice.model is not None
-    assert advice.sentence.startswith("Cheapest: ")
+    # Some intervals reach above the target and none begins there; the best option's all end below.
+    assert advice.sentence.startswith("Cannot tell whether advantage <= 0.25 is met")
+    assert best.sentence in advice.sentence
     shrink = next(option for option in advice.options if option.name == "shrink")
     assert "Train with shrink=" in shrink.sentence or not shrink.meets
     # The audit's own value is not trained again, and is the audit.
@@ -119,7 +121,8 @@ def test_noise_on_the_answers_meets_the_target_by_the_laws(own, advice) -> None:
     worst = float(own.laws.noised(noise).measured(advantage).max())
     assert option.worst == pytest.approx(worst)
     assert option.meets
-    assert float(own.laws.noised(0.9 * noise).measured(advantage).max()) > TARGET.value
+    assert float(own.laws.noised(noise).highest(advantage).max()) <= TARGET.value
+    assert float(own.laws.noised(0.9 * noise).highest(advantage).max()) > TARGET.value
 
 
 def test_an_estimator_is_changed_by_its_parameters() -> None:

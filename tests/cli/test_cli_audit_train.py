@@ -78,7 +78,7 @@ def test_one_screen_that_leads_with_the_answer(table: Path, run: Run) -> None:
     lines = out.strip().splitlines()
     assert len(lines) <= 24
     assert lines[0].startswith("Examined: users_code:train, 4 models of halves")
-    assert re.search("Most exposed( of those trusted)?( by advantage)?: record", out)
+    assert re.search("Most exposed( for sure)?( by advantage)?: record", out)
     assert "advantage (95%)" in out
     assert "trained" not in out.splitlines()
     folder = Path("leakscope-runs")
@@ -272,7 +272,8 @@ def test_the_upper_end_decides_what_a_gate_passes(table: Path, run: Run) -> None
 
     assert run("audit", str(table), *OWN, "--models", "16", "--run-dir", "run").code == 0
     audit = leakscope.Audit.open(Path("run"))
-    assert audit.untrusted == 0
+    assert audit.untrusted > 0
+    assert audit.known.all()
     high, low = (audit.table.of(f"advantage_{end}") for end in ("high", "low"))
     assert judged(audit, {"advantage": float(high.max()) + 1e-9}) == ([], [])
     between = 0.5 * (float(audit.advantage.max()) + float(high.max()))

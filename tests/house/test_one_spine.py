@@ -47,7 +47,9 @@ ALLOWED: dict[str, str] = {
 # Files that use the normal law's own functions, which are what measures are made of, and for what.
 NORMAL_FUNCTIONS: dict[str, str] = {
     "estimators/gaussian_process.py": "class probabilities of two classes",
-    "fitted/few_models.py": "the quantile beyond which a shift is claimed, over all records",
+    "fitted/counted_models.py": "the quantile of a test's chance",
+    "fitted/few_models.py": "the quantile beyond which a shift is claimed, over all records; the "
+    "normals that stand for an advantage that was counted; a test of normality",
     "fitted/fitted_laws.py": "the chance of the right label, which is the law itself",
     "fitted/margins.py": "how often a score lies on a corner, and the moments of its pieces",
     "fitted/secret.py": "points that stand for a normal law",

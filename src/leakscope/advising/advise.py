@@ -220,8 +220,8 @@ def _options(advising: Advising, own: AdviceOption, on_stage: OnStage | None) ->
     begin = on_stage or (lambda stage: None)
     options: list[AdviceOption] = []
     laws, unit = advising.laws, advising.subject.unit
-    if not own.meets and laws.untrusted:
-        note = NONE_TRUSTED if laws.untrusted == laws.units else SOME_UNTRUSTED
+    if not own.meets and laws.unknown:
+        note = NONE_TRUSTED if laws.unknown == laws.units else SOME_UNTRUSTED
         advising.notes.append(note.format(unit=unit))
     elif not own.meets:
         begin("output noise")
@@ -238,7 +238,7 @@ def _options(advising: Advising, own: AdviceOption, on_stage: OnStage | None) ->
             for change in advising.subject.changes_together(advising.wanted):
                 begin(change.name)
                 options += advising.change(change)
-    if not own.meets and laws.untrusted < laws.units:
+    if not own.meets and laws.unknown < laws.units:
         begin("dropping")
         options += advising.dropping()
 

@@ -85,7 +85,7 @@ def drop_exposed(
 
     def measured(found: UnitLaws) -> FloatArray:
         # A unit whose law is not trusted is not known to meet any target: it goes first.
-        return np.where(found.trusted, found.measured(measure_of(target)), np.inf)
+        return np.where(found.known, found.highest(measure_of(target)), np.inf)
 
     before = measured(laws)
     alive, order, limit = np.arange(len(before)), list[int](), int(most * len(before))

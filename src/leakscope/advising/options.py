@@ -103,8 +103,8 @@ class Advising:
         ]
 
     def noise_needed(self, laws: UnitLaws) -> float | None:
-        """The least standard deviation of noise on the answers, where laws are trusted."""
-        if laws.untrusted or not laws.takes_noise:
+        """The least standard deviation of noise on the answers, where laws are known."""
+        if laws.unknown or not laws.takes_noise:
             return None
         variance = laws.least_noise(self.target)
         if variance is None:

@@ -144,7 +144,7 @@ def gate_failures(audit: Audit, above: dict[str, float]) -> list[str]:
 def judged(audit: Audit, above: dict[str, float]) -> tuple[list[str], list[str]]:
     """Sentences on limits that are known to be exceeded, and on what cannot be told."""
     exceeded, unknown = list[str](), list[str]()
-    trusted = audit.trusted
+    known = audit.known
     for name, limit in above.items():
         column, words = COLUMN.get(name, name), WORDS.get(name, name)
         if column not in audit.table:
@@ -160,11 +160,11 @@ def judged(audit: Audit, above: dict[str, float]) -> tuple[list[str], list[str]]
                 )
             continue
         low, high = _ends(audit, column)
-        sure = trusted & (low > limit)
+        sure = known & (low > limit)
         for rows, where, told in (
             (sure, "above the limit", exceeded),
             (
-                trusted & ~sure & ~(high <= limit),
+                known & ~sure & ~(high <= limit),
                 "not known to be within the limit, which their intervals reach above",
                 unknown,
             ),
@@ -177,9 +177,10 @@ def judged(audit: Audit, above: dict[str, float]) -> tuple[list[str], list[str]]
                     f"{which.size} of {audit.units} {audit.unit}s {verb} {where}, {words} "
                     f"{limit:g}: {_named(audit, which)}."
                 )
-    if above and audit.untrusted:
+    dark = int(np.count_nonzero(~known)) if audit.complete else audit.untrusted
+    if above and dark:
         why, remedy = audit.about.doubt(audit)
-        some = f"{audit.untrusted} of {audit.units} {audit.unit}s {are(audit.untrusted)}"
+        some = f"{dark} of {audit.units} {audit.unit}s {are(dark)}"
         unknown.append(
             f"{some} {why}, so that nobody knows whether they are within the limit: {remedy}."
         )

@@ -324,7 +324,7 @@ def _warnings(
             "sums over outputs and is not compared across them; advantages are."
         )
     for side, audit, stands in zip(("first", "second"), (one, two), stand, strict=True):
-        if stands.doubtful:
+        if stands.doubtful or (stands.models is None and audit.untrusted):
             found.append(f"in the {side} run, {stands.doubt(audit)}")
     if aligned and same is None and any(_row_numbers(side) for side in (one, two)):
         found.append("both runs are of arrays in memory; equal rows are taken for the same record.")

@@ -300,7 +300,7 @@ def _of_few_models(found: ModelsMeasurement) -> Exposure:
         },
         trusted=np.array([record.trusted for record in order]),
         records=len(order),
-        untrusted=sum(not record.trusted for record in order),
+        untrusted=sum(not record.bounded for record in order),
     )
 
 

@@ -9,8 +9,10 @@ models.  Where to cut (at the middle of the answers, at their mean, or into the 
 parts; as they are or levelled) is one choice for all records: the one that tells most on average.
 
 Given how many are above the cut in all, x has Fisher's noncentral hypergeometric law, whose odds
-ratio follows from the advantage.  The prior is a beta law for records of similar exposure, with
-the mean and the spread that their counts show.  The posterior is a sum over a grid.
+ratio follows from the advantage.  The prior is a beta law for records that the models find about
+as hard, with the mean and the spread that their counts show; how hard is the mean over all models,
+blind too, so that no record's own count has a say in whom it is likened to.  The posterior is a sum
+over a grid.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 from scipy.special import gammaln, ndtri
 from scipy.stats import beta, binom, hypergeom
 
@@ -29,11 +30,11 @@ Mask = NDArray[np.bool_]
 
 # The places at which an advantage is weighed.
 GRID = (np.arange(100) + 0.5) / 100.0
-# Records of similar exposure that share a prior, and how many such parts there are at most.
+# Records that are as hard and share a prior, and how many such parts there are at most.
 RECORDS_PER_PART, MOST_PARTS = 60, 10
-# A prior's standard deviation is at least this part of its mean, however alike the counts are, and
-# its variance at most this part of the largest that a beta law has.
-LEAST_SPREAD, MOST_VARIANCE = 0.5, 0.95
+# A prior's standard deviation is at least its mean, as an exponential law's is, however alike the
+# counts are, and its variance at most this part of the largest that a beta law has.
+LEAST_SPREAD, MOST_VARIANCE = 1.0, 0.95
 # The mean of a prior keeps this far from nothing and from everything.
 LEAST_MEAN = 0.01
 # Answers that differ by less, in parts of their range, are one answer but for rounding.
@@ -54,6 +55,10 @@ class Counted:
     probability: FloatArray
     certainty: FloatArray
 
+    def take(self, rows: Mask) -> Counted:
+        """Those of some records."""
+        return Counted(self.probability[rows], self.certainty[rows])
+
     def quantiles(self, levels: FloatArray) -> FloatArray:
         """(records, levels) at levels of shape (records, levels) or (levels,)."""
         cumulated = np.cumsum(self.probability, axis=1)
@@ -65,9 +70,7 @@ class Counted:
         return found
 
 
-def counted(
-    forms: tuple[FloatArray, ...], trained_on: Mask, expected: FloatArray, directions: float
-) -> Counted:
+def counted(forms: tuple[FloatArray, ...], trained_on: Mask, directions: float) -> Counted:
     """Each record's advantage by counting.
 
     Parameters
@@ -75,8 +78,6 @@ def counted(
     forms : tuple of arrays of float, models x records
         The scores in every form that an attacker may look at.
     trained_on : array of bool, models x records
-    expected : array of float
-        Advantages by another way, which say what records are alike.
     directions : float
         In how many independent directions the models' noise varies.
 
@@ -87,7 +88,7 @@ def counted(
     >>> rng = np.random.default_rng(0)
     >>> inside = np.tile(np.arange(60) % 2 == np.arange(2)[:, None], (100, 1))
     >>> right = (rng.random(inside.shape) < np.where(inside, 0.9, 0.6)).astype(float)
-    >>> found = counted((right,), inside, np.zeros(60), 60.0)
+    >>> found = counted((right,), inside, 60.0)
     >>> float((found.probability @ GRID).mean().round(1))
     0.3
     """
@@ -99,12 +100,13 @@ def counted(
             tried.append(((above & trained_on).sum(axis=0), (above & ~trained_on).sum(axis=0)))
     x, z = max(tried, key=lambda hits: float(np.mean(hits[0] / n_in - hits[1] / n_out)))
     log_p = log_likelihood(x, n_in, x + z, n_in + n_out)
-    for part, prior in _priors(x / n_in, z / n_out, n_in, n_out, expected, directions):
+    hard = forms[0].mean(axis=0)
+    for part, prior in _priors(x / n_in, z / n_out, n_in, n_out, hard, directions):
         log_p[part] += prior
     probability = np.exp(log_p - log_p.max(axis=1, keepdims=True))
     probability /= probability.sum(axis=1, keepdims=True)
     # The chance of as many hits with the record, or more, where training on it changes nothing.
-    chance = hypergeom.sf(x - 1, n_in + n_out, x + z, n_in)
+    chance = len(tried) * hypergeom.sf(x - 1, n_in + n_out, x + z, n_in)
     return Counted(probability, -ndtri(np.clip(chance, 1e-300, 1.0 - 1e-12)))
 
 
@@ -172,23 +174,20 @@ def _priors(
     q: FloatArray,
     n_in: NDArray[np.intp],
     n_out: NDArray[np.intp],
-    expected: FloatArray,
+    hard: FloatArray,
     directions: float,
 ) -> list[tuple[NDArray[np.intp], FloatArray]]:
-    """The rows of records of similar exposure, and the log of their beta prior on the grid.
+    """The rows of records that are as hard, and the log of their beta prior on the grid.
 
-    Its mean is that of their counts and rises with what is expected; its variance is theirs less
-    that of counting, and the error of the mean, which the records share.
+    Its mean is that of their counts; its variance is theirs less that of counting, and the error
+    of the mean, which the records share.
     """
     gain = p - q
     noise = p * (1.0 - p) / np.maximum(n_in - 1, 1) + q * (1.0 - q) / np.maximum(n_out - 1, 1)
     many = int(np.clip(len(gain) // RECORDS_PER_PART, 1, MOST_PARTS))
-    parts = np.array_split(np.argsort(expected, kind="stable"), many)
-    means = isotonic_regression(
-        [gain[part].mean() for part in parts], weights=[len(part) for part in parts]
-    ).x
     found = []
-    for part, mean in zip(parts, np.clip(means, LEAST_MEAN, 1.0 - LEAST_MEAN), strict=True):
+    for part in np.array_split(np.argsort(hard, kind="stable"), many):
+        mean = float(np.clip(gain[part].mean(), LEAST_MEAN, 1.0 - LEAST_MEAN))
         most = mean * (1.0 - mean)
         variance = float(np.var(gain[part]) - noise[part].mean())
         variance = max(variance, (LEAST_SPREAD * mean) ** 2)

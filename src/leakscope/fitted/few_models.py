@@ -19,7 +19,7 @@ spread and the advantage that was drawn: they stand for the advantage, not for t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -73,11 +73,18 @@ MOST_SHARED = 0.05
 # models with the record and without it agree less often than this part of what normal laws would
 # have them, the value says who was trained on it.
 LEAST_EQUAL, LEAST_SHARED_PART = 0.005, 0.5
-# What stands against a record's answers: nothing, that they take few values or that their laws say
-# more than was counted, or that single values give it away.
-SOUND, COUNTED, TELLING = 0, 1, 2
-# Laws that say more than this many times what is counted, and more than three errors, are wrong.
+# What stands against a record's answers: nothing; that they are not quite normal, so that its
+# interval takes in what is counted too; that they take few values or their laws say more than can
+# be counted, so that its advantage is what is counted; and that single values give it away.
+SOUND, BENT, COUNTED, TELLING = 0, 1, 2, 3
+# Laws that say more than this many times what is counted are wrong, where that is more than three
+# errors and more than the difference that matters.
 OVERSTATED, ERRORS = 1.5, 3.0
+# A record with at least so many models on a side is held against the normal law there; further
+# off than this over the root of their number are one in a hundred normal samples (Lilliefors).
+LEAST_HELD, FURTHEST = 16, 1.031
+# Models on each side of a trusted record.
+LEAST_SIDE = 4
 # A trusted record's advantage is this near to the ends of its interval, and its TPR at 1% FPR
 # within this factor of them.
 NEAR, FACTOR, TRUSTED_FPR = 0.1, 2.0, 0.01
@@ -171,7 +178,7 @@ class RecordDraws:
     rows: NDArray[np.intp]
     counted: Counted | None
 
-    def advantages(self) -> FloatArray:
+    def of_counted(self) -> FloatArray:
         """(counted records, draws) of those whose advantage is counted."""
         assert self.counted is not None
         rng = self.key.child(COUNTED_DRAWS).generator()
@@ -190,8 +197,8 @@ class RecordDraws:
         u, s, m, r = found
         if self.counted is not None:
             asked = np.flatnonzero(np.isin(rows, self.rows))
-            drawn = self.advantages()[np.searchsorted(self.rows, rows[asked])]
-            m[asked], r[asked] = u[asked] + s[asked] * distance_of(drawn), s[asked]
+            by_count = self.of_counted()[np.searchsorted(self.rows, rows[asked])]
+            m[asked], r[asked] = u[asked] + s[asked] * distance_of(by_count), s[asked]
         return LawPair(Normal(m, r), Normal(u, s), self.provenance)
 
 
@@ -251,10 +258,12 @@ class FewModels:
     def trusted(self) -> NDArray[np.bool_]:
         """The records whose very numbers can be relied on, beside their intervals.
 
-        There are two models or more on each side, nothing stands against the answers, and the
+        There are four models or more on each side, nothing stands against the answers, and the
         intervals are narrow.
         """
-        return np.asarray(self.noise_seen & self.narrow & (self.doubt == SOUND))
+        sums = self.draws.sums
+        enough = np.minimum(sums.n_in, sums.n_out) >= LEAST_SIDE
+        return np.asarray(enough & self.narrow & (self.doubt == SOUND))
 
     @property
     def exposed(self) -> NDArray[np.bool_]:
@@ -359,19 +368,19 @@ def few_models(
     forms = (scores, levelled) if level_models else (scores,)
     doubt = _doubted(doubt, forms, mask, found[0], sums)
     rows = np.flatnonzero(doubt != SOUND)
-    by_count = None
+    draws = RecordDraws(sums, population, key, provenance, rows[:0], None)
     if rows.size:
         own = tuple(form[:, rows] for form in forms)
-        by_count = counted(own, mask[:, rows], found[0].value[rows], sums.directions)
-    draws = RecordDraws(sums, population, key, provenance, rows, by_count)
-    if by_count is not None:
-        drawn = draws.advantages()
+        by_count = counted(own, mask[:, rows], sums.directions)
+        whole = replace(draws, rows=rows, counted=by_count).of_counted()
+        for each, level in zip(found, (0.0, *asked), strict=True):
+            _count_into(each, rows, whole, confidence, doubt[rows], level)
+        alone = doubt[rows] >= COUNTED
+        rows, by_count, drawn = rows[alone], by_count.take(alone), whole[alone]
         certainty[rows] = by_count.certainty
         m[rows] = u[rows] + np.exp(log_s[rows]) * distance_of(drawn.mean(axis=1))
         log_r[rows] = log_s[rows]
-        telling = doubt[rows] == TELLING
-        for each, level in zip(found, (0.0, *asked), strict=True):
-            _count_into(each, rows, drawn, confidence, telling, level)
+        draws = replace(draws, rows=rows, counted=by_count)
     return FewModels(
         pair=LawPair(
             member=Normal(m, np.exp(log_r)),
@@ -417,9 +426,25 @@ def _doubted(
         for cut in cuts(form)
     )
     error = float(np.sqrt(1.0 / (len(mask) * sums.directions)))
-    if float(advantage.value.mean()) > OVERSTATED * max(gain, 0.0) + ERRORS * error:
+    if float(advantage.value.mean()) > OVERSTATED * max(gain, 0.0) + max(ERRORS * error, NEAR):
         doubt = np.maximum(doubt, COUNTED)
-    return doubt
+    bent = not_normal(forms[-1], mask) | not_normal(forms[-1], ~mask)
+    return np.maximum(doubt, np.where(bent, BENT, SOUND)).astype(np.int8)
+
+
+def not_normal(scores: FloatArray, side: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The records whose scores over the models of one side are not normal, by Lilliefors' test.
+
+    One normal record in a hundred is named too; with fewer than 16 models on the side none is.
+    """
+    count, mean, squares = means_and_squares(scores, side)
+    spread = np.sqrt(squares / np.maximum(count - 1.0, 1.0))
+    own = np.sort(np.where(side, (scores - mean) / np.maximum(spread, 1e-300), np.inf), axis=0)
+    rank = np.arange(1, len(own) + 1)[:, None]
+    normal = ndtr(own)
+    off = np.maximum(rank / count - normal, normal - (rank - 1) / count)
+    furthest = np.where(rank <= count, off, 0.0).max(axis=0)
+    return np.asarray((count >= LEAST_HELD) & (furthest > FURTHEST / np.sqrt(count)))
 
 
 def _count_into(
@@ -427,31 +452,36 @@ def _count_into(
     rows: NDArray[np.intp],
     drawn: FloatArray,
     confidence: float,
-    telling: NDArray[np.bool_],
+    doubt: NDArray[np.int8],
     level: float,
 ) -> None:
     """The interval of counted records: of their advantage, or with ``level`` of the TPR there.
 
     Their law is not known, so that the TPR lies between the level and what any law of that
     advantage allows, the level and the advantage.  Single values that give a record away show
-    only with so many models that every one was seen: its interval ends at one.
+    only with so many models that every one was seen: its interval ends at one.  A record whose
+    answers are not quite normal keeps its numbers, and its interval takes in both.
     """
     tail = 0.5 * (1.0 - confidence)
     low, high = np.quantile(drawn, [tail, 1.0 - tail], axis=1)
     value = drawn
     if level > 0.0:
-        value = ndtr(ndtri(level) + distance_of(drawn))
+        one = np.ones_like(drawn)
+        value = tabulated(distance_of(drawn), one, one, level)
         low, high = np.full(len(rows), level), np.minimum(high + level, 1.0)
     else:
         low = np.where(low < NEGLIGIBLE, 0.0, low)
-    found.value[rows], found.low[rows] = value.mean(axis=1), low
-    found.high[rows] = np.where(telling, 1.0, high)
+    bent = doubt == BENT
+    found.value[rows] = np.where(bent, found.value[rows], value.mean(axis=1))
+    found.low[rows] = np.where(bent, np.minimum(found.low[rows], low), low)
+    high = np.where(bent, np.maximum(found.high[rows], high), high)
+    found.high[rows] = np.where(doubt == TELLING, 1.0, high)
 
 
 def answer_doubts(
     answers: FloatArray, trained_on: NDArray[np.bool_], alike: NDArray[np.intp] | None = None
 ) -> NDArray[np.int8]:
-    """What stands against each record's answers: 0 nothing, 1 few values, 2 values that tell.
+    """What stands against each record's answers: 0 nothing, 2 few values, 3 values that tell.
 
     Answers of three neighbours are means of three targets, thousands of different ones.  But a
     model that was trained on the record and one that was not never give the same, and models on

@@ -16,7 +16,7 @@ from leakscope.data.arrays import read_arrays, read_scores
 from leakscope.data.columns import column_name, numbers, require_present, shown
 from leakscope.data.tables import read_table, table_from_frame
 from leakscope.errors import InputError
-from leakscope.fitted.few_models import WIDEST, FewModels, few_models, repeating
+from leakscope.fitted.few_models import COUNTED, FACTOR, NEAR, FewModels, few_models
 from leakscope.laws.distributions import Empirical, Law
 from leakscope.laws.pair import LawPair, Provenance
 from leakscope.laws.text import parse_law
@@ -31,7 +31,6 @@ from leakscope.results.measurement import (
     ModelsMeasurement,
     measured_records,
 )
-from leakscope.results.shown import are
 from leakscope.settings.measure import CanarySettings, MeasureSettings
 from leakscope.settings.setting import validated
 
@@ -221,19 +220,15 @@ def measure_logits(
         random_state=how.seed,
     )
     told = found.pair.provenance.to_dict()
-    repeats = repeating(np.asarray(arrays["log_odds"]), np.asarray(arrays["trained_on"]))
-    trusted = found.noise_seen & found.informative & ~repeats
     tprs = {f"{level:g}": each for level, each in found.tpr_at_fpr.items()}
-    records = measured_records(
-        found, range(found.records), range(found.records), trusted, found.exposed & ~repeats
-    )
+    records = measured_records(found, range(found.records), range(found.records))
     return ModelsMeasurement(
         leakscope_version=__version__,
         settings={"logits": str(path), **how.model_dump(mode="json")},
         assumptions=told.pop("assumptions"),
         provenance=told,
         timing={"measure": time.perf_counter() - start},
-        warnings=_doubted(found, repeats),
+        warnings=_doubted(found),
         models=found.models,
         mean_advantage=float(found.advantage.value.mean()),
         mean_tpr_at_fpr={level: float(each.value.mean()) for level, each in tprs.items()},
@@ -241,26 +236,27 @@ def measure_logits(
     )
 
 
-def _doubted(found: FewModels, repeats: NDArray[np.bool_]) -> list[str]:
-    """Which records are not trusted, and why."""
-
-    def of(count: int) -> str:
-        return f"{count} of {found.records} records {are(count)} not trusted"
-
+def _doubted(found: FewModels) -> list[str]:
+    """Which records' numbers are not trusted, and why."""
     if not found.noise_seen:
         return [
-            f"{of(found.records)}: with one model on each side of a record the noise between "
-            "models cannot be seen; give more models."
+            f"{found.records} of {found.records} records are not trusted: with one model on each "
+            "side of a record the noise between models cannot be seen; give more models."
         ]
-    many, wide = int(repeats.sum()), int((~repeats & ~found.informative).sum())
+    of = f"of {found.records} records are known by intervals only"
+    repeats = found.doubt >= COUNTED
+    many, wide = int(repeats.sum()), int((~repeats & ~found.trusted).sum())
     told = []
     if many:
         told.append(
-            f"{of(many)}: their log-odds take few values, as those of labels, votes, leaves and "
-            "neighbours do, and no normal law is theirs."
+            f"{many} {of}: their log-odds take few values, as those of labels, votes, leaves and "
+            "neighbours do, or jump; no normal law is theirs, and their advantage was counted."
         )
     if wide:
-        told.append(f"{of(wide)}: their interval is wider than {WIDEST:g}; give more models.")
+        told.append(
+            f"{wide} {of}: its ends are further than {NEAR:g} from the advantage, or a factor of "
+            f"{FACTOR:g} from the TPR at 1%; give more models."
+        )
     return told
 
 

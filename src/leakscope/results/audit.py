@@ -482,6 +482,11 @@ class Audit(ResultDocument):
         """Whether a check was made for the unit and passed."""
         return self.trust.trusted
 
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Whether the unit is trusted, or its intervals hold."""
+        return self.trust.known
+
     # Its laws, in memory or from the file.
 
     @property

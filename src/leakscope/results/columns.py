@@ -25,7 +25,7 @@ from typing_extensions import TypedDict
 
 from leakscope.results.document import Fraction, Number
 from leakscope.results.shown import certain, digits
-from leakscope.results.trust import FAILED, MOST_CHECKS, UNCHECKED, Trust
+from leakscope.results.trust import MOST_CHECKS, UNCERTAIN, UNCHECKED, Trust
 
 Form = Literal["id", "count", "number", "part", "fraction", "signed", "flag", "means", "check"]
 
@@ -38,7 +38,7 @@ TYPES: dict[str, Any] = {
     "signed": Number,
     "flag": bool | None,
     "means": Number | list[Number],
-    "check": Annotated[int, Field(ge=FAILED, lt=MOST_CHECKS)] | None,
+    "check": Annotated[int, Field(ge=UNCERTAIN, lt=MOST_CHECKS)] | None,
 }
 
 
@@ -314,7 +314,7 @@ def _array(values: list[Any], name: str) -> NDArray[Any]:
 def trust_columns(trust: Trust) -> dict[str, NDArray[Any]]:
     """What a table has of trust: whether a unit is trusted, and the number of the check.
 
-    A check that failed is -1, and none at all is empty.
+    A check that failed is -1, or -3 where the unit's interval holds, and none at all is empty.
     """
     check = np.empty(len(trust.passed), dtype=object)
     check[:] = [None if number == UNCHECKED else number for number in trust.passed.tolist()]

@@ -109,6 +109,9 @@ class Measurement(ResultDocument):
 class MeasuredRecord(BaseModel):
     """One record: posterior means and the ends of their intervals, TPRs by the FPR as text.
 
+    ``known`` is whether its intervals hold, though its numbers may not be trusted; None in files
+    from when what was not trusted was not known.
+
     Examples
     --------
     >>> from leakscope.results.measurement import MeasuredRecord
@@ -129,10 +132,16 @@ class MeasuredRecord(BaseModel):
     tpr_high: dict[str, Fraction]
     exposed: bool
     trusted: bool = True
+    known: bool | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether its intervals hold."""
+        return self.trusted if self.known is None else self.known
 
 
 def measured_records(
-    found: Any, names: Sequence[int | str], rows: Iterable[int], trusted: Any, exposed: Any
+    found: Any, names: Sequence[int | str], rows: Iterable[int]
 ) -> list[MeasuredRecord]:
     """Some records of what models showed (:class:`leakscope.fitted.few_models.FewModels`)."""
     tprs = {f"{level:g}": each for level, each in found.tpr_at_fpr.items()}
@@ -145,8 +154,9 @@ def measured_records(
             tpr_at_fpr={level: float(each.value[i]) for level, each in tprs.items()},
             tpr_low={level: float(each.low[i]) for level, each in tprs.items()},
             tpr_high={level: float(each.high[i]) for level, each in tprs.items()},
-            exposed=bool(exposed[i]),
-            trusted=bool(trusted[i]),
+            exposed=bool(found.exposed[i]),
+            trusted=bool(found.trusted[i]),
+            known=bool(found.noise_seen),
         )
         for i in rows
     ]

@@ -122,7 +122,7 @@ def standing_of(audit: Audit, others: Iterable[ResultDocument | None]) -> Standi
     audit does not answer for a number, theirs stands instead, with its interval.
     """
     names = audit.record_ids
-    doubtful = {name for name, good in zip(names, audit.trusted, strict=True) if not good}
+    doubtful = {name for name, good in zip(names, audit.known, strict=True) if not good}
     measured: dict[int | str, MeasuredRecord] = {}
     contradicted, models = False, None
     for other in others:
@@ -133,8 +133,8 @@ def standing_of(audit: Audit, others: Iterable[ResultDocument | None]) -> Standi
         doubtful -= borne_out
         told = {one.record: one for one in other.measured if one.record not in borne_out}
         measured |= told
-        doubtful -= {name for name, one in told.items() if one.trusted}
-        doubtful |= {name for name, one in told.items() if not one.trusted}
+        doubtful -= {name for name, one in told.items() if one.bounded}
+        doubtful |= {name for name, one in told.items() if not one.bounded}
         if any(row.agrees == "differs" for row in _verified(audit, other)):
             contradicted |= len(told) < len(names)
     return Standing(frozenset(doubtful), measured, contradicted, models)

@@ -3,6 +3,10 @@
 A unit (a record or a group) is trusted only by a check that was made for it.  There is no other
 way to build a :class:`Trust`: what nobody looked at is not trusted, and what was looked at and
 found wanting is not trusted either.
+
+A number that is not trusted may still have an interval that holds: the unit is *uncertain*.  It is
+known to lie between two ends, and verbs that compare with a limit go by these.  Of the others
+nothing is known.
 """
 
 from __future__ import annotations
@@ -13,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# What stands in the place of a check where it failed, or where there was none.
-FAILED, UNCHECKED = -1, -2
+# What stands in the place of a check where it failed, where there was none, and where it failed
+# for the number while its interval holds.
+FAILED, UNCHECKED, UNCERTAIN = -1, -2, -3
 
 # A file may name no more checks than this.
 MOST_CHECKS = 100
@@ -25,7 +30,8 @@ class Trust:
     """The check that each unit passed.
 
     Built by :meth:`checked`; ``checks`` are sentences, ``passed`` the number of the sentence that
-    holds for each unit, ``UNCHECKED`` where none was made and ``FAILED`` where one failed.
+    holds for each unit, ``UNCHECKED`` where none was made, ``FAILED`` where one failed and
+    ``UNCERTAIN`` where one failed and the unit's interval holds.
 
     Examples
     --------
@@ -45,7 +51,7 @@ class Trust:
         told = tuple(str(sentence).strip() for sentence in checks)
         if not all(told) or len(told) > MOST_CHECKS:
             raise ValueError(f"checks must say what was checked, and be at most {MOST_CHECKS}")
-        if numbers.size and (numbers.max() >= len(told) or numbers.min() < UNCHECKED):
+        if numbers.size and (numbers.max() >= len(told) or numbers.min() < UNCERTAIN):
             raise ValueError("a unit cannot have passed a check that is not named")
         numbers = numbers.astype(np.int8)
         object.__setattr__(self, "checks", told)
@@ -53,12 +59,21 @@ class Trust:
 
     @classmethod
     def checked(
-        cls, check: str, passed: NDArray[np.bool_], *, looked: NDArray[np.bool_] | None = None
+        cls,
+        check: str,
+        passed: NDArray[np.bool_],
+        *,
+        looked: NDArray[np.bool_] | None = None,
+        bounded: NDArray[np.bool_] | bool = False,
     ) -> Trust:
-        """One check: who passed it, among those that it looked at (all where left out)."""
+        """One check: who passed it, among those that it looked at (all where left out).
+
+        ``bounded`` are those whose intervals hold all the same.
+        """
         good = np.asarray(passed, dtype=np.bool_)
         seen = np.ones(len(good), dtype=np.bool_) if looked is None else np.asarray(looked)
-        return cls((check,), np.where(seen, np.where(good, 0, FAILED), UNCHECKED))
+        wanting = np.where(bounded, UNCERTAIN, np.where(seen, FAILED, UNCHECKED))
+        return cls((check,), np.where(seen & good, 0, wanting))
 
     @classmethod
     def nobody(cls, units: int) -> Trust:
@@ -70,11 +85,18 @@ class Trust:
         """(U,) whether a check was made for the unit and it passed."""
         return np.asarray(self.passed >= 0)
 
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """(U,) whether it is trusted, or its interval holds."""
+        return np.asarray(self.trusted | (self.passed == UNCERTAIN))
+
     def why(self, unit: int) -> str:
         """The check that a unit passed or failed, in words."""
         number = int(self.passed[unit])
         if number == UNCHECKED:
             return "not checked"
+        if number == UNCERTAIN:
+            return f"its interval holds; failed: {'; '.join(self.checks)}"
         if number == FAILED:
             return f"failed: {'; '.join(self.checks)}" if self.checks else "failed"
         return self.checks[number]

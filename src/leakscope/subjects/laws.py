@@ -117,9 +117,19 @@ class UnitLaws(ABC):
         return self.trust.trusted
 
     @property
+    def known(self) -> NDArray[np.bool_]:
+        """Whether the unit is trusted, or its intervals hold."""
+        return self.trust.known
+
+    @property
     def untrusted(self) -> int:
         """How many units have passed no check."""
         return int(np.count_nonzero(~self.trusted))
+
+    @property
+    def unknown(self) -> int:
+        """Of how many units nothing is known, not even an interval."""
+        return int(np.count_nonzero(~self.known))
 
     @abstractmethod
     def batches(self) -> Iterator[tuple[Rows, LawPair]]:
@@ -172,14 +182,28 @@ class UnitLaws(ABC):
         return [self._exposure(target, noise) for noise in noises]
 
     def _exposure(self, target: Target, noise: float) -> Exposure:
-        values = self.noised(noise).measured_for(target)
-        # One trusted unit above the target settles it; otherwise all must be trusted.
-        known = self.trusted.all() or np.any(values[self.trusted] > target.value)
-        worst, ends = int(np.argmax(values)), tuple[float, ...]()
-        column = column_of(target)
-        if noise == 0.0 and f"{column}_low" in self.columns:
-            ends = tuple(float(self.columns[f"{column}_{end}"][worst]) for end in ("low", "high"))
-        return Exposure(float(values[worst]), float(np.median(values)), bool(known), *ends)
+        laws = self.noised(noise)
+        values, ends = laws.measured_for(target), laws.ends_for(target)
+        low, high = (values, values) if ends is None else ends
+        # One unit that is above the target for sure settles it; otherwise all must be below.
+        below = self.known.all() and np.all(high <= target.value)
+        known = below or np.any(low[self.known] > target.value)
+        if ends is None:
+            known = self.known.all() or known
+        worst = int(np.argmax(values))
+        found = () if ends is None else (float(low[worst]), float(high[worst]))
+        return Exposure(float(values[worst]), float(np.median(values)), bool(known), *found)
+
+    def ends_for(self, target: Target) -> tuple[FloatArray, FloatArray] | None:
+        """(U,) between which what a target limits lies; None where it is computed, not estimated.
+
+        The numbers of units that are not known have no interval that holds.
+        """
+        return None
+
+    def highest(self, measure: Measure) -> FloatArray:
+        """(U,) the upper ends of a measure; the measure itself where it is computed."""
+        return self.measured(measure)
 
     def measured_for(self, target: Target) -> FloatArray:
         """(U,) the measure that a target limits."""
@@ -297,13 +321,15 @@ class PosteriorLaws(UnitLaws):
     """Laws that are known up to a posterior: every number is the mean over its draws.
 
     ``draws(units)`` gives a batch of pairs, units by draws; ``values`` are the means that are known
-    already, by column.
+    already, by column.  ``counted`` are units whose advantage alone is known: their draws have
+    that advantage, and are no laws of theirs.
     """
 
     draws: Callable[[Rows], LawPair]
     values: Mapping[str, FloatArray]
     centre: LawPair
     sd_without: FloatArray
+    counted: NDArray[np.bool_]
 
     def batches(self) -> Iterator[tuple[Rows, LawPair]]:
         """The pairs at the posterior's centre, for simulation; no table is made of them."""
@@ -321,7 +347,13 @@ class PosteriorLaws(UnitLaws):
             values={name: values[units] for name, values in self.values.items()},
             centre=self.centre.take(units),
             sd_without=self.sd_without[units],
+            counted=self.counted[units],
         )
+
+    @property
+    def takes_noise(self) -> bool:
+        """What noise does to answers is known where their law is."""
+        return not self.counted.any()
 
     def noised(self, sd: float) -> PosteriorLaws:
         """The same with noise on every answer."""
@@ -332,6 +364,7 @@ class PosteriorLaws(UnitLaws):
             self,
             draws=lambda rows: _noised(draws(rows), sd),
             values={},
+            columns={},
             centre=_noised(self.centre, sd),
             sd_without=np.hypot(self.sd_without, sd),
         )
@@ -350,16 +383,45 @@ class PosteriorLaws(UnitLaws):
         return self.sd_without
 
     def ends(self, column: str) -> tuple[FloatArray, FloatArray]:
-        """(U,) ends of the posterior's interval of 95% of a measure."""
+        """(U,) ends of the posterior's interval of 95% of a measure.
+
+        Of counted units any law of their advantage A is allowed: the AUC lies between (1 + A)/2 and
+        1 - (1 - A)^2 / 2, and the KL is at least 2 A^2 (Pinsker).
+        """
+        low, high = self._quantiles(MEASURES[column])
+        if self.counted.any() and "advantage_low" in self.columns:
+            least, most = (self.columns[f"advantage_{end}"] for end in ("low", "high"))
+            if column == "auc":
+                low = np.where(self.counted, 0.5 + 0.5 * least, low)
+                high = np.where(self.counted, 1.0 - 0.5 * (1.0 - most) ** 2, high)
+            elif column != "advantage":
+                low = np.where(self.counted, 2.0 * least**2, low)
+                high = np.where(self.counted, np.inf, high)
+        return low, high
+
+    def _quantiles(self, measure: Measure) -> FloatArray:
+        """(2, U) ends of the posterior's interval of 95%."""
         found = np.empty((2, self.units))
         for start in range(0, self.units, AT_ONCE):
             rows = np.arange(start, min(start + AT_ONCE, self.units))
             drawn = self.draws(rows)
-            flat = MEASURES[column](drawn.reshape(int(np.prod(drawn.batch_shape))))
+            flat = measure(drawn.reshape(int(np.prod(drawn.batch_shape))))
             found[:, rows] = np.quantile(
                 flat.reshape(drawn.batch_shape), [0.025, 0.975], axis=1, method="nearest"
             )
-        return found[0], found[1]
+        return found
+
+    def ends_for(self, target: Target) -> tuple[FloatArray, FloatArray]:
+        """(U,) as the table has them, where it has; else of the posterior."""
+        names = [f"{column_of(target)}_{end}" for end in ("low", "high")]
+        if all(name in self.columns for name in names):
+            return self.columns[names[0]], self.columns[names[1]]
+        low, high = self._quantiles(measure_of(target))
+        return low, high
+
+    def highest(self, measure: Measure) -> FloatArray:
+        """(U,) the upper ends of the posterior's intervals."""
+        return np.asarray(self._quantiles(measure)[1])
 
     def chance_above(self, threshold: float, advantage: FloatArray) -> FloatArray:
         """(U,) the posterior's chance of an advantage of this or more."""
@@ -427,7 +489,7 @@ def least_variance(
     """
 
     def above(variance: float) -> Rows:
-        values = active.noised(float(np.sqrt(variance))).measured(measure)
+        values = active.noised(float(np.sqrt(variance))).highest(measure)
         return np.flatnonzero(values > limit)
 
     active = laws

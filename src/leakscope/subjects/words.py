@@ -44,26 +44,27 @@ def examined_sentence(audit: Audit, origin: str | None = None, method: str = "")
     return f"Examined: {name}, {where}; {audit.dataset.name}, {audit.units} records{by}."
 
 
-def most_exposed_sentence(audit: Audit, *, ids: bool, trusted_first: bool = False) -> str:
+def most_exposed_sentence(audit: Audit, *, ids: bool) -> str:
     """How exposed the most exposed unit is; it is not named without its id.
 
-    ``trusted_first`` takes it from the trusted ones, where there are any.
+    Where numbers are known by intervals, it is the one that is most exposed for sure, by the lower
+    end; the first in rank where no interval begins above nothing.
     """
-    first, among = audit.table.records(1)[0], ""
-    if trusted_first and not first.trusted and audit.untrusted < audit.units:
-        first = next(one for one in audit.table.records() if one.trusted)
-        among = " of those trusted"
+    records = audit.table.records()
+    first, among = records[0], ""
+    if first.advantage_low is not None and not first.trusted and audit.known.any():
+        surest = max(records, key=lambda one: one.advantage_low or 0.0)
+        if surest.advantage_low and surest is not first:
+            first, among = surest, " for sure"
     who = f"{audit.unit} {first.record_id}" if ids else f"a {audit.unit}"
-    doubt = "" if first.trusted else " (not trusted)"
     between = ""
     if first.advantage_low is not None:
         between = f" ({first.advantage_low:.2f} to {first.advantage_high:.2f})"
+    doubt = "" if first.trusted or (between and audit.known.any()) else " (not trusted)"
     by, other = "", ""
     lowest = audit.table.of("tpr_at_fpr_0_001")
-    if first.trusted and trusted_first:
-        lowest = np.where(audit.trusted, lowest, -np.inf)
     found = int(np.argmax(lowest))
-    if lowest[found] > first.tpr_at_fpr_0_001:
+    if lowest[found] > first.tpr_at_fpr_0_001 and not among:
         name = f"{audit.unit} {audit.record_ids[found]}" if ids else f"another {audit.unit}"
         by, other = " by advantage", f" Largest TPR at 0.1%: {name}, {percent(lowest[found])}."
     return (

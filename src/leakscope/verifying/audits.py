@@ -19,7 +19,7 @@ from leakscope import fitted, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
-from leakscope.fitted.few_models import few_models, repeating
+from leakscope.fitted.few_models import few_models
 from leakscope.fitted.record_population import means_and_squares
 from leakscope.fitted.shadow import LEAST_OF_EACH, ShadowScores
 from leakscope.results.audit import Audit
@@ -351,8 +351,7 @@ def _measured(
         found = few_models(sign * scores, trained_on, level_models=False, random_state=seed)
     except InputError:
         return []
-    trusted = found.noise_seen & found.informative & ~repeating(scores, trained_on)
-    return measured_records(found, names, units.tolist(), trusted, found.exposed & trusted)
+    return measured_records(found, names, units.tolist())
 
 
 def _of_unit(

@@ -74,6 +74,11 @@ class StreamLaws(UnitLaws):
         return self.stream.dataset.records
 
     @property
+    def unknown(self) -> int:
+        """What is not trusted has no interval here."""
+        return self.untrusted
+
+    @property
     def untrusted(self) -> int:
         """Of all records."""
         return self.stream.audit.untrusted

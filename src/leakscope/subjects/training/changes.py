@@ -134,8 +134,7 @@ def terms(own: Training, wanted: Wanted) -> Terms:
         variance=None if classes else float(np.var(np.asarray(own.y, dtype=np.float64))),
         # Of more classes the accuracy counts too few as right.
         commonest=commonest_share(own.y) if classes and len(np.unique(own.y)) == 2 else None,
-        untrusted=f"with {own.how.models} models the numbers of some {{unit}}s are not trusted, "
-        "because their answers repeat or their intervals are wide",
+        untrusted=f"with {own.how.models} models the intervals of some {{unit}}s reach above it",
         noise=f"Add fresh normal noise of standard deviation {{sd:.2g}} to every {answered}",
         noise_too=f"add noise of standard deviation {{sd:.2g}} to every {answered}",
         wide=f"With {own.how.models} models the worst record may still have up to {{high}}; more "

@@ -24,7 +24,7 @@ from leakscope.data.datasets import Dataset, RecordId, Task
 from leakscope.data.doubts import doubts
 from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
-from leakscope.fitted.few_models import WIDEST, repeating
+from leakscope.fitted.few_models import COUNTED, FACTOR, NEAR, TELLING, answer_doubts
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair
 from leakscope.results.advice import Target
@@ -100,11 +100,15 @@ MOST_WHOLE_CLASSES = 20
 
 # What is asked of a record's answers before its numbers are trusted.
 CHECK = (
-    "two or more models were trained with it and two or more without it, its answers do not "
-    f"repeat, and its interval is no wider than {WIDEST:g}"
+    "four or more models were trained with it and four or more without it, its answers have a "
+    f"normal law, its advantage is within {NEAR:g} of both ends of its interval, and its TPR at 1% "
+    f"within a factor of {FACTOR:g}"
 )
 # Log-odds of labels are all alike, up to this.
 ONE_LABEL = 1e-9
+
+# No more models than these are proposed.
+MOST_PROPOSED = 4096
 
 # The digest of code that cannot be read.
 NO_CODE = "unknown"
@@ -161,14 +165,16 @@ class TrainingDetails(FitDetails):
     """What a few models of a training have to say beside their numbers.
 
     ``models`` is how many there are, ``reused`` how many of them were there already and ``made``
-    when the first of those was trained; ``repeating`` how many records' answers take few values,
-    and ``labels`` whether every answer is a label and no probability.
+    when the first of those was trained; ``repeating`` how many records' answers have no normal law
+    and were counted, ``telling`` of how many of them single values say who was trained on, and
+    ``labels`` whether every answer is a label and no probability.
     """
 
     explanations: list[Explanation] = Field(default_factory=list)  # type: ignore[assignment]
     reused: int | None = None
     made: str | None = None
     repeating: int | None = None
+    telling: int | None = None
     labels: bool | None = None
 
 
@@ -225,7 +231,6 @@ class Training(Subject):
         self.half_models: HalfModels | None = None
         self.few: fitted.FewModels | None = None
         self.found: PosteriorLaws | None = None
-        self.repeating: NDArray[np.bool_] = np.zeros(len(y), dtype=np.bool_)
 
     # How it comes about.
 
@@ -430,9 +435,19 @@ class Training(Subject):
 
     def cannot_tell(self, laws: UnitLaws, target: Target) -> str:
         """Why the numbers of some are not trusted."""
-        why, remedy = _doubt(self._reasons(laws), self.how.models, labels=self._labels)
-        some = f"{laws.untrusted} of {laws.units} records {are(laws.untrusted)} {why}"
-        return f"Cannot tell whether {target.words} is met: {some}; {remedy}."
+        reasons, models = self._reasons(laws), self.how.models
+        if "few" in reasons:
+            why, remedy = _doubt(reasons, models, None, labels=False, telling=False)
+            which = f"{laws.unknown} of {laws.units} {self.unit}s"
+            some = f"{which} {are(laws.unknown)} {why}; {remedy}"
+        else:
+            low, high = laws.ends_for(target) or (np.zeros(0), np.zeros(0))
+            open_ = int(np.count_nonzero((low <= target.value) & (high > target.value)))
+            some = (
+                f"the intervals of {open_} of {laws.units} {self.unit}s reach above it; more "
+                f"models narrow them (audit again with --models {4 * models})"
+            )
+        return f"Cannot tell whether {target.words} is met: {some}."
 
     # What it is and what it says.
 
@@ -469,18 +484,16 @@ class Training(Subject):
                 "there is nothing to tell records apart by."
             )
         sign = _sign(scores, self.observes)
-        self.few = fitted.few_models(sign * scores, trained_on, random_state=self.seed)
         # What a model answers; a residual has the record's own target in it.
         own = np.asarray(self.y, dtype=np.float64) if self.observes == "residual" else 0.0
-        self.repeating = repeating(scores + own, trained_on, kinds_of(self.X))
+        doubt = answer_doubts(scores + own, trained_on, kinds_of(self.X))
+        self.few = fitted.few_models(sign * scores, trained_on, random_state=self.seed, doubt=doubt)
         self.found = posterior_laws(
             self.few,
             sign,
             self.observes,
-            trust=Trust.checked(
-                CHECK, self.few.informative & ~self.repeating & self.few.noise_seen
-            ),
-            arrays={self.observes: scores, "trained_on": trained_on},
+            trust=Trust.checked(CHECK, self.few.trusted, bounded=self.few.noise_seen),
+            arrays={self.observes: scores, "trained_on": trained_on, "doubt": self.few.doubt},
             warnings=self.half_models.warnings,
         )
         return self.found
@@ -498,7 +511,7 @@ class Training(Subject):
         assert self.few is not None
         if not self.few.noise_seen:
             return {"few": laws.units}
-        many = int(np.count_nonzero(self.repeating))
+        many = int(np.count_nonzero(self.few.doubt >= COUNTED))
         return {"repeating": many, "wide": laws.untrusted - many}
 
     def _trained(self) -> HalfModels:
@@ -552,6 +565,7 @@ class Training(Subject):
     ) -> tuple[TrainingDetails, dict[str, NDArray[Any]]]:
         """How many models, how they do on records, and how they answer about the most exposed."""
         assert self.half_models is not None
+        assert self.few is not None
         threshold: dict[str, float | None] = {}
         if self.observes == "log_odds":
             threshold = dict(measures.one_threshold(laws.pair()))
@@ -562,7 +576,8 @@ class Training(Subject):
             one_threshold=threshold,
             reused=self.half_models.reused,
             made=None if made is None else f"{datetime.fromtimestamp(made, UTC):%Y-%m-%d}",
-            repeating=int(np.count_nonzero(self.repeating)),
+            repeating=int(np.count_nonzero(self.few.doubt >= COUNTED)),
+            telling=int(np.count_nonzero(self.few.doubt == TELLING)),
             labels=self._labels,
             explanations=self._explained(laws, columns["advantage"], explain_first),
         )
@@ -632,7 +647,7 @@ class Training(Subject):
         """Which training, how exposed the most exposed are, and how many surely pass."""
         return (
             examined_sentence(audit, _made(audit)),
-            most_exposed_sentence(audit, ids=ids, trusted_first=True),
+            most_exposed_sentence(audit, ids=ids),
             _passing(audit, threshold),
         )
 
@@ -656,7 +671,15 @@ class Training(Subject):
         counts = {"repeating": repeats, "wide": audit.untrusted - repeats}
         if models <= 2:
             counts = {"few": audit.untrusted}
-        return _doubt(counts, models, labels=bool(details.labels))
+        rows, table = ~audit.trusted, audit.table
+        low, high = (table.of(f"advantage_{end}")[rows] for end in ("low", "high"))
+        return _doubt(
+            counts,
+            models,
+            _needed(low, audit.advantage[rows], high, models),
+            labels=bool(details.labels),
+            telling=bool(details.telling),
+        )
 
     @classmethod
     def stored_laws(cls, audit: Audit) -> PosteriorLaws:
@@ -670,15 +693,20 @@ class Training(Subject):
             "residual" if audit.observes == "residual" else "log_odds"
         )
         names = (observes, "trained_on", "order")
-        held = read_arrays(audit.directory / "arrays.npz", names)
+        held = read_arrays(audit.directory / "arrays.npz", (*names, "doubt"))
         if any(name not in held for name in names):
             raise LawsNotStoredError(f"{audit.directory} does not hold the scores of its models.")
         order = np.asarray(held["order"], dtype=np.intp)
         scores = np.asarray(held[observes], dtype=np.float64)
         trained_on = np.asarray(held["trained_on"], dtype=np.bool_)
         sign = _sign(scores, observes)
+        # A run that holds none was made when every law was taken for normal.
+        doubt = held["doubt"] if "doubt" in held else np.zeros(scores.shape[1])
         few = fitted.few_models(
-            sign * scores, trained_on, random_state=int(audit.settings.get("seed", 0))
+            sign * scores,
+            trained_on,
+            random_state=int(audit.settings.get("seed", 0)),
+            doubt=np.asarray(doubt, dtype=np.int8),
         )
         whole = posterior_laws(few, sign, observes, trust=Trust.nobody(scores.shape[1]), arrays={})
         # A table that was read is in the order of its ranks.
@@ -784,6 +812,7 @@ def posterior_laws(
         values=values,
         centre=LawPair(Normal(with_mean, with_sd), Normal(without_mean, without_sd), provenance),
         sd_without=without_sd,
+        counted=few.doubt >= COUNTED,
     )
 
 
@@ -808,53 +837,72 @@ def _made(audit: Audit) -> str | None:
     return told if of is None else f"{told}, its recipe and not {of}"
 
 
-def _doubt(counts: Mapping[str, int], models: int, *, labels: bool) -> tuple[str, str]:
+def _doubt(
+    counts: Mapping[str, int], models: int, needed: int | None, *, labels: bool, telling: bool
+) -> tuple[str, str]:
     """Why records are not trusted, and what to do: a sentence's two halves."""
-    more = f"take --models {2 * models}"
     if counts.get("few"):
         return (
             "not trusted, because with one model on each side of a record the noise between models "
             "cannot be seen",
-            more,
+            f"take --models {2 * models}",
         )
     reasons, remedies = [], []
     if counts.get("repeating"):
-        reasons.append(
-            "every answer is a label and no probability"
-            if labels
-            else "their answers take few values (votes, leaves, neighbours), which is no normal law"
-        )
-        remedies.append("leakscope verify RUN --models 200 counts instead")
+        what = "their answers take few values (votes, leaves, neighbours), which is no normal law"
+        if labels:
+            what = "every answer is a label and no probability"
+        elif telling:
+            what = "single answers say who was trained on, and nobody has seen all of them"
+        reasons.append(f"{what}, so that their advantage was counted")
         remedies += ["give probabilities instead of labels, if the model has them"] * labels
     if counts.get("wide"):
-        reasons.append(f"their interval is wider than {WIDEST:g}")
-        remedies.append(more)
+        reasons.append(f"these reach beyond {NEAR:g}")
+    if telling:
+        remedies.append("coarser answers (fewer digits, more neighbours) would tell less")
+    else:
+        remedies.append(f"take --models {needed or 4 * models}")
     why = ", or ".join(reasons)
-    return ("not trusted, because " + why if why else "not trusted"), "; ".join(remedies) or more
+    told = "known by intervals only"
+    return (f"{told}, because {why}" if why else told), "; ".join(remedies)
+
+
+def _needed(low: FloatArray, value: FloatArray, high: FloatArray, models: int) -> int | None:
+    """How many models narrow half of these intervals enough: widths fall with the square root.
+
+    A power of two; None where more models than anybody trains would be needed.
+    """
+    if not len(value):
+        return None
+    wide = float(np.median(np.maximum(high - value, value - low)))
+    count = models * max((wide / NEAR) ** 2, 2.0)
+    return int(2 ** np.ceil(np.log2(count))) if count <= MOST_PROPOSED else None
 
 
 def _passing(audit: Audit, threshold: float) -> str:
     """How many pass the threshold by a few models of one training, and what can be done."""
     models = audit.details.models or 2
     more = f"--models {2 * models} narrows the intervals."
-    untrusted = f"{audit.doubt} " if audit.untrusted else ""
-    if audit.untrusted == audit.units:
-        return f"Trust the ranks, not the levels: {untrusted}".strip()
-    trusted = audit.trusted
-    among = f"the {np.count_nonzero(trusted)} trusted" if untrusted else f"{audit.units} records"
-    surely = int(np.count_nonzero(audit.table.of("advantage_low")[trusted] >= threshold))
+    doubt = f" {audit.doubt}" if audit.untrusted else ""
+    known = audit.known
+    if not known.any():
+        return f"Trust the ranks, not the levels:{doubt}"
+    among = (
+        f"{audit.units} {audit.unit}s" if known.all() else f"the {np.count_nonzero(known)} known"
+    )
+    surely = int(np.count_nonzero(audit.table.of("advantage_low")[known] >= threshold))
     try:
-        chance = audit.laws.chance_above(threshold, audit.advantage)[trusted]
+        chance = audit.laws.chance_above(threshold, audit.advantage)[known]
     except LawsNotStoredError:
         passing = f"{surely or 'None'} of {among} surely"
-        return f"{untrusted}{passing} have an advantage of {threshold:g} or more; {more}"
+        return f"{passing} have an advantage of {threshold:g} or more; {more}{doubt}"
     expected = float(chance.sum())
     count = f"{expected:.0f}" if expected >= 9.5 else f"{expected:.2g}"
     passing = f"Expected with an advantage of {threshold:g} or more: {count} of {among}"
     if expected >= 0.5:
         passing += f", {surely or 'none'} surely (95%)"
-    if untrusted:
-        return f"{untrusted}{passing}."
+    if doubt:
+        return f"{passing}.{doubt}"
     if expected < 0.5:
         return f"{passing}; {more}"
     return (
