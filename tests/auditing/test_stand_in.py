@@ -112,7 +112,6 @@ def test_any_setting_of_the_process_asks_for_it():
     ("given", "why"),
     [
         ({"X": X, "y": np.column_stack([Y, Y[::-1]])}, "there are 2 targets"),
-        ({"X": X, "y": Y, "groups": np.arange(120) // 2}, "whole groups leave"),
         ({"X": X[:12], "y": Y[:12]}, "there are 12 records only"),
     ],
 )
@@ -120,6 +119,12 @@ def test_a_process_stands_in_where_no_model_can_be_fitted(given, why):
     with pytest.warns(UserWarning, match=f"no model was given, and none was fitted.*{why}"):
         result = leakscope.audit(**given)
     assert result.subject == "process"
+
+
+def test_a_stand_in_of_groups_is_priced_without_the_whole_group():
+    result = leakscope.audit(X, Y, groups=np.arange(120) // 2)
+    assert (result.subject, result.unit, result.units) == ("fit", "group", 60)
+    assert "by leave-one-group-out" in result.model.origin
 
 
 def test_reasons_not_to_fit_of_a_dataset(tmp_path):

@@ -27,7 +27,8 @@ ARGUMENTS = ["audit", "visits.csv", "--target", "cost", "--group", "person", "--
 
 
 def test_groups_of_a_mixed_table(capsys):
-    assert main([*ARGUMENTS, "--missing", "impute", "--by", "ward", "--top", "2"]) == 0
+    process = [*ARGUMENTS, "--kernel", "rbf"]
+    assert main([*process, "--missing", "impute", "--by", "ward", "--top", "2"]) == 0
     out, _ = capsys.readouterr()
     assert "ranks first of 20" in out
     assert "Ranked by kl, KL(without || with)" in " ".join(out.split())

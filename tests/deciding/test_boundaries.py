@@ -152,6 +152,20 @@ def test_copies_are_not_signed_for_unless_they_are_different_people(tmp_path: Pa
     assert found.stated("people").text == people
 
 
+def test_people_with_copies_of_their_own_are_signed_for() -> None:
+    rows = np.append(np.arange(90), [0, 0])
+    model = LogisticRegression(C=0.01).fit(X[rows], CLASSES[rows])
+    alone = leakscope.audit(X[rows], CLASSES[rows], model=model)
+    assert alone.dataset.copies == 3
+    assert leakscope.decide(alone, threshold_advantage=0.99).obstacles
+    people = leakscope.audit(X[rows], CLASSES[rows], model=model, groups=rows.tolist())
+    assert people.dataset.copies == 0
+    found = leakscope.decide(people, decision="approved", threshold_advantage=0.99)
+    assert not found.obstacles
+    # Three rows of one patient give more away than any of them.
+    assert people.advantage[people.record_ids.index(0)] > 1.5 * alone.advantage[0]
+
+
 # Attackers.
 
 

@@ -70,6 +70,22 @@ def runs(folder: Path) -> dict[str, Callable[[str], Audit]]:
             ),
             name,
         ),
+        "fitted model, groups": lambda name: written(
+            leakscope.audit(
+                read("y", group_column="who"),
+                settings=AuditSettings(),
+                chosen=ModelSettings(model="ridge", alpha=1.0),
+            ),
+            name,
+        ),
+        "training, groups": lambda name: written(
+            leakscope.audit(
+                read("label", group_column="who"),
+                settings=AuditSettings(),
+                training=TrainingSettings(train=TREE, models=4),
+            ),
+            name,
+        ),
         "Gaussian process": lambda name: written(leakscope.audit(read("y"), settings=rbf), name),
         "process, groups": lambda name: written(
             leakscope.audit(read("y", group_column="who"), settings=rbf), name

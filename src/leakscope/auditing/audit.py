@@ -555,11 +555,6 @@ def require_one_subject(asked: Asked) -> None:
         raise InputError(
             "task belongs to a training with arrays; a dataset has its own; leave out task."
         )
-    if asked.train is not None and asked.groups is not None:
-        raise InputError(
-            "with a model single records leave, and what a whole group changes is not known; leave "
-            "out groups, or the model."
-        )
     _require_own_options(asked)
 
 

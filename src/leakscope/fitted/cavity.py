@@ -364,7 +364,7 @@ def _smoothing_gap(problem: ConvexProblem, cavity: Cavity, fraction: float) -> f
     return float(np.median(ratio) - 1.0)
 
 
-def _smaller(fraction: float, records: int) -> float:
+def smaller_share(fraction: float, records: int) -> float:
     """The share of the records in a training set two standard deviations smaller than the mean.
 
     Fresh others of the released number vary as much as halves do, in what they determine.
@@ -381,7 +381,7 @@ def too_small(fraction: float, records: int) -> bool:
 
 def _spread_by_size(problem: ConvexProblem, cavity: Cavity, fraction: float) -> FloatArray:
     """How many times larger the sd is in small training sets; 1 where that need not be asked."""
-    size, less = problem.records, _smaller(fraction, problem.records)
+    size, less = problem.records, smaller_share(fraction, problem.records)
     if too_small(fraction, size):
         return np.full(size, np.inf)
     taken = float(np.sum(1.0 - cavity.response.slack))

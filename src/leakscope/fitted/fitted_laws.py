@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -17,11 +17,13 @@ from leakscope.fitted.from_sklearn import from_sklearn
 from leakscope.fitted.leave_one_out import known_others
 from leakscope.fitted.margins import Corner
 from leakscope.fitted.paired import Described, PairedModel
-from leakscope.fitted.problem import ConvexProblem, FittedModel, require_fraction
+from leakscope.fitted.people import People, known_others_of_people, people_laws
+from leakscope.fitted.problem import ConvexProblem, FittedModel, group_codes, require_fraction
 from leakscope.fitted.refits import Moved
 from leakscope.fitted.softmax_cavity import SoftmaxLaws, softmax_laws
 from leakscope.laws.distributions import Bernoulli, MultivariateNormal, Normal
 from leakscope.laws.pair import Assumption, LawPair, Provenance
+from leakscope.measures.pair_measures import advantage
 from leakscope.settings.audit import MODEL_DEFAULTS
 
 Observed = Literal["log_odds", "scores", "prediction", "residual", "label", "probabilities"]
@@ -48,8 +50,13 @@ ROUNDINGS = 1e4
 # Where the median is above the second, those that pass in so few refits do so by chance.
 MOST_MOVED, MOST_IN_THE_MEDIAN = 0.4, 0.5
 
+# A group's numbers are those of one sum of its answers; where the best test of all of them has an
+# advantage larger by more than this, they are not trusted.
+MOST_LOST = 0.1
+
 # What a record is trusted by.
 LED = "no other records, one or a few, carry more than 40% of its variance"
+SUMMED = f"the best test of all its answers gets at most {MOST_LOST:g} more"
 HELD = f"refits of the whole move its score by at most {MOST_MOVED:g} of its standard deviation"
 
 # Refits that take longer than this are told of, in seconds of processor time.
@@ -95,7 +102,7 @@ class Diagnostics:
 
 @dataclass(frozen=True, eq=False)
 class FittedLaws:
-    """The two laws of every record's score, in record order.
+    """The two laws of every record's score, in record order; of every group's where groups leave.
 
     Attributes
     ----------
@@ -126,6 +133,9 @@ class FittedLaws:
     corner
         Of losses with a corner, on which scores with the record may lie exactly; the pair is then
         of the distance from it.
+    people
+        Where whole groups leave: who is whose, what each record's score counts for in its group's,
+        and the laws of all rows.
     """
 
     member_mean: FloatArray
@@ -148,10 +158,11 @@ class FittedLaws:
     moved: FloatArray | None = None
     errors: tuple[FloatArray, FloatArray] | None = None
     corner: Corner | None = None
+    people: People | None = None
 
     @property
     def records(self) -> int:
-        """How many records there are."""
+        """How many records, or groups, there are."""
         return len(self.member_mean)
 
     @property
@@ -168,11 +179,41 @@ class FittedLaws:
                 "Noise is added to one score of a record; leave out answer noise, or observe "
                 "log-odds or predictions."
             )
+        if self.people is not None:
+            people = self.people.noised(sd)
+            mean_in, sd_in, mean_out, sd_out = people.moments()
+            return replace(
+                self,
+                member_mean=mean_in,
+                member_sd=sd_in,
+                nonmember_mean=mean_out,
+                nonmember_sd=sd_out,
+                people=people,
+            )
         return replace(
             self,
             member_sd=np.hypot(self.member_sd, sd),
             nonmember_sd=np.hypot(self.nonmember_sd, sd),
         )
+
+    def weighed_for(self, noise: float) -> tuple[FittedLaws, FloatArray]:
+        """The laws of the scores that tell most where every answer has noise of this sd.
+
+        They are without that noise; the second is the sd that it adds to each score.
+        """
+        if self.people is None or noise == 0.0:
+            return self, np.full(self.records, noise)
+        people = self.people.weighed_for(noise)
+        mean_in, sd_in, mean_out, sd_out = people.moments()
+        found = replace(
+            self,
+            member_mean=mean_in,
+            member_sd=sd_in,
+            nonmember_mean=mean_out,
+            nonmember_sd=sd_out,
+            people=people,
+        )
+        return found, noise * people.lengths
 
     def law_pair(
         self,
@@ -229,6 +270,14 @@ class FittedLaws:
             return _label_pair(self)
         elif self.observes == "probabilities" and self.several is not None:
             return _vector_pair(self, answer_noise)
+        if self.people is not None and answer_noise > 0.0:
+            # noise on each answer: the best sum of them is another
+            best, added = self.weighed_for(answer_noise)
+            return LawPair(
+                Normal(best.member_mean, np.hypot(best.member_sd, added)),
+                Normal(best.nonmember_mean, np.hypot(best.nonmember_sd, added)),
+                self.provenance,
+            )
         return LawPair(
             Normal(self.member_mean, np.sqrt(self.member_sd**2 + drawn[0] + answer_noise**2)),
             Normal(self.nonmember_mean, np.sqrt(self.nonmember_sd**2 + drawn[1] + answer_noise**2)),
@@ -280,6 +329,7 @@ def laws_of(
     fraction: float | None = None,
     observes: Observed | None = None,
     sample_weight: npt.ArrayLike | None = None,
+    groups: Sequence[Any] | None = None,
 ) -> FittedLaws:
     """Both laws of every record's score under the user's own model, without shadow models.
 
@@ -298,6 +348,9 @@ def laws_of(
     observes
         ``"log_odds"`` of the own label (the default for classifiers), ``"prediction"`` (for
         regression), ``"residual"``, ``"label"`` or ``"probabilities"``.
+    groups
+        Who each record belongs to, such as a person: all records with the same value leave
+        together, and the laws are those of the groups, in the order in which they first come.
 
     Returns
     -------
@@ -319,6 +372,8 @@ def laws_of(
     True
     """
     described = _as_model(model, X, y, sample_weight)
+    if groups is not None:
+        described = described.in_groups(group_codes(groups, described.records))
     if isinstance(described, PairedModel):
         from leakscope.fitted.paired_laws import paired_laws
 
@@ -332,6 +387,8 @@ def laws_of(
     fraction = require_fraction(fraction, whole=question != "pool")
     chosen = _observed(described, observes)
     _require_enough(described, question, fraction)
+    if described.codes is not None:
+        return _of_groups(described, described.codes, question, fraction, chosen)
     parts = [_laws(problem, question, fraction) for problem in described.problems]
     found = _own(described, parts)
     several = parts[0] if isinstance(parts[0], SoftmaxLaws) else None
@@ -360,10 +417,13 @@ def _observed(model: FittedModel, observes: Observed | None) -> Observed:
         allowed = ("scores", "label") if squared else ("log_odds", "label", "probabilities")
         if squared and len(model.problems) > 1:
             allowed = ("scores",)
+    if model.codes is not None:
+        # one number for each answer
+        allowed = tuple(name for name in allowed if name not in ("label", "probabilities"))
     if observes not in allowed:
         raise InputError(
-            f"observes must be one of {', '.join(allowed)} for {model.name}, "
-            f"but it is {observes!r}."
+            f"observes must be one of {', '.join(allowed)} for {model.name}"
+            f"{' in groups' * (model.codes is not None)}, but it is {observes!r}."
         )
     return observes
 
@@ -421,6 +481,27 @@ def _own(model: FittedModel, parts: list[PredictionLaws]) -> PredictionLaws:
     )
 
 
+def _of_groups(
+    model: FittedModel,
+    codes: npt.NDArray[np.intp],
+    question: Question,
+    fraction: float,
+    observes: Observed,
+) -> FittedLaws:
+    """The laws of whole groups."""
+    offset = _residual_of(model) if observes == "residual" else None
+    if question == "known_others":
+        found, people = known_others_of_people(model, codes, offset)
+    else:
+        found, people = people_laws(model, codes, question, fraction, offset)
+    return _finished(model, found, None, question, fraction, observes, people)
+
+
+def _residual_of(model: FittedModel) -> FloatArray:
+    """What the prediction is taken from; counts are compared on the linear predictor's scale."""
+    return model.problems[0].y if model.task == "regression" else np.zeros(model.records)
+
+
 def _finished(
     model: FittedModel,
     found: PredictionLaws,
@@ -428,13 +509,12 @@ def _finished(
     question: Question,
     fraction: float,
     observes: Observed,
+    people: People | None = None,
 ) -> FittedLaws:
-    sign, offset = model.sign, np.zeros(model.records)
-    if observes == "residual":
-        # y less the prediction; counts are compared on the scale of the linear predictor
-        sign = -np.ones(model.records)
-        if model.task == "regression":
-            offset = model.problems[0].y
+    sign: FloatArray | float = model.sign if people is None else 1.0
+    offset: FloatArray | float = 0.0
+    if observes == "residual" and people is None:
+        sign, offset = -1.0, _residual_of(model)
     share = found.shares.largest
     lead = np.sqrt(found.shares.squares)
     seen = ~np.isnan(share)
@@ -445,15 +525,19 @@ def _finished(
     least = ROUNDINGS * np.finfo(np.float64).eps * float(np.max(np.abs(found.mean_out)))
     resolved = found.sd_out > least
     trusted, looked, check = numbers & seen & normal & steady & resolved, seen, LED
+    if people is not None:
+        own = np.asarray(advantage(_normals(found))) if question != "known_others" else people.joint
+        trusted = trusted & (people.joint - own <= MOST_LOST)
+        check = f"{LED.replace('record', 'group')}; {SUMMED}"
     again = None
     if model.whole is not None and question != "known_others":
-        again = model.whole.moved(found.sd_out, fraction)
+        again = model.whole.moved(found.sd_out, fraction, people)
         trusted = (
             trusted & (again.size <= MOST_MOVED) & (np.median(again.size) <= MOST_IN_THE_MEDIAN)
         )
-        looked, check = looked & ~np.isnan(again.size), f"{LED}; {HELD}"
+        looked, check = looked & ~np.isnan(again.size), f"{check}; {HELD}"
     if not found.converged or found.smoothing_gap > GAP_TRUSTED:
-        trusted = np.zeros(model.records, dtype=np.bool_)
+        trusted = np.zeros(model.units, dtype=np.bool_)
     diagnostics = Diagnostics(
         found.rounds,
         found.change,
@@ -493,7 +577,16 @@ def _finished(
         several=several,
         yields=found.yields,
         moved=found.moved,
+        people=people,
     )
+
+
+def _normals(found: PredictionLaws) -> LawPair:
+    """Of scores that vary; where they do not, nothing is known."""
+    sds = [np.where(sd > 0.0, sd, np.inf) for sd in (found.sd_in, found.sd_out)]
+    good = np.isfinite(sds[0]) & np.isfinite(sds[1])
+    inside, outside = (np.where(good, sd, 1.0) for sd in sds)
+    return LawPair(Normal(found.mean_in, inside), Normal(found.mean_out, outside))
 
 
 def smooth(shares: Shares, question: Question, fraction: float) -> npt.NDArray[np.bool_]:
@@ -511,38 +604,39 @@ def _warnings_of(
 ) -> tuple[str, ...]:
     """Sentences for people; empty where there is nothing to say."""
     said: list[str] = []
+    unit = model.unit
     if question == "known_others":
         return (
-            "Whoever knows all the other records tells a deterministic fit with and without the "
-            "record apart with certainty.",
+            f"Whoever knows all the other {unit}s tells a deterministic fit with and without the "
+            f"{unit} apart with certainty.",
         )
     if not diagnostics.converged:
         said.append(
             f"The mean model did not settle in {diagnostics.rounds} rounds (last change "
-            f"{diagnostics.change:.1g}), so no record's numbers are trusted; use a larger penalty."
+            f"{diagnostics.change:.1g}), so no {unit}'s numbers are trusted; use a larger penalty."
         )
     if diagnostics.smoothing_gap > GAP_TRUSTED:
         said.append(
             f"The predictions vary over the curved part of the loss (smoothed sd "
             f"{100 * diagnostics.smoothing_gap:.0f}% above plain sd), as with separable data and a "
-            "small penalty: the spread may be up to a fifth too low, and no record is trusted."
+            f"small penalty: the spread may be up to a fifth too low, and no {unit} is trusted."
         )
     if diagnostics.led > LED_WARNED:
         said.append(
-            f"For {100 * diagnostics.led:.0f}% of the records one other record, or a few, carry "
+            f"For {100 * diagnostics.led:.0f}% of the {unit}s one other {unit}, or a few, carry "
             "more than 40% of what varies, as with rare categories: the normal approximation is "
             "poor there, and their numbers are not trusted."
         )
     if diagnostics.unsteady > 0.0:
         said.append(
-            f"For {100 * diagnostics.unsteady:.0f}% of the records the spread follows the size of "
+            f"For {100 * diagnostics.unsteady:.0f}% of the {unit}s the spread follows the size of "
             "the training set, which varies: training sets are small, or the coefficients nearly "
             "as many as their records. These numbers are not trusted; use a larger penalty, fewer "
             "features or a fraction nearer to one half."
         )
     if diagnostics.unresolved > 0.0:
         said.append(
-            f"For {100 * diagnostics.unresolved:.0f}% of the records what varies is rounding, as "
+            f"For {100 * diagnostics.unresolved:.0f}% of the {unit}s what varies is rounding, as "
             "where labels follow from the features without noise: their numbers are not trusted."
         )
     return (*said, *_told_of_refits(model, again))
@@ -559,7 +653,8 @@ def _told_of_refits(model: FittedModel, again: Moved | None) -> tuple[str, ...]:
     if again.failure:
         return (
             f"Beside its coefficients the model learns from the records ({learned}), and how much "
-            f"could not be measured: {again.failure}. No record's numbers are trusted; {instead}.",
+            f"could not be measured: {again.failure}. No {model.unit}'s numbers are trusted; "
+            f"{instead}.",
         )
     said = []
     share = float(np.mean(again.size > MOST_MOVED))
@@ -567,7 +662,7 @@ def _told_of_refits(model: FittedModel, again: Moved | None) -> tuple[str, ...]:
         said.append(
             f"What the model learns beside its coefficients ({learned}) depends on the records: "
             f"{again.refits} refits of the whole move the scores of {100 * share:.0f}% of the "
-            f"records by more than {MOST_MOVED:g} standard deviations, and "
+            f"{model.unit}s by more than {MOST_MOVED:g} standard deviations, and "
             f"{'their' if np.median(again.size) <= MOST_IN_THE_MEDIAN else 'all'} numbers are not "
             f"trusted; {instead}."
         )
@@ -589,13 +684,13 @@ def _assumptions_of(
     """What the laws assume, with what was looked at."""
     own = model.problems[0].assumptions
     if model.whole is not None:
-        own = (*own, _held(", ".join(model.whole.learned), again))
+        own = (*own, _held(", ".join(model.whole.learned), again, model.unit))
     if question == "known_others":
         return own
     drawn = {
-        "pool": f"each other record is in the training set with probability {fraction:g}",
-        "population": f"the other records are {fraction:g} times as many fresh draws from where "
-        "these came from",
+        "pool": f"each other {model.unit} is in the training set with probability {fraction:g}",
+        "population": f"the other {model.unit}s are {fraction:g} times as many fresh draws from "
+        "where these came from",
     }[question]
     found = [
         Assumption(drawn, holds=None, evidence="nobody looks: it is what the question supposes"),
@@ -610,10 +705,10 @@ def _assumptions_of(
             evidence=f"{diagnostics.rounds} rounds, last change {diagnostics.change:.1g}",
         ),
         Assumption(
-            "the score is normal over training sets without the record",
+            f"the score is normal over training sets without the {model.unit}",
             holds=diagnostics.led <= LED_WARNED and diagnostics.smoothing_gap <= GAP_TRUSTED,
             evidence=f"one or a few others carry more than a fifth of the variance for "
-            f"{100 * diagnostics.lumpy:.1f}% of the records, more than 40% for "
+            f"{100 * diagnostics.lumpy:.1f}% of the {model.unit}s, more than 40% for "
             f"{100 * diagnostics.led:.1f}%; "
             f"smoothed sd {100 * diagnostics.smoothing_gap:.1f}% above plain sd",
         ),
@@ -621,7 +716,7 @@ def _assumptions_of(
     if question == "population":
         found.append(
             Assumption(
-                "the mean score without the record is known",
+                f"the mean score without the {model.unit} is known",
                 holds=False,
                 evidence=f"one sample of the population gives it to within about "
                 f"{fraction**0.5:.2g} standard deviations of the score",
@@ -630,7 +725,7 @@ def _assumptions_of(
     return (*own, *found)
 
 
-def _held(learned: str, again: Moved | None) -> Assumption:
+def _held(learned: str, again: Moved | None, unit: str) -> Assumption:
     """That what ``fit`` learns beside the optimum stays as fitted, with what refits showed."""
     holds, evidence = None, "not fitted again"
     if again is not None and again.failure:
@@ -641,7 +736,7 @@ def _held(learned: str, again: Moved | None) -> Assumption:
         evidence = (
             f"{again.refits} refits of the whole move a score by {np.median(again.size):.2g} "
             f"standard deviations in the median, by more than {MOST_MOVED:g} for "
-            f"{100 * share:.1f}% of the records"
+            f"{100 * share:.1f}% of the {unit}s"
         )
     return Assumption(
         f"what is learned beside the coefficients ({learned}) stays as fitted",

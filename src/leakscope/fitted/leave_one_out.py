@@ -21,6 +21,7 @@ from leakscope.errors import InputError
 from leakscope.fitted.cavity import PredictionLaws, Shares, solve_cavity, start_and_response
 from leakscope.fitted.losses import LOSSES, Codes, one_hot, own_log_odds, softmax
 from leakscope.fitted.optimum import inverse_hessian, quadratic_forms
+from leakscope.fitted.people_cavity import in_features, of_one_size
 from leakscope.fitted.problem import ConvexProblem
 from leakscope.fitted.responses import DenseSoftmax, FeatureResponse, StructuredSoftmax
 from leakscope.fitted.softmax_cavity import DENSE, SEED, released
@@ -57,11 +58,17 @@ class LeaveOneOutValues:
 
 
 def leave_one_out(
-    problem: ConvexProblem, *, tolerance: float = 1e-9, max_sweeps: int = 60
+    problem: ConvexProblem,
+    *,
+    tolerance: float = 1e-9,
+    max_sweeps: int = 60,
+    codes: Codes | None = None,
 ) -> LeaveOneOutValues:
     """The predictions at every record of the fits with and without it.
 
     Exact for the square loss; else refined until no prediction moves by more than ``tolerance``.
+    With ``codes``, the number of each record's group, whole groups are left out: ``without`` has
+    the predictions at every record of the fit without its group, and ``moved`` is of each group.
 
     Examples
     --------
@@ -75,12 +82,22 @@ def leave_one_out(
     True
     """
     if problem.loss == "softmax":
+        if codes is not None:
+            raise InputError(
+                "Fits of several classes are not refined without a whole group; ask the pool "
+                "question instead."
+            )
         return _softmax_leave_one_out(problem, tolerance, max_sweeps)
+    if codes is not None and (problem.X is None or problem.X.shape[1] > problem.records):
+        X, penalty = in_features(problem, 1.0)
+        if problem.penalty_per_record:
+            raise InputError("Whole groups leave a kernel whose penalty stays; give the design.")
+        problem = replace(problem, X=X, penalty=penalty, kernel=None, coefficients=None)
     cavity = solve_cavity(problem, 1.0, tolerance=1e-10)
     loss = LOSSES[problem.loss]
     weight = problem.sample_weights
     prediction = cavity.mean - cavity.kappa * cavity.moments.force
-    if loss.quadratic and not problem.penalty_per_record:
+    if codes is None and loss.quadratic and not problem.penalty_per_record:
         moved = None
         if isinstance(cavity.response, FeatureResponse):
             # leaving the record out moves the coefficients along H^{-1} x
@@ -97,15 +114,17 @@ def leave_one_out(
     curvature = weight * loss.curvature(prediction, y)
     inverse = inverse_hessian(X, curvature, problem.penalty_at(1.0), problem.name)
     leverage = quadratic_forms(X, inverse)
-    without, moved = np.empty(problem.records), np.empty(problem.records)
+    own = np.arange(problem.records) if codes is None else codes
+    without, distance = np.empty(problem.records), np.empty(int(own.max()) + 1)
     worst = 0.0
-    for start in range(0, problem.records, COLUMNS):
-        part = np.arange(start, min(start + COLUMNS, problem.records))
-        without[part], moved[part], step = _refined(
-            problem, theta, inverse, leverage, prediction, part, tolerance, max_sweeps
-        )
-        worst = max(worst, step)
-    return LeaveOneOutValues(prediction, without, worst, leverage, moved)
+    for units, rows in of_one_size(own):
+        for start in range(0, len(units), COLUMNS):
+            part = slice(start, start + COLUMNS)
+            without[rows[part]], distance[units[part]], step = _refined(
+                problem, theta, inverse, curvature, rows[part], tolerance, max_sweeps
+            )
+            worst = max(worst, step)
+    return LeaveOneOutValues(prediction, without, worst, leverage, distance)
 
 
 def one_step_out(problem: ConvexProblem) -> FloatArray:
@@ -186,45 +205,52 @@ def _refined(
     problem: ConvexProblem,
     theta: FloatArray,
     inverse: FloatArray,
-    leverage: FloatArray,
-    prediction: FloatArray,
-    part: Codes,
+    curvature: FloatArray,
+    rows: Codes,
     tolerance: float,
     max_sweeps: int,
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Sweeps over one block of left-out records; column k of the arrays is record part[k]."""
+    """Sweeps over some left-out units of one size; column k of the arrays is that without rows[k].
+
+    The predictions at the rows (units x size), how far the coefficients moved, and the last step.
+    """
     assert problem.X is not None
     X, y, weight = problem.X, problem.y, problem.sample_weights
     loss = LOSSES[problem.loss]
-    columns = np.arange(len(part))
+    count, size = rows.shape
+    columns = np.arange(count)
     penalty = problem.penalty_at(1.0)[:, None]
     if problem.penalty_per_record:
-        penalty = penalty * (1.0 - weight[part] / weight.sum())
-    own = X[part].T
-    solved = inverse @ own
-    curvature = weight[part] * loss.curvature(prediction[part], y[part])
-    # Sherman-Morrison: the Hessian without the record, for each column
-    gain = curvature / np.maximum(1.0 - curvature * leverage[part], 1e-10)
-    estimate = np.repeat(theta[:, None], len(part), axis=1)
-    before = np.full(len(part), np.inf)
-    damp = np.ones(len(part))
+        penalty = penalty * (1.0 - weight[rows].sum(axis=1) / weight.sum())
+    own = X[rows]
+    solved = own @ inverse
+    # Woodbury: the Hessian without the unit's rows, for each column
+    g = solved @ np.swapaxes(own, 1, 2)
+    c = curvature[rows]
+    slack = np.eye(size) - g * c[:, None, :]
+    if size == 1:
+        slack = np.maximum(slack, 1e-10)
+    gain = c[:, :, None] * np.linalg.inv(slack)
+    estimate = np.repeat(theta[:, None], count, axis=1)
+    before, damp = np.full(count, np.inf), np.ones(count)
     last = X @ estimate
     step_size = np.inf
     for _ in range(max_sweeps):
         force = weight[:, None] * loss.force(last, y[:, None])
-        force[part, columns] = 0.0
+        force[rows, columns[:, None]] = 0.0
         gradient = X.T @ force + penalty * estimate
         step = inverse @ gradient
-        step += solved * (gain * np.einsum("ij,ij->j", own, step))
-        size = np.abs(X @ step).max(axis=0)
-        damp, before = _damped(damp, size, before), size
+        met = (own @ step.T[:, :, None])[:, :, 0]
+        step = step + np.einsum("krd,krs,ks->dk", solved, gain, met, optimize=True)
+        length = np.abs(X @ step).max(axis=0)
+        damp, before = _damped(damp, length, before), length
         estimate = estimate - damp * step
         last = X @ estimate
-        step_size = float(size.max())
+        step_size = float(length.max())
         if step_size <= tolerance:
             break
     moved = np.linalg.norm(estimate - theta[:, None], axis=0)
-    return np.asarray(last[part, columns]), np.asarray(moved), step_size
+    return np.asarray(last[rows, columns[:, None]]), np.asarray(moved), step_size
 
 
 def _damped(damp: FloatArray, size: FloatArray, before: FloatArray) -> FloatArray:

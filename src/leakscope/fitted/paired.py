@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -231,6 +231,18 @@ class PairedModel:
                 "gives: it was fitted on other data, without some of these records, or has not "
                 "converged; pass the records that fit was given, or raise max_iter."
             )
+
+    # Single records come and go.
+    codes: ClassVar[None] = None
+    unit: ClassVar[Literal["record"]] = "record"
+
+    def in_groups(self, codes: Rows | None) -> PairedModel:
+        """Itself; what a whole group changes of such a model is not known."""
+        if codes is not None:
+            raise NoLawsError(
+                f"of {self.name} it is known what single records change, and not whole groups."
+            )
+        return self
 
     def with_whole(self, whole: WholeFit) -> PairedModel:
         """The same family inside another estimator."""

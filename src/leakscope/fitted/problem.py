@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -222,6 +223,9 @@ class FittedModel:
     whole
         The estimator with all that its ``fit`` learns beside the optimum of these problems; None
         where it learns nothing else.
+    codes
+        (N,) the number of each record's group, from 0, where whole groups leave; None where records
+        leave singly.
     """
 
     problems: tuple[ConvexProblem, ...]
@@ -229,6 +233,7 @@ class FittedModel:
     sign: FloatArray
     task: Task
     whole: WholeFit | None = None
+    codes: npt.NDArray[np.intp] | None = None
 
     @classmethod
     def of(cls, problem: ConvexProblem) -> FittedModel:
@@ -251,6 +256,10 @@ class FittedModel:
     def records(self) -> int:
         """How many records there are."""
         return self.problems[0].records
+
+    def in_groups(self, codes: npt.NDArray[np.intp] | None) -> FittedModel:
+        """The same where whole groups leave; ``codes`` (N,) has each record's group."""
+        return replace(self, codes=codes)
 
     def with_whole(self, whole: WholeFit) -> FittedModel:
         """The same inside another estimator, which is kept where it learns more than this."""
@@ -275,6 +284,27 @@ class FittedModel:
                 return None
             total += problem.X.shape[1] * (problem.classes if problem.loss == "softmax" else 1)
         return total
+
+    @property
+    def unit(self) -> Literal["record", "group"]:
+        """What leaves."""
+        return "record" if self.codes is None else "group"
+
+    @property
+    def units(self) -> int:
+        """How many records, or groups of them, can leave."""
+        return self.records if self.codes is None else int(self.codes.max()) + 1
+
+
+def group_codes(groups: Sequence[Any], records: int) -> npt.NDArray[np.intp]:
+    """The number of each record's group, in the order in which the groups first come."""
+    if len(groups) != records:
+        raise InputError(f"There are {records} records and {len(groups)} groups.")
+    place: dict[Any, int] = {}
+    found = np.array([place.setdefault(value, len(place)) for value in groups], dtype=np.intp)
+    if len(place) < 2:
+        raise InputError("All records belong to one group; at least two are needed.")
+    return found
 
 
 def require_fraction(fraction: float, *, whole: bool) -> float:

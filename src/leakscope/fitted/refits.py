@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.fitted.losses import own_log_odds
 from leakscope.laws.pair import Assumption
+
+if TYPE_CHECKING:
+    from leakscope.fitted.people import People
 
 Labels = npt.NDArray[Any]
 Rows = npt.NDArray[np.intp]
@@ -363,8 +366,9 @@ class WholeFit:
     y: Labels
     weights: FloatArray | None
     found: Unwrapped
-    # What refits showed already, by the share of the records: other questions ask the same.
-    seen: dict[float, list[FloatArray]] = field(default_factory=dict, repr=False)
+    # What refits showed already, by the share of the records and whether these are drawn singly:
+    # other questions ask the same.
+    seen: dict[tuple[float, bool], list[FloatArray]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, weights: npt.ArrayLike | None = None) -> WholeFit:
@@ -496,8 +500,8 @@ class WholeFit:
                 break
         return {f"{prefix}sample_weight": self.weights[rows]}
 
-    def moved(self, sd: FloatArray, fraction: float) -> Moved:
-        """How far everybody's score moves, in units of ``sd`` (N,)."""
+    def moved(self, sd: FloatArray, fraction: float, people: People | None = None) -> Moved:
+        """How far everybody's score moves, in units of ``sd`` (N,); of groups, their sums'."""
         count = SEARCHES_AGAIN if self.found.searched else REFITS
         if self.found.calibrated:
             none = "calibrated answers are not compared with refits"
@@ -507,15 +511,17 @@ class WholeFit:
         # Fresh others of the released size: what halves show of the steps varies as much.
         share = fraction if fraction < 1.0 else 0.5
         classes = hasattr(self.found.inner, "classes_")
-        seen = self.seen.setdefault(share, [])
-        for number, rows in enumerate(parts_of(self.y, share, count, Key(20262), classes=classes)):
+        units = None if people is None else people.codes
+        seen = self.seen.setdefault((share, people is None), [])
+        parts = parts_of(self.y, share, count, Key(20262), classes=classes, units=units)
+        for number, rows in enumerate(parts):
             if self.lacks_a_class(rows):
                 failure = "a part of the records lacks a class"
                 break
             try:
                 if number >= len(seen):
                     seen.append(self.scores(rows) - self.held(rows))
-                gap = seen[number] / sd
+                gap = (seen[number] if people is None else people.summed(seen[number])) / sd
             except InputError as error:
                 failure = str(error).rstrip(".")
                 break
@@ -540,20 +546,33 @@ def _unknown_ignored(fresh: Any) -> Any:
     return fresh
 
 
-def parts_of(y: Labels, fraction: float, count: int, key: Key, *, classes: bool) -> list[Rows]:
+def parts_of(
+    y: Labels,
+    fraction: float,
+    count: int,
+    key: Key,
+    *,
+    classes: bool,
+    units: Rows | None = None,
+) -> list[Rows]:
     """Random parts of the records in pairs, as far apart as can be: halves are complementary.
 
-    Each class is spread evenly, so that one of two records or more is in both halves.
+    Each class is spread evenly, so that one of two records or more is in both halves.  Where
+    ``units`` has the number of each record's group, groups are drawn whole, each with the class of
+    its first record.
     """
     generator = key.generator()
-    size = len(y)
+    labels = y if units is None else y[np.unique(units, return_index=True)[1]]
+    size = len(labels)
     kept = min(max(2, round(fraction * size)), size - 1)
     found: list[Rows] = []
     for _ in range(count // 2):
         order = generator.permutation(size)
         if classes:
             # multiples of the golden section fill the unit interval evenly, class by class
-            ranks = np.lexsort((generator.random(size), y))
+            ranks = np.lexsort((generator.random(size), labels))
             order = ranks[np.argsort((np.arange(size) * _GOLDEN + generator.random()) % 1.0)]
-        found.extend([np.sort(order[:kept]), np.sort(order[-kept:])])
+        for some in (order[:kept], order[-kept:]):
+            inside = np.isin(np.arange(size), some)
+            found.append(np.flatnonzero(inside if units is None else inside[units]))
     return found

@@ -25,6 +25,7 @@ from leakscope.errors import InputError
 from leakscope.fitted.fitted_laws import FittedLaws
 from leakscope.fitted.leave_one_out import predictions_on
 from leakscope.fitted.losses import own_log_odds
+from leakscope.fitted.people import People
 from leakscope.fitted.problem import FittedModel, require_fraction
 from leakscope.fitted.record_population import means_and_squares
 from leakscope.fitted.refits import WholeFit
@@ -109,13 +110,17 @@ def shadow_models(
     fraction: float = 0.5,
     sample_weight: npt.ArrayLike | None = None,
     random_state: int | np.random.Generator | Key | None = None,
+    people: People | None = None,
 ) -> ShadowScores:
     """Fit the estimator again on random parts of the records and score all records each time.
 
-    All that ``fit`` does is done again: a pipeline's steps, and a search.
+    All that ``fit`` does is done again: a pipeline's steps, and a search.  With the ``people`` of
+    laws of groups, groups are drawn, and each group's score is the sum that its laws are of.
     """
     whole = WholeFit.of(estimator, X, y, sample_weight)
-    return shadows_of(whole, models=models, fraction=fraction, random_state=random_state)
+    return shadows_of(
+        whole, models=models, fraction=fraction, random_state=random_state, people=people
+    )
 
 
 def shadows_of(
@@ -124,24 +129,26 @@ def shadows_of(
     models: int,
     fraction: float,
     random_state: int | np.random.Generator | Key | None = None,
+    people: People | None = None,
 ) -> ShadowScores:
     """The same of an estimator with its records."""
     fraction = require_fraction(fraction, whole=False)
     if models < 2:
         raise InputError(f"At least two shadow models are needed, but {models} were asked for.")
-    size = len(whole.y)
+    size = len(whole.y) if people is None else people.count
     key = as_key(random_state)
     scores = np.empty((models, size))
     trained_on = np.empty((models, size), dtype=np.bool_)
     for number in range(models):
         chosen = key.child(number).generator().random(size) < fraction
-        rows = np.flatnonzero(chosen)
+        rows = np.flatnonzero(chosen if people is None else chosen[people.codes])
         if whole.lacks_a_class(rows):
             raise InputError(
                 "A shadow training set lacks a class; use more records of the rarest one, or a "
                 "larger fraction."
             )
-        scores[number] = whole.scores(rows)
+        found = whole.scores(rows)
+        scores[number] = found if people is None else people.summed(found)
         trained_on[number] = chosen
     return ShadowScores(scores, trained_on)
 

@@ -99,6 +99,7 @@ COLUMNS: dict[str, Column] = {
         Column("sd_with", "sd with", "number"),
         Column("shift_error", "error of shift", "number"),
         Column("largest_share", "largest share", "number"),
+        Column("joint_advantage", "all answers", "fraction"),
         Column("leverage", "leverage", "fraction"),
         Column("secret_prior", "no model", "fraction"),
         Column("secret_without", "model without it", "fraction"),

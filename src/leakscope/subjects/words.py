@@ -17,6 +17,14 @@ SEEN = {
     "probabilities": "the probabilities of all classes",
     "latent": "one draw of the predicted value",
 }
+# The same about all records of a group.
+SEEN_OF_GROUP = {
+    "log_odds": "the log-odds of every record's label",
+    "scores": "the score of every record's label",
+    "prediction": "the prediction of every record",
+    "residual": "the residual of every record",
+    "latent": "one draw of the predicted values",
+}
 
 
 def percent(value: float) -> str:
@@ -41,7 +49,9 @@ def examined_sentence(audit: Audit, origin: str | None = None, method: str = "")
     # Some estimators name all of their forty parameters.
     name = name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…)"
     by = f"; {method}" if method else ""
-    return f"Examined: {name}, {where}; {audit.dataset.name}, {audit.units} records{by}."
+    among = "" if audit.unit == "record" else f" in {audit.units} groups"
+    data = f"{audit.dataset.name}, {audit.dataset.records} records{among}"
+    return f"Examined: {name}, {where}; {data}{by}."
 
 
 def most_exposed_sentence(audit: Audit, *, ids: bool) -> str:
@@ -98,18 +108,27 @@ def exposure_sentences(audit: Audit, *, threshold: float, ids: bool) -> tuple[st
 def question_sentence(audit: Audit) -> str:
     """What the attacker sees and knows, where the other records are not known."""
     fraction = 0.5 if audit.fraction is None else audit.fraction
+    unit = audit.unit
     drawn = {
-        "pool": f"each other record is in the training set with probability {fraction:g}",
+        "pool": f"each other {unit} is in the training set with probability {fraction:g}",
         "population": f"the others are fresh draws, {fraction:g} times as many as here",
-        "leave_one_out": "all other records are known",
-    }.get(audit.question, "nothing is said of the other records")
-    seen = SEEN.get(audit.observes, audit.observes)
-    return f"The attacker knows the record and its label, and sees {seen}; {drawn}."
+        "leave_one_out": f"all other {unit}s are known",
+    }.get(audit.question, f"nothing is said of the other {unit}s")
+    if unit == "group":
+        seen = SEEN_OF_GROUP.get(audit.observes, audit.observes)
+        knows = "all records of the group and their labels"
+    else:
+        seen, knows = SEEN.get(audit.observes, audit.observes), "the record and its label"
+    return f"The attacker knows {knows}, and sees {seen}; {drawn}."
 
 
-def shifted_score_sentence(audit: Audit) -> str:
-    """The question, and the column that says how far a record moves its own score."""
+def shifted_score_sentence(audit: Audit, mean: str = "mean of its records' scores") -> str:
+    """The question, and the column that says how far a unit moves its own score.
+
+    ``mean`` is what the score of a group is.
+    """
+    score = "" if audit.unit == "record" else f" (the {mean})"
     return (
-        f"{question_sentence(audit)} Shift: how far the record moves its own score, in standard "
-        "deviations."
+        f"{question_sentence(audit)} Shift: how far the {audit.unit} moves its own score{score}, "
+        "in standard deviations."
     )

@@ -290,8 +290,9 @@ def _shared(
     _, sd_in, _, sd_out = ShadowScores(scores, trained_on).moments()
     if not np.count_nonzero(sd_in * sd_out) > 0.5 * len(sd_in):
         few = (
-            "the scores of most records take one value only, with the record or without it, so "
-            "that nothing is said over all records, and normal laws do not describe them."
+            f"the scores of most {audit.unit}s take one value only, with the {audit.unit} or "
+            f"without it, so that nothing is said over all {audit.unit}s, and normal laws do not "
+            "describe them."
         )
         return Outcome(checks, answers.how, settings, None, (*warnings, few))
     found: Any = fitted.check_against_shadows(
@@ -303,9 +304,9 @@ def _shared(
     doubted = _doubted(checks, rows, ~audit.trusted[place], whole=lean is not None or not agree)
     measured = _measured(told, scores, trained_on, subject.ids, doubted, seed)
     how = (
-        f"{answers.how}. Over all records the predicted shift is {found.shift_ratio:.2f} times the "
-        f"observed one and the sd {found.sd_ratio:.2f} times; the rank correlation of the "
-        f"advantages is {found.rank_correlation:.2f}, where exactly right numbers would reach "
+        f"{answers.how}. Over all {audit.unit}s the predicted shift is {found.shift_ratio:.2f} "
+        f"times the observed one and the sd {found.sd_ratio:.2f} times; the rank correlation of "
+        f"the advantages is {found.rank_correlation:.2f}, where exactly right numbers would reach "
         f"{found.ceiling:.2f} with this many models; the mean TPR at "
         f"{fpr_reached(found.tpr_at)} is {found.tpr_predicted:.3f} predicted and "
         f"{found.tpr_observed:.3f} counted (standard error {found.tpr_stderr:.3f})"

@@ -37,6 +37,7 @@ from leakscope.subjects.pricing import (
     Terms,
     Unavailable,
     commonest_share,
+    folds_of,
     has_log_link,
     like_these,
     loss_words,
@@ -86,6 +87,7 @@ class AdvisedFit(Fit):
         whole: WholeFit,
         names: tuple[str, ...],
         ids: tuple[RecordId, ...],
+        codes: Rows | None = None,
         features_left: tuple[str, ...] = (),
     ) -> None:
         described = fitted.from_sklearn(estimator, design, labels, sample_weight=weights)
@@ -93,7 +95,7 @@ class AdvisedFit(Fit):
             estimator,
             design,
             labels,
-            described=described.with_whole(whole),
+            described=described.with_whole(whole).in_groups(codes),
             examined=audited.model,
             ids=ids,
             dataset=audited.dataset,
@@ -131,11 +133,17 @@ class AdvisedFit(Fit):
     def again(
         self,
         *,
-        rows: Rows | None = None,
+        units: Rows | None = None,
         columns: Rows | None = None,
         penalty: float | None = None,
     ) -> AdvisedFit:
-        """On these records, on these features, with this penalty."""
+        """On these records or groups, on these features, with this penalty."""
+        codes, ids = self.described.codes, self.ids
+        rows = self._rows_of(units)
+        if units is not None:
+            ids = tuple(ids[unit] for unit in units)
+            if codes is not None:
+                codes = np.searchsorted(units, codes[rows]).astype(np.intp)
         chosen = np.arange(len(self.y)) if rows is None else rows
         design = self.X[chosen] if columns is None else self.X[np.ix_(chosen, columns)]
         labels = self.y[chosen]
@@ -152,7 +160,8 @@ class AdvisedFit(Fit):
             weights,
             whole=self.whole.changed(fresh, design, rows=rows, columns=columns),
             names=names,
-            ids=tuple(self.ids[row] for row in chosen),
+            ids=ids,
+            codes=codes,
             features_left=() if columns is None else names,
         )
 
@@ -162,12 +171,19 @@ class AdvisedFit(Fit):
         return isinstance(self.described, PairedModel) and self.described.family.certain is not None
 
     def keep(self, units: Rows) -> AdvisedFit:
-        """The model fitted on some of its records."""
+        """The model fitted on some of its records or groups."""
         if self.slow:
             raise Unavailable(
                 "which records to drop is not searched for: each try would take thousands of fits."
             )
-        return self.again(rows=units)
+        return self.again(units=np.sort(units))
+
+    def _rows_of(self, units: Rows | None) -> Rows | None:
+        """The records of these units; None of all."""
+        codes = self.described.codes
+        if units is None or codes is None:
+            return units
+        return np.flatnonzero(np.isin(codes, units))
 
     def changes(self, wanted: Wanted) -> Iterator[Change]:
         """More penalty, and fewer features."""
@@ -259,9 +275,16 @@ class AdvisedFit(Fit):
 
     # What it costs.
 
+    def folds(self, wanted: Wanted) -> Folds:
+        """Of whole groups, where those leave."""
+        codes = self.described.codes
+        labels = np.arange(len(self.ids)) if codes is None else codes
+        return folds_of(labels, wanted.settings, wanted.random_state)
+
     def held_out(self, folds: Folds | None, kept: Rows | None = None) -> HeldOutScores:
         """The scores of every record by models fitted without its fold, and on ``kept`` only."""
         assert folds is not None
+        kept = self._rows_of(kept)
         scores = None
         for repeat, number in enumerate(folds.number):
             for fold in range(folds.count):
@@ -349,29 +372,36 @@ class AdvisedFit(Fit):
 
     def checked(self, noise: float, wanted: Wanted) -> AdviceCheck | None:
         """The worst record by shadow models: the same fitted on random parts of the records."""
-        models, told = wanted.settings.check, self.settings
+        models, asked = wanted.settings.check, self.settings
         if models is None:
             return None
-        if told["question"] != "pool" or told["observes"] in ("label", "probabilities"):
+        if asked["question"] != "pool" or asked["observes"] in ("label", "probabilities"):
             raise InputError(
                 "shadow models check what is said of one score and the pool of records at hand; "
                 "ask without --check, or audit that question."
             )
         seed = wanted.random_state if isinstance(wanted.random_state, int) else 0
         # The score itself: a residual is told apart as its prediction is.
-        laws = self._laws(None)
-        shadows = shadows_of(self.whole, models=models, fraction=laws.fraction, random_state=seed)
+        told = self._laws(None)
+        values = measure_of(wanted.target)(told.law_pair(answer_noise=noise))
+        worst = int(np.argmax(values))
+        laws, added = told.weighed_for(noise)
+        shadows = shadows_of(
+            self.whole,
+            models=models,
+            fraction=laws.fraction,
+            random_state=seed,
+            people=laws.people,
+        )
         over_all = fitted.check_against_shadows(laws, shadows, random_state=seed)
         measure = measure_of(wanted.target)
 
         def measured(*moments: Any) -> FloatArray:
             """Of normal laws with these means and deviations, in and out, and the noise."""
             mean_in, sd_in, mean_out, sd_out = moments
-            member = Normal(mean_in, np.hypot(sd_in, noise))
-            return measure(LawPair(member, Normal(mean_out, np.hypot(sd_out, noise))))
+            member = Normal(mean_in, np.hypot(sd_in, added[worst]))
+            return measure(LawPair(member, Normal(mean_out, np.hypot(sd_out, added[worst]))))
 
-        values = measure(laws.law_pair(answer_noise=noise))
-        worst = int(np.argmax(values))
         inside, scores = shadows.trained_on[:, worst], shadows.scores[:, worst]
         parts = scores[inside], scores[~inside]
         seen = [np.array([value]) for part in parts for value in (part.mean(), part.std(ddof=1))]
@@ -418,6 +448,7 @@ def advised(audited: Fit) -> AdvisedFit:
         whole=audited.whole.changed(inner, numbers),
         names=names,
         ids=audited.ids,
+        codes=audited.described.codes,
     )
 
 

@@ -40,9 +40,21 @@ NUMBERS = (
 TOLD, RISE = 5, 0.005
 
 
-def erased_fit(fit: Fit, rows: NDArray[np.intp], after: Any | None) -> ErasedModel:
-    """The exact fit without the rows, or what ``after`` is beside it."""
-    left = np.setdiff1d(np.arange(len(fit.ids)), rows)
+def erased_fit(fit: Fit, units: NDArray[np.intp], after: Any | None) -> ErasedModel:
+    """The exact fit without some records, or groups with all of theirs, or ``after`` beside it."""
+    codes = fit.described.codes
+    if codes is None:
+        return _without_rows(fit, units, after)
+    found = _without_rows(fit, np.flatnonzero(np.isin(codes, units)), after)
+    if found.lacking is None:
+        return found
+    # A group of which a record is left is not gone.
+    whole = np.bincount(codes[found.lacking], minlength=len(fit.ids)) == np.bincount(codes)
+    return replace(found, lacking=np.flatnonzero(whole))
+
+
+def _without_rows(fit: Fit, rows: NDArray[np.intp], after: Any | None) -> ErasedModel:
+    left = np.setdiff1d(np.arange(len(np.ravel(np.asarray(fit.y)))), rows)
     if len(left) < 2:
         raise InputError("Fewer than two records would stay; erase fewer.")
     if fit.whole.lacks_a_class(left):
@@ -364,11 +376,15 @@ def _who_stays(fit: Fit, left: NDArray[np.intp], exact: Any) -> dict[str, Any]:
     weights = None if fit.sample_weight is None else np.asarray(fit.sample_weight)[left]
     y = np.ravel(np.asarray(fit.y))[left]
     later = _described(exact, _safe_indexing(fit.X, left), y, weights)
+    stay = left
+    if fit.described.codes is not None:
+        stay, codes = np.unique(fit.described.codes[left], return_inverse=True)
+        later = later.in_groups(codes.reshape(-1).astype(np.intp))
     pairs = [
         fitted.laws_of(replace(model, whole=None), **question).law_pair()
         for model in (fit.described, later)
     ]
-    before, now = MEASURES["advantage"](pairs[0])[left], MEASURES["advantage"](pairs[1])
+    before, now = MEASURES["advantage"](pairs[0])[stay], MEASURES["advantage"](pairs[1])
     rise = now - before
     first = [row for row in np.argsort(-rise, kind="stable")[:TOLD].tolist() if rise[row] >= RISE]
     return {
@@ -376,7 +392,7 @@ def _who_stays(fit: Fit, left: NDArray[np.intp], exact: Any) -> dict[str, Any]:
         "exposed_after": int(np.count_nonzero(now >= EXPOSED_ABOVE)),
         "more_exposed": [
             MoreExposed(
-                record_id=fit.ids[int(left[row])], before=float(before[row]), after=float(now[row])
+                record_id=fit.ids[int(stay[row])], before=float(before[row]), after=float(now[row])
             )
             for row in first
         ],

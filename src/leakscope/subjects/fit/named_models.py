@@ -17,6 +17,7 @@ from leakscope.data.datasets import Dataset
 from leakscope.errors import InputError
 from leakscope.fitted.leave_one_out import one_step_out
 from leakscope.fitted.paired import Described, PairedModel
+from leakscope.fitted.people_cavity import one_step_out_of_people
 from leakscope.kernels.formulas import median_length_scale
 from leakscope.results.audit import ExaminedModel
 from leakscope.settings.audit import PENALTIES, ModelName, ModelSettings
@@ -47,6 +48,8 @@ class NamedFit:
     parameters: dict[str, float]
     chosen: str
     stand_in: bool = False
+    # The number of each record's group, where whole groups leave.
+    codes: NDArray[np.intp] | None = None
 
     @property
     def setting(self) -> str | None:
@@ -74,7 +77,7 @@ class NamedFit:
     @cached_property
     def described(self) -> Described:
         """The convex problem that it solved."""
-        return fitted.from_sklearn(self.estimator, self.X, self.y)
+        return fitted.from_sklearn(self.estimator, self.X, self.y).in_groups(self.codes)
 
     @property
     def score_name(self) -> str:
@@ -83,7 +86,7 @@ class NamedFit:
 
     @cached_property
     def score(self) -> float:
-        """The score about records left out one at a time."""
+        """The score about records, or groups, left out one at a time."""
         found = held_out(self.described)
         if found.accuracy is not None:
             return found.accuracy
@@ -99,10 +102,13 @@ def held_out(model: Described) -> ReleasedError:
 
     By leave-one-out from the one fit (`fitted.leave_one_out.one_step_out`), so that a penalty is
     priced by one factorisation instead of a fit for each fold; of paired fits by their answers
-    without the record.
+    without the record.  Where groups leave, all of a group's records are left out at once: its
+    other records would tell of each.
     """
     if isinstance(model, PairedModel):
         return _priced(model, model.pairs(0.5).without)
+    if model.codes is not None:
+        return _priced(model, one_step_out_of_people(model, model.codes)[None])
     return _priced(model, one_step_out(model.problems[0])[None])
 
 
@@ -114,11 +120,16 @@ def _priced(model: Described, scores: FloatArray) -> ReleasedError:
     return HeldOutScores(scores, targets, model.loss, model.task, whole).released()
 
 
-def named_fit(dataset: Dataset, prepared: Dataset, settings: ModelSettings) -> NamedFit:
+def named_fit(
+    dataset: Dataset,
+    prepared: Dataset,
+    settings: ModelSettings,
+    codes: NDArray[np.intp] | None = None,
+) -> NamedFit:
     """Fit the named model; ``dataset`` is as read, ``prepared`` is scaled and coded.
 
     Where none is named: what a person would fit, ridge for a quantity and logistic for classes.
-
+    ``codes`` has the number of each record's group where whole groups leave.
     """
     name = settings.named or ("logistic" if dataset.task == "classification" else "ridge")
     _require_own_options(name, settings)
@@ -135,8 +146,8 @@ def named_fit(dataset: Dataset, prepared: Dataset, settings: ModelSettings) -> N
         key = "C" if name == "logistic" else "alpha"
         chosen = f"{key} as given"
         if given is None:
-            given = _by_leave_one_out(name, key, X, y, parameters)
-            chosen = f"{key} by leave-one-out"
+            given = _by_leave_one_out(name, key, X, y, parameters, codes)
+            chosen = f"{key} by leave-one-{'out' if codes is None else 'group-out'}"
         parameters = {key: float(given), **parameters}
     return NamedFit(
         name=name,
@@ -147,6 +158,7 @@ def named_fit(dataset: Dataset, prepared: Dataset, settings: ModelSettings) -> N
         parameters=parameters,
         chosen=chosen,
         stand_in=settings.model is None,
+        codes=codes,
     )
 
 
@@ -246,7 +258,12 @@ def _fitted(name: ModelName, parameters: dict[str, float], X: FloatArray, y: NDA
 
 
 def _by_leave_one_out(
-    name: ModelName, key: str, X: FloatArray, y: NDArray[Any], parameters: dict[str, float]
+    name: ModelName,
+    key: str,
+    X: FloatArray,
+    y: NDArray[Any],
+    parameters: dict[str, float],
+    codes: NDArray[np.intp] | None,
 ) -> float:
     """The penalty of the grid whose answers about left-out records have the least loss."""
     if name == "logistic" and int(np.bincount(y).min()) < 2:
@@ -262,9 +279,8 @@ def _by_leave_one_out(
 
     def loss(penalty: float) -> float:
         try:
-            return held_out(
-                fitted.from_sklearn(_settled(search.set_params(**{key: penalty}), X, y), X, y)
-            ).error
+            found = fitted.from_sklearn(_settled(search.set_params(**{key: penalty}), X, y), X, y)
+            return held_out(found.in_groups(codes)).error
         except InputError:
             # With a penalty as small as this no fit settles.
             return np.inf

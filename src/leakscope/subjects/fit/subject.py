@@ -21,11 +21,12 @@ from leakscope.data.files import told_as
 from leakscope.data.models import ModelFile, read_model
 from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
-from leakscope.fitted.cavity import neighbours_of
+from leakscope.fitted.cavity import Neighbours, neighbours_of
 from leakscope.fitted.from_sklearn import no_laws, with_distance
 from leakscope.fitted.margins import Corner
 from leakscope.fitted.paired import Described, PairedModel
 from leakscope.fitted.paired_laws import reasons
+from leakscope.fitted.people import neighbours_of_people
 from leakscope.fitted.problem import ConvexProblem, FittedModel, NoLawsError
 from leakscope.fitted.refits import WholeFit
 from leakscope.fitted.shadow import ProblemFits, shadows_of
@@ -54,7 +55,13 @@ from leakscope.settings.audit import (
 from leakscope.settings.decide import ATTACKERS
 from leakscope.settings.setting import described as option_named
 from leakscope.settings.setting import validated
-from leakscope.subjects.arrays import checked_features, checked_ids, checked_targets, oddities
+from leakscope.subjects.arrays import (
+    checked_features,
+    checked_ids,
+    checked_targets,
+    leaving_units,
+    oddities,
+)
 from leakscope.subjects.fit.attackers import against_attackers
 from leakscope.subjects.fit.details import FitDetails, FitExplanation, PenaltyOption
 from leakscope.subjects.fit.file_models import (
@@ -76,6 +83,7 @@ from leakscope.subjects.fit.secret import (
 )
 from leakscope.subjects.laws import MEASURES, PairLaws, Rows, UnitLaws, noise_for
 from leakscope.subjects.recipe import data_again, taken_from_result
+from leakscope.subjects.subgroups import of_groups
 from leakscope.subjects.subject import (
     Answers,
     Asked,
@@ -171,6 +179,7 @@ class Fit(Subject):
     ) -> None:
         self.estimator, self.X, self.y, self.sample_weight = estimator, X, y, sample_weight
         self.described, self._examined, self.named = described, examined, named
+        self.unit = described.unit
         self.ids, self.dataset, self.settings = ids, dataset, settings
         self.feature_names, self.warnings, self.by = feature_names, warnings, by or {}
         self.whole: Any = (
@@ -254,11 +263,6 @@ class Fit(Subject):
             return cls._of_estimator(asked, stage)
         with stage("check"):
             dataset = arrays_as_dataset(asked)
-            if dataset.group is not None:
-                raise InputError(
-                    "With a model single records leave, and what a whole group changes is not "
-                    "known; leave out --group, or audit a Gaussian process (--kernel rbf)."
-                )
             prepared = prepare(dataset, scaling=asked.settings.scaling)
             found = (
                 *doubts(dataset),
@@ -277,7 +281,6 @@ class Fit(Subject):
         """An estimator on arrays as they are; one that is not fitted is fitted on them."""
         from sklearn.base import is_classifier
 
-        _require_single(asked)
         model, X, y, origin = asked.own, asked.X, asked.y, "as fitted by you"
         shape = getattr(X, "shape", None) or np.shape(X)
         if len(shape) != 2:
@@ -285,11 +288,13 @@ class Fit(Subject):
                 f"X must have two dimensions, records by features, but its shape is {tuple(shape)}."
             )
         ids = checked_ids(asked.record_ids, int(shape[0]), X)
+        ids, codes = leaving_units(ids, asked.groups)
         if not is_fitted(model):
             with stage("fit"):
                 model, origin = fitted_here(model, X, y, asked.sample_weight), FITTED_HERE
         with stage("check"):
             described = fitted.from_sklearn(model, X, y, sample_weight=asked.sample_weight)
+            described = described.in_groups(codes)
         return cls(
             model,
             X,
@@ -312,13 +317,15 @@ class Fit(Subject):
             ),
             settings={name: getattr(asked.chosen, name) for name in ASKED_OF_FIT},
             sample_weight=asked.sample_weight,
-            warnings=(*_constant(X), *array_doubts(X, y, classes=is_classifier(model))),
+            warnings=(
+                *_constant(X),
+                *array_doubts(X, y, classes=is_classifier(model), groups=asked.groups),
+            ),
         )
 
     @classmethod
     def _of_problem(cls, asked: Asked) -> Fit:
         """A described problem, which has its own numbers; the records give their ids."""
-        _require_single(asked)
         described = asked.own if isinstance(asked.own, FittedModel) else FittedModel.of(asked.own)
         if asked.sample_weight is not None:
             raise InputError("a described problem has its own weights; leave out sample_weight.")
@@ -346,6 +353,9 @@ class Fit(Subject):
                 f"the problem is of {described.records} records, and {len(ids)} were given; pass "
                 "the records that it describes, in the same order."
             )
+        groups = asked.groups if asked.dataset is None else asked.dataset.group
+        ids, codes = leaving_units(ids, groups)
+        described = described.in_groups(codes)
         described, doubt = with_distance(described)
         return cls(
             None,
@@ -376,9 +386,10 @@ class Fit(Subject):
         """The named model, or that of a file or of the user's own code, on a dataset."""
         fit: NamedFit | FileFit
         found_here: dict[str, Any]
+        ids, codes = leaving_units(prepared.record_ids, prepared.group)
         unfitted = own is not None and not is_fitted(own)
         if own is None and chosen.file is None:
-            fit = named_fit(dataset, prepared, chosen)
+            fit = named_fit(dataset, prepared, chosen, codes)
             described = fit.described
             found_here = {"model": fit.name, **fit.parameters}
         elif chosen.file is not None:
@@ -386,11 +397,14 @@ class Fit(Subject):
             with told_as(f"{chosen.file.name} cannot be used"):
                 file = read_model(chosen.file)
                 fit = file_fit(dataset, prepared, file, chosen, scaling=_own_scaling(settings))
-            described, found_here = fit.described, {"model": os.path.realpath(chosen.file)}
+            described, found_here = (
+                fit.described.in_groups(codes),
+                {"model": os.path.realpath(chosen.file)},
+            )
         else:
             file = ModelFile(Path("the model"), estimator=own)
             fit = file_fit(dataset, prepared, file, chosen, scaling=_own_scaling(settings))
-            described, found_here = fit.described, {"model": chosen.model}
+            described, found_here = fit.described.in_groups(codes), {"model": chosen.model}
         entry = DatasetEntry.of(prepared)
         return cls(
             fit.estimator,
@@ -398,7 +412,7 @@ class Fit(Subject):
             fit.y,
             described=described,
             examined=fit.examined,
-            ids=prepared.record_ids,
+            ids=ids,
             dataset=entry.model_copy(update={"steps": list(fit.steps), "outputs": 1}),
             settings={
                 **chosen.model_dump(),
@@ -480,15 +494,18 @@ class Fit(Subject):
     def laws(self, stage: Stages) -> PairLaws:
         """Both laws of every record's score, from the one fit."""
         with stage("laws"):
-            found = fitted.laws_of(
-                self.described,
-                question=self.settings["question"],
-                fraction=self.settings["fraction"],
-                observes=self.settings["observes"],
-            ).noised(self.noise)
+            found = self._laws_of_fit().noised(self.noise)
             self._require_numbers(found)
         self.fitted_laws = found
         return laws_of_fit(found)
+
+    def _laws_of_fit(self) -> fitted.FittedLaws:
+        return fitted.laws_of(
+            self.described,
+            question=self.settings["question"],
+            fraction=self.settings["fraction"],
+            observes=self.settings["observes"],
+        )
 
     def _require_numbers(self, laws: fitted.FittedLaws) -> None:
         """Refuse laws that are not numbers: a fit at the edge of float64."""
@@ -497,8 +514,8 @@ class Fit(Subject):
         good &= (laws.member_sd > 0.0) & (laws.nonmember_sd > 0.0)
         if laws.question != "known_others" and not good.all():
             raise InputError(
-                f"the scores of {np.count_nonzero(~good)} of {len(self.ids)} records have no "
-                f"spread that float64 resolves, first record {self.ids[int(np.argmin(good))]!r}: "
+                f"the scores of {np.count_nonzero(~good)} of {len(self.ids)} {self.unit}s have no "
+                f"spread that float64 resolves, first {self.ids[int(np.argmin(good))]!r}: "
                 "drop constant or repeated columns, or use a larger penalty."
             )
 
@@ -539,15 +556,24 @@ class Fit(Subject):
         """Whether reasons are found without being asked for: where that is quick."""
         return len(self.ids) <= EXPLAINED_UP_TO
 
+    def units_of(self, labels: Sequence[str]) -> Sequence[str]:
+        """Of a group, its records' value where they all have the same."""
+        codes = self.described.codes
+        return labels if codes is None else of_groups(labels, codes, len(self.ids))
+
     def _explained(self, laws: fitted.FittedLaws, rows: Sequence[int]) -> list[FitExplanation]:
         """Why the records in these rows are exposed, given in the order of their rank."""
         if not rows:
             return []
-        near = (
-            reasons(self.described, laws, rows)
-            if isinstance(self.described, PairedModel)
-            else neighbours_of(self.described, rows, fraction=laws.fraction)
-        )
+        near: Neighbours | None
+        if isinstance(self.described, PairedModel):
+            near = reasons(self.described, laws, rows)
+        elif self.described.codes is None:
+            near = neighbours_of(self.described, rows, fraction=laws.fraction)
+        else:
+            near = neighbours_of_people(
+                self.described, self.described.codes, rows, fraction=laws.fraction
+            )
         if near is None:
             return []
         moved = laws.shift / laws.nonmember_sd
@@ -560,7 +586,7 @@ class Fit(Subject):
                 neighbours=[self.ids[other] for other in near.others[place].tolist()],
                 shares=near.shares[place].tolist(),
                 sentence=_reason(
-                    self.ids[row],
+                    f"{self.unit.capitalize()} {self.ids[row]}",
                     float(moved[row]),
                     float(near.weight[place]),
                     float(near.surprise[place]),
@@ -587,14 +613,23 @@ class Fit(Subject):
         if count < LEAST_MODELS:
             raise InputError(f"at least {LEAST_MODELS} shadow models are needed, not {count}.")
         fraction = self.settings["fraction"] or 0.5
-        found = shadows_of(self.whole, models=count, fraction=fraction, random_state=seed)
+        people = None
+        if self.described.codes is not None:
+            # The sums of answers that the laws are of.
+            laws = self.fitted_laws or self._laws_of_fit().noised(self.noise)
+            people = laws.people
+        found = shadows_of(
+            self.whole, models=count, fraction=fraction, random_state=seed, people=people
+        )
         learned = ", ".join(self.whole.learned)
+        more = f", with all that it learns ({learned})" if learned else ""
         how = (
             f"{found.models} shadow models of the same estimator, each fitted on a random "
-            f"{fraction:g} of the records{f', with all that it learns ({learned})' * bool(learned)}"
+            f"{fraction:g} of the {self.unit}s{more}"
         )
         drawn = as_key(seed).child(count).generator().standard_normal(found.scores.shape)
-        scores = found.scores + self.noise * drawn
+        added = self.noise if people is None else self.noise * people.lengths
+        scores = found.scores + added * drawn
         return shared_answers(scores, found.trained_on, units, how, count)
 
     def erased(
@@ -627,7 +662,7 @@ class Fit(Subject):
     @classmethod
     def attacker(cls, audit: Audit) -> str:
         """What the attacker sees and knows, and what the shift is."""
-        return shifted_score_sentence(audit)
+        return shifted_score_sentence(audit, "weighted mean of its records' scores that tells most")
 
     @classmethod
     def doubt(cls, audit: Audit) -> tuple[str, str]:
@@ -703,6 +738,9 @@ class Fit(Subject):
         found, fits = normal_laws(audit), audit.details.models
         if audit.details.corner is not None:
             found = _cornered(audit, found)
+        if audit.unit == "group":
+            # With noise on each answer another sum of a group's answers is best.
+            return replace(found, with_noise=None)
         if fits is None or "shift_error" not in audit.table:
             return found
         log_sd = np.full(found.units, 1.0 / np.sqrt(2.0 * (fits - 1)))
@@ -751,14 +789,6 @@ def _has_laws(own: Any) -> bool:
     if isinstance(own, (ConvexProblem, FittedModel)):
         return True
     return hasattr(own, "fit") and no_laws(own) is None
-
-
-def _require_single(asked: Asked) -> None:
-    if asked.groups is not None or (asked.dataset is not None and asked.dataset.group):
-        raise InputError(
-            "with a model single records leave, and what a whole group changes is not known; "
-            "leave out groups, or the model."
-        )
 
 
 def _own_scaling(settings: AuditSettings) -> Scaling:
@@ -851,12 +881,20 @@ def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
     pair = found.law_pair()
     trust = Trust.checked(found.check, found.trusted, looked=found.looked)
     refits = {} if found.moved_by_refits is None else {"moved_by_refits": found.moved_by_refits}
+    size, weights = {}, {}
+    if found.people is not None:
+        size = {
+            "size": np.bincount(found.people.codes),
+            "joint_advantage": found.people.joint,
+        }
+        weights = {"groups": found.people.codes, "row_weights": found.people.weights}
     takes_noise = found.observes != "label"
     return PairLaws(
         trust=trust,
         provenance=found.provenance,
         warnings=found.warnings,
         columns={
+            **size,
             "shift_in_sd": found.shift / found.nonmember_sd,
             "mean_without": found.nonmember_mean,
             "sd_without": found.nonmember_sd,
@@ -874,6 +912,7 @@ def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
             "nonmember_mean": found.nonmember_mean,
             "nonmember_sd": found.nonmember_sd,
             **refits,
+            **weights,
         },
         member=pair.member,
         nonmember=pair.nonmember,
@@ -936,8 +975,6 @@ def _all_numbers(labels: NDArray[Any]) -> bool:
 def none_fitted(dataset: Dataset) -> str | None:
     """Why no model is fitted where none is given, in words; None where one is."""
     records, features = dataset.features.shape
-    if dataset.group is not None:
-        return "whole groups leave, and what a group changes is known of a Gaussian process only"
     if dataset.picture is not None:
         return "the records are pictures"
     if records < STAND_IN_RECORDS:
@@ -962,7 +999,10 @@ def none_fitted(dataset: Dataset) -> str | None:
 
 def fit_facts(model: Described, laws: fitted.FittedLaws) -> FitFacts:
     """The number of parameters, and the score of a record in the training set and out of it."""
-    sides = ((laws.member_mean, laws.member_sd), (laws.nonmember_mean, laws.nonmember_sd))
+    found = [laws.member_mean, laws.member_sd, laws.nonmember_mean, laws.nonmember_sd]
+    if laws.people is not None:
+        found = laws.people.of_rows()
+    sides = found[:2], found[2:]
     score, values = "R²", list[float]()
     if laws.observes in SCORES_OF_LABEL:
         score = "accuracy"
@@ -979,6 +1019,8 @@ def fit_facts(model: Described, laws: fitted.FittedLaws) -> FitFacts:
 
 def one_threshold_of(laws: fitted.FittedLaws) -> dict[str, float | None]:
     """What one threshold on the score of the own label achieves; empty for other answers."""
+    if laws.people is not None:
+        return {}
     pair = laws.law_pair()
     normal = isinstance(pair.member, Normal) and isinstance(pair.nonmember, Normal)
     if laws.observes not in SCORES_OF_LABEL or not normal:
@@ -1019,7 +1061,7 @@ def _remedy(audit: Audit, threshold: float) -> str:
     return f"{passing} What helps: {' or '.join(ways)}.{more}"
 
 
-def _reason(name: RecordId, moved: float, weight: float, surprise: float) -> str:
+def _reason(name: str, moved: float, weight: float, surprise: float) -> str:
     if weight > MOSTLY * surprise:
         why = "mostly by its features"
     elif surprise > MOSTLY * weight:
@@ -1027,7 +1069,7 @@ def _reason(name: RecordId, moved: float, weight: float, surprise: float) -> str
     else:
         why = "by its features and its label alike"
     return (
-        f"Record {name} moves its own score by {abs(moved):.2g} standard deviations, {why}: its "
+        f"{name} moves its own score by {abs(moved):.2g} standard deviations, {why}: its "
         f"features weigh {_times(weight)} times as much as usual, and its label lies "
         f"{_times(surprise)} times as far from what the others predict."
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -53,20 +53,40 @@ class HalfModels:
     made: float | None = None
 
 
-def half(labels: NDArray[Any] | None, records: int, number: int, seed: int) -> NDArray[np.bool_]:
+def half(
+    labels: NDArray[Any] | None,
+    records: int,
+    number: int,
+    seed: int,
+    codes: NDArray[np.intp] | None = None,
+) -> NDArray[np.bool_]:
     """Which records the model of this number is trained on.
 
     ``labels`` are classes, which are halved one by one, so that no half lacks one that has two
-    records; None where the target is a quantity.
+    records; None where the target is a quantity.  With ``codes``, the number of each record's
+    group, whole groups are halved: of each set of classes that a group has, every second one.
     """
     rng = Key(seed).child(number // 2).generator()
-    order = rng.permutation(records)
+    count = records
+    if codes is not None:
+        count = int(codes.max()) + 1
+        labels = None if labels is None else _classes_of(labels, codes, count)
+    order = rng.permutation(count)
     if labels is not None:
         order = order[np.argsort(labels[order], kind="stable")]
-    inside = np.zeros(records, dtype=np.bool_)
-    # Every second record in this order; where the count is odd, chance says who has more.
+    inside = np.zeros(count, dtype=np.bool_)
+    # Every second one in this order; where the count is odd, chance says who has more.
     inside[order[int(rng.integers(2)) :: 2]] = True
-    return inside if number % 2 == 0 else ~inside
+    inside = inside if number % 2 == 0 else ~inside
+    return inside if codes is None else inside[codes]
+
+
+def _classes_of(labels: NDArray[Any], codes: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """A number for each group, the same where the groups' records have the same classes."""
+    classes = np.unique(labels, return_inverse=True)[1].reshape(-1)
+    has = np.zeros((count, int(classes.max()) + 1), dtype=np.bool_)
+    has[codes, classes] = True
+    return np.unique(has, axis=0, return_inverse=True)[1].reshape(-1).astype(np.intp)
 
 
 def model_names(models: int) -> list[str]:
@@ -82,17 +102,22 @@ def train_halves(
     store: CellStore,
     *,
     seed: int,
+    codes: NDArray[np.intp] | None = None,
     client: Any = None,
     on_progress: OnProgress | None = None,
 ) -> HalfModels:
-    """Train the models that are not there yet, and give the scores of all."""
+    """Train the models that are not there yet, and give the scores of all.
+
+    With ``codes``, the number of each record's group, halves are of whole groups.
+    """
     cells = [Cell(name, {"model": number}) for number, name in enumerate(model_names(models))]
     labels = y if training.task == "classification" else None
-    compute = partial(_trained, X, y, labels, training, seed)
+    own = partial(half, labels, len(y), seed=seed, codes=codes)
+    compute = partial(_trained, X, y, own, training)
     there = store.finished() & {cell.name for cell in cells}
     with one_process():
         if training.together and client is None:
-            _train_together(X, y, labels, training, cells, store, seed=seed)
+            _train_together(X, y, own, training, cells, store, seed=seed)
         done = run_cells(
             store, cells, compute, seed=seed, client=client, retries=0, on_progress=on_progress
         )
@@ -102,7 +127,7 @@ def train_halves(
             said[sentence] = said.get(sentence, 0) + 1
     return HalfModels(
         scores=np.stack([cell.arrays["scores"] for cell in done]),
-        trained_on=np.stack([half(labels, len(y), number, seed) for number in range(models)]),
+        trained_on=np.stack([own(number) for number in range(models)]),
         seconds=float(sum(cell.seconds for cell in done)),
         warnings=tuple(f"{text} (in {count} of {models} models)" for text, count in said.items()),
         reused=len(there),
@@ -113,7 +138,7 @@ def train_halves(
 def _train_together(
     X: Any,
     y: NDArray[Any],
-    labels: NDArray[Any] | None,
+    own: Callable[[int], NDArray[np.bool_]],
     training: OwnTraining,
     cells: Sequence[Cell],
     store: CellStore,
@@ -126,7 +151,7 @@ def _train_together(
     for first in range(0, len(todo), MOST_TOGETHER):
         some = todo[first : first + MOST_TOGETHER]
         numbers = [int(cell.parameters["model"]) for cell in some]
-        rows = np.stack([half(labels, len(y), number, seed) for number in numbers])
+        rows = np.stack([own(number) for number in numbers])
         seeds = [_seed(cell.key(seed)) for cell in some]
         start = time.perf_counter()
         try:
@@ -150,14 +175,13 @@ def _seed(key: Key) -> int:
 def _trained(
     X: Any,
     y: NDArray[Any],
-    labels: NDArray[Any] | None,
+    own: Callable[[int], NDArray[np.bool_]],
     training: OwnTraining,
-    seed: int,
     parameters: Mapping[str, Any],
     key: Key,
 ) -> Found:
     number = int(parameters["model"])
-    rows = half(labels, len(y), number, seed)
+    rows = own(number)
     try:
         scores, said = training.scores(X, y, rows, _seed(key))
     except InputError as error:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,11 @@ from leakscope import fitted, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.arrays import read_arrays
 from leakscope.data.datasets import Dataset, RecordId, Task
-from leakscope.data.doubts import doubts
+from leakscope.data.doubts import array_doubts, doubts
 from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
 from leakscope.fitted.few_models import COUNTED, FACTOR, NEAR, TELLING, answer_doubts
+from leakscope.fitted.people import summed_by
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair
 from leakscope.results.advice import Target
@@ -39,13 +40,14 @@ from leakscope.running.cells import OnProgress, cluster_client, duration
 from leakscope.running.own_code import one_process
 from leakscope.settings.audit import AuditSettings, ModelSettings, Scaling, TrainingSettings
 from leakscope.settings.setting import described, validated
-from leakscope.subjects.arrays import checked_ids
+from leakscope.subjects.arrays import checked_ids, leaving_units
 from leakscope.subjects.fit.details import FitDetails
 from leakscope.subjects.fit.file_models import is_fitted, plain_parameters
 from leakscope.subjects.handed import HANDED, Handed, forms_of
 from leakscope.subjects.laws import PosteriorLaws, Rows, UnitLaws
 from leakscope.subjects.pricing import Folds, HeldOutScores, Terms
 from leakscope.subjects.recipe import data_again, taken_from_result
+from leakscope.subjects.subgroups import of_groups
 from leakscope.subjects.subject import (
     Answers,
     Asked,
@@ -208,11 +210,14 @@ class Training(Subject):
         scaling: str = "none",
         handed: str = "arrays",
         recipe: Recipe | None = None,
+        codes: NDArray[np.intp] | None = None,
         warnings: tuple[str, ...] = (),
         by: Mapping[str, Sequence[str]] | None = None,
         on_progress: OnProgress | None = None,
     ) -> None:
-        _require_fit_target(training, y)
+        _require_fit_target(training, y, codes)
+        self.codes, self.row_weights = codes, cast(FloatArray | None, None)
+        self.unit = "record" if codes is None else "group"
         self.training, self.X, self.y, self.how, self.seed = training, X, y, how, seed
         self.ids, self.dataset, self.warnings, self.by = ids, dataset, warnings, by or {}
         self.on_progress = on_progress
@@ -242,11 +247,6 @@ class Training(Subject):
     @classmethod
     def of(cls, asked: Asked, stage: Stages) -> Training:
         """The training on arrays as they are, or on a dataset's columns as they stand."""
-        if asked.groups is not None or (asked.dataset is not None and asked.dataset.group):
-            raise InputError(
-                "With --train single records leave, and what a whole group changes is not known; "
-                "leave out --group."
-            )
         if not asked.trains:
             _require_usual(asked)
         with stage("check"), one_process():
@@ -280,13 +280,15 @@ class Training(Subject):
         given = Handed("arrays", X if hasattr(X, "shape") else np.asarray(X), labels)
         _require_fit_target(training, labels)
         given, odd = tried(training, [given], seed)
+        ids, codes = leaving_units(checked_ids(asked.record_ids, len(labels), X), asked.groups)
         return cls(
             training,
             given.X,
             given.y,
             how,
             seed=seed,
-            ids=checked_ids(asked.record_ids, len(labels), X),
+            ids=ids,
+            codes=codes,
             dataset=DatasetEntry(
                 name="arrays",
                 records=len(labels),
@@ -296,7 +298,12 @@ class Training(Subject):
                 steps=[],
             ),
             recipe=_recipe(asked),
-            warnings=tuple(odd),
+            warnings=(
+                *array_doubts(
+                    given.X, labels, classes=task == "classification", groups=asked.groups
+                ),
+                *odd,
+            ),
             on_progress=asked.on_progress,
         )
 
@@ -335,13 +342,15 @@ class Training(Subject):
         if given.form == "table":
             steps = [text for text in steps if not text.startswith("categories one-hot")]
         entry = DatasetEntry.of(prepared)
+        ids, codes = leaving_units(prepared.record_ids, prepared.group)
         return cls(
             training,
             given.X,
             given.y,
             how,
             seed=seed,
-            ids=prepared.record_ids,
+            ids=ids,
+            codes=codes,
             dataset=entry.model_copy(
                 update={"steps": [*steps, given.words(dataset, scaling)], "outputs": 1}
             ),
@@ -387,6 +396,11 @@ class Training(Subject):
                 f"{found.training.name} is no longer what was audited: its code, what that "
                 "imports, or the version of a library has changed; audit again."
             )
+        if found.codes is not None and audit.directory is not None:
+            # Other models must be asked for the same sums of answers.
+            held = read_arrays(audit.directory / "arrays.npz", ("row_weights",))
+            if "row_weights" in held:
+                found.row_weights = np.asarray(held["row_weights"], dtype=np.float64)
         return found
 
     def with_training(self, training: OwnTraining, keep: str | None) -> Training:
@@ -398,6 +412,7 @@ class Training(Subject):
             self.how.model_copy(update={"keep": keep}),
             seed=self.seed,
             ids=self.ids,
+            codes=self.codes,
             dataset=self.dataset,
             scaling=self.settings["scaling"],
             handed=self.settings["handed"],
@@ -458,7 +473,7 @@ class Training(Subject):
         return ExaminedModel(
             type=type(self.training.subject).__name__,
             name=self.training.name,
-            origin=f"{self.how.models} models of halves of the records"
+            origin=f"{self.how.models} models of halves of the {self.unit}s"
             + ("" if recipe is None or recipe.of is None else f", its recipe and not {recipe.of}"),
             parameters={} if recipe is None else plain_parameters(self.training.subject),
             # No digest: the file itself was not examined.
@@ -483,20 +498,59 @@ class Training(Subject):
                 f"every model of {self.training.name} has the same score for every record, so "
                 "there is nothing to tell records apart by."
             )
-        sign = _sign(scores, self.observes)
         # What a model answers; a residual has the record's own target in it.
         own = np.asarray(self.y, dtype=np.float64) if self.observes == "residual" else 0.0
-        doubt = answer_doubts(scores + own, trained_on, kinds_of(self.X))
+        doubt = self._most_of(answer_doubts(scores + own, trained_on, kinds_of(self.X)))
+        scores, trained_on = self._of_units(scores, trained_on)
+        sign = _sign(scores, self.observes)
         self.few = fitted.few_models(sign * scores, trained_on, random_state=self.seed, doubt=doubt)
         self.found = posterior_laws(
             self.few,
             sign,
             self.observes,
             trust=Trust.checked(CHECK, self.few.trusted, bounded=self.few.noise_seen),
-            arrays={self.observes: scores, "trained_on": trained_on, "doubt": self.few.doubt},
+            arrays={
+                self.observes: scores,
+                "trained_on": trained_on,
+                "doubt": self.few.doubt,
+                **self._of_groups("groups", "row_weights"),
+            },
+            more=self._of_groups("size"),
             warnings=self.half_models.warnings,
         )
         return self.found
+
+    def _of_units(
+        self, scores: FloatArray, trained_on: NDArray[np.bool_]
+    ) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Of every unit, models x units: a group's score is a weighted mean of its records'."""
+        if self.codes is None:
+            return scores, trained_on
+        if self.row_weights is None:
+            self.row_weights = _row_weights(scores, self.observes, self.codes)
+        first = np.unique(self.codes, return_index=True)[1]
+        return summed_by(self.codes, self.row_weights * scores), trained_on[:, first]
+
+    def _of_groups(self, *names: str) -> dict[str, NDArray[Any]]:
+        """What there is to say of groups, by name; nothing where records leave singly."""
+        if self.codes is None or self.row_weights is None:
+            return {}
+        known = {
+            "groups": self.codes, "row_weights": self.row_weights, "size": np.bincount(self.codes),
+        }  # fmt: skip
+        return {name: known[name] for name in names}
+
+    def _most_of(self, records: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Of every unit, the largest of its records'."""
+        if self.codes is None:
+            return records
+        found = np.zeros(len(self.ids), dtype=np.int8)
+        np.maximum.at(found, self.codes, records)
+        return found
+
+    def units_of(self, labels: Sequence[str]) -> Sequence[str]:
+        """Of a group, its records' value where they all have the same."""
+        return labels if self.codes is None else of_groups(labels, self.codes, len(self.ids))
 
     @property
     def _labels(self) -> bool:
@@ -516,6 +570,8 @@ class Training(Subject):
 
     def _trained(self) -> HalfModels:
         about = {"data": digest_of(self.X, self.y), "training": self.training.describe()}
+        if self.codes is not None:
+            about["groups"] = hashlib.sha256(self.codes.tobytes()).hexdigest()
         how = self.how
         with ExitStack() as stack:
             place = how.keep
@@ -537,6 +593,7 @@ class Training(Subject):
                 how.models,
                 store,
                 seed=self.seed,
+                codes=self.codes,
                 client=client,
                 on_progress=self.on_progress,
             )
@@ -599,7 +656,12 @@ class Training(Subject):
                     f"Models without it miss its target by {without:+.3g} on average, models with "
                     f"it by {inside:+.3g}."
                 )
-            sentence = f"Record {self.ids[row]}: {told[0].lower()}{told[1:]}"
+            if self.codes is not None:
+                told = (
+                    f"Without it the score of its records, {laws.columns['size'][row]}, is "
+                    f"{without:+.3g} on average, with it {inside:+.3g}."
+                )
+            sentence = f"{self.unit.capitalize()} {self.ids[row]}: {told[0].lower()}{told[1:]}"
             found.append(Explanation(record_id=self.ids[row], rank=rank, sentence=sentence))
         return found
 
@@ -620,13 +682,20 @@ class Training(Subject):
             one_process(),
         ):
             found = train_halves(
-                self.X, self.y, self.training, count - count % 2, store, seed=afresh
+                self.X,
+                self.y,
+                self.training,
+                count - count % 2,
+                store,
+                seed=afresh,
+                codes=self.codes,
             )
         how = (
             f"{len(found.scores)} shadow models of the same training, each fitted on a random 0.5 "
-            "of the records"
+            f"of the {self.unit}s"
         )
-        return shared_answers(found.scores, found.trained_on, units, how, count)
+        scores, trained_on = self._of_units(found.scores, found.trained_on)
+        return shared_answers(scores, trained_on, units, how, count)
 
     def erased(
         self, units: Rows, audit: Audit, after: Any = None, before: Any = None
@@ -660,7 +729,9 @@ class Training(Subject):
     @classmethod
     def attacker(cls, audit: Audit) -> str:
         """What the attacker sees and knows, and what the shift is."""
-        return shifted_score_sentence(audit)
+        return shifted_score_sentence(
+            audit, "mean of its records' scores, each weighed by how far it is off"
+        )
 
     @classmethod
     def doubt(cls, audit: Audit) -> tuple[str, str]:
@@ -773,8 +844,12 @@ def posterior_laws(
     trust: Trust,
     arrays: Mapping[str, NDArray[Any]],
     warnings: tuple[str, ...] = (),
+    more: Mapping[str, NDArray[Any]] | None = None,
 ) -> PosteriorLaws:
-    """The posterior of every record's two laws, given the scores of a few models."""
+    """The posterior of every unit's two laws, given the scores of a few models.
+
+    ``more`` are columns beside the usual ones.
+    """
     member, nonmember = few.pair.member, few.pair.nonmember
     assert isinstance(member, Normal)
     assert isinstance(nonmember, Normal)
@@ -783,6 +858,7 @@ def posterior_laws(
     with_sd, without_sd = np.asarray(member.sigma), np.asarray(nonmember.sigma)
     values = {"advantage": few.advantage.value}
     columns: dict[str, NDArray[Any]] = {
+        **(more or {}),
         "shift_in_sd": (with_mean - without_mean) / without_sd,
         "mean_without": without_mean,
         "sd_without": without_sd,
@@ -816,6 +892,19 @@ def posterior_laws(
     )
 
 
+def _row_weights(scores: FloatArray, observes: str, codes: NDArray[np.intp]) -> FloatArray:
+    """(N,) what each record's score counts for in its group's; sizes add up to one.
+
+    Training on a record moves its score in proportion to the slope of its loss: the residual, or
+    the chance that its label is not given.  Weighed so, a few models tell groups better than a
+    regression on 80 models did (docs/few_models.md).
+    """
+    mean = scores.mean(axis=0)
+    force = -mean if observes == "residual" else expit(-mean)
+    size = np.maximum(np.abs(force), np.finfo(np.float64).tiny)
+    return np.asarray(np.copysign(size, force) / summed_by(codes, size)[codes])
+
+
 def _sign(scores: FloatArray, observes: str) -> FloatArray:
     """By which each record's scores are turned, so that training on it raises them."""
     if observes != "residual":
@@ -830,9 +919,10 @@ def _made(audit: Audit) -> str | None:
         return None
     made = f", made on {audit.details.made}" if audit.details.made else ""
     took = duration(audit.timing.get("train_all_models") or 0.0)
-    told = f"{models} models of halves, trained in {took}"
+    halves = "halves of groups" if audit.unit == "group" else "halves"
+    told = f"{models} models of {halves}, trained in {took}"
     if reused:
-        told = f"{models} models of halves ({models - reused} trained, {reused} reused{made})"
+        told = f"{models} models of {halves} ({models - reused} trained, {reused} reused{made})"
     of = audit.settings.get("recipe_of")
     return told if of is None else f"{told}, its recipe and not {of}"
 
@@ -938,7 +1028,9 @@ def _measured_fit(models: HalfModels, y: NDArray[Any], task: str) -> FitFacts:
     return FitFacts(parameters=None, score=score, training=training, left_out=left_out)
 
 
-def _require_fit_target(training: OwnTraining, y: NDArray[Any]) -> None:
+def _require_fit_target(
+    training: OwnTraining, y: NDArray[Any], codes: NDArray[np.intp] | None = None
+) -> None:
     values = np.unique(y)
     if len(values) < 2:
         raise InputError("the target is the same for every record.")
@@ -946,11 +1038,12 @@ def _require_fit_target(training: OwnTraining, y: NDArray[Any]) -> None:
         if y.dtype.kind not in "fiub" or not np.isfinite(y.astype(np.float64)).all():
             raise InputError("a quantity to predict must be a finite number for every record.")
         return
-    rare = values[[int(np.count_nonzero(y == value)) < 2 for value in values]]
+    unit, whose = ("record", np.arange(len(y))) if codes is None else ("group", codes)
+    rare = values[[len(np.unique(whose[y == value])) < 2 for value in values]]
     if rare.size:
         raise InputError(
-            f"the class {rare[0]} has one record only, and no model of the half without it would "
-            "know the class; leave the record out."
+            f"the class {rare[0]} has one {unit} only, and no model of the half without it would "
+            f"know the class; leave the {unit} out."
         )
 
 
