@@ -85,6 +85,15 @@ def test_a_budget_ends_with_its_status(folder: Path, capsys: pytest.CaptureFixtu
     assert "above the budget of 0.05" in capsys.readouterr().err
 
 
+def test_data_that_moved(folder: Path, tmp_path: Path) -> None:
+    runs = [str(folder / "january"), str(folder / "june")]
+    there = []
+    for name in ("january.csv", "june.csv"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+        there += ["--data", str(tmp_path / name)]
+    assert main(["compose", *runs, *there]) == 0
+
+
 def test_audits_in_memory_and_two_penalties() -> None:
     one, two = audited(N, 2.0), audited(N, 50.0)
     found = leakscope.compose(one, two, budget=0.2)
@@ -164,7 +173,7 @@ def test_what_cannot_be_composed(folder: Path, tmp_path: Path) -> None:
     other = quietly(
         moved[:KEPT], Y[:KEPT], model=Ridge().fit(moved[:KEPT], Y[:KEPT]), record_ids=IDS[:KEPT]
     )
-    refused("other features", other, one)
+    refused("record 'p003' has other features", other, one)
 
 
 def test_bad_options_end_with_status_two(
@@ -177,6 +186,8 @@ def test_bad_options_end_with_status_two(
         assert more[0] in capsys.readouterr().err
         assert not answer.exists()
     assert main(["compose", runs[0]]) == 2
+    assert main(["compose", *runs, "--data", str(folder / "january.csv")]) == 2
+    assert "--data" in capsys.readouterr().err
     assert main(["compose", runs[0], str(tmp_path / "nowhere")]) == 2
 
 

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leakscope.cli.options import JsonPath, Options, with_options
-from leakscope.cli.output import STDOUT, emit_json, end_judged, say, show, table, wrapped
+from leakscope.cli.output import (
+    STDOUT,
+    emit_json,
+    end_judged,
+    in_options,
+    say,
+    show,
+    table,
+    wrapped,
+)
 from leakscope.errors import InputError
 from leakscope.settings.compose import ComposeSettings
 
@@ -26,13 +35,22 @@ def compose(
         list[Path],
         typer.Argument(
             help="Run directories of leakscope audit, or their result.json, two or more.",
-            metavar="RUN...",
+            metavar="RUN",
         ),
     ],
     top: Annotated[
         int, typer.Option(help="How many of the most exposed records to print.", metavar="COUNT")
     ] = 10,
     settings: ComposeSettings,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Where the data of each run are now, if not where its result says; repeatable, "
+            "in the order of the runs.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
     json_path: JsonPath = None,
 ) -> None:
     """What whoever sees all the releases learns about each record.
@@ -44,7 +62,8 @@ def compose(
         raise InputError(f"--top must be zero or more, but it is {top}.")
     from leakscope.composing import compose as compose_runs
 
-    found = compose_runs(*runs, **dict(settings))
+    with in_options(compose):
+        found = compose_runs(*runs, data=data or None, **dict(settings))
     for sentence in found.warnings:
         say(f"warning: {sentence}")
     emit_json(found, json_path)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakscope import __version__, measures
-from leakscope.data.datasets import RecordId
+from leakscope.data.datasets import Dataset, RecordId
 from leakscope.data.files import is_folder
 from leakscope.errors import InputError
 from leakscope.results.audit import EXPOSED_ABOVE, Audit
@@ -28,7 +29,11 @@ Released = Audit | ResultDocument | Run | str | Path
 WITH_TPR = 100
 
 
-def compose(*releases: Released, budget: float | None = None) -> Composition:
+def compose(
+    *releases: Released,
+    budget: float | None = None,
+    data: Sequence[str | Path | Dataset] | None = None,
+) -> Composition:
     """What several released models about the same people give away together.
 
     Parameters
@@ -39,6 +44,8 @@ def compose(*releases: Released, budget: float | None = None) -> Composition:
         by their ids.
     budget
         The largest advantage that all together may give about one person.
+    data
+        Where the data of each release are now, in their order; where the results say, if left out.
 
     Raises
     ------
@@ -70,7 +77,14 @@ def compose(*releases: Released, budget: float | None = None) -> Composition:
     named = [_audit(release, place) for place, release in enumerate(releases, start=1)]
     audits = [audit for audit, _ in named]
     _require_alike(audits)
-    subjects = [opened(audit) for audit in audits]
+    if data is not None and len(data) != len(audits):
+        raise InputError(
+            f"data: there are {len(audits)} releases and {len(data)} files; give one for each, in "
+            "their order.",
+            option="data",
+        )
+    places = data or [None] * len(audits)
+    subjects = [opened(audit, place) for audit, place in zip(audits, places, strict=True)]
     kinds = {type(subject) for subject in subjects}
     if len(kinds) > 1:
         told = " and ".join(sorted({subject.words for subject in subjects}))

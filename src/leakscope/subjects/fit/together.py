@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
 from leakscope.fitted.joint import Release, joint_laws
 from leakscope.subjects.subject import Together
@@ -73,9 +75,43 @@ def _everybody(releases: Sequence[Fit], rows: Rows, place: int, what: str) -> An
         shared = (rows[place] >= 0) & (rows[other] >= 0)
         there = _taken(release.X if features else release.y, rows[other])
         fill = missing & (rows[other] >= 0)
-        taken = _filled(taken, there, shared, fill, (place, other), what)
+        names = [own.ids[row] for row in rows[place][shared]]
+        taken = _filled(taken, there, shared, fill, _Changed(what, names, (place, other)))
         missing = missing & ~fill
     return taken
+
+
+@dataclass(frozen=True)
+class _Changed:
+    """Whose records are compared between two releases, and what of them."""
+
+    what: str
+    names: Sequence[RecordId]
+    places: tuple[int, int]
+
+    def at(self, same: NDArray[np.bool_]) -> InputError:
+        """The sentence that names the first record which is not the same."""
+        one, two = (place + 1 for place in self.places)
+        return InputError(
+            f"record {self.names[int(np.argmin(same))]!r} has other {self.what} in release {one} "
+            f"than in release {two}; together the releases are of people whose records stay the "
+            "same."
+        )
+
+
+def _line(x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Slope and offset, column by column, that most records agree on: a few may have changed."""
+    low, high = (np.quantile(x, q, axis=0, method="nearest") for q in (0.1, 0.9))
+    wide = high > low
+    if x.ndim == 1:
+        first, last = int(np.argmax(x == low)), int(np.argmax(x == high))
+        at_low, at_high = y[first], y[last]
+    else:
+        columns = np.arange(x.shape[1])
+        at_low = y[np.argmax(x == low, axis=0), columns]
+        at_high = y[np.argmax(x == high, axis=0), columns]
+    slope = np.where(wide, (at_high - at_low) / np.where(wide, high - low, 1.0), 1.0)
+    return slope, np.asarray(at_low - slope * low)
 
 
 def _taken(values: Any, rows: Rows) -> Any:
@@ -90,37 +126,34 @@ def _filled(
     theirs: Any,
     shared: NDArray[np.bool_],
     fill: NDArray[np.bool_],
-    places: tuple[int, int],
-    what: str,
+    changed: _Changed,
 ) -> Any:
     """Values of another release in one's own scaling; both scaled what they read by columns.
 
     Who is in both releases shows the scaling, and must be the same record in both.
     """
-    changed = InputError(
-        f"somebody has other {what} in release {places[0] + 1} than in release {places[1] + 1}; "
-        "together the releases are of people whose records stay the same."
-    )
     if hasattr(mine, "iloc"):
         # Columns as they were read: the model's own pipeline scales them.
-        if not mine[shared].equals(theirs[shared]):
-            raise changed
+        here, there = mine[shared], theirs[shared]
+        if not here.equals(there):
+            same = (here == there) | (here.isna() & there.isna())
+            raise changed.at(np.asarray(same).reshape(len(here), -1).all(axis=1))
         return mine.where(~fill, theirs)
     inside = fill if mine.ndim == 1 else fill[:, None]
     here, there = mine[shared], theirs[shared]
     if np.array_equal(here, there):
         return np.where(inside, theirs, mine)
     if here.dtype.kind not in "fiu" or there.dtype.kind not in "fiu":
-        raise changed
+        raise changed.at(np.reshape(here == there, (len(here), -1)).all(axis=1))
     if len(here) < LEAST_SHARED:
+        one, two = (place + 1 for place in changed.places)
         raise InputError(
-            f"releases {places[0] + 1} and {places[1] + 1} share {len(here)} records, too few to "
-            "match their scalings by; audit both with --scaling none."
+            f"releases {one} and {two} share {len(here)} records, too few to match their scalings "
+            "by; audit both with --scaling none."
         )
-    spread, own = np.std(there, axis=0), np.std(here, axis=0)
-    slope = np.where(spread > 0.0, own / np.where(spread > 0.0, spread, 1.0), 1.0)
-    offset = here.mean(axis=0) - slope * there.mean(axis=0)
-    off = np.max(np.abs(slope * there + offset - here), axis=0)
-    if np.any(off > ROUNDING * np.maximum(own, 1.0)):
-        raise changed
+    slope, offset = _line(there, here)
+    off = np.abs(slope * there + offset - here)
+    good = off <= ROUNDING * np.maximum(np.std(here, axis=0), 1.0)
+    if not np.all(good):
+        raise changed.at(np.reshape(good, (len(here), -1)).all(axis=1))
     return np.where(inside, slope * theirs + offset, mine)
