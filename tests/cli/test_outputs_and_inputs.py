@@ -54,6 +54,7 @@ LINES: dict[str, list[tuple[list[str], list[str]]]] = {
         (["run", "--data", "copy.csv"], ["copy.csv"]),
     ],
     "compare": [(["run", "trained"], RUN + TRAINED)],
+    "compose": [(["run", "run"], RUN)],
     "erase": [(["run", "--record", "3", "--after", "m.skops"], RUN)],
     "report": [(["run"], [*RUN, "run/verify.json"]), (["run", "--beside", "m.json"], ["m.json"])],
     "decide": [

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import leakscope
 from leakscope import InputError, measures
@@ -102,6 +104,27 @@ def test_audits_in_memory_and_two_penalties() -> None:
     assert found.above is not None
     assert found.above + (found.above_untrusted or 0) >= (found.above_alone or 0) - 1
     assert "2 releases" in found.verdict
+
+
+def test_pipelines_of_named_columns() -> None:
+    """Each has a scaler of its own, and takes the columns as they were read."""
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    audits = [
+        quietly(
+            frame[:count],
+            Y[:count],
+            model=make_pipeline(StandardScaler(), Ridge(alpha=2.0)).fit(frame[:count], Y[:count]),
+            record_ids=IDS[:count],
+        )
+        for count in (KEPT, N)
+    ]
+    found = {one.record_id: one.together for one in leakscope.compose(*audits).records}
+    releases = []
+    for count in (KEPT, N):
+        Z, inside = (X - X[:count].mean(0)) / X[:count].std(0), np.arange(N) < count
+        releases.append(Release(Ridge(alpha=2.0).fit(Z[inside], Y[inside]), Z, Y, inside))
+    expected = np.asarray(measures.advantage(joint_laws(releases).law_pair()))
+    assert [found[name] for name in IDS] == pytest.approx(expected, abs=1e-6)
 
 
 def test_three_releases() -> None:

@@ -83,7 +83,7 @@ def compose(
             "their order.",
             option="data",
         )
-    places = data or [None] * len(audits)
+    places: Sequence[str | Path | Dataset | None] = data or [None] * len(audits)
     subjects = [opened(audit, place) for audit, place in zip(audits, places, strict=True)]
     kinds = {type(subject) for subject in subjects}
     if len(kinds) > 1:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from leakscope.data.datasets import RecordId
@@ -89,13 +90,15 @@ class _Changed:
     names: Sequence[RecordId]
     places: tuple[int, int]
 
-    def at(self, same: NDArray[np.bool_]) -> InputError:
-        """The sentence that names the first record which is not the same."""
+    def refuse(self, same: Any) -> None:
+        """Name the first record that is not the same, where there is one."""
+        if np.all(same):
+            return
+        first = int(np.argmin(np.asarray(same).reshape(len(self.names), -1).all(axis=1)))
         one, two = (place + 1 for place in self.places)
-        return InputError(
-            f"record {self.names[int(np.argmin(same))]!r} has other {self.what} in release {one} "
-            f"than in release {two}; together the releases are of people whose records stay the "
-            "same."
+        raise InputError(
+            f"record {self.names[first]!r} has other {self.what} in release {one} than in release "
+            f"{two}; together the releases are of people whose records stay the same."
         )
 
 
@@ -135,16 +138,16 @@ def _filled(
     if hasattr(mine, "iloc"):
         # Columns as they were read: the model's own pipeline scales them.
         here, there = mine[shared], theirs[shared]
-        if not here.equals(there):
-            same = (here == there) | (here.isna() & there.isna())
-            raise changed.at(np.asarray(same).reshape(len(here), -1).all(axis=1))
-        return mine.where(~fill, theirs)
+        changed.refuse((here == there) | (here.isna() & there.isna()))
+        place = np.arange(len(fill))
+        either = pd.concat([mine, theirs], ignore_index=True)
+        return either.iloc[np.where(fill, place + len(fill), place)].reset_index(drop=True)
     inside = fill if mine.ndim == 1 else fill[:, None]
     here, there = mine[shared], theirs[shared]
     if np.array_equal(here, there):
         return np.where(inside, theirs, mine)
     if here.dtype.kind not in "fiu" or there.dtype.kind not in "fiu":
-        raise changed.at(np.reshape(here == there, (len(here), -1)).all(axis=1))
+        changed.refuse(here == there)
     if len(here) < LEAST_SHARED:
         one, two = (place + 1 for place in changed.places)
         raise InputError(
@@ -153,7 +156,5 @@ def _filled(
         )
     slope, offset = _line(there, here)
     off = np.abs(slope * there + offset - here)
-    good = off <= ROUNDING * np.maximum(np.std(here, axis=0), 1.0)
-    if not np.all(good):
-        raise changed.at(np.reshape(good, (len(here), -1)).all(axis=1))
+    changed.refuse(off <= ROUNDING * np.maximum(np.std(here, axis=0), 1.0))
     return np.where(inside, slope * theirs + offset, mine)
