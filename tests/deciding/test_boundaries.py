@@ -349,3 +349,53 @@ def test_gates_name_the_furthest_above_by_the_measure_that_is_judged(logistic: A
     sentence = gate_failures(logistic, {"tpr": limit})[0]
     first = ", ".join(str(row) for row in np.argsort(-tpr)[:3])
     assert sentence == f"3 of 90 records are above the limit, TPR at 0.1% FPR {limit:g}: {first}."
+
+
+# The table of the page, which is what the code does.
+
+
+def _examined() -> dict[str, Audit]:
+    doubled = np.vstack([X, X[:1]]), np.append(CLASSES, CLASSES[0])
+    logistic_model = LogisticRegression(C=0.1)
+    training = leakscope.audit(X, CLASSES, train=LogisticRegression(C=0.01), models=64)
+    kernel_model = KernelRidge(alpha=30.0, kernel="rbf", gamma=0.05).fit(X, NUMBERS)
+    return {
+        "a fitted model": leakscope.audit(X, CLASSES, model=logistic_model.fit(X, CLASSES)),
+        "a fitted model, two rows alike": leakscope.audit(
+            *doubled, model=logistic_model.fit(*doubled)
+        ),
+        "a fitted model that holds its records": leakscope.audit(X, NUMBERS, model=kernel_model),
+        "a training, 64 models": training,
+        "a stand-in": leakscope.audit(X, NUMBERS),
+    }
+
+
+def _most(audit: Audit, access: str, attacker: str | None) -> tuple[str, str]:
+    """What may be marked at the most, and why not more."""
+    told: dict[str, Any] = {"threshold_advantage": 0.99, "access": access, "conditions": "none"}
+    why = ""
+    for word in (APPROVED, CONDITIONS):
+        try:
+            leakscope.decide(audit, decision=word, attacker=attacker, **told)
+        except InputError as error:
+            sentence = str(error).removeprefix(f"this cannot be marked {word}: ")
+            why = sentence.partition(";")[0].partition(": if")[0].rstrip(".")
+        else:
+            return word, why
+    return "nothing", why
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_page_says_what_may_be_approved() -> None:
+    rows = [
+        "| examined | released | for whom | at the most | why not more |",
+        "|---|---|---|---|---|",
+    ]
+    for kind, audit in _examined().items():
+        for access in ("black-box", "weights"):
+            for who in ("pool", "insider"):
+                most, why = _most(audit, access, who)
+                rows.append(f"| {kind} | {access} | {who} | {most} | {why or '–'} |")
+    page = (Path(__file__).parents[2] / "docs" / "decide.md").read_text(encoding="utf-8")
+    table = "\n".join(rows)
+    assert table in page, table

@@ -46,6 +46,10 @@ def test_the_form_is_read_on_both_widths_and_prints(form: Path) -> None:
                 "document.getElementById('reconciliation-table').getBoundingClientRect().right"
             )
             assert wide <= width
+            # No column of who is exposed, or against whom, is cut off.
+            for name in ("#exposed", "#against + .scroll table"):
+                right = f"document.querySelector('{name}').getBoundingClientRect().right"
+                assert page.evaluate(right) <= width
         assert page.locator(".choice").count() >= 2
         page = browser.new_page(viewport={"width": 794 - 2 * 45, "height": PRINTED_HEIGHT})
         page.set_default_timeout(600_000)
@@ -54,6 +58,10 @@ def test_the_form_is_read_on_both_widths_and_prints(form: Path) -> None:
         # What is signed stands on the first sheet, with the findings above it.
         end = "document.getElementById('first-page').getBoundingClientRect().bottom"
         assert page.evaluate(end) <= PRINTED_HEIGHT
+        # Room for more than one line of why, and of conditions.
+        for row in range(2):
+            tall = f"document.querySelectorAll('.form tr.room')[{row}].offsetHeight"
+            assert page.evaluate(tall) >= 60
         assert page.pdf(format="A4").startswith(b"%PDF")
         assert troubles == []
         browser.close()

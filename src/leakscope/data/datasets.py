@@ -121,8 +121,14 @@ def subgroups(column: pd.Series[Any]) -> tuple[str, ...]:
                 f"column {column.name!r} holds an infinite number in row {row} (rows count from "
                 "0) and cannot be cut into subgroups; correct it."
             )
+        # Named by the least and the largest number in each: these are what a person reads.
         quarters = pd.qcut(numbers, 4, duplicates="drop")
-        column = pd.Series(quarters.astype(object), index=column.index)
+        ends = numbers.groupby(quarters, observed=True).agg(["min", "max"])
+        called = {
+            quarter: f"{subgroup_label(float(low))} to {subgroup_label(float(high))}"
+            for quarter, low, high in ends.itertuples()
+        }
+        column = pd.Series([called.get(quarter) for quarter in quarters], index=column.index)
     return tuple("(empty)" if pd.isna(value) else subgroup_label(value) for value in column)
 
 

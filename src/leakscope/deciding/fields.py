@@ -56,13 +56,20 @@ def identity_fields(evidence: Evidence, file: ReleasedFile) -> list[StatedField]
         kind, name = "training function", str(trained.get("name", "function"))
         origin = f"SHA-256 of its source {trained.get('source', 'unknown')}"
     return [
-        stated("model.type", "type of the model", kind),
+        stated("model.type", "type of the model", kind, text=_steps(kind, name)),
         stated("model.settings", "the model with its settings", name),
         stated("model.origin", "where it comes from", origin),
         *_file_fields(file),
         *_data_fields(evidence),
         *_size_fields(audit),
     ]
+
+
+def _steps(kind: str | None, name: str | None) -> str | None:
+    """Of what has steps, which they are: the type alone says little."""
+    if kind is None or name is None or " → " not in name:
+        return None
+    return f"{kind} ({' → '.join(part.partition('(')[0] for part in name.split(' → '))})"
 
 
 def _file_fields(file: ReleasedFile) -> list[StatedField]:

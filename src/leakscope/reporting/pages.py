@@ -71,6 +71,25 @@ GLOSSARY: Mapping[str, str] = {
 }
 
 
+# A title has so many signs of a model's name.
+LONGEST_TITLE = 60
+
+
+def short_name(name: str) -> str:
+    """A model's name for a title: of steps the last, and the beginning of what is long.
+
+    Examples
+    --------
+    >>> from leakscope.reporting.pages import short_name
+    >>> short_name("StandardScaler → SelectKBest → PCA → PolynomialFeatures → Ridge(alpha=1)")
+    '… → Ridge(alpha=1)'
+    """
+    if len(name) <= LONGEST_TITLE:
+        return name
+    last = f"… → {name.rpartition(' → ')[2]}" if " → " in name else name
+    return last if len(last) <= LONGEST_TITLE else f"{last[:LONGEST_TITLE]}…"
+
+
 def without_folders(values: Mapping[str, Any]) -> dict[str, Any]:
     """The same with the names of files and without the folders that they are in.
 
@@ -171,6 +190,7 @@ def template(name: str) -> Any:
     environment.filters["number"] = number
     environment.filters["stated"] = lambda value: NOT_STATED if value is None else number(value)
     environment.filters["fraction"] = fraction
+    environment.filters["short_name"] = short_name
     environment.filters["share"] = lambda value: "–" if value is None else f"{value:.0%}"
     return environment.get_template(name)
 
