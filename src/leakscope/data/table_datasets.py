@@ -287,7 +287,7 @@ class OpenTable:
             steps.append(f"record_id: column {roles.id}")
         elif self.index is not None:
             own = pd.Series(self.index.to_numpy())[table.index]
-            ids = _ids(own, str(self.index.name or "index"), where)
+            ids = _ids(own, str("index" if self.index.name is None else self.index.name), where)
             steps.append("record_id: the frame's index")
         else:
             ids = tuple(int(row) for row in table.index)

@@ -18,13 +18,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.fitted.erasure import Metric, forces, gradient
 from leakscope.fitted.losses import LOSSES, Codes
 from leakscope.fitted.problem import ConvexProblem
+from leakscope.laws.distributions import Normal
+from leakscope.laws.pair import LawPair
+from leakscope.measures import tpr_at_fpr
 from leakscope.settings.attack import FIT_RECONSTRUCT_DEFAULTS
 
 # A record counts as found where its features are this near, beside their own length.
@@ -256,4 +258,5 @@ def rero_bound(kappa: float, effect: FloatArray | float, noise: float) -> FloatA
     if not noise > 0.0:
         return np.ones_like(np.asarray(effect, dtype=np.float64))
     mu = np.asarray(effect, dtype=np.float64) / noise
-    return np.asarray(special.ndtr(special.ndtri(kappa) + mu))
+    # the best test of level kappa between two normals that far apart
+    return np.asarray(tpr_at_fpr(LawPair(Normal(mu, 1.0), Normal(np.zeros_like(mu), 1.0)), kappa))
