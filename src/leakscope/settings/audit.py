@@ -217,7 +217,7 @@ class ModelSettings(BaseModel):
         None,
         "Examine this model: ridge, linear, logistic, poisson or kernel_ridge, as scikit-learn "
         "fits it; your own from a .skops or .onnx file; or any estimator or training function, "
-        "module:Name, such as sklearn.svm:SVC. The best method there is for it is taken.",
+        "module:Name, such as sklearn.svm:SVC. The best method for it is taken.",
         metavar="MODEL",
         unset="a stand-in is fitted: ridge for numbers, logistic for classes",
     )
