@@ -15,6 +15,7 @@ from small_data import counts, regression, several_classes, two_classes
 
 from leakscope import fitted, measures
 from leakscope.errors import InputError
+from leakscope.fitted import people
 from leakscope.fitted.leave_one_out import leave_one_out
 from leakscope.fitted.people import RowScores, best_weights, joint_advantage
 from leakscope.fitted.people_cavity import one_step_out_of_people
@@ -87,14 +88,14 @@ def test_people_of_one_record_are_records(
     X, y = data
     estimator.fit(X, y)
     alone = fitted.laws_of(estimator, X, y, fraction=fraction)
-    people = fitted.laws_of(estimator, X, y, fraction=fraction, groups=np.arange(len(y)))
+    grouped = fitted.laws_of(estimator, X, y, fraction=fraction, groups=np.arange(len(y)))
     sd = alone.nonmember_sd
-    assert np.abs(people.shift - alone.shift).max() < near * sd.max()
-    assert np.abs(people.nonmember_sd / sd - 1.0).max() < near
-    assert np.abs(people.member_sd / alone.member_sd - 1.0).max() < near
+    assert np.abs(grouped.shift - alone.shift).max() < near * sd.max()
+    assert np.abs(grouped.nonmember_sd / sd - 1.0).max() < near
+    assert np.abs(grouped.member_sd / alone.member_sd - 1.0).max() < near
     if alone.several is None:
         # of several classes the skewness of records is bounded, that of people known
-        assert np.mean(people.trusted == alone.trusted) > 0.98
+        assert np.mean(grouped.trusted == alone.trusted) > 0.98
 
 
 @pytest.mark.parametrize(
@@ -114,8 +115,8 @@ def test_a_patient_entered_twice_is_one_of_twice_the_weight(estimator: Any, data
         clone(estimator).fit(X, y, sample_weight=weights), X, y, sample_weight=weights
     )
     entered = clone(estimator).fit(X[rows], y[rows])
-    people = fitted.laws_of(entered, X[rows], y[rows], groups=rows)
-    ours, theirs = (measures.advantage(laws.law_pair()) for laws in (people, once))
+    person = fitted.laws_of(entered, X[rows], y[rows], groups=rows)
+    ours, theirs = (measures.advantage(laws.law_pair()) for laws in (person, once))
     assert np.abs(ours - theirs).max() < 2e-3
     # As rows they hide behind their copies.
     alone = measures.advantage(fitted.laws_of(entered, X[rows], y[rows]).law_pair())
@@ -150,6 +151,21 @@ def test_laws_are_those_of_shadow_models_that_draw_people(
     assert abs(found.sd_ratio - 1.0) < 0.05
     assert found.shift_z < 1.25
     assert found.rank_correlation > found.ceiling - 0.1
+
+
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+def test_bounds_of_shares_hold(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = two_classes() if loss == "logistic" else several_classes()
+    model = LogisticRegression(C=0.5).fit(X, y)
+    groups = people_of(len(y))
+    whole = fitted.laws_of(model, X, y, groups=groups).largest_share
+    monkeypatch.setattr(people, "SHARE_WORK", 1.0)
+    monkeypatch.setattr(people, "LEAST_LOOKED", 8)
+    bound = fitted.laws_of(model, X, y, groups=groups).largest_share
+    known = ~np.isnan(bound)
+    assert 8 <= np.count_nonzero(known) < len(known)
+    assert np.all(bound[known] > whole[known] * (1.0 - 1e-9))
+    assert np.all(bound[known & (bound > 0.05)] == whole[known & (bound > 0.05)])
 
 
 def test_no_other_sum_of_the_answers_tells_more() -> None:

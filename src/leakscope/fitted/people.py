@@ -39,8 +39,9 @@ from leakscope.laws.distributions import MultivariateNormal, Normal
 from leakscope.laws.pair import LawPair
 from leakscope.measures.pair_measures import advantage
 
-# Rows of G are looked at one by one up to so many products.
+# Rows of G are looked at one by one up to so many products, and so many in any case.
 SHARE_WORK = 3e10
+LEAST_LOOKED = 64
 
 # Directions whose variance is below this share of the largest are rounding: copies of a row.
 RANK = 1e-9
@@ -444,17 +445,35 @@ def _shares(
     size = np.einsum("up,up->u", through, reach)
     found, doubtful = Shares.unknown(count), np.arange(count)
     work = 2.0 * cavity.design.target.size * len(cavity.inverse) / max(cavity.design.outputs, 1)
-    allowed = int(max(SHARE_WORK / work, 64))
+    allowed = int(max(SHARE_WORK / work, LEAST_LOOKED))
     if allowed < count:
-        # a part is at most the person's own reach times the other's load
-        first, second = np.sort(loads)[::-1][:2]
-        most = np.where(loads == first, second, first) * size
+        # A part is at most the person's own reach times the other's load: those with the largest
+        # loads are looked at one by one, and the first of the others bounds all of them.
+        order = np.argsort(-loads)
+        most = _largest_parts(cavity, pulls, through, order[:allowed])
+        most = np.maximum(most, size * loads[order[allowed]])
         with np.errstate(divide="ignore", invalid="ignore"):
             doubtful = found.bound(np.where(total > 0.0, most / total, np.inf))[:allowed]
     for start in range(0, len(doubtful), 64):
         some = doubtful[start : start + 64]
         found.note(some, _moves(cavity, pulls, through[some], some, count))
     return found
+
+
+def _largest_parts(
+    cavity: PeopleCavity, pulls: Sequence[FloatArray], through: FloatArray, heavy: Codes
+) -> FloatArray:
+    """(P,) the largest part that one of the heavy persons has in each person's variance."""
+    largest = np.zeros(len(through))
+    split = through.reshape(len(through), cavity.design.outputs, -1)
+    for block, t in zip(cavity.design.blocks, pulls, strict=True):
+        for place in np.flatnonzero(np.isin(block.units, heavy)).tolist():
+            met = np.tensordot(split, block.X[place], axes=(2, 1))  # persons, outputs, rows
+            met = np.swapaxes(met, 1, 2).reshape(len(through), -1)
+            part = ((met @ t[place]) * met).sum(axis=1)
+            part[block.units[place]] = 0.0
+            largest = np.maximum(largest, part)
+    return largest
 
 
 def neighbours_of_people(
