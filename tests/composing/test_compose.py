@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -185,6 +186,14 @@ def test_what_cannot_be_composed(folder: Path, tmp_path: Path) -> None:
         X, labels, model=LogisticRegression(tol=1e-8, max_iter=1000).fit(X, labels), record_ids=IDS
     )
     refused("other labels", one, classes)
+    three = np.digitize(Y, [4.5, 5.5])
+    several = quietly(X, three, model=LogisticRegression(max_iter=2000), record_ids=IDS)
+    refused("release 1, .*one output", several, several)
+    kernels = [
+        quietly(X[:n], Y[:n], model=KernelRidge(kernel="rbf", gamma=0.1), record_ids=IDS[:n])
+        for n in (KEPT, N)
+    ]
+    refused("release 1, .*holds its records", *kernels)
     process = quietly(X, Y, kernel="rbf", noise_variance=1.0, record_ids=IDS)
     refused("one kind", one, process)
     strangers = quietly(

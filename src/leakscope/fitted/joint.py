@@ -157,14 +157,14 @@ def _described(release: Release, place: int) -> FittedModel:
     trained_on = np.asarray(release.trained_on)
     if trained_on.dtype != np.bool_ or trained_on.ndim != 1 or len(trained_on) != len(release.y):
         raise InputError(
-            f"release {place}: trained_on must say true or false for each of the "
+            f"release {place + 1}: trained_on must say true or false for each of the "
             f"{len(release.y)} records."
         )
     weight = trained_on.astype(np.float64)
     found = from_sklearn(release.estimator, release.X, release.y, sample_weight=weight)
     if isinstance(found, PairedModel) or found.loss == "softmax" or len(found.problems) > 1:
         raise InputError(
-            f"release {place}, {found.name}: the joint law is known for models with one output "
+            f"release {place + 1}, {found.name}: the joint law is known for models with one output "
             "(ridge, kernel ridge, logistic with two classes, Poisson)."
         )
     return found

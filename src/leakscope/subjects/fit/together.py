@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from leakscope.data.datasets import RecordId
 from leakscope.errors import InputError
 from leakscope.fitted.joint import Release, joint_laws
+from leakscope.fitted.paired import PairedModel
 from leakscope.subjects.subject import Together
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ LEAST_SHARED = 5
 def together(releases: Sequence[Fit], rows: Rows) -> Together:
     """The joint laws of the models' scores; ``rows`` as in `Subject.composed`."""
     first = releases[0]
+    for place, release in enumerate(releases):
+        _require_known(release, rows[place], place)
     for name in ("question", "fraction", "observes"):
         told = {str(release.settings[name]) for release in releases}
         if len(told) > 1:
@@ -57,6 +60,26 @@ def together(releases: Sequence[Fit], rows: Rows) -> Together:
         fraction=first.settings["fraction"],
     )
     return Together(found.law_pair(), found.trusted, found.check)
+
+
+def _require_known(release: Fit, rows: Rows, place: int) -> None:
+    """One output, an estimator at its optimum, and records that it takes."""
+    told, described = f"release {place + 1}, {release.model.name}", release.described
+    if (
+        release.estimator is None
+        or isinstance(described, PairedModel)
+        or described.loss == "softmax"
+        or len(described.problems) > 1
+    ):
+        raise InputError(
+            f"{told}: what several releases tell together is known of scikit-learn estimators with "
+            "one output (ridge, kernel ridge, logistic with two classes, Poisson)."
+        )
+    if described.problems[0].X is None and np.any(rows < 0):
+        raise InputError(
+            f"{told}: a model with a kernel holds its records and takes no others; several can be "
+            "composed where all were fitted on the same records."
+        )
 
 
 def _everybody(releases: Sequence[Fit], rows: Rows, place: int, what: str) -> Any:
