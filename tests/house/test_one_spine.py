@@ -53,7 +53,6 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "fitted/fitted_laws.py": "the chance of the right label, which is the law itself",
     "fitted/margins.py": "how often a score lies on a corner, and the moments of its pieces",
     "fitted/secret.py": "points that stand for a normal law",
-    "fitted/reconstruction.py": "the chance of a reconstruction (ReRo)",
     "fitted/softmax_cavity.py": "the same with several classes",
     "lasso/noise_overlap.py": "the overlap of two noises",
     "lasso/onaverage_kl.py": "the information about a location, an ingredient of laws",
