@@ -412,7 +412,7 @@ def _class_weights(estimator: Any, codes: npt.NDArray[np.intp], weights: FloatAr
 def _ridge_classifier(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> FittedModel:
     codes = _codes(estimator, y)
     weights = _class_weights(estimator, codes, weights)
-    penalty = float(getattr(estimator, "alpha_", estimator.alpha))
+    penalty = float(estimator.alpha_ if hasattr(estimator, "alpha_") else estimator.alpha)
     X, diagonal, theta = _design(estimator, X, penalty)
     two = theta.ndim == 1
     theta = theta[:, None] if two else theta

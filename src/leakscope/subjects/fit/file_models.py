@@ -21,6 +21,7 @@ from leakscope.data.sources import raw_features
 from leakscope.errors import InputError
 from leakscope.fitted.paired import Described
 from leakscope.fitted.problem import NoLawsError
+from leakscope.fitted.refits import class_names, innermost
 from leakscope.results.audit import ExaminedModel
 from leakscope.settings.audit import ModelSettings, Scaling
 from leakscope.subjects.handed import forms_of
@@ -57,7 +58,10 @@ def is_fitted(estimator: Any) -> bool:
         check_is_fitted(estimator)
     except (NotFittedError, TypeError):
         return False
-    return True
+    # A Gaussian process answers without a fit, from its prior.
+    inner = innermost(estimator)
+    prior = any(name.startswith("GaussianProcess") for name in class_names(inner))
+    return not prior or hasattr(inner, "X_train_") or hasattr(inner, "base_estimator_")
 
 
 def fitted_here(estimator: Any, X: Any, y: Any, weights: Any = None) -> Any:

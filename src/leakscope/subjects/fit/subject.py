@@ -511,7 +511,8 @@ class Fit(Subject):
         """Refuse laws that are not numbers: a fit at the edge of float64."""
         good = np.isfinite(laws.member_mean) & np.isfinite(laws.nonmember_mean)
         good &= np.isfinite(laws.member_sd) & np.isfinite(laws.nonmember_sd)
-        good &= (laws.member_sd > 0.0) & (laws.nonmember_sd > 0.0)
+        # Of a spread below 1e-160 the square is none.
+        good &= (laws.member_sd**2 > 0.0) & (laws.nonmember_sd**2 > 0.0)
         if laws.question != "known_others" and not good.all():
             raise InputError(
                 f"the scores of {np.count_nonzero(~good)} of {len(self.ids)} {self.unit}s have no "

@@ -40,6 +40,11 @@ from leakscope.subjects.handed import Handed
 
 # What a classifier is asked for: the first that it has.
 CLASS_ANSWERS = ("predict_proba", "decision_function", "predict")
+# What an estimator must do, where one fails.
+HALVES_HINT = (
+    ": it must fit one target on half of the records, and answer about the others; set its "
+    "parameters so, or give a function train(X, y, seed) that does."
+)
 # So many records at most are trained on to see whether a function looks at its rows and its seed.
 TRIED_ON = 200
 # Sentences of warnings that are kept of one model.
@@ -167,7 +172,8 @@ class OwnTraining:
             raise
         except BaseException as error:
             raise InputError(
-                f"{self.name} failed ({type(error).__name__}: {reason(error)}{_line(error)})."
+                f"{self.name} failed ({type(error).__name__}: {reason(error)}{_line(error)})"
+                f"{HALVES_HINT if self.is_estimator else '.'}"
             ) from error
 
     def _models(
@@ -288,7 +294,11 @@ def predicts_classes(subject: Any) -> bool | None:
         return None
     from sklearn.base import is_classifier, is_regressor
 
-    return True if is_classifier(subject) else False if is_regressor(subject) else None
+    try:
+        return True if is_classifier(subject) else False if is_regressor(subject) else None
+    except AttributeError:
+        # One around another that it was not given: what is wrong with it is said by its fit.
+        return None
 
 
 def training_of(
