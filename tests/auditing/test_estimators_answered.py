@@ -75,7 +75,7 @@ def test_what_is_refused_says_what_would_help(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(InputError) as caught:
-            leakscope.audit(*TABLES[task], model=ESTIMATORS[task][name], models=2)
+            leakscope.audit(*TABLES[task], model=ESTIMATORS[task][name], models=MAKER.MODELS)
     assert re.search(r"[;:,] (or )?(set|give|use|drop|raise|add|audit)\b", str(caught.value))
 
 
