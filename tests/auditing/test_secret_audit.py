@@ -135,6 +135,7 @@ def test_an_array_names_a_column_by_its_place(people: pd.DataFrame) -> None:
         ({"secret": "age"}, "different numbers; say how near"),
         ({"secret": "sex", "secret_within": 1.0}, "holds categories"),
         ({"secret": "age", "secret_within": 0.1}, "more than the 50"),
+        ({"secret": "age", "secret_within": 1e-300}, "more than the 50"),
         ({"secret": "age", "secret_within": -1.0}, "must be above 0"),
         ({"secret": "sex", "secret_prior": "none"}, "must be one of imputed, shares"),
         ({"secret_within": 5.0}, "belongs to secret"),

@@ -290,9 +290,10 @@ def _of_numbers(
         told = tuple(subgroup_label(float(value)) for value in values)
         return SecretColumn(told, own, None, lambda code: altered(values[code]))
     within = near.within
-    part = np.floor((raw - raw.min()) / (2.0 * within)).astype(np.intp)
+    with np.errstate(over="ignore"):
+        part = np.floor((raw - raw.min()) / (2.0 * within))
     used, own = np.unique(part, return_inverse=True)
-    if len(used) > MOST_WITHIN:
+    if len(used) > MOST_WITHIN or not np.isfinite(used[-1]):
         raise InputError(
             f"within {within:g} column {name!r} has {len(used)} values, more than the "
             f"{MOST_WITHIN} that are told apart; take --secret-within {_usual(raw)} or wider."
