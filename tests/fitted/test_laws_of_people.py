@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge, RidgeClassifier
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+    RidgeClassifier,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from small_data import counts, regression, several_classes, two_classes
@@ -262,6 +268,19 @@ def test_residuals_known_others_and_pipelines() -> None:
         np.median(fresh.nonmember_sd / fitted.laws_of(model, X, y, groups=groups).nonmember_sd)
         < 1.1
     )
+
+
+def test_a_person_who_alone_has_a_column_is_not_trusted() -> None:
+    X, y = regression(features=4)
+    groups = people_of(len(y))
+    X[:, 3] = groups == 7
+    model = LinearRegression().fit(X, y)
+    laws = fitted.laws_of(model, X, y, groups=groups, question="population")
+    place = list(dict.fromkeys(groups.tolist())).index(7)
+    assert not laws.trusted[place]
+    assert laws.trusted.mean() > 0.7
+    with pytest.raises(InputError, match="not penalised"):
+        fitted.laws_of(model, X, y, groups=groups)
 
 
 def test_what_is_not_known_of_groups_is_a_sentence() -> None:

@@ -21,7 +21,7 @@ from leakscope.errors import InputError
 from leakscope.fitted.cavity import PredictionLaws, Shares, solve_cavity, start_and_response
 from leakscope.fitted.losses import LOSSES, Codes, one_hot, own_log_odds, softmax
 from leakscope.fitted.optimum import inverse_hessian, quadratic_forms
-from leakscope.fitted.people_cavity import in_features, of_one_size
+from leakscope.fitted.people_cavity import in_features, of_one_size, yielded
 from leakscope.fitted.problem import ConvexProblem
 from leakscope.fitted.responses import DenseSoftmax, FeatureResponse, StructuredSoftmax
 from leakscope.fitted.softmax_cavity import DENSE, SEED, released
@@ -227,10 +227,8 @@ def _refined(
     # Woodbury: the Hessian without the unit's rows, for each column
     g = solved @ np.swapaxes(own, 1, 2)
     c = curvature[rows]
-    slack = np.eye(size) - g * c[:, None, :]
-    if size == 1:
-        slack = np.maximum(slack, 1e-10)
-    gain = c[:, :, None] * np.linalg.inv(slack)
+    diagonal = c[:, :, None] * np.eye(size)
+    gain = diagonal @ yielded(g, diagonal, np.broadcast_to(np.eye(size), g.shape))
     estimate = np.repeat(theta[:, None], count, axis=1)
     before, damp = np.full(count, np.inf), np.ones(count)
     last = X @ estimate

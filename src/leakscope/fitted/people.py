@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.fitted.cavity import (
@@ -42,6 +43,9 @@ from leakscope.measures.pair_measures import advantage
 # Rows of G are looked at one by one up to so many products, and so many in any case.
 SHARE_WORK = 3e10
 LEAST_LOOKED = 64
+
+# A person whose leaving raises a variance by more than this leaves rounding behind.
+MOST_RAISED = 1e6
 
 # Directions whose variance is below this share of the largest are rounding: copies of a row.
 RANK = 1e-9
@@ -274,7 +278,9 @@ def people_laws(
         converged=cavity.converged,
         smoothing_gap=_gap(model, cavity, codes, fraction),
         shares=_shares(cavity, sources, directions, people.count),
-        by_size=_by_size(model, cavity, codes, fraction),
+        by_size=np.where(
+            _undetermined(cavity, people.count), np.inf, _by_size(model, cavity, codes, fraction)
+        ),
     )
     return laws, people
 
@@ -380,6 +386,15 @@ def _gap(model: FittedModel, cavity: PeopleCavity, codes: Codes, fraction: float
         for one, other in zip(cavity.states, plain.states, strict=True)
     ]
     return float(np.median(np.concatenate(ratios)) - 1.0)
+
+
+def _undetermined(cavity: PeopleCavity, count: int) -> npt.NDArray[np.bool_]:
+    """(P,) whether the fit without the person is not determined: 1 - g c has no digits left."""
+    found = np.zeros(count, dtype=np.bool_)
+    for block, state in zip(cavity.design.blocks, cavity.states, strict=True):
+        reply = np.abs(state.kappa @ state.curvature).max(axis=(1, 2))
+        found[block.units] = reply > MOST_RAISED
+    return found
 
 
 def _by_size(model: FittedModel, cavity: PeopleCavity, codes: Codes, fraction: float) -> FloatArray:

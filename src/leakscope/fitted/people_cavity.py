@@ -55,6 +55,9 @@ AT_ONCE = 4_000_000
 # The most that a Newton step may move a prediction, where a loss does not say.
 LONGEST_STEP = 4.0
 
+# Without a person whose slack is singular the fit is not determined.
+LEAST_SLACK = 1e-10
+
 # Eigenvalues of a kernel below this share of the largest are rounding.
 LEAST_EIGENVALUE = 1e-12
 
@@ -387,6 +390,15 @@ def _moments(
     return found
 
 
+def yielded(g: FloatArray, c: FloatArray, right: FloatArray) -> FloatArray:
+    """(I - g c)^{-1} right; nearly infinite where the fit is not determined without the person."""
+    slack = np.eye(g.shape[-1]) - g @ c
+    try:
+        return np.asarray(np.linalg.solve(slack, right))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.solve(slack + LEAST_SLACK * np.eye(g.shape[-1]), right))
+
+
 def symmetric(blocks: FloatArray) -> FloatArray:
     """The mean of every block and its transpose."""
     return np.asarray(0.5 * (blocks + np.swapaxes(blocks, -1, -2)))
@@ -502,8 +514,7 @@ def solve_people(
         for block, state in zip(design.blocks, states, strict=True):
             state.m = state.m - length * block.predictions(step)
             g = block.within(inverse)
-            unit = np.eye(block.size)
-            kappas.append(symmetric(np.asarray(np.linalg.solve(unit - g @ state.curvature, g))))
+            kappas.append(symmetric(yielded(g, state.curvature, g)))
         before = [(state.kappa, state.v) for state in states]
         for state, kappa in zip(states, kappas, strict=True):
             state.kappa = kappa
@@ -589,8 +600,7 @@ def one_step_out_of_people(model: FittedModel, codes: Codes) -> FloatArray:
             theta = theta - (inverse @ gradient.T.reshape(-1)).reshape(design.outputs, -1).T
     for block, c, force in zip(design.blocks, slopes, forces, strict=True):
         g = block.within(inverse)
-        matrix = np.eye(block.size) - g @ c
-        pushed = np.linalg.solve(matrix, g @ force[..., None])[..., 0]
+        pushed = yielded(g, c, g @ force[..., None])[..., 0]
         z = block.predictions(theta) + pushed
         found[block.rows] = z.reshape(*block.rows.shape, design.outputs)
     return found if design.outputs > 1 else found[:, 0]
