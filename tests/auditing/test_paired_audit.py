@@ -10,6 +10,7 @@ from sklearn.linear_model import Lasso
 from sklearn.svm import SVC
 
 import leakscope
+from leakscope import subjects
 from leakscope.cli import main
 from leakscope.fitted import paired, paired_laws
 
@@ -72,3 +73,17 @@ def test_a_corner_is_told_and_kept(tmp_path: Path) -> None:
     stored = leakscope.Audit.open(audit.write(tmp_path / "run"))
     np.testing.assert_allclose(stored.laws.measures()["advantage"], stored.advantage, atol=1e-9)
     assert stored.laws.noised(1.0).measures()["advantage"].max() < stored.advantage.max()
+
+
+def test_the_lasso_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, run = tmp_path / "table.csv", str(tmp_path / "run")
+    np.savetxt(table, np.c_[X, Y], delimiter=",", header="a,b,c,y", comments="", fmt="%.17g")
+    assert main(["audit", str(table), "--target", "y", "--model", "lasso", "--run-dir", run]) == 0
+    assert "alpha by five folds; 16 fits of parts" in " ".join(capsys.readouterr().out.split())
+    # Opened from the run alone, with the penalty that was chosen.
+    audit = leakscope.Audit.open(Path(run))
+    again = subjects.opened(audit)
+    assert again.model.name == audit.model.name
+    told = ["--model", "lasso", "--C", "1"]
+    assert main(["audit", str(table), "--target", "y", *told]) == 2
+    assert "--C does not belong to --model lasso" in capsys.readouterr().err

@@ -4,7 +4,7 @@ K fits on random parts of the records answer about every record with it and with
 (`leakscope.fitted.paired`).  The shift is the mean over the fits of the difference between the two,
 in which all that the fits have in common cancels.  The spread is that of the answers over the fits.
 It is known from K - 1 degrees of freedom only, so that each record's variance is weighed against
-what the records have in common, as far as they are alike (Smyth 2004, limma).
+that of records whose force moves their own score as far, as much as these are alike (Smyth 2004).
 
 What a family holds while a record comes or goes is checked: records spread over the ranks are
 really taken out and put in, and the model is fitted again, pipeline, search and all.  Where that
@@ -40,7 +40,9 @@ AT_PARTS, AT_PARTS_OF_CHOSEN = 4, 2
 # Where these change the advantage, at one part in so many of all.
 MORE_PARTS = 4
 # An advantage from refits may differ by so much, or by this share of it.
-MOST_OFF, MOST_OFF_SHARE = 0.03, 0.15
+MOST_OFF, MOST_OFF_SHARE = 0.02, 0.15
+# The power of the curve of spreads over yields, and from how many records on there is one.
+CURVE, FEWEST_FOR_CURVE = 2, 30
 # Below it a spread is rounding, as a share of the answers.
 ROUNDING = 1e-9
 # Kurtosis of the answers without a record: a normal law has 3, two lumps have 1.
@@ -85,15 +87,39 @@ class Moments:
         return np.asarray(advantage(pair))
 
 
-def moments_of(pairs: Pairs) -> Moments:
-    """What the pairs say of every record, its variance weighed against that of all."""
+def yields_of(model: PairedModel, pairs: Pairs) -> FloatArray:
+    """(N,) log of how far a unit of force moves each record's own score; NaN where none is felt.
+
+    The force at the answer with the record: of the square loss its residual, of log-odds the
+    chance of the other labels, of margins how far it is within.
+    """
+    if model.family.observes == "prediction":
+        force = np.abs(model.targets - pairs.within)
+    elif model.family.observes == "log_odds":
+        force = special.expit(-pairs.within)
+    else:
+        force = np.maximum(1.0 - pairs.within, 0.0)
+    moved = np.abs(pairs.within - pairs.without)
+    felt = (force > 0.0) & (moved > 0.0)
+    ratio = np.where(felt, moved / np.where(felt, force, 1.0), np.nan)
+    found = np.full(ratio.shape[1], np.nan)
+    some = felt.any(axis=0)
+    found[some] = np.log(np.nanmedian(ratio[:, some], axis=0))
+    return found
+
+
+def moments_of(pairs: Pairs, like: FloatArray | None = None) -> Moments:
+    """What the pairs say of every record, its variance weighed against that of records like it.
+
+    ``like`` (N,) is what goes with the spread, `yields_of`; None for all records alike.
+    """
     without, within = pairs.without, pairs.within
     differences = within - without
     both, free = np.isfinite(differences).sum(axis=0), np.isfinite(without).sum(axis=0) - 1.0
     out, inside = np.nanvar(without, axis=0, ddof=1), np.nanvar(within, axis=0, ddof=1)
     least = (ROUNDING * float(np.nanmax(np.abs(without)))) ** 2
     out, inside = np.maximum(out, least), np.maximum(inside, least)
-    variance, prior = squeezed(out, free)
+    variance, prior = squeezed(out, free, like)
     apart = np.maximum(np.nanvar(differences, axis=0, ddof=1), 0.0)
     correlation = np.clip(0.5 * (out + inside - apart) / np.sqrt(out * inside), -1.0, 1.0)
     ratio = _towards_common(0.5 * np.log(inside / out), (1.0 - correlation**2) / free)
@@ -117,16 +143,19 @@ def _cornered(found: Moments, pairs: Pairs, model: PairedModel) -> Moments:
     place, side = model.family.corner(model.whole.found.inner, model.whole.y, found.mean)
     both = np.isfinite(pairs.within - pairs.without)
     only = Pairs(pairs.inside, *(np.where(both, x, np.nan) for x in (pairs.without, pairs.within)))
-    own = moments_of(only)
+    own = moments_of(only, yields_of(model, only))
     corner = Corner.of(place, side, own.mean, own.sd_out, own.shift)
     return replace(found, corner=corner, shift=corner.shift(found.mean, found.sd_out))
 
 
-def squeezed(variance: FloatArray, free: FloatArray | float) -> tuple[FloatArray, float]:
-    """Sample variances weighed against their common one, and what that counts for.
+def squeezed(
+    variance: FloatArray, free: FloatArray | float, like: FloatArray | None = None
+) -> tuple[FloatArray, float]:
+    """Sample variances weighed against those of records like them, and what that counts for.
 
     s² has ``free`` degrees of freedom; the true ones are as if drawn from a scaled inverse
-    chi-squared law with d0.  Log s² then has the variance psi'(free / 2) + psi'(d0 / 2).
+    chi-squared law with d0, around a curve over ``like`` where that is given.  Log s² then has the
+    variance psi'(free / 2) + psi'(d0 / 2) around it.
 
     Examples
     --------
@@ -139,10 +168,25 @@ def squeezed(variance: FloatArray, free: FloatArray | float) -> tuple[FloatArray
     """
     half = 0.5 * np.asarray(free, dtype=np.float64)
     log = np.log(variance) - special.digamma(half) + np.log(half)
-    spread = float(np.var(log, ddof=1)) - float(np.mean(special.polygamma(1, half)))
+    line = np.full(len(log), float(np.mean(log)))
+    if like is not None and np.isfinite(like).sum() > FEWEST_FOR_CURVE:
+        line = _curve(log, like)
+    degrees = 1.0 if like is None else CURVE + 2.0
+    spread = float(np.sum((log - line) ** 2) / max(len(log) - degrees, 1.0))
+    spread -= float(np.mean(special.polygamma(1, half)))
     prior = 2.0 * _inverse_trigamma(spread) if spread > 1e-6 else 1e6
-    common = np.exp(float(np.mean(log)) + special.digamma(0.5 * prior) - np.log(0.5 * prior))
+    common = np.exp(line + special.digamma(0.5 * prior) - np.log(0.5 * prior))
     return np.asarray((free * variance + prior * common) / (free + prior)), prior
+
+
+def _curve(log: FloatArray, like: FloatArray) -> FloatArray:
+    """A parabola over ``like``, held at its ends; one level for those without."""
+    known = np.isfinite(like)
+    centre, width = float(np.median(like[known])), float(np.std(like[known])) or 1.0
+    x = np.clip((np.where(known, like, centre) - centre) / width, -2.5, 2.5)
+    powers = np.stack([known * x**power for power in range(CURVE + 1)] + [~known * 1.0], axis=1)
+    found, *_ = np.linalg.lstsq(powers, log, rcond=None)
+    return np.asarray(powers @ found)
 
 
 def _inverse_trigamma(value: float) -> float:
@@ -193,7 +237,7 @@ def paired_laws(
     _require_asked(model, question, observes)
     share = require_fraction(0.5 if fraction is None else fraction, whole=False)
     pairs = model.pairs(share)
-    found = moments_of(pairs)
+    found = moments_of(pairs, yields_of(model, pairs))
     if model.family.corner is not None:
         found = _cornered(found, pairs, model)
     seen = _refitted(model, pairs, found)
@@ -239,7 +283,8 @@ def _require_asked(model: PairedModel, question: str, observes: Observed | None)
             f"The laws of {model.name} come from fits on parts of the records at hand, which is "
             "the pool question; leave the question out."
         )
-    allowed = (own, "residual") if own == "prediction" else (own,)
+    plain = own == "prediction" and model.family.corner is None
+    allowed = (own, "residual") if plain else (own,)
     if observes is not None and observes not in allowed:
         raise InputError(
             f"observes must be one of {', '.join(allowed)} for {model.name}, but it is "

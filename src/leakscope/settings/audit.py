@@ -147,7 +147,9 @@ class AuditSettings(BaseModel):
 AUDIT_DEFAULTS = AuditSettings()
 
 
-ModelName = Literal["ridge", "linear", "logistic", "poisson", "kernel_ridge"]
+ModelName = Literal[
+    "ridge", "linear", "logistic", "poisson", "kernel_ridge", "lasso", "elastic_net"
+]  # fmt: skip
 ModelQuestion = Literal["pool", "population"]
 SecretPrior = Literal["imputed", "shares"]
 ModelObserves = Literal["log_odds", "prediction", "residual", "label", "probabilities"]
@@ -215,9 +217,9 @@ class ModelSettings(BaseModel):
 
     model: ModelChoice | None = setting(
         None,
-        "Examine this model: ridge, linear, logistic, poisson or kernel_ridge, as scikit-learn "
-        "fits it; your own from a .skops or .onnx file; or any estimator or training function, "
-        "module:Name, such as sklearn.svm:SVC. The best method for it is taken.",
+        "Examine ridge, linear, logistic, poisson, kernel_ridge, lasso or elastic_net, as "
+        "scikit-learn fits it; your own from a .skops or .onnx file; or any estimator or training "
+        "function, module:Name, such as sklearn.svm:SVC. The best method is taken.",
         metavar="MODEL",
         unset="a stand-in is fitted: ridge for numbers, logistic for classes",
     )
@@ -229,8 +231,8 @@ class ModelSettings(BaseModel):
     )
     alpha: Reachable | None = setting(
         None,
-        "Penalty (ridge, poisson and kernel_ridge only).",
-        unset="chosen by leave-one-out",
+        "Penalty (not of logistic and linear).",
+        unset="chosen by leave-one-out, of lasso and elastic_net by five folds",
     )
     gamma: Reachable | None = setting(
         None,

@@ -21,6 +21,7 @@ from leakscope.fitted.people_cavity import one_step_out_of_people
 from leakscope.kernels.formulas import median_length_scale
 from leakscope.results.audit import ExaminedModel
 from leakscope.settings.audit import PENALTIES, ModelName, ModelSettings
+from leakscope.subjects.laws import rounded_up
 from leakscope.subjects.pricing import Folds, HeldOutScores, ReleasedError
 
 SCORES = {"logistic": "accuracy", "poisson": "D²"}
@@ -30,6 +31,8 @@ TYPES = {
     "logistic": "LogisticRegression",
     "poisson": "PoissonRegressor",
     "kernel_ridge": "KernelRidge",
+    "lasso": "Lasso",
+    "elastic_net": "ElasticNet",
 }
 
 # Newton's steps settle at every penalty, but invert a Hessian; above so many coefficients L-BFGS.
@@ -145,7 +148,9 @@ def named_fit(
     if name != "linear":
         key = "C" if name == "logistic" else "alpha"
         chosen = f"{key} as given"
-        if given is None:
+        if given is None and name in ("lasso", "elastic_net"):
+            given, chosen = _by_folds(name, X, y), f"{key} by five folds"
+        elif given is None:
             given = _by_leave_one_out(name, key, X, y, parameters, codes)
             chosen = f"{key} by leave-one-{'out' if codes is None else 'group-out'}"
         parameters = {key: float(given), **parameters}
@@ -231,6 +236,11 @@ def _estimator(name: ModelName, parameters: dict[str, float], coefficients: int)
 
         # scikit-learn and leakscope call this kernel by the same name.
         return KernelRidge(kernel=kernels.rbf().describe()["name"], **parameters)
+    if name in ("lasso", "elastic_net"):
+        from sklearn.linear_model import ElasticNet, Lasso
+
+        settled = {"tol": 1e-7, "max_iter": 100_000}
+        return (Lasso if name == "lasso" else ElasticNet)(**parameters, **settled)
     if name == "poisson":
         from sklearn.linear_model import PoissonRegressor
 
@@ -255,6 +265,15 @@ def _settled(estimator: Any, X: FloatArray, y: NDArray[Any]) -> Any:
 
 def _fitted(name: ModelName, parameters: dict[str, float], X: FloatArray, y: NDArray[Any]) -> Any:
     return _settled(_estimator(name, parameters, _coefficients(name, X, y)), X, y)
+
+
+def _by_folds(name: ModelName, X: FloatArray, y: NDArray[Any]) -> float:
+    """The penalty along the path whose answers about left-out folds have the least loss."""
+    from sklearn.linear_model import ElasticNetCV, LassoCV
+
+    search = LassoCV(cv=5) if name == "lasso" else ElasticNetCV(cv=5)
+    # To as many digits as folds know it; up, so that the model is no larger than the best one.
+    return rounded_up(float(_settled(search, X, y).alpha_), 2)
 
 
 def _by_leave_one_out(

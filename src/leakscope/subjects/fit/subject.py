@@ -157,6 +157,8 @@ class Fit(Subject):
         "logistic": "logistic regression",
         "poisson": "Poisson regression, for counts",
         "kernel_ridge": "kernel ridge regression",
+        "lasso": "the LASSO",
+        "elastic_net": "elastic net, half L1 and half L2",
     }
 
     def __init__(

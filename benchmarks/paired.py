@@ -1,0 +1,218 @@
+"""Laws of paired fits against shadow models, family by family.
+
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/paired.py
+
+Two data sets for each family, none of those on which the method was found; `--only` names some
+rows, `--models` takes fewer or more shadow models.  Figures so far are kept in `--results`, from
+which the page's table is written; its words are by hand.  Seconds are of one processor.
+
+Every number of the truth is counted on shadow models, each fitted on a random half: the advantage
+and the TPR at 1% FPR of the laws' own likelihood ratio, and its ranks beside what exactly right
+laws would reach with so many models.  A score nearer to a corner than 0.003 counts as lying on it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from sklearn.datasets import load_digits, load_wine, make_classification, make_friedman1
+from sklearn.linear_model import (
+    ElasticNet,
+    HuberRegressor,
+    Lasso,
+    LassoCV,
+    LogisticRegression,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
+
+from leakscope import fitted, measures
+from leakscope.fitted.shadow import ShadowScores, _counted
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "benchmarks" / "paired.md"
+NEAR_CORNER = 3e-3
+FPR = 0.01
+
+
+def alcohol() -> tuple[Any, Any]:
+    """Wine: how much alcohol, from the other twelve columns and their products (178 x 90)."""
+    X = load_wine().data
+    y = (X[:, 0] - X[:, 0].mean()) / X[:, 0].std()
+    return PolynomialFeatures(2, include_bias=False).fit_transform(X[:, 1:]), y
+
+
+def plain_alcohol() -> tuple[Any, Any]:
+    """The same without products (178 x 12)."""
+    X, y = alcohol()
+    return X[:, :12], y
+
+
+def friedman() -> tuple[Any, Any]:
+    """Friedman's first function with twenty columns of noise (300 x 25)."""
+    X, y = make_friedman1(300, 25, noise=2.0, random_state=3)
+    return X, (y - y.mean()) / y.std()
+
+
+def digits() -> tuple[Any, Any]:
+    """Threes and eights, a tenth of the labels flipped (357 x 64)."""
+    X, y = load_digits(return_X_y=True)
+    kept = np.isin(y, (3, 8))
+    return X[kept], flipped((y[kept] == 8).astype(int))
+
+
+def clusters() -> tuple[Any, Any]:
+    """Two classes of two clusters each, a tenth flipped (300 x 20)."""
+    return make_classification(300, 20, n_informative=6, flip_y=0.2, random_state=5)
+
+
+def wines() -> tuple[Any, Any]:
+    """Wine: the three growers, a tenth of the labels moved on (178 x 13)."""
+    X, y = load_wine(return_X_y=True)
+    return X, np.where(np.random.default_rng(4).random(len(y)) < 0.1, (y + 1) % 3, y)
+
+
+def flipped(y: Any) -> Any:
+    return np.where(np.random.default_rng(4).random(len(y)) < 0.1, 1 - y, y)
+
+
+SAGA = {"solver": "saga", "max_iter": 3000, "tol": 1e-4}
+ROWS: dict[str, tuple[Callable[[], Any], Any]] = {
+    "Lasso, alcohol": (alcohol, Lasso(alpha=0.02, max_iter=10_000)),
+    "Lasso, friedman": (friedman, Lasso(alpha=0.02)),
+    "ElasticNet, alcohol": (alcohol, ElasticNet(alpha=0.05, l1_ratio=0.5, max_iter=10_000)),
+    "ElasticNet, friedman": (friedman, ElasticNet(alpha=0.1, l1_ratio=0.5)),
+    "LassoCV, alcohol": (plain_alcohol, LassoCV(alphas=20)),
+    "LassoCV, friedman": (friedman, LassoCV(alphas=20)),
+    "L1 logistic, digits": (digits, LogisticRegression(l1_ratio=1, C=0.1, solver="liblinear")),
+    "L1 logistic, clusters": (clusters, LogisticRegression(l1_ratio=1, C=0.2, solver="liblinear")),
+    "elastic-net logistic, clusters": (clusters, LogisticRegression(l1_ratio=0.5, C=0.2, **SAGA)),
+    "L1 softmax, wines": (wines, LogisticRegression(l1_ratio=1, C=0.5, **SAGA)),
+    "LinearSVC, digits": (digits, LinearSVC(C=0.01, dual=False)),
+    "LinearSVC, clusters": (clusters, LinearSVC(C=0.1, dual=False)),
+    "LinearSVC L1, clusters": (clusters, LinearSVC(C=0.1, penalty="l1", dual=False)),
+    "LinearSVR squared, friedman": (
+        friedman,
+        LinearSVR(C=0.1, epsilon=0.2, loss="squared_epsilon_insensitive", dual=False),
+    ),
+    "HuberRegressor, friedman": (friedman, HuberRegressor(alpha=1.0, max_iter=1000)),
+    "HuberRegressor, alcohol": (alcohol, HuberRegressor(alpha=10.0, max_iter=3000)),
+    "SVC, digits": (digits, SVC(C=1.0)),
+    "SVC, clusters": (clusters, SVC(C=1.0)),
+    "LinearSVC hinge, clusters": (clusters, LinearSVC(C=0.1, loss="hinge", max_iter=10_000)),
+    "SVR, friedman": (friedman, SVR(C=1.0, epsilon=0.2)),
+    "SVR, alcohol": (alcohol, SVR(C=1.0, epsilon=0.2)),
+}
+
+
+def ratios(laws: fitted.FittedLaws, shadows: ShadowScores) -> Any:
+    """The laws' log-likelihood ratio at every shadow model's score, models x records."""
+    pair, scores = laws.law_pair(), shadows.scores
+    if laws.corner is not None:
+        scores = laws.corner.side * (scores - laws.corner.place)
+    found = pair.member.log_density(scores) - pair.nonmember.log_density(scores)
+    if laws.corner is None:
+        return found
+    return np.where(np.abs(scores) < NEAR_CORNER, 1e6, found)
+
+
+def row(name: str, models: int) -> dict[str, Any]:
+    """One family on one data set."""
+    data, estimator = ROWS[name]
+    X, y = data()
+    start = time.process_time()
+    whole = make_pipeline(StandardScaler(), estimator).fit(X, y)
+    laws = fitted.laws_of(whole, X, y)
+    took = time.process_time() - start
+    start = time.process_time()
+    shadows = fitted.shadow_models(whole, X, y, models=models, random_state=1)
+    took_shadows = time.process_time() - start
+    checked = fitted.check_against_shadows(laws, shadows, random_state=0)
+    likelihood, kept = ratios(laws, shadows), laws.trusted
+    said = np.asarray(measures.advantage(laws.law_pair()))
+    hits = [
+        np.array([np.mean(r[s] > 0.0) for r, s in zip(likelihood.T, side.T, strict=True)])
+        for side in (shadows.trained_on, ~shadows.trained_on)
+    ]
+    counted = hits[0] - hits[1]
+    # What such a count would show if the laws were right: each share is binomial.
+    generator = np.random.default_rng(0)
+    spread = np.sqrt(sum(h * (1.0 - h) / (0.5 * models) for h in hits))
+    again = said + spread * generator.standard_normal(len(said))
+    top = np.argsort(-np.where(kept, said, -1.0))[: max(10, len(said) // 20)]
+    return {
+        "data": f"{X.shape[0]} x {X.shape[1]}",
+        "seconds": round(took, 1),
+        "seconds_shadows": round(took_shadows, 1),
+        "models": models,
+        "trusted": float(kept.mean()),
+        "shift_ratio": checked.shift_ratio,
+        "sd_ratio": checked.sd_ratio,
+        "rank": float(stats.spearmanr(said, counted).statistic),
+        "ceiling": float(stats.spearmanr(said, again).statistic),
+        "advantage": float(said[kept].mean()),
+        "advantage_counted": float(counted[kept].mean()),
+        "top": float(said[top].mean()),
+        "top_counted": float(counted[top].mean()),
+        "tpr": float(np.mean(measures.tpr_at_fpr(laws.law_pair(), FPR)[kept])),
+        "tpr_counted": _counted(likelihood[:, kept], shadows.trained_on[:, kept], FPR),
+    }
+
+
+HEAD = (
+    "| | records | trusted | shift | sd | rank (ceiling) | advantage, counted | "
+    "most exposed, counted | TPR at 1%, counted | seconds, shadows |\n"
+    "|---|---|---|---|---|---|---|---|---|---|\n"
+)
+
+
+def table(results: dict[str, dict[str, Any]]) -> str:
+    """The page's table."""
+    lines = [
+        f"| {name} | {r['data']} | {r['trusted']:.0%} | {r['shift_ratio']:.2f} | "
+        f"{r['sd_ratio']:.2f} | {r['rank']:.2f} ({r['ceiling']:.2f}) | "
+        f"{r['advantage']:.3f}, {r['advantage_counted']:.3f} | {r['top']:.2f}, "
+        f"{r['top_counted']:.2f} | {r['tpr']:.3f}, {r['tpr_counted']:.3f} | "
+        f"{r['seconds']:.0f}, {r['seconds_shadows']:.0f} |"
+        for name, r in results.items()
+    ]
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Make the rows that are not there yet, and the table of all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=list(ROWS))
+    parser.add_argument("--models", type=int, default=1000)
+    parser.add_argument("--results", type=Path, default=Path("paired-results.json"))
+    asked = parser.parse_args()
+    kept = json.loads(asked.results.read_text()) if asked.results.exists() else {}
+    for name in asked.only:
+        if name in kept:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            kept[name] = row(name, asked.models)
+        asked.results.write_text(json.dumps(kept, indent=1))
+        print(name, {k: round(v, 3) if isinstance(v, float) else v for k, v in kept[name].items()})
+    kept = {name: kept[name] for name in ROWS if name in kept}
+    text = table(kept)
+    if PAGE.exists():
+        page = PAGE.read_text(encoding="utf-8")
+        first, _, rest = page.partition("<!-- table -->\n")
+        _, _, last = rest.partition("<!-- end -->")
+        PAGE.write_text(f"{first}<!-- table -->\n{text}<!-- end -->{last}", encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
