@@ -44,6 +44,33 @@ def test_four_models_then_eight_trains_four(tmp_path: Path) -> None:
     assert np.array_equal(eight.advantage, whole.advantage)
 
 
+def test_minutes_go_on_while_models_pay_and_from_where_they_stopped(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    short = leakscope.audit(X, Y, train=train, models=4, minutes=0.04, keep=kept)
+    assert short.details.models > 4
+    assert short.details.models % 2 == 0
+    assert short.settings["models"] == short.details.models
+    longer = leakscope.audit(X, Y, train=train, models=4, minutes=0.001, keep=kept)
+    assert longer.details.models >= short.details.models
+    assert longer.details.reused == short.details.models
+    # The result is that of so many models, whatever the clock said.
+    same = leakscope.audit(X, Y, train=train, models=short.details.models)
+    assert np.array_equal(same.advantage, short.advantage)
+
+
+def test_minutes_stop_where_more_models_tell_nothing_more() -> None:
+    """Ridge towards a huge penalty: nothing is given away, which a few models show."""
+
+    def flat(features: np.ndarray, targets: np.ndarray, seed: int) -> Any:
+        rng = np.random.default_rng(seed)
+        weights = rng.normal(size=features.shape[1]) + 1e-6 * targets.sum()
+        return lambda asked: 1.0 / (1.0 + np.exp(-asked @ weights))
+
+    found = leakscope.audit(X, Y, train=flat, models=4, minutes=1.0)
+    assert found.details.models < 1024
+    assert (found.table.of("advantage_high") - found.advantage <= 0.1).mean() >= 0.95
+
+
 DRIVER = """
 import os, signal, sys, time
 from pathlib import Path

@@ -66,6 +66,7 @@ def audit(
     train: Any = None,
     task: Task | None = None,
     models: int | None = None,
+    minutes: float | None = None,
     keep: str | Path | None = None,
     kernel: Any = None,
     noise_variance: float | str | None = None,
@@ -130,8 +131,9 @@ def audit(
     task
         Of a training: ``"classification"`` or ``"regression"``, where neither the estimator nor
         y says so.
-    models, keep
-        Of a training: how many models, an even number, and a directory that keeps each one's
+    models, minutes, keep
+        Of a training: how many models, an even number; for how many minutes to go on with more
+        while they pay, ``models`` being the least; and a directory that keeps each one's
         answers, so that none is trained twice.
     kernel
         From :mod:`leakscope.kernels`, or a kernel's name, such as ``"rbf"``: its length scale is
@@ -223,7 +225,7 @@ def audit(
         "secret_values": None if secret_values is None else tuple(secret_values),
     }
     asked_of_model = {k: value for k, value in told.items() if value != getattr(MODEL_DEFAULTS, k)}
-    how = {"models": models, "keep": None if keep is None else str(keep)}
+    how = {"models": models, "minutes": minutes, "keep": None if keep is None else str(keep)}
     is_dataset = isinstance(X, Dataset)
     if isinstance(model, (str, Path)):
         chosen, model = validated(ModelSettings, model=str(model), **asked_of_model), None

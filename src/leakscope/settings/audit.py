@@ -327,6 +327,13 @@ class TrainingSettings(BaseModel):
     models: HalfModelCount = setting(
         4, "Of a training: how many models, each of half of the records."
     )
+    minutes: Positive | None = setting(
+        None,
+        "Of a training: go on with more models while they pay, for about so many minutes; --models "
+        "is the least.",
+        metavar="NUMBER",
+        unset="as many as --models says",
+    )
     time_limit: Positive | None = setting(
         None, "Of a training: seconds that one model may take.", metavar="SECONDS", unset="no limit"
     )

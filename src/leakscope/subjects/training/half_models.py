@@ -94,6 +94,14 @@ def model_names(models: int) -> list[str]:
     return [f"model={number}" for number in range(models)]
 
 
+def kept_models(store: CellStore) -> int:
+    """How many models, from the first on, are kept already; an even number."""
+    finished, count = store.finished(), 0
+    while f"model={count}" in finished:
+        count += 1
+    return count - count % 2
+
+
 def train_halves(
     X: Any,
     y: NDArray[Any],

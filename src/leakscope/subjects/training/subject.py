@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -64,6 +65,7 @@ from leakscope.subjects.training import changes
 from leakscope.subjects.training.half_models import (
     HalfModels,
     digest_of,
+    kept_models,
     model_names,
     train_halves,
 )
@@ -111,6 +113,9 @@ ONE_LABEL = 1e-9
 
 # No more models than these are proposed.
 MOST_PROPOSED = 4096
+# With minutes: no more models than these are trained, and none where so many records' numbers are
+# known well enough.
+MOST_MODELS, ENOUGH = 1024, 0.95
 
 # The digest of code that cannot be read.
 NO_CODE = "unknown"
@@ -376,7 +381,9 @@ class Training(Subject):
             )
         with taken_from_result():
             fields = TrainingSettings.model_fields
-            how = validated(TrainingSettings, **{name: told[name] for name in fields})
+            # As many models as there are: none is added.
+            names = [name for name in fields if name != "minutes"]
+            how = validated(TrainingSettings, **{name: told[name] for name in names})
             usual = validated(AuditSettings, scaling=told["scaling"], seed=told["seed"])
             task_of(told["task"])
             form = str(told.get("handed", "numbers"))
@@ -498,12 +505,8 @@ class Training(Subject):
                 f"every model of {self.training.name} has the same score for every record, so "
                 "there is nothing to tell records apart by."
             )
-        # What a model answers; a residual has the record's own target in it.
-        own = np.asarray(self.y, dtype=np.float64) if self.observes == "residual" else 0.0
-        doubt = self._most_of(answer_doubts(scores + own, trained_on, kinds_of(self.X)))
+        self.few, sign = self._posterior(self.half_models)
         scores, trained_on = self._of_units(scores, trained_on)
-        sign = _sign(scores, self.observes)
-        self.few = fitted.few_models(sign * scores, trained_on, random_state=self.seed, doubt=doubt)
         self.found = posterior_laws(
             self.few,
             sign,
@@ -586,17 +589,57 @@ class Training(Subject):
             )
             store = stack.enter_context(open_cells(place, settings=about, seed=self.seed))
             stack.enter_context(self._kept_told(store))
-            return train_halves(
-                self.X,
-                self.y,
-                self.training,
-                how.models,
-                store,
-                seed=self.seed,
-                codes=self.codes,
-                client=client,
-                on_progress=self.on_progress,
-            )
+            start, count, found = time.monotonic(), how.models, None
+            if how.minutes is not None:
+                count = max(count, kept_models(store))
+            while found is None or count > len(found.scores):
+                more = train_halves(
+                    self.X,
+                    self.y,
+                    self.training,
+                    count,
+                    store,
+                    seed=self.seed,
+                    codes=self.codes,
+                    client=client,
+                    on_progress=self.on_progress,
+                )
+                first = found or more
+                found = replace(more, reused=first.reused, made=first.made)
+                if how.minutes is not None:
+                    count += self._paying(found, start, start + 60.0 * how.minutes)
+        self.how = how.model_copy(update={"models": count, "minutes": None})
+        self.settings["models"] = count
+        return found
+
+    def _paying(self, found: HalfModels, start: float, end: float) -> int:
+        """How many more models to train between now and the end: as many again at most.
+
+        None where nearly all advantages are known to 0.1, or there is no time.  What more models
+        do not show, because single answers tell, does not count.
+        """
+        models = len(found.scores)
+        few, _ = self._posterior(found)
+        value, low, high = few.advantage.value, few.advantage.low, few.advantage.high
+        near = np.maximum(high - value, value - low) <= NEAR
+        if np.mean(near | (few.doubt == TELLING)) >= ENOUGH:
+            return 0
+        now = time.monotonic()
+        # What one model took, with all that is done beside training it.
+        each = max((now - start) / max(models - found.reused, 1), found.seconds / models, 1e-9)
+        more = min(models, int(min(max(end - now, 0.0) / each, MOST_MODELS)), MOST_MODELS - models)
+        return more - more % 2
+
+    def _posterior(self, found: HalfModels) -> tuple[fitted.FewModels, FloatArray]:
+        """What the models show of every unit, and by which sign the scores were turned."""
+        scores, trained_on = found.scores, found.trained_on
+        # What a model answers; a residual has the record's own target in it.
+        own = np.asarray(self.y, dtype=np.float64) if self.observes == "residual" else 0.0
+        doubt = self._most_of(answer_doubts(scores + own, trained_on, kinds_of(self.X)))
+        scores, trained_on = self._of_units(scores, trained_on)
+        sign = _sign(scores, self.observes)
+        few = fitted.few_models(sign * scores, trained_on, random_state=self.seed, doubt=doubt)
+        return few, sign
 
     @contextmanager
     def _kept_told(self, store: CellStore) -> Iterator[None]:
