@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -68,16 +68,25 @@ class Case:
 
 @dataclass(frozen=True)
 class Setting:
-    """A name, a kind of subject, what it is to break, and its case."""
+    """A name, a kind of subject, what it is to break, and its case.
+
+    ``data`` names the setting whose data and truth it shares; its own where empty.
+    """
 
     name: str
     kind: Kind
     breaks: str
     make: Callable[[np.random.Generator], Case]
+    data: str = ""
+
+    @property
+    def origin(self) -> str:
+        """The name from which data and truth follow."""
+        return self.data or self.name
 
     def case(self) -> Case:
         """The same every time."""
-        return self.make(np.random.default_rng(zlib.crc32(self.name.encode())))
+        return self.make(np.random.default_rng(zlib.crc32(self.origin.encode())))
 
 
 def ridge_fits(alpha: float) -> Callable[[Any, Any, NDArray[np.bool_]], FloatArray]:
@@ -578,6 +587,21 @@ def _twin_rows(rng: np.random.Generator) -> Any:
     return np.repeat(X, 2, 0), np.repeat(y, 2)
 
 
+# Each training is also asked with so many models, where intervals are narrow and more is trusted.
+MANY = 128
+
+
+def many(setting: Setting) -> Setting:
+    """The same training with many models."""
+
+    def make(rng: np.random.Generator) -> Case:
+        case = setting.make(rng)
+        return replace(case, options={**case.options, "models": MANY})
+
+    name = f"{setting.name}, {MANY} models"
+    return replace(setting, name=name, make=make, data=setting.name)
+
+
 SETTINGS: tuple[Setting, ...] = (
     Setting("ridge, nothing odd", "fit", "none", _ridge),
     Setting("ridge, categories of four", "fit", "rare categories", _fours),
@@ -685,3 +709,4 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("files, every record twice, noise 1e-9", "stream", "duplicates", _process(
         _twin_rows, noise_variance=1e-9)),
 )  # fmt: skip
+SETTINGS += tuple(many(setting) for setting in SETTINGS if setting.kind == "training")
