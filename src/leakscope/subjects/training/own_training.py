@@ -306,7 +306,11 @@ def training_of(
 ) -> OwnTraining:
     """The training that was given in Python, or that a name led to; an estimator names itself."""
     if hasattr(subject, "fit") and hasattr(subject, "get_params"):
-        return OwnTraining(subject, " ".join(repr(subject).split()), task, time_limit)
+        # A pipeline by its steps, as a fitted one is named.
+        steps = any(kind.__name__ == "Pipeline" for kind in type(subject).__mro__)
+        parts = [part for _, part in subject.steps] if steps else [subject]
+        told = " → ".join(" ".join(repr(part).split()) for part in parts)
+        return OwnTraining(subject, told, task, time_limit)
     if hasattr(subject, "fit") and not inspect.isfunction(subject):
         raise InputError(
             f"{type(subject).__name__} has fit and no get_params, so that no fresh one can be made "
