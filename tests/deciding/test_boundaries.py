@@ -335,8 +335,11 @@ def test_audit_and_decide_judge_by_the_same_thresholds(
 
 def test_decide_cannot_tell_where_intervals_reach_or_nobody_may_approve(tmp_path: Path) -> None:
     trees = GradientBoostingClassifier(n_estimators=5)
-    leakscope.audit(X, CLASSES, train=trees, models=4).write(tmp_path / "trees")
-    words = ["decide", str(tmp_path / "trees"), "--threshold-advantage", "0.98"]
+    audit = leakscope.audit(X, CLASSES, train=trees, models=4)
+    audit.write(tmp_path / "trees")
+    ends = [audit.table.of(f"advantage_{end}").max() for end in ("low", "high")]
+    limit = f"{sum(ends) / 2:.4f}"
+    words = ["decide", str(tmp_path / "trees"), "--threshold-advantage", limit]
     assert main([*words, "--output", str(tmp_path / "form")]) == 4
     assert main(["audit", "--example", "iris", "--run-dir", str(tmp_path / "stand-in")]) == 0
     words = ["decide", str(tmp_path / "stand-in"), "--threshold-advantage", "0.999"]
