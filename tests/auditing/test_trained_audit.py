@@ -69,7 +69,7 @@ def test_any_estimator(estimator: Any, target: np.ndarray) -> None:
     provenance = result.law_pair().provenance
     assert provenance.question == "pool"
     assert provenance.method == "empirical"
-    assert result.model.name.split("(")[0] == type(estimator).__name__
+    assert type(getattr(estimator, "steps", [(0, estimator)])[-1][1]).__name__ in result.model.name
     assert result.details.models == 4
 
 

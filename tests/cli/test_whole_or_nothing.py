@@ -123,8 +123,8 @@ def test_a_refused_sacro_report_leaves_no_page(
     table: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     frame = pd.read_csv("d.csv").assign(name=[f"p{i}" for i in range(24)])
-    frame.to_csv("named.csv", index=False)
-    line = ["audit", "named.csv", "--target", "y", "--id", "name", "--model", "ridge"]
+    frame.assign(name=[f"p{i % 12}" for i in range(24)]).to_csv("named.csv", index=False)
+    line = ["audit", "named.csv", "--target", "y", "--group", "name", "--model", "ridge"]
     assert main([*line, "--alpha", "1", "--run-dir", "run"]) == 0
     assert main(["report", "run", "--sacro", "s.json", "--output", "p.html"]) == 2
     assert "SACRO-ML" in capsys.readouterr().err

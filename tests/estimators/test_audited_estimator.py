@@ -70,6 +70,13 @@ def test_a_search_trades_score_against_leakage():
     assert search.best_index_ == best
 
 
-def test_what_no_formula_follows_is_refused():
-    with pytest.raises(InputError, match="changes its structure"):
-        AuditedEstimator(RandomForestClassifier(3)).fit(XB, YB)
+def test_a_few_models_of_what_no_formula_follows():
+    model = AuditedEstimator(RandomForestClassifier(3)).fit(XB, YB)
+    assert model.leakage_.shape == YB.shape
+    assert model.result_.details.models == 4
+    assert model.predict(XB).shape == YB.shape
+
+
+def test_what_belongs_to_laws_of_one_fit_is_refused_of_others():
+    with pytest.raises(InputError, match="fraction belongs to laws of one fit"):
+        AuditedEstimator(RandomForestClassifier(3), fraction=0.7).fit(XB, YB)

@@ -50,7 +50,7 @@ def test_decide_does_not_approve_a_run_without_digests(
 ) -> None:
     run = unsealed(made, tmp_path / "run")
     line = ["decide", "--threshold-advantage", "0.5", "--output"]
-    assert main([*line, str(tmp_path / "one"), str(run)]) == 0
+    assert main([*line, str(tmp_path / "one"), str(run)]) == 4
     told = " ".join(capsys.readouterr().out.split())
     assert "Cannot be approved: run carries no digest of itself" in told
     assert main([*line, str(tmp_path / "two"), str(run), "--decision", "approved"]) == 2

@@ -24,11 +24,17 @@ PARAMETERS = "as many rows as the design has columns, or its support"
 NETWORK = "a network's neurons, or the few points of a relu experiment"
 
 SMALL = {
+    "fitted/exact.py": PARAMETERS,
+    "fitted/held_sets.py": PARAMETERS,
+    "fitted/joint.py": "as many rows as releases",
     "fitted/leave_one_out.py": CLASSES,
     "fitted/losses.py": CLASSES,
     "fitted/optimum.py": PARAMETERS,
+    "fitted/people.py": GROUP,
+    "fitted/people_cavity.py": GROUP,
     "fitted/record_population.py": "as many rows as trained models, or as a line has knots",
     "fitted/responses.py": PARAMETERS,
+    "fitted/secret.py": "as many rows as values of the column times outputs, or as coefficients",
     "kernels/duals.py": "quadrature nodes",
     "lasso/amp.py": PARAMETERS,
     "lasso/data_fit.py": PARAMETERS,

@@ -26,10 +26,12 @@ FILES = sorted(OLD.glob("*.json"))
 NEW_KINDS = {
     "attack_membership_model",
     "attack_network",
+    "attack_reconstruct_model",
     "audit_model",
     "audit_streamed",
     "compose",
     "decision",
+    "erase",
     "measure_canaries",
     "measure_models",
 }

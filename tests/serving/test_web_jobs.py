@@ -100,6 +100,7 @@ def test_groups_say_why_there_is_no_slider(tmp_path):
     with client(tmp_path) as (found, _):
         told = upload(found, "t.csv", "\n".join(lines).encode()).json()
         wanted = {"upload": told["upload"], "target": "y", "group_column": "who"}
+        wanted["model"] = "process"
         job = found.post("/api/jobs", json=wanted).json()["job"]
         state = finished(found, job)
         assert state["state"] == "done", state

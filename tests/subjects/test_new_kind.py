@@ -130,7 +130,7 @@ def test_the_web_form_offers_it(records: tuple[np.ndarray, np.ndarray], tmp_path
     from leakscope.serving.audit_job import AuditRequest, model_words, run_audit
 
     assert model_words()["knn"] == "k nearest neighbours"
-    request = AuditRequest(example="wine", model="knn", advantage=0.05, verify=False)
+    request = AuditRequest(example="wine", model="knn", threshold_advantage=0.05, verify=False)
     seen: list[str] = []
     outcome = run_audit(request, None, tmp_path / "run-one", seen.append)
     assert "KNeighborsClassifier(n_neighbors=5)" in outcome.verdict

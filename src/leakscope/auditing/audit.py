@@ -240,12 +240,12 @@ def audit(
         train=train,
         kernel=kernel,
         task=task,
-        settings=settings or _as_given(AuditSettings, process),
+        settings=settings or as_given(AuditSettings, process),
         chosen=chosen
         or (
             validated(ModelSettings, **asked_of_model)
             if model is None and train is None
-            else _as_given(ModelSettings, asked_of_model)
+            else as_given(ModelSettings, asked_of_model)
         ),
         training=training or validated(TrainingSettings, **how),
         on_progress=on_progress,
@@ -259,7 +259,7 @@ def audit(
     return found
 
 
-def _as_given(model: type[Model], given: Mapping[str, Any]) -> Model:
+def as_given(model: type[Model], given: Mapping[str, Any]) -> Model:
     """Settings from Python's parameters, which the computation itself checks and words."""
     return model.model_construct(_fields_set=set(given), **given)
 

@@ -54,14 +54,13 @@ class Limit:
 def limits_of(thresholds: Thresholds) -> list[Limit]:
     """The thresholds that were given; how sure an accusation may be limits the TPR.
 
-        Examples
-        --------
-        >>> from leakscope.auditing.gate import limits_of
-        >>> from leakscope.results.shown import are
-    from leakscope.settings.decide import Thresholds
-        >>> given = Thresholds(threshold_ppv=0.5, prior=0.01)
-        >>> [(limit.measure, round(limit.value, 3)) for limit in limits_of(given)]
-        [('tpr', 0.099)]
+    Examples
+    --------
+    >>> from leakscope.auditing.gate import limits_of
+    >>> from leakscope.settings.decide import Thresholds
+    >>> given = Thresholds(threshold_ppv=0.5, prior=0.01)
+    >>> [(limit.measure, round(limit.value, 3)) for limit in limits_of(given)]
+    [('tpr', 0.099)]
     """
     found = []
     if thresholds.threshold_advantage is not None:

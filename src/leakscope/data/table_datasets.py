@@ -212,7 +212,7 @@ class OpenTable:
                 raise
         told = " ".join(f"({number}) {one}" for number, one in enumerate(found, start=1))
         if options is not None:
-            told += f" With these options it would be read: {' '.join(options)}"
+            told += f" With {' '.join(options)} it would be read."
         raise InputError(f"{self.where} cannot be read as it is, for {len(found)} reasons: {told}")
 
     def _complaints(self, first: InputError) -> tuple[list[str], list[str] | None]:

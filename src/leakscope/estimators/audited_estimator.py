@@ -1,4 +1,4 @@
-"""Any estimator whose laws are known, with the leakage of its own records beside it."""
+"""Any estimator, with the leakage of its own records beside it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from leakscope.auditing.audit import examined
+from leakscope.auditing.audit import as_given, examined
+from leakscope.errors import told_in_python
 from leakscope.estimators.gaussian_process import own_ids
 from leakscope.settings.audit import MODEL_DEFAULTS, ModelSettings
-from leakscope.settings.setting import validated
 from leakscope.subjects.subject import Asked
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _has(name: str) -> Callable[[Method], Method]:
 
 
 class AuditedEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """A ridge, logistic, Poisson or kernel ridge regression that knows its own records' leakage.
+    """An estimator that knows its own records' leakage.
 
     ``fit`` fits a copy of the estimator and audits that very model, as ``leakscope.audit(X, y,
     model=...)`` does; everything else is the estimator's own.  A search over it sees both what a
@@ -45,9 +45,10 @@ class AuditedEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     estimator
-        What `leakscope.fitted.from_sklearn` takes: also a pipeline that ends in one.
+        Any that ``leakscope.audit(X, y, model=...)`` takes.  Where laws follow from one fit, a fit
+        costs little more than its own; of a forest or a network a few models are trained each time.
     question, fraction, observes
-        As in ``leakscope.audit``.
+        As in ``leakscope.audit``; they belong to laws of one fit.
 
     Attributes
     ----------
@@ -106,14 +107,10 @@ class AuditedEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             model=self.estimator_,
             sample_weight=sample_weight,
             record_ids=own_ids(X) if record_ids is None else record_ids,
-            chosen=validated(
-                ModelSettings,
-                question=self.question,
-                fraction=self.fraction,
-                observes=self.observes,
-            ),
+            chosen=as_given(ModelSettings, self._asked()),
         )
-        self.result_ = examined(asked, explain=0)
+        with told_in_python():
+            self.result_ = examined(asked, explain=0)
         self.leakage_ = self.result_.advantage
         self.kl_ = self.result_.kl
         self.auc_ = self.result_.auc
@@ -122,6 +119,11 @@ class AuditedEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.record_ids_ = self.result_.record_ids
         self.ranking_ = self.result_.ranking()
         return self
+
+    def _asked(self) -> dict[str, Any]:
+        """What differs from the defaults: a model without laws of one fit has none of these."""
+        given = {name: getattr(self, name) for name in ("question", "fraction", "observes")}
+        return {n: value for n, value in given.items() if value != getattr(MODEL_DEFAULTS, n)}
 
     def predict(self, X: Any) -> NDArray[Any]:
         """What the estimator predicts."""

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy import linalg
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.products import row_products
 from leakscope.fitted.losses import own_log_odds
 from leakscope.fitted.refits import Labels
 
@@ -81,7 +82,7 @@ class _Classes:
     def scatter(self, number: int) -> FloatArray:
         """(d, d) of one class."""
         own = (self.X - self.means[number])[self.inside & (self.codes == number)]
-        return np.asarray(own.T @ own)
+        return row_products(own.T)
 
     def squares(self) -> FloatArray:
         """(C, d) the diagonals of the scatters."""

@@ -29,6 +29,7 @@ import numpy.typing as npt
 from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.eigenvectors import symmetric_eigen
 from leakscope._numerics.memory import require_memory
 from leakscope.fitted.refits import Labels, score_records
 from leakscope.laws.distributions import NormalMixture, SpikeAndSlab
@@ -150,7 +151,7 @@ def corner_yield(
     if intercept:
         M[-1, :-1] = M[:-1, -1] = 1.0
         beside = np.column_stack([beside, np.ones(len(kernel))])
-    values, vectors = np.linalg.eigh(M)
+    values, vectors = symmetric_eigen(M)
     good = np.abs(values) > NO_DIRECTION * float(np.max(np.abs(values)))
     inverse = (vectors[:, good] / values[good]) @ vectors[:, good].T
     found = own - np.einsum("np,pq,nq->n", beside, inverse, beside, optimize=True)

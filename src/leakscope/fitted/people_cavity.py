@@ -24,6 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.eigenvectors import symmetric_eigen
 from leakscope._numerics.memory import require_memory
 from leakscope.fitted.cavity import Question
 from leakscope.fitted.losses import (
@@ -82,7 +83,7 @@ def in_features(problem: ConvexProblem, fraction: float) -> tuple[FloatArray, Fl
     require_memory(
         5 * 8 * size * size, f"The laws of {size} records under a kernel", "use fewer records"
     )
-    values, vectors = np.linalg.eigh(problem.kernel_at(fraction))
+    values, vectors = symmetric_eigen(problem.kernel_at(fraction))
     kept = values > LEAST_EIGENVALUE * values[-1]
     return np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept])), np.ones(kept.sum())
 

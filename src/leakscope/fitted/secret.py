@@ -49,6 +49,7 @@ from scipy import special
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
 from leakscope._numerics.memory import require_memory
+from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
 from leakscope.fitted.cavity import (
     HEAVY,
@@ -563,7 +564,7 @@ def _largest_at_most(coefficients: FloatArray, pulls: FloatArray) -> FloatArray:
     """
     size, outputs, width = pulls.shape
     flat = pulls.reshape(-1, width)
-    gram = flat.T @ flat
+    gram = row_products(flat.T)
     inverse = np.asarray(np.linalg.pinv(gram, hermitian=True), dtype=np.float64)
     leverage = quadratic_forms(flat, inverse).reshape(size, outputs).sum(axis=1)
     heavy = np.flatnonzero(leverage > HEAVY)

@@ -31,7 +31,7 @@ from leakscope.results.reader import Run
 from leakscope.results.reconciliation import reconciled, standing_of, was_retrained
 from leakscope.results.run_directory import ExposedPicture
 from leakscope.results.sections import Section
-from leakscope.results.trust import FAILED, UNCHECKED
+from leakscope.results.trust import FAILED, UNCERTAIN, UNCHECKED
 from leakscope.results.verification import Verification
 
 NOT_EXAMINED = "your model was not examined"
@@ -59,7 +59,7 @@ FORMS = {
 LEFT_OUT = "histogram_log10_kl_left_out"
 
 # In words, what stands in the place of a check's number.
-NOT_PASSED = {FAILED: "failed", UNCHECKED: "not checked"}
+NOT_PASSED = {FAILED: "failed", UNCHECKED: "not checked", UNCERTAIN: "interval only"}
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,11 @@ def _checks(audit: Audit) -> list[tuple[str, str, int]]:
     trust = audit.trust
     counts = Counter(trust.passed.tolist())
     found = [(str(n + 1), words, counts[n]) for n, words in enumerate(trust.checks)]
-    reasons = {FAILED: "a check was made, and did not pass", UNCHECKED: "nobody looked"}
+    reasons = {
+        FAILED: "a check was made, and did not pass",
+        UNCHECKED: "nobody looked",
+        UNCERTAIN: "the number is not trusted, its interval holds",
+    }
     return found + [(NOT_PASSED[n], reasons[n], counts[n]) for n in reasons if counts[n]]
 
 

@@ -950,6 +950,7 @@ def arrays_as_dataset(asked: Asked) -> Dataset:
         return asked.dataset
     features = checked_features(asked.X)
     ids = checked_ids(asked.record_ids, len(features), asked.X)
+    leaving_units(ids, asked.groups)
     labels = np.asarray(asked.y)
     named = labels.ndim == 1 and labels.dtype.kind in "OUSb" and not _all_numbers(labels)
     if named and len(labels) != len(features):
