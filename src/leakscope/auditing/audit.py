@@ -78,6 +78,7 @@ def audit(
     question: str = MODEL_DEFAULTS.question,
     fraction: float | None = None,
     observes: str | None = None,
+    weight_decay: float | None = None,
     secret: str | int | None = None,
     secret_prior: str = MODEL_DEFAULTS.secret_prior,
     secret_within: float | None = None,
@@ -124,8 +125,12 @@ def audit(
         outputs.
     model
         Any scikit-learn estimator, fitted on X and y or not; its class; a function
-        ``train(X, y, seed)`` that returns a predictor; a :class:`leakscope.fitted.ConvexProblem`;
-        a name (``"ridge"``), a .skops or .onnx file, or ``"module:Name"``.
+        ``train(X, y, seed)`` that returns a predictor; a linear head (torch's ``Linear``, or its
+        weight and bias) or a result of statsmodels; a :class:`leakscope.fitted.ConvexProblem`; a
+        name (``"ridge"``), a .skops, .onnx or .safetensors file, or ``"module:Name"``.
+    weight_decay
+        Of a linear head: what its optimiser was given (docs/howto/heads.md); found from the
+        coefficients where left out.
     train
         An estimator or a function, to be examined by a few models.
     task
@@ -219,6 +224,7 @@ def audit(
         "question": question,
         "fraction": fraction,
         "observes": observes,
+        "weight_decay": weight_decay,
         "secret": None if secret is None else str(secret),
         "secret_prior": secret_prior,
         "secret_within": secret_within,

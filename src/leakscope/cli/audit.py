@@ -65,7 +65,14 @@ SECTIONS = {
         "json_path",
     ),
     "How the data are read": (*READING, "group_column"),
-    "More about --model": ("gamma", "question", "fraction", "observes", "answer_noise"),
+    "More about --model": (
+        "gamma",
+        "weight_decay",
+        "question",
+        "fraction",
+        "observes",
+        "answer_noise",
+    ),
     "A secret column": ("secret", "secret_prior", "secret_within", "secret_values"),
     "More about a training": ("time_limit", "keep", "workers", "scheduler"),
     "A Gaussian process instead of a fitted model": (

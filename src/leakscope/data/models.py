@@ -1,4 +1,5 @@
-"""Models from files: a fitted one (.skops, .onnx), or a two-layer ReLU network as plain arrays.
+"""Models from files: a fitted one (.skops, .onnx), a linear head (.safetensors), or a two-layer
+ReLU network as plain arrays.
 
 Nothing is ever unpickled.
 """
@@ -29,16 +30,19 @@ from leakscope.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class ModelFile:
-    """A model as a file holds it: an estimator (skops) or its coefficients (ONNX)."""
+    """A model as a file holds it: an estimator, its coefficients (ONNX) or a head's arrays."""
 
     path: Path
     sha256: str | None = None
     estimator: Any = None
     linear: LinearArrays | None = None
+    head: Mapping[str, NDArray[Any]] | None = None
 
     @property
     def classifies(self) -> bool:
-        """Whether it predicts classes."""
+        """Whether it predicts classes; of a head with one output the target says."""
+        if self.head is not None:
+            return any(each.ndim == 2 and len(each) > 1 for each in self.head.values())
         if self.linear is not None:
             return self.linear.classes is not None
         from sklearn.base import is_classifier
@@ -53,11 +57,12 @@ def read_model(path: str | Path) -> ModelFile:
     ----------
     path
         A .skops file, whose types must all be among those that skops trusts and whose model is
-        scikit-learn's own; or an .onnx file of a linear, logistic, softmax or Poisson regression.
+        scikit-learn's own; an .onnx file of a linear, logistic, softmax or Poisson regression; or
+        a .safetensors file with the weight and the bias of a linear head.
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix not in (".skops", ".onnx"):
+    if suffix not in (".skops", ".onnx", ".safetensors"):
         raise InputError(
             f"{path}: a pickle can run any program when it is read, so none is; save the model "
             "with skops.io.dump, and name the .skops file."
@@ -69,6 +74,8 @@ def read_model(path: str | Path) -> ModelFile:
     if suffix == ".onnx":
         with told_as(f"{path} cannot be read"):
             return ModelFile(path, sha256, linear=read_onnx_linear(path, content))
+    if suffix == ".safetensors":
+        return ModelFile(path, sha256, head=_safetensors(path))
     return ModelFile(path, sha256, estimator=_from_skops(path, content))
 
 
@@ -205,7 +212,7 @@ def _read_json(path: Path) -> NetworkArrays:
     return _from_names(path, arrays)
 
 
-def _read_safetensors(path: Path) -> NetworkArrays:
+def _safetensors(path: Path) -> dict[str, NDArray[Any]]:
     try:
         import safetensors.numpy
     except ImportError:
@@ -213,8 +220,8 @@ def _read_safetensors(path: Path) -> NetworkArrays:
             "A .safetensors file needs the package safetensors; install leakscope[models]."
         ) from None
     with told_as(f"{path} is not a safetensors file"):
-        arrays = safetensors.numpy.load_file(path)
-    return _from_names(path, arrays)
+        arrays: dict[str, NDArray[Any]] = safetensors.numpy.load_file(path)
+    return arrays
 
 
 def _read_state_dict(path: Path) -> NetworkArrays:
@@ -237,7 +244,7 @@ def _read_state_dict(path: Path) -> NetworkArrays:
 
 
 READERS: dict[str, Callable[[Path], NetworkArrays]] = {
-    ".safetensors": _read_safetensors,
+    ".safetensors": lambda path: _from_names(path, _safetensors(path)),
     ".onnx": lambda path: _checked(path, *read_onnx(path), ()),
     ".npz": lambda path: _from_names(path, read_arrays(path)),
     ".json": _read_json,

@@ -18,7 +18,13 @@ from leakscope.fitted.leave_one_out import known_others
 from leakscope.fitted.margins import Corner
 from leakscope.fitted.paired import Described, PairedModel
 from leakscope.fitted.people import People, known_others_of_people, people_laws
-from leakscope.fitted.problem import ConvexProblem, FittedModel, group_codes, require_fraction
+from leakscope.fitted.problem import (
+    Away,
+    ConvexProblem,
+    FittedModel,
+    group_codes,
+    require_fraction,
+)
 from leakscope.fitted.refits import Moved
 from leakscope.fitted.softmax_cavity import SoftmaxLaws, softmax_laws
 from leakscope.laws.distributions import Bernoulli, MultivariateNormal, Normal
@@ -58,6 +64,15 @@ MOST_LOST = 0.1
 LED = "no other records, one or a few, carry more than 40% of its variance"
 SUMMED = f"the best test of all its answers gets at most {MOST_LOST:g} more"
 HELD = f"refits of the whole move its score by at most {MOST_MOVED:g} of its standard deviation"
+
+# A head that was stopped early is another model than the optimum, whose shift is larger: on digits
+# by 1.3 to 2 times where its answers are 0.9 sd away, by a tenth at 0.2 sd (docs/howto/heads.md).
+# The distance may be at most this many sd, or this share of the record's own shift.
+NEAREST, OF_SHIFT = 0.2, 0.25
+SETTLED = (
+    f"the released answers lie within {NEAREST:g} standard deviations of the optimum's, or within "
+    "a quarter of the record's own shift"
+)
 
 # Refits that take longer than this are told of, in seconds of processor time.
 NOTICEABLE = 5.0
@@ -536,6 +551,10 @@ def _finished(
             trusted & (again.size <= MOST_MOVED) & (np.median(again.size) <= MOST_IN_THE_MEDIAN)
         )
         looked, check = looked & ~np.isnan(again.size), f"{check}; {HELD}"
+    distance = None
+    if model.away is not None:
+        distance = _distance(model.away, found, people)
+        trusted, check = trusted & distance.near, f"{check}; {SETTLED}"
     if not found.converged or found.smoothing_gap > GAP_TRUSTED:
         trusted = np.zeros(model.units, dtype=np.bool_)
     diagnostics = Diagnostics(
@@ -556,7 +575,10 @@ def _finished(
         attacker_knows_label=True,
         method="exact" if question == "known_others" else "asymptotic",
         source="docs/fitted.md",
-        assumptions=_assumptions_of(model, diagnostics, again, question, fraction),
+        assumptions=(
+            *_assumptions_of(model, diagnostics, again, question, fraction),
+            *(() if distance is None else (distance.assumption(),)),
+        ),
     )
     return FittedLaws(
         member_mean=sign * found.mean_in + offset,
@@ -571,7 +593,10 @@ def _finished(
         check=check,
         largest_share=share,
         moved_by_refits=None if again is None else again.size,
-        warnings=_warnings_of(model, diagnostics, again, question),
+        warnings=(
+            *(() if distance is None else distance.warnings(model.unit)),
+            *_warnings_of(model, diagnostics, again, question),
+        ),
         diagnostics=diagnostics,
         provenance=provenance,
         several=several,
@@ -579,6 +604,54 @@ def _finished(
         moved=found.moved,
         people=people,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Distance:
+    """How far the released answers are from the optimum's, in standard deviations of a score."""
+
+    near: npt.NDArray[np.bool_]
+    in_sd: FloatArray
+    away: Away
+
+    @property
+    def _words(self) -> str:
+        return (
+            f"its answers are {np.median(self.in_sd):.2g} standard deviations from the optimum's "
+            f"in the median, {np.max(self.in_sd):.2g} at most; the gradient is "
+            f"{self.away.gradient:.2g} of that at zero coefficients"
+        )
+
+    def assumption(self) -> Assumption:
+        return Assumption(
+            "the released fit is the optimum of its penalised loss on these records",
+            holds=bool(np.median(self.in_sd) <= NEAREST),
+            evidence=self._words,
+        )
+
+    def warnings(self, unit: str) -> tuple[str, ...]:
+        doubted = int(np.count_nonzero(~self.near))
+        if doubted <= LED_WARNED * len(self.near):
+            return ()
+        check = "give its weight decay" if self.away.penalty_found else "check the weight decay"
+        return (
+            f"The released fit is not the optimum whose laws these are: {self._words}. For "
+            f"{doubted} of {len(self.near)} {unit}s that is too much beside their own shift, and "
+            f"they are not trusted: train longer, {check}, or give the training as a function "
+            "train(X, y, seed) to have a few models of it.",
+        )
+
+
+def _distance(away: Away, found: PredictionLaws, people: People | None) -> _Distance:
+    moved = np.abs(away.scores if people is None else people.summed(away.scores))
+    spread = np.maximum(found.sd_out, np.finfo(np.float64).tiny)
+    in_sd = moved / spread
+    # Some records' answers are near by chance, and move with a record as the others' do.
+    usual = np.maximum(in_sd, np.median(in_sd))
+    shift = np.abs(found.mean_in - found.mean_out) / spread
+    # A penalty that was found makes a training that was stopped early look nearer than it is.
+    allowed = 0.5 * NEAREST if away.penalty_found else np.maximum(NEAREST, OF_SHIFT * shift)
+    return _Distance(np.asarray(usual <= allowed), np.asarray(in_sd), away)
 
 
 def _normals(found: PredictionLaws) -> LawPair:

@@ -204,27 +204,6 @@ def _as_matrix(design: Any, name: str) -> FloatArray:
     return matrix
 
 
-def with_distance(model: FittedModel) -> tuple[FittedModel, tuple[str, ...]]:
-    """A described model with how far its coefficients are from the optimum, and a warning.
-
-    The laws are those of the optimum, whatever the coefficients are.
-    """
-    distances = [d for d in map(distance_to_optimum, model.problems) if d is not None]
-    if not distances:
-        return model, ()
-    worst = max(distances, key=lambda d: d.relative)
-    near = worst.relative <= FARTHEST
-    found = _assuming(model, [_optimal(worst, holds=near)])
-    if near:
-        return found, ()
-    return found, (
-        f"the coefficients are {worst.relative:.2g} of their sampling noise away from the optimum "
-        f"of the described loss (largest gradient entry {worst.gradient:.3g}), and the laws are "
-        "those of the optimum: train longer, check the penalty, or give the training as a "
-        "function to have a few models of it.",
-    )
-
-
 def _optimal(away: Distance, *, holds: bool) -> Assumption:
     return Assumption(
         "the released fit is the optimum of its penalised loss on these records",

@@ -207,6 +207,26 @@ class NoLawsError(InputError):
 
 
 @dataclass(frozen=True, eq=False)
+class Away:
+    """How far a released fit is from the optimum whose laws are given.
+
+    Attributes
+    ----------
+    scores
+        (N,) each record's score by the released coefficients, less that by the optimum.
+    gradient
+        The objective's gradient there over that at zero coefficients, as norms.
+    penalty_found
+        Whether the penalty was found from the coefficients: it makes them look nearer than the
+        training is, which may have been stopped early.
+    """
+
+    scores: FloatArray
+    gradient: float
+    penalty_found: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class FittedModel:
     """What is known of a fitted model: its convex problems and whose score is whose.
 
@@ -226,6 +246,8 @@ class FittedModel:
     codes
         (N,) the number of each record's group, from 0, where whole groups leave; None where records
         leave singly.
+    away
+        How far the released coefficients are from the optimum, where they need not be it.
     """
 
     problems: tuple[ConvexProblem, ...]
@@ -234,6 +256,7 @@ class FittedModel:
     task: Task
     whole: WholeFit | None = None
     codes: npt.NDArray[np.intp] | None = None
+    away: Away | None = None
 
     @classmethod
     def of(cls, problem: ConvexProblem) -> FittedModel:

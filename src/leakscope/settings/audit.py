@@ -154,7 +154,7 @@ ModelQuestion = Literal["pool", "population"]
 SecretPrior = Literal["imputed", "shares"]
 ModelObserves = Literal["log_odds", "prediction", "residual", "label", "probabilities"]
 # What a model's file ends in.
-MODEL_FILES = (".skops", ".onnx")
+MODEL_FILES = (".skops", ".onnx", ".safetensors")
 # Models of kinds that were registered (leakscope.results.kinds), which can be named too.
 REGISTERED: set[str] = set()
 # The user's own code: an estimator, its class or a training function.
@@ -175,8 +175,8 @@ def _model_choice(text: str) -> str:
         )
     raise PydanticCustomError(
         "model",
-        f"input should be one of {', '.join(get_args(ModelName))}, a .skops or .onnx file, or "
-        "module:Name of an estimator or a training function",
+        f"input should be one of {', '.join(get_args(ModelName))}, a .skops, .onnx or "
+        ".safetensors file, or module:Name of an estimator or a training function",
     )
 
 
@@ -218,8 +218,9 @@ class ModelSettings(BaseModel):
     model: ModelChoice | None = setting(
         None,
         "Examine ridge, linear, logistic, poisson, kernel_ridge, lasso or elastic_net, as "
-        "scikit-learn fits it; your own from a .skops or .onnx file; or any estimator or training "
-        "function, module:Name, such as sklearn.svm:SVC. The best method is taken.",
+        "scikit-learn fits it; your own from a .skops or .onnx file; a linear head from a "
+        ".safetensors file; or any estimator or training function, module:Name, such as "
+        "sklearn.svm:SVC. The best method is taken.",
         metavar="MODEL",
         unset="a stand-in is fitted: ridge for numbers, logistic for classes",
     )
@@ -238,6 +239,11 @@ class ModelSettings(BaseModel):
         None,
         "gamma in the kernel exp(-gamma distance²) (kernel_ridge only).",
         unset="by the median distance between records",
+    )
+    weight_decay: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None = setting(
+        None,
+        "Of a linear head: the weight decay that it was trained with.",
+        unset="found from its coefficients",
     )
     question: ModelQuestion = setting(
         "pool",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,9 @@ from leakscope.data.models import ModelFile, read_model
 from leakscope.data.onnx_graphs import LinearArrays
 from leakscope.data.sources import raw_features
 from leakscope.errors import InputError
+from leakscope.fitted.heads import described_by, head_of_arrays
 from leakscope.fitted.paired import Described
-from leakscope.fitted.problem import NoLawsError
+from leakscope.fitted.problem import FittedModel, NoLawsError
 from leakscope.fitted.refits import class_names, innermost
 from leakscope.results.audit import ExaminedModel
 from leakscope.settings.audit import ModelSettings, Scaling
@@ -102,6 +103,8 @@ def file_fit(
     """
     if settings.gamma is not None:
         raise InputError("--gamma belongs to --model kernel_ridge; a file has its own.")
+    if file.head is not None:
+        return _head_fit(dataset, prepared, file, settings)
     if file.linear is None and (settings.C is not None or settings.alpha is not None):
         raise InputError(f"{file.path.name} has its own penalty; leave out --C and --alpha.")
     first: InputError | None = None
@@ -124,6 +127,47 @@ def file_fit(
         return FileFit(estimator, X, y, described, examined, (*told, *step))
     assert first is not None
     raise InputError(f"{file.path.name}: {first}") from first
+
+
+# A head nearer to the optimum than this, by its gradient, was trained on the features as they are.
+SETTLED = 1e-3
+
+
+def _head_fit(
+    dataset: Dataset, prepared: Dataset, file: ModelFile, settings: ModelSettings
+) -> FileFit:
+    """A linear head with its records, as they were read or standardised, whichever is nearer."""
+    assert file.head is not None
+    if settings.C is not None or settings.alpha is not None:
+        raise InputError(f"the penalty of {file.path.name} is its --weight-decay.")
+    head = replace(head_of_arrays(file.head, file.path.name), name=f"the head {file.path.name}")
+    y = _as_numbers(dataset.target)
+    classes = True if dataset.task == "classification" else None
+    found: list[tuple[FloatArray, FittedModel, tuple[str, ...]]] = []
+    for X, step in _features(dataset, prepared, file):
+        described = described_by(head, X, y, weight_decay=settings.weight_decay, classes=classes)
+        found.append((X, described, step))
+        if described.away is None or described.away.gradient <= SETTLED:
+            break
+    X, described, step = min(found, key=lambda one: one[1].away.gradient if one[1].away else 0.0)
+    told = [text for text in prepared.steps if text in dataset.steps]
+    examined = ExaminedModel(
+        type="Linear",
+        name=described.name,
+        origin=f"as trained by you ({file.path.name})",
+        parameters={"loss": described.loss, "weight_decay": settings.weight_decay},
+        file=file.path.name,
+        file_sha256=file.sha256,
+    )
+    return FileFit(None, X, y, described, examined, (*told, *step))
+
+
+def _as_numbers(target: NDArray[Any]) -> NDArray[Any]:
+    """Numbers where all are, else the classes as text: those of digits are their numbers."""
+    try:
+        return np.asarray(target, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.array([str(value) for value in target.tolist()])
 
 
 def _records(

@@ -22,7 +22,8 @@ from leakscope.data.models import ModelFile, read_model
 from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
 from leakscope.fitted.cavity import Neighbours, neighbours_of
-from leakscope.fitted.from_sklearn import no_laws, with_distance
+from leakscope.fitted.from_sklearn import no_laws
+from leakscope.fitted.heads import described_by, measured, solves_convex
 from leakscope.fitted.margins import Corner
 from leakscope.fitted.paired import Described, PairedModel
 from leakscope.fitted.paired_laws import reasons
@@ -258,9 +259,10 @@ class Fit(Subject):
 
     @classmethod
     def _of(cls, asked: Asked, stage: Stages) -> Fit:
-        if isinstance(asked.own, (ConvexProblem, FittedModel)):
+        if _is_described(asked.own):
             with stage("check"):
                 return cls._of_problem(asked)
+        _require_no_decay(asked)
         if asked.own is not None and asked.dataset is None:
             return cls._of_estimator(asked, stage)
         with stage("check"):
@@ -328,7 +330,6 @@ class Fit(Subject):
     @classmethod
     def _of_problem(cls, asked: Asked) -> Fit:
         """A described problem, which has its own numbers; the records give their ids."""
-        described = asked.own if isinstance(asked.own, FittedModel) else FittedModel.of(asked.own)
         if asked.sample_weight is not None:
             raise InputError("a described problem has its own weights; leave out sample_weight.")
         if asked.chosen.secret is not None:
@@ -350,6 +351,16 @@ class Fit(Subject):
         else:
             X, y, ids = asked.dataset.features, asked.dataset.target, asked.dataset.record_ids
             entry = DatasetEntry.of(asked.dataset)
+        if isinstance(asked.own, (ConvexProblem, FittedModel)):
+            _require_no_decay(asked)
+            own = asked.own if isinstance(asked.own, FittedModel) else FittedModel.of(asked.own)
+            described, origin = measured(own), "as described by you"
+        else:
+            classes = None if asked.task is None else asked.task == "classification"
+            described = described_by(
+                asked.own, X, y, weight_decay=asked.chosen.weight_decay, classes=classes
+            )
+            origin = "as trained by you"
         if described.records != len(ids):
             raise InputError(
                 f"the problem is of {described.records} records, and {len(ids)} were given; pass "
@@ -358,17 +369,15 @@ class Fit(Subject):
         groups = asked.groups if asked.dataset is None else asked.dataset.group
         ids, codes = leaving_units(ids, groups)
         described = described.in_groups(codes)
-        described, doubt = with_distance(described)
         return cls(
             None,
             X,
             y,
             described=described,
-            warnings=doubt,
             examined=ExaminedModel(
                 type=type(asked.own).__name__,
                 name=described.name,
-                origin="as described by you",
+                origin=origin,
                 parameters={"loss": described.problems[0].loss},
             ),
             ids=ids,
@@ -789,9 +798,22 @@ class Fit(Subject):
 
 def _has_laws(own: Any) -> bool:
     """Whether laws follow from one fit of it, by what it is and by its parameters."""
-    if isinstance(own, (ConvexProblem, FittedModel)):
-        return True
-    return hasattr(own, "fit") and no_laws(own) is None
+    return _is_described(own) or (hasattr(own, "fit") and no_laws(own) is None)
+
+
+def _is_described(own: Any) -> bool:
+    """Whether it says itself which problem it solves: a problem, a head, a fit of statsmodels."""
+    return isinstance(own, (ConvexProblem, FittedModel)) or (own is not None and solves_convex(own))
+
+
+def _require_no_decay(asked: Asked) -> None:
+    """Refuse a weight decay where the model has its own penalty."""
+    head = asked.chosen.file is not None and asked.chosen.file.suffix.lower() == ".safetensors"
+    if asked.chosen.weight_decay is not None and not head:
+        raise InputError(
+            "--weight-decay belongs to a linear head (a .safetensors file, or torch's Linear); "
+            "leave it out."
+        )
 
 
 def _own_scaling(settings: AuditSettings) -> Scaling:

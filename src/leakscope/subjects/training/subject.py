@@ -148,7 +148,10 @@ def _recipe(asked: Asked) -> Recipe | None:
 
 
 # What belongs to laws of one fit; of a few models it is always the same.
-OF_ONE_FIT = ("question", "fraction", "observes", "secret", "answer_noise", "C", "alpha", "gamma")
+OF_ONE_FIT = (
+    "question", "fraction", "observes", "secret", "answer_noise", "C", "alpha", "gamma",
+    "weight_decay",
+)  # fmt: skip
 
 
 def _require_usual(asked: Asked) -> None:
