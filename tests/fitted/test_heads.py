@@ -60,7 +60,7 @@ def _summed(model: Any) -> Any:
 
 
 def test_a_head_of_squares_counts_pytorchs_decay_twice() -> None:
-    E, y = embeddings(10)
+    E, _ = embeddings(10)
     target = E @ np.arange(8.0) + np.random.default_rng(1).normal(size=len(E))
     estimator = Ridge(alpha=3.0).fit(E, target)
     model = described_by(head_of(estimator), E, target, weight_decay=2 * 3.0 / len(E))
@@ -201,7 +201,7 @@ def results(estimator: Any, E: np.ndarray, y: np.ndarray, kind: str, family: str
 
 
 def test_results_of_statsmodels() -> None:
-    E, y = embeddings(10)
+    E, _ = embeddings(10)
     rng = np.random.default_rng(2)
     quantity = E @ np.arange(8.0) + rng.normal(size=len(E))
     counts = rng.poisson(np.exp(0.3 * E[:, 0]))

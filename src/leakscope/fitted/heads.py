@@ -60,7 +60,8 @@ class Head:
         if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
             raise InputError(
                 f"{self.name} must have a weight of outputs x features and one bias for each "
-                f"output, but their shapes are {np.shape(self.weight)} and {np.shape(self.bias)}."
+                f"output, but their shapes are {weight.shape} and "
+                f"{'none' if bias is None else bias.shape}."
             )
         if not np.isfinite(weight).all() or not (bias is None or np.isfinite(bias).all()):
             raise InputError(f"{self.name} has a weight or a bias that is not a finite number.")
@@ -306,7 +307,7 @@ def _of_results(results: Any, y: npt.NDArray[Any], weight_decay: float | None) -
     _require_same(labels, y, kind)
     if np.any(np.asarray(getattr(model, "offset", 0.0) or 0.0)):
         raise InputError(f"This {kind} has an offset, which is not covered; fit it without.")
-    weights = np.ravel(getattr(model, "weights", None) if kind == "WLS" else 1.0)
+    weights = np.ravel(np.asarray(model.weights if kind == "WLS" else 1.0, dtype=np.float64))
     freq = getattr(model, "freq_weights", None)
     weights = np.broadcast_to(weights if freq is None else np.ravel(freq), labels.shape)
     family = f"{type(model.family).__name__}, " if hasattr(model, "family") else ""

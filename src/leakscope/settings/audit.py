@@ -217,10 +217,9 @@ class ModelSettings(BaseModel):
 
     model: ModelChoice | None = setting(
         None,
-        "Examine ridge, linear, logistic, poisson, kernel_ridge, lasso or elastic_net, as "
-        "scikit-learn fits it; your own from a .skops or .onnx file; a linear head from a "
-        ".safetensors file; or any estimator or training function, module:Name, such as "
-        "sklearn.svm:SVC. The best method is taken.",
+        "Examine ridge, linear, logistic, poisson, kernel_ridge, lasso or elastic_net; your own "
+        "from a .skops or .onnx file; a linear head, .safetensors; or any estimator or training "
+        "function, module:Name, such as sklearn.svm:SVC. The best method is taken.",
         metavar="MODEL",
         unset="a stand-in is fitted: ridge for numbers, logistic for classes",
     )
