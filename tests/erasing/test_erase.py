@@ -136,7 +136,7 @@ def test_who_stays_is_audited_again(audit: Audit, record: int) -> None:
     assert found.exposed_before == int((np.delete(audit.advantage, record) >= 0.1).sum())
 
 
-def test_two_models_of_a_training() -> None:
+def test_two_models_of_a_training(tmp_path: Path) -> None:
     """Forests: those who left are seen, those who stayed are not called erased."""
     rng = np.random.default_rng(0)
     A = rng.normal(size=(160, 5))
@@ -155,6 +155,12 @@ def test_two_models_of_a_training() -> None:
     kept = leakscope.erase(audit, records=gone.tolist(), before=before, after=again)
     assert kept.met is False
     assert kept.p_value > 0.05
+    # As stored, in the order of its ranks, it says the same.
+    stored = Audit.open(audit.write(tmp_path / "run"))
+    again_found = leakscope.erase(
+        stored.with_memory(None, audit.examined), records=gone.tolist(), before=before, after=after
+    )
+    assert (again_found.p_value, again_found.power) == (found.p_value, found.power)
     with pytest.raises(InputError, match="two models"):
         leakscope.erase(audit, records=[0])
 
@@ -179,6 +185,13 @@ def test_command_line_and_page(
     audited = "audit --example diabetes --model ridge --alpha 0.1 --run-dir run --top 0"
     assert main(audited.split()) == 0
     assert main(["erase", "run", "--record", "169", "--save", "w.skops"]) == 0
+    # A stored table is in the order of its ranks: the row that left is still that of the data.
+    features, target = load_diabetes(return_X_y=True, scaled=False)
+    rest = np.delete(np.arange(442), 169)
+    scaled = StandardScaler().fit(features).transform(features)
+    exact = Ridge(alpha=0.1).fit(scaled[rest], target[rest])
+    made: Any = skops.io.load(tmp_path / "w.skops")
+    np.testing.assert_allclose(made.coef_ * target.std(), exact.coef_, rtol=1e-8)
     capsys.readouterr()
     assert main(["erase", "run", "--record", "170", "--after", "w.skops", "--json", "e.json"]) == 3
     assert capsys.readouterr().out.startswith("Not erased: this model lacks 1 other record")

@@ -83,15 +83,17 @@ def erase(
         raise InputError("records are erased from a model that was audited; give its audit.")
     if save is not None and after is not None:
         raise InputError("save writes the exact fit, which is made where no model after is given.")
-    units = _places(audit, records)
+    subject = opened(audit, data)
+    ids = subject.ids
+    units = _places(ids, records, audit.unit)
     after, file = _model(after)
     before, _ = _model(before)
-    found = opened(audit, data).erased(units, audit, after, before)
+    found = subject.erased(units, audit, after, before)
     if save is not None:
         file = write_model(found.estimator, save).name
-    names = [audit.record_ids[unit] for unit in units.tolist()]
+    names = [ids[unit] for unit in units.tolist()]
     others = 0 if found.lacking is None else len(np.setdiff1d(found.lacking, units))
-    lacking = None if found.lacking is None else [audit.record_ids[i] for i in found.lacking]
+    lacking = None if found.lacking is None else [ids[i] for i in found.lacking]
     met = {"erased": True, "cannot tell": None}.get(found.found, False)
     if found.found == "other penalty":
         met = not found.told["penalty_kept"]
@@ -127,16 +129,15 @@ def erase(
     )
 
 
-def _places(audit: Audit, records: Sequence[RecordId]) -> Any:
-    """Rows of the audit's units, each once."""
+def _places(ids: Sequence[RecordId], records: Sequence[RecordId], unit: str) -> Any:
+    """Which units they are, in the order of the data, each once."""
     if not records:
         raise InputError("name the records to erase, by their ids (--record).")
-    places = {str(name): row for row, name in enumerate(audit.record_ids)}
+    places = {str(name): row for row, name in enumerate(ids)}
     for name in records:
         if str(name) not in places:
             raise InputError(
-                f"the audit has no {audit.unit} {name!r}; the first of {audit.units} is "
-                f"{audit.record_ids[0]!r}."
+                f"the audit has no {unit} {name!r}; the first of {len(ids)} is {ids[0]!r}."
             )
     return np.array(list(dict.fromkeys(places[str(name)] for name in records)), dtype=np.intp)
 

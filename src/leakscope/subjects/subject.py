@@ -648,6 +648,22 @@ def opened(audit: Audit, data: str | Path | Dataset | None = None) -> Subject:
     return again
 
 
+def places(audit: Audit, subject: Subject) -> NDArray[np.intp]:
+    """Where each unit of the subject stands in the audit's table.
+
+    A table that was read from a file is in the order of its ranks, not of the data.
+    """
+    there = {name: row for row, name in enumerate(audit.record_ids)}
+    strange = sorted({str(name) for name in there} ^ {str(name) for name in subject.ids})
+    if len(there) != len(subject.ids) or set(there) != set(subject.ids):
+        which = f", such as {strange[0]!r}" if strange else ""
+        raise InputError(
+            f"the result has {len(there)} {audit.unit}s and its data {len(subject.ids)}, and they "
+            f"are not the same{which}."
+        )
+    return np.array([there[name] for name in subject.ids], dtype=np.intp)
+
+
 def subject_of(thing: Any) -> Subject:
     """A subject as it is, or that of an object which some kind knows, such as a process."""
     from leakscope.results.kinds import all_kinds

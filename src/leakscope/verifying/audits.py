@@ -25,7 +25,7 @@ from leakscope.fitted.shadow import LEAST_OF_EACH, ShadowScores
 from leakscope.results.audit import Audit
 from leakscope.results.measurement import MeasuredRecord, measured_records
 from leakscope.results.reconciliation import fpr_reached, shadows_agree
-from leakscope.subjects.subject import Answers, LawsNotStoredError, Subject
+from leakscope.subjects.subject import Answers, LawsNotStoredError, Subject, places
 from leakscope.verifying.checks import (
     Check,
     leaning,
@@ -96,19 +96,6 @@ def check_audit(
     else:
         checks = _moments(audit, place[rows], names, answers)
     return Outcome(checks, answers.how, dict(answers.settings))
-
-
-def places(audit: Audit, subject: Subject) -> np.ndarray[Any, np.dtype[np.intp]]:
-    """Where each unit of the subject stands in the audit's table."""
-    there = {name: row for row, name in enumerate(audit.record_ids)}
-    strange = sorted({str(name) for name in there} ^ {str(name) for name in subject.ids})
-    if len(there) != len(subject.ids) or set(there) != set(subject.ids):
-        which = f", such as {strange[0]!r}" if strange else ""
-        raise InputError(
-            f"the result has {len(there)} {audit.unit}s and its data {len(subject.ids)}, and they "
-            f"are not the same{which}."
-        )
-    return np.array([there[name] for name in subject.ids], dtype=np.intp)
 
 
 def _exposure(audit: Audit, place: np.ndarray[Any, np.dtype[np.intp]]) -> FloatArray:

@@ -19,9 +19,8 @@ from leakscope.results.run_directory import default_run_directory
 from leakscope.running.cell_store import open_cells
 from leakscope.running.cells import OnProgress, cluster_client
 from leakscope.settings.verify import RETRAINING_DEFAULTS
-from leakscope.subjects.subject import Subject
+from leakscope.subjects.subject import Subject, places
 from leakscope.subjects.training.own_training import OwnTraining, named_training, training_of
-from leakscope.verifying.audits import places
 from leakscope.verifying.checks import LEAST_RECORDS, Check, agreement, leaning, rows_to_check
 from leakscope.verifying.experiments.network_training import (
     DenseNetwork,

@@ -58,6 +58,7 @@ from leakscope.subjects.subject import (
     Stages,
     Subject,
     Wanted,
+    places,
     shared_answers,
     task_of,
 )
@@ -753,7 +754,9 @@ class Training(Subject):
                 "before and the model after."
             )
         old, new = (self.training.scores_of(model, self.X, self.y) for model in (before, after))
-        return fell(old - new, units, audit, self.seed)
+        own = places(audit, self)
+        shift, sd = (audit.table.of(name)[own] for name in ("shift_in_sd", "sd_without"))
+        return fell(old - new, units, shift, sd, self.seed)
 
     # How its stored audits are worded.
 
@@ -850,14 +853,16 @@ class Training(Subject):
         return found
 
 
-def fell(change: FloatArray, units: Rows, audit: Audit, seed: int) -> ErasedModel:
+def fell(
+    change: FloatArray, units: Rows, shift: FloatArray, sd: FloatArray, seed: int
+) -> ErasedModel:
     """Whether scores of units fell more than those of others did: ``change`` is before less after.
 
+    ``shift`` (in standard deviations) and ``sd`` are the audit's, in the order of the data.
     In units of each record's own deviation, and in the direction that training moves it.  The null
     is "nothing was erased", under which units are like the others; draws of as many others give its
     law, and the same draws with the audit's shift added the chance of seeing an erasure.
     """
-    shift, sd = audit.table.of("shift_in_sd"), audit.table.of("sd_without")
     moved = np.where(shift < 0.0, -1.0, 1.0) * change / np.where(sd > 0.0, sd, np.inf)
     others = np.setdiff1d(np.flatnonzero(np.isfinite(moved)), units)
     if len(others) < LEAST_OTHERS:
