@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from leakscope import InputError
+from leakscope.errors import required
 from papers.result import PanelEntry, ReproductionDocument
 
 # After Wong's palette, whose colours the colour-blind can tell apart; then three for many curves.
@@ -68,15 +69,13 @@ def figure_chart(document: ReproductionDocument) -> dict[str, Any]:
 
 def figure_png(document: ReproductionDocument, *, scale: float = 1.5) -> bytes:
     """The figure as a PNG file; drawn here, without a browser or a network."""
-    import vl_convert
-
+    vl_convert = required("vl_convert", "A picture")
     return bytes(vl_convert.vegalite_to_png(json.dumps(figure_chart(document)), scale=scale))
 
 
 def figure_svg(document: ReproductionDocument) -> str:
     """The figure as SVG."""
-    import vl_convert
-
+    vl_convert = required("vl_convert", "A picture")
     return str(vl_convert.vegalite_to_svg(json.dumps(figure_chart(document))))
 
 

@@ -1,11 +1,16 @@
-"""The one error a user is meant to see: a sentence, and exit status 2."""
+"""The one error a user is meant to see: a sentence, and exit status 2.
+
+A library that this installation was made without is such an error too (:func:`required`).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,59 @@ class InputError(ValueError):
         self.where = where
         self.remedy = remedy
         self.option = option
+
+
+# Libraries that an installation may lack: what each is called, and the extra that brings it.
+EXTRAS: Mapping[str, tuple[str, str]] = {
+    "PIL": ("Pillow", "images"),
+    "clarabel": ("Clarabel", "conic"),
+    "distributed": ("Dask", "dask"),
+    "h11": ("h11", "web"),
+    "jax": ("JAX", "jax"),
+    "mlflow": ("MLflow", "mlflow"),
+    "onnx": ("onnx", "models"),
+    "optax": ("optax", "jax"),
+    "pyarrow": ("pyarrow", "parquet"),
+    "safetensors": ("safetensors", "models"),
+    "skops": ("skops", "skops"),
+    "starlette": ("Starlette", "web"),
+    "torch": ("PyTorch", "torch"),
+    "uvicorn": ("uvicorn", "web"),
+    "vl_convert": ("vl-convert", "images"),
+}
+
+
+def required(library: str, what: str) -> Any:
+    """Import a library that not every installation has.
+
+    Parameters
+    ----------
+    library
+        One of ``EXTRAS``.
+    what
+        What cannot be had without it: the subject of the sentence.
+
+    Raises
+    ------
+    InputError
+        Where the library is not installed; it names the extra.  One that is installed and broken
+        keeps its own error.
+
+    Examples
+    --------
+    >>> from leakscope.errors import required
+    >>> required("skops", "A .skops file").__name__
+    'skops'
+    """
+    try:
+        return import_module(library)
+    except ModuleNotFoundError as error:
+        if error.name != library:
+            raise
+    name, extra = EXTRAS[library]
+    raise InputError(
+        f"{what} needs {name}, which is not installed: pip install 'leakscope[{extra}]'."
+    )
 
 
 @contextmanager

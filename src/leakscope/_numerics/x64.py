@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from leakscope._numerics.memory import require_address_space
+from leakscope.errors import required
 
 # What JAX reserves before it computes anything, measured on two cores, and with each further core
 # for its threads; under a smaller ``ulimit -v`` it ends the process with a signal.
@@ -20,7 +21,7 @@ def double_precision() -> AbstractContextManager[Any]:
     The switch that JAX offers for a whole process would change the user's own programs; this one
     is local to the thread and is undone at the end of the block, also after an error.
     """
-    _require_room()
+    require_jax()
     import jax
 
     # jax.enable_x64 came with 0.8, when the experimental one was on its way out.
@@ -34,9 +35,11 @@ def double_precision() -> AbstractContextManager[Any]:
 
 
 @cache
-def _require_room() -> None:
+def require_jax(what: str = "This computation") -> None:
+    """Refuse what is computed with JAX where that is not installed, or cannot start."""
     require_address_space(
         RESERVED_BYTES + RESERVED_BYTES_PER_CORE * (os.cpu_count() or 1),
         "JAX, which computes network kernels,",
         "raise ulimit -v, or limit the memory with a control group, which counts what is used",
     )
+    required("jax", what)

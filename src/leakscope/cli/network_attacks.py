@@ -19,7 +19,7 @@ from leakscope.cli.output import (
     table,
     wrapped,
 )
-from leakscope.errors import InputError
+from leakscope.errors import InputError, required
 from leakscope.settings.attack import NetworkSettings
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def _require_picture(path: Path) -> None:
     if path.suffix.lower() not in (".png", ".svg"):
         raise InputError(f"--picture must be a .png or .svg file, but it is {path}.")
     require_new_file(path, "--picture needs a file name")
+    required("vl_convert", "--picture")
 
 
 def _draw(found: ResultDocument, path: Path, data: Path | None) -> None:

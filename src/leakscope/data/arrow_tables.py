@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.memory import require_memory
 from leakscope.data.files import REMEDY, require_file, told_as
-from leakscope.errors import InputError
+from leakscope.errors import InputError, required
 
 # Where a table says which of its columns were a pandas index when it was written.
 INDEX = "pandas_index"
@@ -36,6 +36,7 @@ INDEX = "pandas_index"
 
 def read_parquet(path: Path) -> pd.DataFrame:
     """A Parquet file as a table."""
+    required("pyarrow", "Reading Parquet")
     from pyarrow import parquet
 
     with told_as(f"{path} is not a Parquet file"):
@@ -61,7 +62,7 @@ def open_arrow(path: Path, *, mapped: bool = False) -> Any:
 
     Whatever pyarrow raises goes on to the caller, who knows what the file should have been.
     """
-    import pyarrow
+    pyarrow = required("pyarrow", "Reading Arrow files")
 
     if require_file(path) == 0:
         raise ValueError("it is empty")

@@ -25,7 +25,7 @@ from leakscope._numerics.memory import require_memory
 from leakscope.data.arrays import read_arrays
 from leakscope.data.files import read_json, reason, require_file, told_as, write_file
 from leakscope.data.onnx_graphs import LinearArrays, read_onnx, read_onnx_linear
-from leakscope.errors import InputError
+from leakscope.errors import InputError, required
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +80,9 @@ def read_model(path: str | Path) -> ModelFile:
 
 
 def _from_skops(path: Path, content: bytes) -> Any:
-    try:
-        import skops.io
-    except ImportError:
-        raise InputError(
-            "A .skops file needs the package skops; install leakscope[skops]."
-        ) from None
+    required("skops", "Reading a .skops file")
+    import skops.io
+
     with told_as(f"{path} is not a skops file of a model"):
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             unpacked = sum(entry.file_size for entry in archive.infolist())
@@ -144,12 +141,9 @@ def write_model(estimator: Any, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix.lower() != ".skops":
         raise InputError(f"{path}: a model is written as a .skops file; name one.")
-    try:
-        import skops.io
-    except ImportError:
-        raise InputError(
-            "A .skops file needs the package skops; install leakscope[skops]."
-        ) from None
+    required("skops", "Writing a .skops file")
+    import skops.io
+
     write_file(path, skops.io.dumps(estimator))
     return path
 
@@ -213,24 +207,16 @@ def _read_json(path: Path) -> NetworkArrays:
 
 
 def _safetensors(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        import safetensors.numpy
-    except ImportError:
-        raise InputError(
-            "A .safetensors file needs the package safetensors; install leakscope[models]."
-        ) from None
+    required("safetensors", "Reading a .safetensors file")
+    import safetensors.numpy
+
     with told_as(f"{path} is not a safetensors file"):
         arrays: dict[str, NDArray[Any]] = safetensors.numpy.load_file(path)
     return arrays
 
 
 def _read_state_dict(path: Path) -> NetworkArrays:
-    try:
-        import torch
-    except ImportError:
-        raise InputError(
-            "A torch state_dict needs the package torch; install leakscope[torch]."
-        ) from None
+    torch = required("torch", "Reading a torch state_dict")
     with told_as(f"{path} is not a torch state_dict of plain tensors"):
         state = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(state, Mapping):

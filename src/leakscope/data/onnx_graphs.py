@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.files import printable, told_as
-from leakscope.errors import InputError
+from leakscope.errors import InputError, required
 
 # They leave the numbers of a batch of vectors as they are, where _require_harmless finds it so.
 _SHAPES = ("Identity", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Cast", "Dropout")
@@ -69,12 +69,7 @@ def opened_graph(
 
     ``content`` is what the file holds, where it was read already.
     """
-    try:
-        import onnx
-    except ImportError:
-        raise InputError(
-            "An .onnx file needs the package onnx; install leakscope[models]."
-        ) from None
+    onnx = required("onnx", "Reading an .onnx file")
     with told_as(f"{path} is not an ONNX file"):
         read = path.read_bytes() if content is None else content
         graph = onnx.load_model_from_string(read).graph

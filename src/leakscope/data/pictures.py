@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from leakscope._numerics.memory import require_memory
 from leakscope.data.datasets import Dataset
 from leakscope.data.files import require_text_name, told_as
-from leakscope.errors import InputError
+from leakscope.errors import InputError, required
 
 # Tables have 4 or 9 or 16 features without being pictures.
 LEAST_SIDE = 8
@@ -190,12 +190,9 @@ def _pixels(one: EncodedPicture, colour: bool) -> NDArray[np.float64]:
 
 
 def _opened(one: EncodedPicture) -> Any:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise InputError(
-            "pictures need the package Pillow: pip install 'leakscope[images]'."
-        ) from None
+    required("PIL", "Reading pictures")
+    from PIL import Image
+
     with told_as(f"{one.name} cannot be read as a picture"):
         source = io.BytesIO(one.source) if isinstance(one.source, bytes) else one.source
         with warnings.catch_warnings():

@@ -23,7 +23,7 @@ from leakscope.data.arrow_tables import read_arrow, read_parquet, require_distin
 from leakscope.data.columns import listed, shown
 from leakscope.data.files import REMEDY, is_folder, reason, require_file
 from leakscope.data.pictures import array_picture
-from leakscope.errors import InputError, Where
+from leakscope.errors import InputError, Where, required
 from leakscope.settings.data import DATA_DEFAULTS, Decimal
 
 # Names under which an .npz archive may hold its parts.
@@ -68,8 +68,7 @@ def table_from_frame(frame: Any) -> tuple[pd.DataFrame, pd.Index[Any] | None]:
     if isinstance(frame, pd.DataFrame):
         table = frame
     elif hasattr(frame, "__arrow_c_stream__"):
-        import pyarrow
-
+        pyarrow = required("pyarrow", f"A table of {type(frame).__module__.split('.')[0]}")
         table = pyarrow.table(frame).to_pandas(date_as_object=False)
     elif hasattr(frame, "to_pandas"):
         table = frame.to_pandas()

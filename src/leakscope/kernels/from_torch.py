@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakscope.errors import InputError
+from leakscope.errors import InputError, required
 from leakscope.kernels.layers import (
     Flatten,
     GlobalAveragePool,
@@ -43,12 +43,9 @@ def from_torch(
     input_shape
         Channels, height and width, where images come as rows.
     """
-    try:
-        from torch import nn
-    except ImportError as problem:
-        raise InputError(
-            "from_torch: PyTorch is not installed; install leakscope with its torch extra."
-        ) from problem
+    required("torch", "from_torch")
+    from torch import nn
+
     if not isinstance(module, nn.Sequential):
         raise InputError(
             f"from_torch: this needs a torch.nn.Sequential, but it is a {type(module).__name__}; "

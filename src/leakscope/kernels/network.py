@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.x64 import require_jax
 from leakscope.errors import InputError
 from leakscope.kernels.kernel import numbers, precision, require_same_columns
 from leakscope.kernels.layers import (
@@ -27,6 +28,9 @@ from leakscope.kernels.layers import (
 
 if TYPE_CHECKING:
     import jax
+
+# What needs JAX: to describe a network does not.
+WHAT = "The kernel of a network"
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class Network:
 
     def diagonal(self, X: ArrayLike, *, dtype: DTypeLike = np.float64) -> FloatArray:
         """k(x, x) for every record, without the matrix."""
+        require_jax(WHAT)
         from leakscope.kernels import network_matrix
 
         layers, rows = self._read(X, "X", dtype)
@@ -98,6 +103,7 @@ class Network:
         >>> [f"{slope:.4f}" for slope in jax.grad(k.jax)(x, x)]
         ['0.6667', '1.3333', '2.0000']
         """
+        require_jax(WHAT)
         import jax.numpy as jnp
 
         from leakscope.kernels import network_matrix
@@ -127,6 +133,7 @@ class Network:
     def _matrix(
         self, X: ArrayLike, Z: ArrayLike | None, dtype: DTypeLike, *, ntk: bool
     ) -> FloatArray:
+        require_jax(WHAT)
         from leakscope.kernels import network_matrix
 
         layers, rows = self._read(X, "X", dtype)

@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike
 
 from leakscope import kernels
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.x64 import double_precision
+from leakscope._numerics.x64 import double_precision, require_jax
 from leakscope.errors import InputError
 from leakscope.kernels.layers import Activation
 from leakscope.lood.dense import all_records
@@ -142,6 +142,7 @@ def edge_of_chaos(activation: Phi, *, variance: float = 1.0) -> Initialisation:
     >>> round(gelu.weight_variance, 3), round(gelu.bias_variance, 3)
     (2.194, 0.067)
     """
+    require_jax("The edge of chaos")
     import jax.numpy as jnp
 
     from leakscope.kernels import duals
@@ -207,6 +208,7 @@ def depth_decay(
     >>> bool(paper.variances[-1] < 1e-12), round(paper.exponent, 1)
     (True, 0.0)
     """
+    require_jax("The decay with depth")
     import jax
     import jax.numpy as jnp
 

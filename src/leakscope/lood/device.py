@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope._numerics.x64 import double_precision
+from leakscope._numerics.x64 import double_precision, require_jax
 from leakscope.errors import InputError
 from leakscope.kernels.kernel import Kernel
 from leakscope.lood.dense import laws_by_difference, not_positive_definite, probes
@@ -71,6 +71,7 @@ def device_columns(
 
 
 def _jax_code(kernel: Kernel) -> Any:
+    require_jax("The device route")
     function: Any = getattr(kernel, "jax", None)
     if function is None:
         raise InputError(

@@ -23,7 +23,7 @@ from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
-from leakscope._numerics.x64 import double_precision
+from leakscope._numerics.x64 import double_precision, require_jax
 from leakscope.errors import InputError
 from leakscope.kernels.kernel import Kernel
 from leakscope.laws.distributions import Normal
@@ -199,6 +199,7 @@ def search_query(
         begin, rows, group, (low, high), (starts, queries), as_key(random_state)
     )
     # JAX is imported when a search runs, and not by those who only audit.
+    require_jax("The search for queries")
     from leakscope.lood import query_climb
 
     problem: Problem
@@ -506,6 +507,7 @@ def search_each(
         ]
     )
     # JAX is imported when a search runs, and not by those who only audit.
+    require_jax("The search for queries")
     from leakscope.lood import query_climb
 
     resolved = kernel.resolved(rows)

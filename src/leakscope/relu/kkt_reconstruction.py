@@ -46,8 +46,8 @@ from numpy.typing import ArrayLike, NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
-from leakscope._numerics.x64 import double_precision
-from leakscope.errors import InputError
+from leakscope._numerics.x64 import double_precision, require_jax
+from leakscope.errors import InputError, required
 from leakscope.laws.pair import Assumption, Provenance
 from leakscope.relu.kkt import kkt_residual
 from leakscope.relu.network import TwoLayerNetwork
@@ -538,6 +538,8 @@ def descend(
     box: tuple[FloatArray, FloatArray] | None,
 ) -> Descended:
     """Adam on all starts together, in float64; ``points`` (S, p, d) and ``masses`` (S, p)."""
+    require_jax("The search for training points")
+    required("optax", "The search for training points")
     features = points.shape[2]
     low, high = (np.full(features, -np.inf), np.full(features, np.inf)) if box is None else box
     # -1 stands for a margin that is not known

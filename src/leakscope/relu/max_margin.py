@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from leakscope._numerics.arrays import FloatArray
-from leakscope.errors import InputError
+from leakscope.errors import InputError, required
 from leakscope.relu.network import TwoLayerNetwork, signs
 
 BoolArray = NDArray[np.bool_]
@@ -117,12 +117,7 @@ def _training_set(x: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
 
 def _conic(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Vectors u (m x 2: weight, bias), output signs and multipliers, to the solver's precision."""
-    try:
-        import clarabel
-    except ImportError:
-        raise InputError(
-            "The maximum-margin network needs the package clarabel; install leakscope[conic]."
-        ) from None
+    clarabel = required("clarabel", "The maximum-margin network")
 
     # equal records are one constraint; the multiplier goes to the first of them
     unique, first = np.unique(x, return_index=True)

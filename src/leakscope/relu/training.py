@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
-from leakscope._numerics.x64 import double_precision
+from leakscope._numerics.x64 import double_precision, require_jax
 from leakscope.errors import InputError
 from leakscope.relu import descent
 from leakscope.relu.network import TwoLayerNetwork, signs
@@ -198,6 +198,7 @@ def train(
     >>> trained.network(0)
     TwoLayerNetwork(width=30, features=2)
     """
+    require_jax("Training a ReLU network")
     plan = TrainingPlan() if plan is None else plan
     points, labels = _training_sets(x, y, networks)
     key = as_key(random_state)

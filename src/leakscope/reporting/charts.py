@@ -1,7 +1,7 @@
 """The charts of a report: numbers of a run in, Vega-Lite descriptions out.
 
-altair describes them; the page draws them with the JavaScript that vl-convert carries.  Drag to
-move, Shift and wheel to zoom, double click to go back: the bare wheel is left to the page.
+altair describes them; the page draws them with Vega, which the package carries.  Drag to move,
+Shift and wheel to zoom, double click to go back: the bare wheel is left to the page.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope.errors import required
 from leakscope.reporting.pages import shown_id
 from leakscope.results.sections import Chart, LineChart, RangeChart, Section, SpanChart
 
@@ -353,8 +354,7 @@ def attack_picture(
     """
     import json
 
-    import vl_convert
-
+    vl_convert = required("vl_convert", "A picture")
     if found.kind == "attack_membership":
         chart = _members(found)
     else:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.arrays import read_arrays
-from leakscope.errors import InputError
+from leakscope.errors import InputError, required
 from leakscope.reporting.pages import without_folders
 from leakscope.results.audit import Audit
 from leakscope.results.document import ResultDocument, to_json, write_private
@@ -51,12 +51,7 @@ def log_to_mlflow(result: Any, *, records: bool = False, prefix: str = "leakscop
     >>> sorted(mlflow_metrics(found))[:2]  # what log_to_mlflow(found) logs
     ['advantage', 'auc']
     """
-    try:
-        import mlflow
-    except ImportError:
-        raise InputError(
-            "MLflow is not installed; pip install 'leakscope[mlflow]' installs it."
-        ) from None
+    mlflow = required("mlflow", "Logging to MLflow")
     document = result_of(result)
     active = mlflow.active_run()
     own = active is None

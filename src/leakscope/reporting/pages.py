@@ -7,6 +7,7 @@ and ``<!--`` before it looks at anything else, so JSON and JavaScript need their
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import re
@@ -16,13 +17,8 @@ from importlib import resources
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from leakscope._numerics.memory import require_address_space
 from leakscope.results.decision import NOT_STATED
 from leakscope.results.shown import certain
-
-# What the JavaScript engine inside vl_convert reserves as it starts, and dies where it cannot;
-# it takes a few hundredths of it.
-ADDRESS_SPACE = 68 * 10**9
 
 # Unicode's bidirectional controls: an id must not turn itself, or the sentence it stands in, round.
 TURNING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
@@ -228,20 +224,16 @@ def script_digest(source: str) -> str:
 def chart_library() -> str:
     """Vega, Vega-Lite and vega-embed in one script, in a scope of their own.
 
+    The package carries them (``make charts`` writes the file, docs/report.md says why).
+
     Examples
     --------
     >>> from leakscope.reporting.pages import chart_library
     >>> "vegaEmbed" in chart_library(), "</script" in chart_library()
     (True, False)
     """
-    import vl_convert
-
-    require_address_space(
-        ADDRESS_SPACE, "the library of the charts", "raise ulimit -v for this command"
-    )
-    # Its type stub asks for the code to bundle with; left out, the whole library is meant.
-    convert: Any = vl_convert
-    bundle: str = convert.javascript_bundle()
+    packed = resources.files("leakscope.reporting").joinpath("templates", "vega.js.gz")
+    bundle = gzip.decompress(packed.read_bytes()).decode("utf-8")
     # ``</script`` and ``<!--`` occur in strings and regular expressions only, where a backslash
     # before the sign changes nothing.
     scoped = f"(() => {{{bundle}\n}})();"

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from leakscope._numerics.cores import a_core_each, usable_cores
 from leakscope._numerics.keys import Key
-from leakscope.errors import InputError
+from leakscope.errors import InputError, required
 from leakscope.results.run_directory import versions
 from leakscope.running.cell_store import CellStore, FinishedCell
 
@@ -307,12 +307,9 @@ def cluster_client(*, scheduler: str | None = None, workers: int | None = None) 
         return
     if workers is not None and workers < 1:
         raise InputError(f"the number of workers must be 1 or more, but it is {workers}.")
-    try:
-        import distributed
-    except ImportError:
-        raise InputError(
-            "A cluster needs Dask, which is not installed: pip install 'leakscope[dask]'."
-        ) from None
+    required("distributed", "A cluster")
+    import distributed
+
     if scheduler is not None:
         try:
             client = distributed.Client(  # type: ignore[no-untyped-call]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from leakscope.data.files import write_file
-from leakscope.errors import InputError
+from leakscope.errors import InputError, required
 from leakscope.serving.limits import Limits
 from leakscope.serving.security import Access, is_loopback
 
@@ -79,16 +79,13 @@ unencrypted; give --allow-remote if that is meant.
             f"--host {host} lets other machines in, and data and token travel unencrypted; give "
             "--allow-remote if that is meant."
         )
-    try:
-        import h11
-        import uvicorn
-        from uvicorn.protocols.http.h11_impl import H11Protocol
+    for library in ("starlette", "h11", "uvicorn"):
+        required(library, "leakscope serve")
+    import h11
+    import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 
-        from leakscope.serving.application import application
-    except ImportError as error:
-        raise InputError(
-            f"leakscope serve needs {error.name}; install it with: pip install 'leakscope[web]'."
-        ) from None
+    from leakscope.serving.application import application
 
     class Protocol(H11Protocol):
         def send_400_response(self, msg: str) -> None:

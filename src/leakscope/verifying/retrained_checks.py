@@ -27,6 +27,7 @@ from leakscope.verifying.experiments.network_training import (
     NetworkTrainer,
     TrainedAnswers,
     Trainer,
+    require_libraries,
 )
 from leakscope.verifying.experiments.retraining import RetrainedRecord, RetrainingPlan, retrain
 from leakscope.verifying.plan_checks import Outcome
@@ -83,6 +84,8 @@ of the two.
             raise InputError(
                 "retraining needs a training function or a network's widths, one of the two."
             )
+        if self.widths is not None:
+            require_libraries()
 
     def trainer(self, activation: str, task: Task) -> tuple[Trainer, str]:
         """What trains, and its name in words."""

@@ -221,8 +221,10 @@ def _has_accelerator(process: lood.Process) -> bool:
     """Whether the kernel is JAX code and JAX computes on something quicker than this CPU."""
     if not hasattr(process.kernel, "jax"):
         return False
-    import jax
-
+    try:
+        import jax
+    except ModuleNotFoundError:
+        return False
     return bool(jax.default_backend() != "cpu")
 
 

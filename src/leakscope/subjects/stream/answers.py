@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from leakscope import measures
 from leakscope.data.files import partial_beside
-from leakscope.errors import InputError
+from leakscope.errors import InputError, required
 from leakscope.lood.separation import Separation
 from leakscope.measures.normal_divergence import kl_reverse_parts
 from leakscope.results.audit import Audit
@@ -40,6 +40,7 @@ class AnswersFile:
         self.writer: Any = None
 
     def __enter__(self) -> AnswersFile:
+        required("pyarrow", "A streamed audit")
         try:
             os.close(os.open(self.partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
         except OSError as error:
@@ -108,6 +109,7 @@ def answered_laws(run: str | Path, audit: Audit) -> Iterator[Separation]:
         Its result.
 
     """
+    required("pyarrow", "Reading a streamed audit's answers")
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -15,7 +15,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.data.arrow_tables import arrow_claims, require_distinct
 from leakscope.data.files import is_folder, is_there, require_file
-from leakscope.errors import InputError
+from leakscope.errors import InputError, required
 from leakscope.running.cell_store import StoppedError
 from leakscope.subjects.stream.coding import ColumnCoding, is_text, present, subgroup_codes
 
@@ -244,6 +244,7 @@ def file_parts(
 
 def file_pieces(path: Path) -> tuple[Any, list[int]]:
     """A file's schema, and the records of each of its row groups or batches."""
+    required("pyarrow", "Reading records in blocks")
     import pyarrow as pa
     import pyarrow.parquet as pq
 

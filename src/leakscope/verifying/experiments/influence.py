@@ -60,7 +60,7 @@ from leakscope._numerics import cholesky
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
-from leakscope._numerics.x64 import double_precision
+from leakscope._numerics.x64 import double_precision, require_jax
 from leakscope.errors import InputError
 from leakscope.verifying.experiments.network_training import (
     NetworkTrainer,
@@ -97,6 +97,7 @@ def tangent_products(
     array
         (l, outputs, r, outputs).
     """
+    require_jax("The tangent kernel of a trained network")
     import jax
 
     outputs = answers(network, parameters, left[:1]).size

@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
-from leakscope.errors import InputError
+from leakscope._numerics.x64 import require_jax
+from leakscope.errors import InputError, required
 from leakscope.settings.verify import RETRAINING_DEFAULTS
 
 ACTIVATIONS = ("relu", "gelu", "erf", "tanh", "elu", "sin")
@@ -288,6 +289,7 @@ class NetworkTrainer:
         key: Key,
     ) -> TrainedAnswers:
         """Train a model for every row of ``included``, in float32."""
+        require_libraries()
         import jax
 
         seeds = key.generator().integers(2**32, size=len(included), dtype=np.uint32)
@@ -321,6 +323,12 @@ def _compiled(trainer: NetworkTrainer, together: int) -> Any:
     return jax.jit(all_models)
 
 
+def require_libraries() -> None:
+    """Refuse to train networks where JAX or optax is not installed."""
+    require_jax("Training networks")
+    required("optax", "Training networks")
+
+
 def _weighted(residual: Any, weight: Any) -> Any:
     """Half the mean squared residual over the records that count."""
     import jax.numpy as jnp
@@ -350,6 +358,7 @@ def parameters_at(
     list of list
         For each checkpoint, the parameters of each model.
     """
+    require_libraries()
     import jax
 
     stops = (trainer.epochs,) if checkpoints is None else tuple(int(stop) for stop in checkpoints)
