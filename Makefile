@@ -106,9 +106,11 @@ $(VENV)/.created:
 	       && $$found -m pip --python $(BIN)/python install --quiet pip; }
 	@touch $@
 
+# Python compiles what it imports when it does; to compile all of every library beforehand takes longer
+# than all the rest of the first audit.
 $(VENV)/.installed: $(VENV)/.created pyproject.toml
 	@echo "Installing leakscope"
-	@$(PIP) --editable .
+	@$(PIP) --no-compile --editable .
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed pyproject.toml
