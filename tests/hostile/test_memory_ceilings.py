@@ -123,14 +123,25 @@ def test_libraries_that_would_end_the_process_are_a_sentence(tmp_path, kilobytes
 
 
 def test_a_report_under_a_limit_of_address_space(tmp_path):
-    """The engine inside the charts' library would end the process; a sentence does."""
+    """A page needs no engine, and is made."""
     from malformed_documents import run
 
     run()(tmp_path)
-    done = leakscope(tmp_path, f"ulimit -v {8 << 20}", "report", "run")
-    assert done.returncode == 2, done.stderr
-    assert "the library of the charts needs 68 GB of address space, but only" in done.stderr
-    assert not (tmp_path / "run" / "report.html").exists()
+    done = leakscope(tmp_path, f"ulimit -v {2 << 20}", "report", "run")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_a_picture_under_a_limit_of_address_space(tmp_path):
+    """The engine that draws it would end the process; a sentence does."""
+    network = {"w": [[1.0], [-1.0]], "b": [0.0, 0.0], "v": [1.0, -1.0]}
+    (tmp_path / "n.json").write_text(json.dumps(network), encoding="utf-8")
+    (tmp_path / "q.csv").write_text("a\n0.5\n1.5\n", encoding="utf-8")
+    asked = ("attack", "membership", "n.json", "--queries", "q.csv", "--picture", "found.png")
+    done = leakscope(tmp_path, f"ulimit -c 0; ulimit -v {8 << 20}", *asked)
+    assert done.returncode == 2, (done.returncode, done.stderr)
+    assert "the engine that draws pictures needs 68 GB of address space, but only" in done.stderr
+    assert not (tmp_path / "found.png").exists()
 
 
 @contextlib.contextmanager

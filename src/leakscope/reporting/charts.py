@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from leakscope._numerics.memory import require_address_space
 from leakscope.errors import required
 from leakscope.reporting.pages import shown_id
 from leakscope.results.sections import Chart, LineChart, RangeChart, Section, SpanChart
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from leakscope.results.attacks import MembershipAttack, ReconstructAttack
 
 Arrays = dict[str, NDArray[Any]]
+
+# What the JavaScript engine inside vl_convert reserves as it starts, and dies where it cannot;
+# it takes a few hundredths of it.
+ADDRESS_SPACE = 68 * 10**9
 
 ROC_ARRAYS = ("roc_ranks", "roc_fpr", "roc_tpr")
 HISTOGRAM_ARRAYS = (
@@ -355,6 +360,9 @@ def attack_picture(
     import json
 
     vl_convert = required("vl_convert", "A picture")
+    require_address_space(
+        ADDRESS_SPACE, "the engine that draws pictures", "raise ulimit -v for this command"
+    )
     if found.kind == "attack_membership":
         chart = _members(found)
     else:
