@@ -54,6 +54,7 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "fitted/margins.py": "how often a score lies on a corner, and the moments of its pieces",
     "fitted/secret.py": "points that stand for a normal law",
     "fitted/softmax_cavity.py": "the same with several classes",
+    "lasso/laplace_noise.py": "a normal plus Laplace noise, of which the estimates are made",
     "lasso/noise_overlap.py": "the overlap of two noises",
     "lasso/onaverage_kl.py": "the information about a location, an ingredient of laws",
     "lasso/stability.py": "the stability edge",

@@ -146,7 +146,9 @@ def lasso(
     from leakscope.planning.reachable import require_reachable
 
     told = {one.option: getattr(design, one.name) for one in LASSO.described()}
-    require_reachable({option: value for option, value in told.items() if option != "--mechanism"})
+    require_reachable(
+        {option: value for option, value in told.items() if not isinstance(value, str)}
+    )
     _answer(
         lasso,
         lambda: plan_lasso(

@@ -14,10 +14,11 @@ from leakscope._numerics.special_functions import log_interval
 from leakscope.errors import InputError
 from leakscope.lasso.noise_overlap import Overlap, noise_overlap
 from leakscope.lasso.onaverage_kl import joint_parameters
-from leakscope.lasso.setting import provenance_of
+from leakscope.lasso.setting import NOISE, provenance_of
 from leakscope.lasso.state_evolution import FixedPoint
 from leakscope.laws.distributions import MultivariateNormal, Normal, SpikeAndSlab
 from leakscope.laws.pair import LawPair
+from leakscope.settings.plan import LassoNoise
 
 Form = Literal["corrected", "printed"]
 
@@ -72,7 +73,7 @@ def neighbouring_laws(
     fixed = point.fixed_point if isinstance(point, Overlap) else point
     here, there = np.asarray(location), np.asarray(location) + np.asarray(shift)
     provenance = provenance_of(fixed.setting)
-    if fixed.setting.mechanism == "output":
+    if fixed.setting.mechanism == "output" and fixed.setting.noise == "gaussian":
         noise = fixed.setting.sigma_eta
         return LawPair(Normal(here, noise), Normal(there, noise), provenance)
     member = law_over_noise(point, here, form)
@@ -80,6 +81,11 @@ def neighbouring_laws(
 
 
 def _require_objective(point: FixedPoint) -> None:
+    if point.setting.noise == "laplace":
+        raise InputError(
+            "These laws are normals cut at a threshold, those of Gaussian noise; with Laplace "
+            "noise ask for the measures, such as onavg_kl and joint_law_pair."
+        )
     if point.setting.mechanism == "output":
         raise InputError(
             "Under output perturbation an estimate is normal around the fitted value; these laws "
@@ -100,8 +106,8 @@ def cw_onavg_kl_at(found: Overlap, records: ArrayLike) -> FloatArray:
         raise InputError("cw_onavg_kl_at takes one setting; ask for many numbers of records.")
     if not np.all(n >= 2.0):
         raise InputError("cw_onavg_kl_at: records must be 2 or more.")
-    if setting.mechanism == "output" or not found.sigma > 0.0:
-        raise InputError("Eq. (62) is for objective perturbation with noise above zero.")
+    if setting.mechanism == "output" or setting.noise != "gaussian" or not found.sigma > 0.0:
+        raise InputError("Eq. (62) is for objective perturbation with Gaussian noise.")
     alpha, rho = float(setting.alpha), float(setting.rho)
     s, cut = float(found.sigma), float(found.fixed_point.threshold)
     location = float(found.overlap_error) / alpha
@@ -160,6 +166,9 @@ def joint_law_pair(point: FixedPoint | Overlap) -> LawPair:
 
         KL = V^2/(1 + V) + (a^2/2) (1 + 1/(1 + V)^2).
 
+    With Laplace noise, or any other with a density, b is the sum of x'_i times the score of eta_i
+    and g its mean square: nothing else changes, and a^2 = E E[J] 2/sigma_eta^2 (`laplace_noise`).
+
     Under output perturbation a pair's log ratio is N(K, 2 K) with K the mean KL times Exp(1), which
     is the same law at V = 0 and a^2 the mean KL.
 
@@ -200,9 +209,14 @@ def _variances(gain: float, square: float) -> FloatArray:
 
 
 def log_density(
-    X: FloatArray, y: FloatArray, beta: FloatArray, lam: float, sigma_eta: float
+    X: FloatArray,
+    y: FloatArray,
+    beta: FloatArray,
+    lam: float,
+    sigma_eta: float,
+    noise: LassoNoise = NOISE,
 ) -> float:
-    """log p(beta | D) of the whole estimate under objective perturbation with N(0, sigma_eta^2).
+    """log p(beta | D) of the whole estimate under objective perturbation of sd sigma_eta.
 
     The map from the noise to the estimate is piecewise affine, so its density is explicit.  With
     u = X'(y - X beta), A the support of beta and S its signs,
@@ -210,7 +224,7 @@ def log_density(
         log p(beta | D) = sum_A log phi(u_i - lambda S_i; sigma_eta^2)
                         + sum_notA log P(u_i - lambda <= eta_i <= u_i + lambda) + log det X_A'X_A,
 
-    with respect to Lebesgue measure on the coordinates of A.
+    with respect to Lebesgue measure on the coordinates of A; phi is the noise's density.
     """
     _check(sigma_eta)
     support = beta != 0.0
@@ -219,7 +233,7 @@ def log_density(
     sign, size = np.linalg.slogdet(part.T @ part)
     if support.any() and sign <= 0:
         return -np.inf
-    return float(_terms(u, beta, lam, sigma_eta).sum() + (size if support.any() else 0.0))
+    return float(_terms(u, beta, lam, sigma_eta, noise).sum() + (size if support.any() else 0.0))
 
 
 def log_ratios(
@@ -231,6 +245,7 @@ def log_ratios(
     new_y: FloatArray,
     lam: float,
     sigma_eta: float,
+    noise: LassoNoise = NOISE,
 ) -> FloatArray:
     """log p(beta | D) - log p(beta | D') for N estimates and M neighbours, shape (N, M).
 
@@ -248,8 +263,8 @@ def log_ratios(
         u = X.T @ residual
         fresh = new_y - new_X[:, support] @ beta[support]
         moved = u - old_X * residual[rows][:, None] + new_X * fresh[:, None]
-        own = _terms(u, beta, lam, sigma_eta).sum()
-        others = _terms(moved, beta, lam, sigma_eta).sum(axis=-1)
+        own = _terms(u, beta, lam, sigma_eta, noise).sum()
+        others = _terms(moved, beta, lam, sigma_eta, noise).sum(axis=-1)
         old, new = old_X[:, support], new_X[:, support]
         solved = np.linalg.solve(part.T @ part, np.concatenate([old, new]).T).T
         m = rows.size
@@ -260,12 +275,29 @@ def log_ratios(
     return result
 
 
-def _terms(u: FloatArray, beta: FloatArray, lam: float, sigma: float) -> FloatArray:
+def _terms(
+    u: FloatArray, beta: FloatArray, lam: float, sigma: float, noise: LassoNoise
+) -> FloatArray:
     active = beta != 0.0
+    if noise == "laplace":
+        return _laplace_terms(u * np.sqrt(2.0) / sigma, beta, lam * np.sqrt(2.0) / sigma, active)
     z = (u[..., active] - lam * np.sign(beta[active])) / sigma
     result = np.empty(u.shape)
     result[..., active] = -0.5 * z * z - np.log(sigma) - 0.5 * np.log(2.0 * np.pi)
     result[..., ~active] = log_interval(u[..., ~active] / sigma, lam / sigma)
+    return result
+
+
+def _laplace_terms(
+    u: FloatArray, beta: FloatArray, lam: float, active: NDArray[np.bool_]
+) -> FloatArray:
+    """In units of the noise's scale: -|u - lambda S| - log 2 where active, and log P(zero)."""
+    result = np.empty(u.shape)
+    result[..., active] = -np.abs(u[..., active] - lam * np.sign(beta[active])) - np.log(2.0)
+    size = np.abs(u[..., ~active])
+    inside = np.log1p(-0.5 * (np.exp(np.minimum(size - lam, 0.0)) + np.exp(-size - lam)))
+    outside = lam - size + np.log(-0.5 * np.expm1(-2.0 * lam))
+    result[..., ~active] = np.where(size < lam, inside, outside)
     return result
 
 

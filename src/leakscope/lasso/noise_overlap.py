@@ -27,6 +27,7 @@ from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.quadrature import panels
+from leakscope.lasso.laplace_noise import two_noises
 from leakscope.lasso.state_evolution import (
     FixedPoint,
     Parameter,
@@ -100,7 +101,8 @@ def noise_overlap(found: FixedPoint) -> Overlap:
         found.active_fraction,
         own,
     )
-    excess, shared = on_settings(_excess, noisy, arrays, 2, block=256)
+    work = _laplace_excess if setting.objective_laplace else _excess
+    excess, shared = on_settings(work, noisy, arrays, 2, block=256)
     silent = found.stable & ~noisy
     excess = np.where(silent, 0.0, excess)
     return Overlap(
@@ -165,6 +167,36 @@ def _excess(
         step = value / (shared - alpha)
         d = np.maximum(d - step, 0.0)
         if np.all(np.abs(step) <= 1e-14 * (own + d)):
+            break
+    return d, shared
+
+
+def _laplace_excess(
+    alpha: FloatArray,
+    rho: FloatArray,
+    signal: FloatArray,
+    threshold: FloatArray,
+    v: FloatArray,
+    active: FloatArray,
+    own: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """The same with Laplace noise: alpha d is what the estimate's mean over the noise leaves.
+
+    At a location N(0, v - own - d) an estimate is soft(m + sqrt(d) n + sqrt(own/2) l): its variance
+    over both, on average, is alpha d, and by Price's theorem chi is the slope.
+    """
+    scale, rest = np.sqrt(0.5 * own), v - own
+    d = np.minimum(own * active / (alpha - active), 0.999 * rest)
+    shared = active
+    for _ in range(80):
+        places = (rest - d, rest - d + signal)
+        found = two_noises((1.0 - rho, rho), places, threshold, np.sqrt(d), scale)
+        shared = found.both_active
+        step = (found.lost - alpha * d) / (shared - alpha)
+        moved = np.minimum(np.maximum(d - step, 0.1 * d), 0.5 * (d + rest))
+        done = np.all(np.abs(moved - d) <= 1e-12 * (own + d))
+        d = moved
+        if done:
             break
     return d, shared
 

@@ -34,16 +34,20 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.quadrature import panels
 from leakscope._numerics.special_functions import log_interval
 from leakscope.errors import InputError
+from leakscope.lasso import laplace_noise
 from leakscope.lasso.noise_overlap import Overlap, noise_overlap, overlap_derivative
+from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.state_evolution import (
     FixedPoint,
     Parameter,
     fixed_point_derivative,
     on_settings,
+    state_evolution,
 )
 from leakscope.settings.plan import LASSO_PLAN_DEFAULTS, LassoDivergence
 
 _ORDER = 12
+_STEP = 1e-4
 _REACH = 10.0
 _SIGNAL = np.array([0.0, 0.7, 1.5, 2.5, 4.0, 6.0, _REACH])
 _NEAR = np.array([-10.0, -7.0, -5.0, -3.0, -1.5, 0.0, 1.5, 3.0, 5.0, 7.0, 10.0])
@@ -103,6 +107,8 @@ def onavg_kl_with_slope(
     setting = fixed.setting
     if setting.mechanism == "output":
         return _output(fixed, divergence, parameter)
+    if setting.noise == "laplace":
+        return _laplace(fixed, both, divergence, parameter)
     alpha, noise = setting.alpha, setting.sigma_eta
     zero = np.zeros(setting.shape)
     cut, d_cut, d_lam, d_noise = fixed.threshold, zero, 0.0, 0.0
@@ -145,6 +151,11 @@ def joint_parameters(fixed: FixedPoint) -> tuple[FloatArray, FloatArray]:
     setting = fixed.setting
     if setting.mechanism == "output":
         return np.ones(setting.shape), onavg_kl(fixed)
+    if setting.noise == "laplace":
+        gain = np.asarray(1.0 + fixed.response)
+        return gain, np.maximum(
+            _laplace_square(setting, fixed.error, fixed.scale), (gain - 1.0) ** 2
+        )
     zero = np.zeros(setting.shape)
     q = (fixed.scale * setting.sigma_eta) ** 2
     mean, _ = _information(fixed, fixed.error, q, fixed.threshold, zero, zero, zero)
@@ -159,6 +170,9 @@ def _output(fixed: FixedPoint, divergence: LassoDivergence, parameter: Parameter
     setting = fixed.setting
     gain = np.ones(setting.shape) if divergence == "printed" else setting.alpha * fixed.scale
     spread = (setting.alpha * setting.sigma_eta) ** 2
+    if setting.noise == "laplace":
+        # a location's Fisher information is twice that of a normal law with the same variance
+        spread = 0.5 * spread
     with np.errstate(divide="ignore"):
         value = np.asarray(fixed.error * fixed.active_fraction * gain / spread)
     slope = np.zeros(setting.shape)
@@ -174,6 +188,115 @@ def _output(fixed: FixedPoint, divergence: LassoDivergence, parameter: Parameter
             + fixed.error * fixed.active_fraction * d_gain
         ) / spread
     return KLSlope(value, np.asarray(slope))
+
+
+def _laplace(
+    fixed: FixedPoint,
+    both: Overlap | None,
+    divergence: LassoDivergence,
+    parameter: Parameter | None,
+) -> KLSlope:
+    """With Laplace noise in the objective; the slope is a difference along the fixed point."""
+    setting = fixed.setting
+    if divergence == "component_wise":
+        value = _laplace_components(noise_overlap(fixed) if both is None else both)
+    else:
+        value = _laplace_at(setting, divergence, fixed.error, fixed.scale)
+    slope = np.zeros(setting.shape)
+    if parameter is not None:
+        size = getattr(setting, parameter)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if divergence == "component_wise":
+                slope = _laplace_components_slope(setting, value, parameter)
+            else:
+                moved = fixed_point_derivative(fixed, parameter)
+                step = _STEP * size
+                ends = [
+                    _laplace_at(
+                        setting.change(**{parameter: size + sign * step}),
+                        divergence,
+                        fixed.error + sign * step * moved.error,
+                        fixed.scale + sign * step * moved.scale,
+                    )
+                    for sign in (1.0, -1.0)
+                ]
+                slope = (ends[0] - ends[1]) / (2.0 * step)
+    silent = setting.sigma_eta == 0.0
+    return KLSlope(
+        np.asarray(np.where(silent, np.inf, value)), np.asarray(np.where(silent, -np.inf, slope))
+    )
+
+
+def _laplace_at(
+    setting: LassoSetting, divergence: LassoDivergence, error: FloatArray, scale: FloatArray
+) -> FloatArray:
+    """The joint or printed divergence where E and Sigma are these."""
+    square, gain = _laplace_square(setting, error, scale), setting.alpha * scale
+    if divergence == "printed":
+        # E E[J]/(alpha^2 B^2), B = Sigma sigma_eta/sqrt(2)
+        return np.asarray(square / gain**2)
+    return np.asarray(gain - 2.0 + 1.0 / gain + 0.5 * square * (1.0 + gain**-2))
+
+
+def _laplace_square(setting: LassoSetting, error: FloatArray, scale: FloatArray) -> FloatArray:
+    """a^2 = E E[J] 2/sigma_eta^2, of each coordinate's own noise."""
+    own, cut = scale * setting.sigma_eta * np.sqrt(0.5), setting.lam * scale
+    arrays = (setting.alpha, setting.rho, setting.signal_variance, error, own, cut)
+    chosen = np.isfinite(error) & (setting.sigma_eta > 0.0)
+    mean = on_settings(_laplace_mean, chosen, arrays, 1, block=256)[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(2.0 * error * mean / setting.sigma_eta**2)
+
+
+def _laplace_components(both: Overlap) -> FloatArray:
+    fixed = both.fixed_point
+    setting = fixed.setting
+    arrays = (
+        *(setting.alpha, setting.rho, setting.signal_variance, fixed.threshold),
+        *(both.overlap_error, both.both_active, both.sigma**2, fixed.scale * setting.sigma_eta),
+    )
+    chosen = fixed.stable & (setting.sigma_eta > 0.0)
+    return on_settings(_laplace_component_wise, chosen, arrays, 1, block=16)[0]
+
+
+def _laplace_components_slope(
+    setting: LassoSetting, value: FloatArray, parameter: Parameter
+) -> FloatArray:
+    """One-sided, exact for a parabola: towards less noise and more penalty there is no edge."""
+    away = -1.0 if parameter == "sigma_eta" else 1.0
+    size, ends = getattr(setting, parameter), []
+    for step in (_STEP, 2.0 * _STEP):
+        moved = setting.change(**{parameter: size * (1.0 + away * step)})
+        ends.append(_laplace_components(noise_overlap(state_evolution(moved, unstable="mark"))))
+    return np.asarray((4.0 * ends[0] - ends[1] - 3.0 * value) / (2.0 * away * _STEP * size))
+
+
+def _laplace_mean(
+    alpha: FloatArray,
+    rho: FloatArray,
+    signal: FloatArray,
+    error: FloatArray,
+    scale: FloatArray,
+    cut: FloatArray,
+) -> tuple[FloatArray]:
+    square = scale * scale
+    y = error / alpha / square, (signal + error / alpha) / square
+    return (laplace_noise.mean_own_information((1.0 - rho, rho), y, cut / scale),)
+
+
+def _laplace_component_wise(*arrays: FloatArray) -> tuple[FloatArray]:
+    found = []
+    for alpha, rho, signal, cut, error, shared, q, own in zip(*arrays, strict=True):
+        place = float(error / alpha)
+        mean = laplace_noise.mean_information(
+            (1.0 - rho, rho),
+            (place, place + signal),
+            float(cut),
+            float(np.sqrt(max(q - own * own, 1e-16 * q))),
+            float(own * np.sqrt(0.5)),
+        )
+        found.append(error * mean / (alpha * (alpha - shared)))
+    return (np.array(found),)
 
 
 def _information(

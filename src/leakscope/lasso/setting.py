@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.laws.pair import Assumption, Provenance
-from leakscope.settings.plan import LassoDesignSettings, LassoMechanism
+from leakscope.settings.plan import LassoDesignSettings, LassoMechanism, LassoNoise
 from leakscope.settings.setting import default_of
 
 NOT_A_GUARANTEE = (
@@ -22,6 +22,7 @@ NOT_A_GUARANTEE = (
 
 MECHANISM: LassoMechanism = default_of(LassoDesignSettings, "mechanism")
 SIGNAL_VARIANCE: float = default_of(LassoDesignSettings, "signal_variance")
+NOISE: LassoNoise = default_of(LassoDesignSettings, "noise")
 
 _FIELDS = ("alpha", "rho", "sigma_xi", "lam", "sigma_eta", "signal_variance")
 
@@ -52,6 +53,9 @@ class LassoSetting:
         Where the privacy noise enters.
     signal_variance
         sigma_beta^2, the variance of a coefficient that is not zero.
+    noise
+        The law of the privacy noise: ``"gaussian"``, or ``"laplace"`` of the same standard
+        deviation, which Setting P allows.
     """
 
     alpha: FloatArray
@@ -61,6 +65,7 @@ class LassoSetting:
     sigma_eta: FloatArray
     mechanism: LassoMechanism
     signal_variance: FloatArray
+    noise: LassoNoise
 
     def __init__(
         self,
@@ -71,9 +76,12 @@ class LassoSetting:
         sigma_eta: ArrayLike,
         mechanism: LassoMechanism = MECHANISM,
         signal_variance: ArrayLike = SIGNAL_VARIANCE,
+        noise: LassoNoise = NOISE,
     ) -> None:
         if mechanism not in get_args(LassoMechanism):
             raise InputError(f"mechanism must be objective or output, but it is {mechanism!r}.")
+        if noise not in get_args(LassoNoise):
+            raise InputError(f"noise must be gaussian or laplace, but it is {noise!r}.")
         given = (alpha, rho, sigma_xi, lam, sigma_eta, signal_variance)
         arrays = [_numbers(value, name) for name, value in zip(_FIELDS, given, strict=True)]
         try:
@@ -86,6 +94,7 @@ class LassoSetting:
         for name, array in zip(_FIELDS, arrays, strict=True):
             object.__setattr__(self, name, array)
         object.__setattr__(self, "mechanism", mechanism)
+        object.__setattr__(self, "noise", noise)
         self._require_ranges()
 
     def _require_ranges(self) -> None:
@@ -109,6 +118,11 @@ class LassoSetting:
         return self.alpha.shape
 
     @property
+    def objective_laplace(self) -> bool:
+        """Whether the noise inside the objective has Laplace's law."""
+        return self.noise == "laplace" and self.mechanism == "objective"
+
+    @property
     def objective_noise(self) -> FloatArray:
         """The sd of the noise inside the objective: zero under output perturbation."""
         if self.mechanism == "objective":
@@ -117,19 +131,20 @@ class LassoSetting:
 
     def change(self, **values: Any) -> LassoSetting:
         """The same setting with some parameters replaced."""
-        kept = {name: getattr(self, name) for name in (*_FIELDS, "mechanism")}
+        kept = {name: getattr(self, name) for name in (*_FIELDS, "mechanism", "noise")}
         return LassoSetting(**{**kept, **values})
 
     def __iter__(self) -> Iterator[LassoSetting]:
         """Each setting of the batch, alone."""
         columns = [getattr(self, name).ravel().tolist() for name in _FIELDS]
         for row in zip(*columns, strict=True):
-            yield LassoSetting(**dict(zip(_FIELDS, row, strict=True)), mechanism=self.mechanism)
+            own = dict(zip(_FIELDS, row, strict=True))
+            yield LassoSetting(**own, mechanism=self.mechanism, noise=self.noise)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         values = {name: getattr(self, name).tolist() for name in _FIELDS}
-        return {**values, "mechanism": self.mechanism}
+        return {**values, "mechanism": self.mechanism, "noise": self.noise}
 
 
 def _numbers(value: ArrayLike, name: str) -> FloatArray:
@@ -157,7 +172,11 @@ def provenance_of(setting: LassoSetting) -> Provenance:
         Assumption("the features are i.i.d. Gaussian with variance 1/p", None, "a data model"),
         Assumption("coefficients are Bernoulli-Gaussian, label noise Gaussian", None, "the same"),
         Assumption("n and p are large with n/p = alpha", None, "the limit is taken"),
-        Assumption("the privacy noise is i.i.d. Gaussian and independent of the data", None, ""),
+        Assumption(
+            f"the privacy noise is i.i.d. {setting.noise.title()} and independent of the data",
+            None,
+            "",
+        ),
         Assumption("the replica-symmetric (state-evolution) solution", None, "Claims 4.2, 6.1"),
         Assumption("the number is a differential-privacy guarantee", False, NOT_A_GUARANTEE),
     ]

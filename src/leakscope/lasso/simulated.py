@@ -17,6 +17,7 @@ from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
+from leakscope.lasso import laplace_noise
 from leakscope.lasso.estimate_laws import log_ratios
 from leakscope.lasso.onaverage_kl import information
 from leakscope.lasso.setting import LassoSetting
@@ -27,6 +28,9 @@ from leakscope.settings.plan import LASSO_PLAN_DEFAULTS
 
 # Noises that locate a coordinate, for each noise under which neighbours are refitted.
 _LOCATING = 4
+
+# Draws of Laplace noise on a release, whose advantage has no closed form.
+_OUTPUT_DRAWS = 400
 
 
 class DatasetMean(NamedTuple):
@@ -136,7 +140,11 @@ def simulate_lasso(
     key = as_key(random_state)
     output = setting.mechanism == "output"
     drawn = [
-        _under_output(setting, _Data.draw(setting, n, coefficients, neighbours, key.child(index)))
+        _under_output(
+            setting,
+            _Data.draw(setting, n, coefficients, neighbours, key.child(index)),
+            key.child(index, 1),
+        )
         if output
         else _under_objective(
             setting,
@@ -203,25 +211,38 @@ class _Data(NamedTuple):
         return X, y
 
 
-def _under_output(setting: LassoSetting, data: _Data) -> _Drawn:
+def _under_output(setting: LassoSetting, data: _Data, key: Key) -> _Drawn:
     lam, sigma = float(setting.lam), float(setting.sigma_eta)
     beta = solve_lasso(data.X, data.y, lam).coef
     moved = [
         solve_lasso(*data.neighbour(index), lam, start=beta).coef - beta
         for index in range(data.rows.size)
     ]
-    apart = np.sqrt((np.array(moved) ** 2).sum(axis=1)) / sigma
-    shifts = LawPair(Normal(apart, 1.0), Normal(0.0, 1.0))
-    kl = np.asarray(measures.kl(shifts))
+    kl, advantage = _moved_apart(setting, np.array(moved), key)
     plain = float(setting.sigma_xi) ** 2 + float(np.mean((beta - data.truth) ** 2))
     row = [
         plain + sigma**2,
         float(np.mean((data.y - data.X @ beta) ** 2)) + sigma**2,
         np.count_nonzero(beta) / beta.size,
         plain,
-        float(np.mean(np.asarray(measures.advantage(shifts)))),
+        advantage,
     ]
     return _Drawn(data.energy(setting), row, kl[:, None].tolist(), [])
+
+
+def _moved_apart(setting: LassoSetting, moved: FloatArray, key: Key) -> tuple[FloatArray, float]:
+    """KL of each pair of releases whose fits are (pairs, p) apart, and their mean advantage."""
+    sigma = float(setting.sigma_eta)
+    if setting.noise == "laplace":
+        scale = sigma * np.sqrt(0.5)
+        size = np.abs(moved) / scale
+        kl = np.asarray((size + np.expm1(-size)).sum(axis=1))
+        eta = drawn_noise(setting, (_OUTPUT_DRAWS, moved.shape[1]), key.generator())
+        ratios = [(np.abs(eta + one) - np.abs(eta)).sum(axis=1) / scale for one in moved]
+        return kl, measures.advantage_of_log_ratios(np.array(ratios).T)
+    apart = np.sqrt((moved**2).sum(axis=1)) / sigma
+    shifts = LawPair(Normal(apart, 1.0), Normal(0.0, 1.0))
+    return np.asarray(measures.kl(shifts)), float(np.mean(np.asarray(measures.advantage(shifts))))
 
 
 def _under_objective(setting: LassoSetting, data: _Data, noises: int, cw: bool, key: Key) -> _Drawn:
@@ -229,7 +250,7 @@ def _under_objective(setting: LassoSetting, data: _Data, noises: int, cw: bool, 
     sigma_xi = float(setting.sigma_xi)
     truth, X, y, rows, new_X, new_y = data
     n, p = X.shape
-    eta = key.generator().normal(0.0, sigma, (p, noises))
+    eta = drawn_noise(setting, (p, noises), key.generator())
     betas = _refits(X, y, lam, eta)
     wrong = betas - truth[:, None]
     gram = wrong.T @ wrong / p
@@ -241,7 +262,7 @@ def _under_objective(setting: LassoSetting, data: _Data, noises: int, cw: bool, 
         np.count_nonzero(betas) / (p * noises),
         sigma_xi**2 + crossed,
     ]
-    ratios = log_ratios(X, y, betas, rows, new_X, new_y, lam, sigma)
+    ratios = log_ratios(X, y, betas, rows, new_X, new_y, lam, sigma, setting.noise)
     row.append(measures.advantage_of_log_ratios(ratios))
     # given the estimates, a fresh record's squared residual has a known mean, and so has that of a
     # record chosen at random among those trained on
@@ -267,7 +288,7 @@ def _under_objective(setting: LassoSetting, data: _Data, noises: int, cw: bool, 
         )
         scale = 1.0 / (n / p - row[2])
         field = _fields(X, y, betas, eta, scale)
-        weight = _weights(X, y, lam, sigma, scale, _LOCATING * noises, key.child(1))
+        weight = _weights(setting, X, y, scale, _LOCATING * noises, key.child(1))
         for index in range(rows.size):
             other_X, other_y = data.neighbour(index)
             again = _refits(other_X, other_y, lam, eta)
@@ -291,20 +312,37 @@ def _refits(X: FloatArray, y: FloatArray, lam: float, eta: FloatArray) -> FloatA
     return np.stack([solution.coef for solution in found], axis=1)
 
 
+def drawn_noise(
+    setting: LassoSetting, shape: tuple[int, ...], generator: np.random.Generator
+) -> FloatArray:
+    """Privacy noise of the setting's law and standard deviation."""
+    sigma = float(setting.sigma_eta)
+    if setting.noise == "laplace":
+        return np.asarray(generator.laplace(0.0, sigma * np.sqrt(0.5), shape))
+    return np.asarray(generator.normal(0.0, sigma, shape))
+
+
 def _weights(
-    X: FloatArray, y: FloatArray, lam: float, sigma: float, scale: float, noises: int, key: Key
+    setting: LassoSetting, X: FloatArray, y: FloatArray, scale: float, noises: int, key: Key
 ) -> FloatArray:
     """Fisher information about its location of each coordinate's law over the noise, (p,).
 
     Locations are means over fresh noises.  Their error biases the information by a term in
     1/noises, which twice the value from all noises less the mean of two halves' removes.
     """
-    eta = key.generator().normal(0.0, sigma, (X.shape[1], noises))
+    lam = float(setting.lam)
+    eta = drawn_noise(setting, (X.shape[1], noises), key.generator())
     field = _fields(X, y, _refits(X, y, lam, eta), eta, scale)
     spread = float(np.sqrt(field.var(axis=1, ddof=1).mean()))
     theta = np.full(X.shape[1], lam * scale / spread)
 
+    own = scale * float(setting.sigma_eta)
+    rest = float(np.sqrt(max(spread**2 - own**2, 1e-6 * spread**2)))
+
     def at(part: FloatArray) -> FloatArray:
+        if setting.noise == "laplace":
+            where = part.mean(axis=1)
+            return laplace_noise.information(where, lam * scale, rest, own * np.sqrt(0.5))
         return information(part.mean(axis=1) / spread, theta)[0] / spread**2
 
     return np.asarray(2.0 * at(field) - 0.5 * (at(field[:, ::2]) + at(field[:, 1::2])))

@@ -10,20 +10,24 @@ is, and the rest falls by eta'v - lam for each unit.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import linalg, special
+from scipy import linalg, optimize, special
 from scipy.optimize import linprog
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
-from leakscope.lasso.setting import LassoSetting
+from leakscope.lasso.laplace_noise import Tails, tails
+from leakscope.lasso.setting import NOISE, LassoSetting
+from leakscope.settings.plan import LassoNoise
 
 
-def stability_edge(alpha: ArrayLike) -> FloatArray:
+def stability_edge(alpha: ArrayLike, noise: LassoNoise = NOISE) -> FloatArray:
     """The least lambda/sigma_eta at which objective perturbation has a solution.
 
     Condition (42) of **lasso**, rho_hat < alpha, holds if and only if lambda/sigma_eta is above
@@ -31,17 +35,22 @@ def stability_edge(alpha: ArrayLike) -> FloatArray:
         sqrt(t / (2 phi(t)/alpha - t)),  t = Q^{-1}(alpha/2),
 
     whatever rho, sigma_xi and the signal are: as the error diverges the estimate forgets all of
-    them.  Zero for alpha >= 1, which is always stable.
+    them.  Zero for alpha >= 1, which is always stable.  With Laplace noise the same two equations
+    have no closed solution, and are solved.
 
     Examples
     --------
     >>> from leakscope.lasso import stability_edge
     >>> stability_edge([0.3, 0.5, 0.8, 1.0]).round(4).tolist()
     [1.4146, 1.0633, 0.5963, 0.0]
+    >>> stability_edge([0.3, 0.5, 0.8, 1.0], "laplace").round(4).tolist()
+    [1.5174, 1.0971, 0.5991, 0.0]
     """
     value = np.asarray(alpha, dtype=np.float64)
     if not np.all(value > 0.0):
         raise InputError("stability_edge: alpha must be above zero.")
+    if noise == "laplace":
+        return np.asarray(np.vectorize(_laplace_edge, otypes=[float])(value))
     half = 0.5 * np.minimum(value, 1.0)
     t = np.maximum(-special.ndtri(half), 0.0)
     # phi(t)/Q(t) - t without cancellation: the inverse Mills ratio less t, t = 0 at alpha >= 1
@@ -49,12 +58,36 @@ def stability_edge(alpha: ArrayLike) -> FloatArray:
     return np.asarray(np.sqrt(t / excess))
 
 
+@lru_cache(maxsize=4096)
+def _laplace_edge(alpha: float) -> float:
+    """At the edge the field is sqrt(1 - q) n + sqrt(q/2) l in units of its sd, cut at t.
+
+    A share alpha of it is beyond t, and its second moment there is alpha (1 - q); lambda/sigma_eta
+    is t/sqrt(q).  The share fixes t for each q.
+    """
+    if alpha >= 1.0:
+        return 0.0
+
+    def beyond(t: float, q: float) -> Tails:
+        return tails(np.asarray(t), np.sqrt(np.asarray(1.0 - q)), np.sqrt(np.asarray(0.5 * q)))
+
+    def cut(q: float) -> float:
+        found = optimize.brentq(lambda t: 2.0 * float(beyond(t, q).beyond) - alpha, 0.0, 60.0)
+        return float(found)
+
+    q = optimize.brentq(
+        lambda q: alpha * (1.0 - q) - 2.0 * float(beyond(cut(q), q).square), 1e-12, 1.0 - 1e-12
+    )
+    return cut(float(q)) / math.sqrt(q)
+
+
 def stability_ratio(setting: LassoSetting) -> FloatArray:
     """How much of the noise that the problem can bear is there: below 1 it is stable.
 
     sigma_eta times the edge over lambda; zero without noise in the objective and for alpha >= 1.
     """
-    return np.asarray(stability_edge(setting.alpha) * setting.objective_noise / setting.lam)
+    edge = stability_edge(setting.alpha, setting.noise)
+    return np.asarray(edge * setting.objective_noise / setting.lam)
 
 
 @dataclass(frozen=True, eq=False)

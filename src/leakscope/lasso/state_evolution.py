@@ -9,13 +9,15 @@ quadrature.  In the unknowns t = lambda Sigma/sqrt(v) and w = 1/sqrt(v) the fixe
     alpha (1 - t^2 sigma_eta^2/lambda^2) = w^2 (sigma_xi^2 + E||beta0 - beta_hat||^2/p)
 
 and both sides stay analytic at w = 0, which is the stability edge: Newton's method does not notice
-that the error diverges there.
+that the error diverges there.  With Laplace noise the field's law is that of `laplace_noise`, and
+the two equations are the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -25,6 +27,7 @@ from scipy import special
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.cores import in_threads
 from leakscope.errors import InputError
+from leakscope.lasso.laplace_noise import tails
 from leakscope.lasso.setting import LassoSetting
 from leakscope.lasso.stability import stability_edge, stability_ratio
 
@@ -80,7 +83,7 @@ class FixedPoint:
     @property
     def overlaps(self) -> tuple[FloatArray, FloatArray]:
         """Q = ||beta||^2/p and m = beta0'beta/p of the estimate, Eqs. (114), (116)-(117), (119)."""
-        return _overlaps(self.setting, self.threshold, self.field_variance)
+        return _overlaps(self.setting, self.threshold, self.field_variance, self.scale)
 
     @property
     def free_energy(self) -> FloatArray:
@@ -133,8 +136,10 @@ def state_evolution(
         setting.lam,
         setting.objective_noise,
     ]
-    t, w = on_settings(_solve_block, stable, parameters, 2)
-    error, active, residual = on_settings(_describe_block, stable, [*parameters, t, w], 3)
+    law = setting.objective_laplace
+    t, w = on_settings(partial(_solve_block, law), stable, parameters, 2)
+    describe = partial(_describe_block, law)
+    error, active, residual = on_settings(describe, stable, [*parameters, t, w], 3)
     return FixedPoint(
         setting=setting,
         stable=stable,
@@ -147,11 +152,11 @@ def state_evolution(
 
 
 def _overlaps(
-    setting: LassoSetting, cut: FloatArray, variance: FloatArray
+    setting: LassoSetting, cut: FloatArray, variance: FloatArray, scale: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Q and m of soft(beta0 + N(0, variance), cut), beta0 Bernoulli-Gaussian."""
-    q_zero, _ = _soft_moments(cut, variance)
-    q_one, active = _soft_moments(cut, variance + setting.signal_variance)
+    """Q and m of soft of beta0 plus a field of this variance; ``scale`` is Sigma."""
+    q_zero, _ = _soft_moments(setting, cut, variance, scale)
+    q_one, active = _soft_moments(setting, cut, variance + setting.signal_variance, scale)
     rho = setting.rho
     return (
         np.asarray((1.0 - rho) * q_zero + rho * q_one),
@@ -159,8 +164,14 @@ def _overlaps(
     )
 
 
-def _soft_moments(cut: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """E soft(N(0, variance), cut)^2, and how often it is not zero."""
+def _soft_moments(
+    setting: LassoSetting, cut: FloatArray, variance: FloatArray, scale: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """E soft(Y, cut)^2 of a field Y of this variance, and how often it is not zero."""
+    own = (scale * setting.objective_noise) ** 2
+    if setting.objective_laplace and np.all(own > 0.0):
+        at = tails(cut, np.sqrt(variance - own), np.sqrt(0.5 * own))
+        return 2.0 * at.square, 2.0 * at.beyond
     t = cut / np.sqrt(variance)
     active = special.erfc(t * _ROOT_HALF)
     return variance * ((1.0 + t * t) * active - t * _TWO_PHI * np.exp(-0.5 * t * t)), active
@@ -203,9 +214,10 @@ def trajectory(setting: LassoSetting, steps: int = 30) -> Trajectory:
     for _ in range(steps):
         scale = (1.0 + response) / alpha
         variance = np.asarray(error / alpha + (scale * noise) ** 2)
-        big_q, m = _overlaps(setting, np.asarray(setting.lam * scale), variance)
+        spread = np.asarray(scale)
+        big_q, m = _overlaps(setting, setting.lam * spread, variance, spread)
         active = [
-            float(_soft_moments(setting.lam * scale, part)[1])
+            float(_soft_moments(setting, setting.lam * spread, part, spread)[1])
             for part in (variance, variance + setting.signal_variance)
         ]
         share = (1.0 - float(setting.rho)) * active[0] + float(setting.rho) * active[1]
@@ -223,7 +235,7 @@ def unstable_sentence(setting: LassoSetting, stable: NDArray[np.bool_]) -> str:
         float(getattr(setting, name).ravel()[place]) for name in ("alpha", "lam", "sigma_eta")
     )
     where = f" (setting number {place})" if setting.shape else ""
-    edge = float(stability_edge(alpha))
+    edge = float(stability_edge(alpha, setting.noise))
     return (
         f"Objective perturbation is unstable at alpha = {alpha:g}, lam = {lam:g}, sigma_eta = "
         f"{noise:g}{where}: lam must be above {edge * noise:.4g}, or sigma_eta below "
@@ -240,11 +252,15 @@ def equations(
     signal: FloatArray,
     lam: FloatArray,
     noise: FloatArray,
+    *,
+    laplace: bool = False,
 ) -> Equations:
     """Both equations (left minus right) and their derivatives with respect to t and w.
 
     With p = 2Q(t) and 2g(t) = (1 + t^2) 2Q(t) - 2t phi(t): the second moment of soft(N(0, 1), t).
     """
+    if laplace and np.any(noise > 0.0):
+        return _laplace_equations(t, w, (alpha, rho, sigma_xi, signal, lam, noise))
     c = (noise / lam) ** 2
     sw = signal * w
     shrink = 1.0 / (1.0 + sw * w)
@@ -275,6 +291,71 @@ def equations(
     )
 
 
+# The step of a difference, of the number itself: its own square is lost to the second derivative,
+# and the rounding of the equations over it.
+_DIFFERENCE = 1e-5
+
+
+def _laplace_equations(
+    t: FloatArray, w: FloatArray, parameters: tuple[FloatArray, ...]
+) -> Equations:
+    """The same with Laplace noise, and derivatives by central differences."""
+    first, second, active = _laplace_values(t, w, *parameters)
+    slopes = []
+    for dt, dw in (
+        (_DIFFERENCE * np.minimum(t, _room(t, parameters)), 0.0),
+        (0.0, _DIFFERENCE * w),
+    ):
+        up = _laplace_values(t + dt, w + dw, *parameters)
+        down = _laplace_values(t - dt, w - dw, *parameters)
+        slopes.append([(a - b) / (2.0 * (dt + dw)) for a, b in zip(up, down, strict=True)])
+    by_t, by_w = slopes
+    return Equations(first, second, by_t[0], by_w[0], by_t[1], by_w[1], active, by_t[2], by_w[2])
+
+
+def _room(t: FloatArray, parameters: tuple[FloatArray, ...]) -> FloatArray:
+    """How far t is from lambda/sigma_eta, where nothing but the own noise is left of the field."""
+    lam, noise = parameters[4], parameters[5]
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(noise > 0.0, lam / noise, np.inf) - t)
+
+
+def _laplace_values(
+    t: FloatArray,
+    w: FloatArray,
+    alpha: FloatArray,
+    rho: FloatArray,
+    sigma_xi: FloatArray,
+    signal: FloatArray,
+    lam: FloatArray,
+    noise: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Both equations and the active fraction; in units of the field's sd the own noise is q."""
+    q = (t * noise / lam) ** 2
+    sw = signal * w * w
+    scale = np.sqrt(np.maximum(0.5 * q, 1e-24))
+    zero, one = (tails(t, np.sqrt(1.0 - q + part), scale) for part in (0.0, sw))
+    active = 2.0 * ((1.0 - rho) * zero.beyond + rho * one.beyond)
+    wrong = (1.0 - rho) * 2.0 * zero.square
+    wrong = wrong + rho * (sw * (1.0 - 4.0 * one.beyond) + 2.0 * one.square)
+    first = t * (alpha - active) - lam * w
+    return first, alpha * (1.0 - q) - wrong - (sigma_xi * w) ** 2, active
+
+
+def _laplace_least(alpha: FloatArray, lam: FloatArray, noise: FloatArray) -> FloatArray:
+    """A t below which more than alpha are active, without signal; zero for alpha >= 1."""
+    with np.errstate(divide="ignore"):
+        top = np.where(noise > 0.0, lam / noise, 40.0)
+    low, high = np.zeros_like(alpha), np.minimum(top, 40.0) * (1.0 - 1e-12)
+    for _ in range(20):
+        t = 0.5 * (low + high)
+        q = (t * noise / lam) ** 2
+        share = tails(t, np.sqrt(1.0 - q), np.sqrt(np.maximum(0.5 * q, 1e-24))).beyond
+        more = 2.0 * share > alpha
+        low, high = np.where(more, t, low), np.where(more, high, t)
+    return np.where(alpha < 1.0, low, 0.0)
+
+
 def on_settings(
     work: Callable[..., tuple[FloatArray, ...]],
     chosen: NDArray[np.bool_],
@@ -302,7 +383,7 @@ def on_settings(
     return [row.reshape(chosen.shape) for row in result]
 
 
-def _solve_block(*parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _solve_block(laplace: bool, *parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
     """t and w of a block, by Newton's method in both with w eliminated last.
 
     t stays above t* = Q^{-1}(alpha/2), where rho_hat would reach alpha.  On the curve where the
@@ -311,6 +392,8 @@ def _solve_block(*parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     alpha, rho, sigma_xi, signal, lam, noise = parameters
     least = np.maximum(-special.ndtri(0.5 * np.minimum(alpha, 1.0)), 0.0)
+    if laplace:
+        least = _laplace_least(alpha, lam, noise)
     start = sigma_xi**2 + rho * signal
     start = np.where(start > 0.0, start, (noise / alpha) ** 2)
     w = np.sqrt(alpha / start)
@@ -323,7 +406,7 @@ def _solve_block(*parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
     state: list[FloatArray] = [*parameters, least, t, w]
     for step in range(_STEPS):
         alpha, _, _, _, lam, noise, least, t, w = state
-        found = equations(t, w, *state[:6])
+        found = equations(t, w, *state[:6], laplace=laplace)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             size = residual_of(found, t, alpha, lam, noise)
             ratio = found.second_t / found.first_t
@@ -335,6 +418,8 @@ def _solve_block(*parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
             t_new = t - (found.first + found.first_w * (w_new - w)) / found.first_t
         room = t - least
         t_new = np.minimum(np.maximum(t_new, least + 0.3 * room), least + 4.0 * room)
+        if laplace:
+            t_new = np.minimum(t_new, t + 0.7 * _room(t, tuple(state[:6])))
         # one more step from here is the last that can change anything
         finished = size < 1e-11
         state[7], state[8] = t_new, w_new
@@ -363,17 +448,17 @@ def residual_of(
     )
 
 
-def _describe_block(*inputs: FloatArray) -> tuple[FloatArray, ...]:
+def _describe_block(laplace: bool, *inputs: FloatArray) -> tuple[FloatArray, ...]:
     """E and rho_hat at the solution, and how far one step of the maps moves (E, Sigma) from it."""
     *parameters, t, w = inputs
     alpha, _, _, _, lam, noise = parameters
-    found = equations(t, w, *parameters)
+    found = equations(t, w, *parameters, laplace=laplace)
     scale = t / (lam * w)
     # E from its own positive terms, not as a difference
     error = (alpha * (1.0 - (t * noise / lam) ** 2) - found.second) / (w * w)
     w = 1.0 / np.sqrt(error / alpha + (scale * noise) ** 2)
     t = lam * scale * w
-    again = equations(t, w, *parameters)
+    again = equations(t, w, *parameters, laplace=laplace)
     moved = (alpha * (1.0 - (t * noise / lam) ** 2) - again.second) / (w * w)
     residual = np.maximum(np.abs(moved / error - 1.0), np.abs(again.first) / (t * alpha))
     return error, found.active, residual
@@ -406,9 +491,12 @@ def fixed_point_derivative(found: FixedPoint, parameter: Parameter) -> FixedPoin
     v = found.field_variance
     w = 1.0 / np.sqrt(v)
     t = lam * found.scale * w
-    at = equations(t, w, alpha, setting.rho, setting.sigma_xi, setting.signal_variance, lam, noise)
+    given = (alpha, setting.rho, setting.sigma_xi, setting.signal_variance, lam, noise)
+    at = equations(t, w, *given, laplace=setting.objective_laplace)
     d_noise = float(parameter == "sigma_eta" and setting.mechanism == "objective")
-    if parameter == "lam":
+    if setting.objective_laplace:
+        first, second, _ = _laplace_by(parameter, t, w, given)
+    elif parameter == "lam":
         first, second = -w, 2.0 * alpha * t * t * noise * noise / lam**3
     else:
         first, second = np.zeros_like(w), -2.0 * alpha * t * t * noise / (lam * lam) * d_noise
@@ -416,6 +504,8 @@ def fixed_point_derivative(found: FixedPoint, parameter: Parameter) -> FixedPoin
     dt = (at.first_w * second - at.second_w * first) / det
     dw = (at.second_t * first - at.first_t * second) / det
     d_active = at.active_t * dt + at.active_w * dw
+    if setting.objective_laplace:
+        d_active = d_active + _laplace_by(parameter, t, w, given)[2]
     # Sigma = 1/(alpha - rho_hat)
     d_scale = found.scale**2 * d_active
     dv = -2.0 * v * dw / w
@@ -423,6 +513,20 @@ def fixed_point_derivative(found: FixedPoint, parameter: Parameter) -> FixedPoin
     spread = found.scale * noise
     d_error = alpha * (dv - 2.0 * spread * (noise * d_scale + found.scale * d_noise))
     return FixedPointDerivative(d_error, d_scale, d_active, dv)
+
+
+def _laplace_by(
+    parameter: Parameter, t: FloatArray, w: FloatArray, given: tuple[FloatArray, ...]
+) -> list[FloatArray]:
+    """Derivatives of both equations and the active fraction at fixed t and w."""
+    place = 4 if parameter == "lam" else 5
+    width = _DIFFERENCE * given[place]
+    ends = []
+    for sign in (1.0, -1.0):
+        moved = list(given)
+        moved[place] = given[place] + sign * width
+        ends.append(_laplace_values(t, w, *moved))
+    return [(a - b) / (2.0 * width) for a, b in zip(*ends, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)

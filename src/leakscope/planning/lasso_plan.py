@@ -128,7 +128,7 @@ above 0.319, or sigma_eta below 0.2822.'
         names = " or ".join(f"target_{k}" for k, value in targets.items() if value is not None)
         raise InputError(f"{names}: one target can be met, not several.")
     told = setting.to_dict()
-    require_reachable({k: v for k, v in told.items() if k != "mechanism"})
+    require_reachable({k: v for k, v in told.items() if k not in ("mechanism", "noise")})
     require_reachable({f"target_{name}": value for name, value in targets.items()})
     if not delta:
         raise InputError("delta must have one number or more.")
@@ -239,7 +239,10 @@ def _range(setting: LassoSetting, knob: str) -> FloatArray:
     if knob == "sigma_eta":
         levels = noise_levels(setting, 64)
         # At both ends the divergence, and next to the edge the error too, leave every chart.
-        edge = lasso.stability_edge(setting.alpha) > 0.0 and setting.mechanism == "objective"
+        edge = (
+            lasso.stability_edge(setting.alpha, setting.noise) > 0.0
+            and setting.mechanism == "objective"
+        )
         most = 0.97 * float(levels[-1]) if edge else 10.0 * math.sqrt(zero_vector_error(setting))
         return np.asarray(levels[(levels <= most) & (levels >= 0.01 * most)])
     scale = math.sqrt(zero_vector_error(setting))

@@ -382,7 +382,11 @@ def noise_levels(setting: LassoSetting, points: int) -> FloatArray:
     """Noise levels that cover the curve: geometric at weak noise, closing in on the edge."""
     scale = np.sqrt(float(setting.sigma_xi) ** 2 + float(setting.rho * setting.signal_variance))
     least = 1e-3 * min(float(setting.lam), scale if scale > 0.0 else float(setting.lam))
-    edge = float(lasso.stability_edge(setting.alpha)) if setting.mechanism == "objective" else 0.0
+    edge = (
+        float(lasso.stability_edge(setting.alpha, setting.noise))
+        if setting.mechanism == "objective"
+        else 0.0
+    )
     if edge > 0.0:
         most = float(setting.lam) / edge
         weak = np.geomspace(least, 0.5 * most, points // 2)

@@ -439,7 +439,8 @@ class LassoPlan(ResultDocument):
         told = ", ".join(
             f"{'lambda' if name == 'lam' else name} = {_told(self, name)}" for name in names
         )
-        title = f"LASSO with {self.mechanism} perturbation, {told}"
+        law = "Laplace " if self.settings.get("noise") == "laplace" else ""
+        title = f"LASSO with {law}{self.mechanism} perturbation, {told}"
         nothing, says = self.zero_vector_error, []
         if self.stable:
             says.append(

@@ -13,6 +13,7 @@ LinearMethod = Literal["exact", "asymptotic", "simulated"]
 LinearAttacker = Literal["label_known", "label_hidden"]
 LinearKnob = Literal["p", "ridge", "noise", "noise_nonmembers", "answers", "all"]
 LassoMechanism = Literal["objective", "output"]
+LassoNoise = Literal["gaussian", "laplace"]
 LassoDivergence = Literal["joint", "component_wise", "printed"]
 LassoKnob = Literal["sigma_eta", "lam", "all"]
 
@@ -99,6 +100,9 @@ class LassoDesignSettings(BaseModel):
         "objective", "objective (noise times b in the objective) or output (noise on b)."
     )
     signal_variance: float = setting(1.0, "Variance of a non-zero coefficient.")
+    noise: LassoNoise = setting(
+        "gaussian", "Law of the privacy noise: gaussian, or laplace of the same sd."
+    )
 
 
 class LassoPlanSettings(BaseModel):
