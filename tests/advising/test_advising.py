@@ -71,7 +71,7 @@ def test_output_noise_for_any_question_is_more(model: lood.Process, advice: Advi
     }
     assert sd["any"] > sd["own"]
     note = next(o for o in advice.options if o.name == "output noise").notes[1]
-    assert f"{sd['any']:.4g} does for one question anywhere" in note
+    assert f"{sd['any']:.4g} is enough for one question anywhere" in note
     assert all(option.questions == "any" for option in anywhere.options)
 
 

@@ -147,7 +147,7 @@ def test_files_by_skops_and_by_answers_agree(files, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["logistic", "--C", "1"], "--answers: a named model has none"),
+        (["logistic", "--C", "1"], "--answers: a model given by its name"),
         (["logistic", "--answers", "odd"], "needs the penalty"),
         (["logistic", "--C", "1", "--answers", "odd"], "probability between 0 and 1"),
         (["gone.skops"], "There is no file"),

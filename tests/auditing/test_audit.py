@@ -128,7 +128,7 @@ def test_the_verdict_keeps_to_its_words(data, result):
         assert "noise_variance" in text
         assert "safe" not in text.lower()
         # An assumed noise gives ranks and a range, never a count of the exposed.
-        assert "rests on the noise, which is assumed" in text
+        assert "depends on the noise, which is assumed" in text
         assert "the data would choose" in text
         assert "records give an attacker" not in text
         assert "a deterministic fit, such as kernel ridge, gives each record away" in text
@@ -176,7 +176,7 @@ def with_entry(array, where, value):
 
 def test_more_refusals(data):
     X, y = data
-    with pytest.raises(InputError, match="the kernel is constant over these 60 records"):
+    with pytest.raises(InputError, match="the kernel cannot tell these 60 records apart"):
         leakscope.audit(X, y, kernel=kernels.rbf(1e9))
     with pytest.raises(InputError, match="noise_variance must be positive"):
         leakscope.audit(X, y, noise_variance=-1.0)

@@ -108,7 +108,7 @@ def test_the_doubled_patient_is_what_refits_say() -> None:
 
 def test_advice_and_its_check_are_about_people() -> None:
     model = LogisticRegression(C=0.05, tol=1e-8).fit(X, CLASSES)
-    with pytest.warns(UserWarning, match="of the groups one other group, or a few, carry"):
+    with pytest.warns(UserWarning, match="of the groups one other group, or a few, cause"):
         audit = leakscope.audit(X, CLASSES, model=model, groups=WHO)
     target = leakscope.AuditTarget(measure="advantage", value=0.15)
     found = leakscope.advise(audit, target, random_state=0, check=60)

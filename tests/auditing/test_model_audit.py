@@ -239,8 +239,11 @@ def bad(**changes):
     [
         (lambda: bad(model=Ridge(alpha=0.1).fit(X10[:200], Y10[:200])), "gradient there is"),
         (lambda: bad(sample_weight=np.ones(5)), "5 sample weights for 442 records"),
-        (lambda: bad(kernel=leakscope.kernels.rbf(1.0)), "kernel belongs to the audit of a"),
-        (lambda: bad(noise_variance=0.1), "noise_variance belongs to the audit of a Gaussian"),
+        (
+            lambda: bad(kernel=leakscope.kernels.rbf(1.0)),
+            "kernel is an option of the Gaussian process",
+        ),
+        (lambda: bad(noise_variance=0.1), "noise_variance is an option of the Gaussian"),
         (lambda: bad(groups=[0, 1]), "442 records and 2 groups"),
         (lambda: bad(groups=[0] * 442), "all records belong to one group"),
         (lambda: bad(model=Lasso().fit(X10[:200], Y10[:200])), "not what a fit on these records"),

@@ -136,7 +136,7 @@ def test_bad_files_end_with_one_sentence(here, capsys):
         ("empty.skops", "is not a skops file"),
         ("text.onnx", "is not an ONNX file"),
         ("gone.skops", "There is no file"),
-        ("model.pkl", "a pickle can run any program"),
+        ("model.pkl", "reading a pickle can run any program"),
         ("forest", "input should be one of ridge"),
     ):
         assert main(["audit", "--example", "wine", "--model", name]) == 2

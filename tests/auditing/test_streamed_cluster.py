@@ -73,7 +73,7 @@ def test_a_scheduler_that_dies_leaves_what_is_finished(folder, tmp_path):
             if progress.done == 5:
                 scheduler.kill()
 
-        with pytest.raises(InputError, match=r"the cluster gave up .* what is finished is kept"):
+        with pytest.raises(InputError, match=r"the cluster stopped .* what is finished is kept"):
             auditing.audit_streamed(
                 folder, directory=run, settings=LINEAR, client=client, on_progress=report, **ASKED
             )

@@ -108,7 +108,7 @@ def test_a_forest_against_many_models() -> None:
         ({"y": np.zeros(120, int)}, "the same for every record"),
         ({"y": np.arange(120) == 3}, "has one record only"),
         ({"y": Y[:-1]}, "X has 120 records and y has 119"),
-        ({"X": X[:10], "y": Y[:10]}, "At least 20 records"),
+        ({"X": X[:10], "y": Y[:10]}, "at least 20 records"),
         ({"model": LogisticRegression()}, "not both"),
         ({"kernel": "rbf"}, "kernel belongs to"),
     ],

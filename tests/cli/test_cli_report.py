@@ -56,7 +56,10 @@ def test_redacted_elsewhere(run, tmp_path, capsys):
     ("arguments", "sentence"),
     [
         (["nowhere"], "There is no run directory nowhere."),
-        (["{run}/result.json"], "whose charts lie beside it; name the run directory."),
+        (
+            ["{run}/result.json"],
+            "whose charts are in other files of its folder; name the run directory.",
+        ),
         (["{tmp}"], "is not a run directory: it holds no result.json."),
         (["{run}", "--output", "{tmp}/a.pdf"], "does not end in .html; a report is an HTML file."),
         (["{run}", "--output", "{tmp}/no/a.html"], "There is no folder"),

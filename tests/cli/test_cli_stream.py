@@ -42,7 +42,7 @@ def test_a_folder_is_streamed_and_says_what_it_costs(here, capsys):
     assert "on many, 240 records, streamed; your model was not examined." in words(out)
     assert sum(line.endswith("yes") for line in out.splitlines()) == 3
     assert "Every record: the Parquet files in answers/." in out
-    assert "rests on the noise, which is assumed: at noise_variance 0.01, the pess" in words(out)
+    assert "depends on the noise, which is assumed: at noise_variance 0.01, the pess" in words(out)
     assert "which the data would choose" in words(out)
     assert main(["report", "run"]) == 0
     page = (here / "run" / "report.html").read_text(encoding="utf-8")

@@ -214,7 +214,7 @@ def test_what_is_read_is_not_written_over(
         told = capsys.readouterr()
         row = (verb, option, read)
         assert status == 2, row
-        assert "would write over" in told.err, (row, told.err)
+        assert "would overwrite" in told.err, (row, told.err)
         assert told.err.count("\n") == 1, (row, told.err)
         assert told.out == "", row
         shutil.rmtree(folder)

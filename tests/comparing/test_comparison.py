@@ -133,7 +133,7 @@ def test_arrays_of_one_size_are_taken_for_the_same_rows(two, data):
     assert "arrays in memory" in compare(*two).warnings[0]
     X, y = data
     fewer = leakscope.audit(X[:100], y[:100], **NO_SWEEP)
-    assert "cannot be told from row numbers" in compare(two[0], fewer).not_aligned
+    assert "cannot be seen from row numbers" in compare(two[0], fewer).not_aligned
     named = [
         leakscope.audit(
             X[:count], y[:count], record_ids=[f"r{i}" for i in range(count)], **NO_SWEEP
@@ -182,4 +182,4 @@ def test_what_is_not_resolved_is_worse(two):
     rows[0] |= {"trusted": False, "check": -1}
     doubted = first.model_copy(update={"table": Table.of_rows(rows)})
     found = compare(first, doubted)
-    assert found.worse == ["float64 does not resolve 1 records, where it was 0"]
+    assert found.worse == ["float64 does not resolve 1 records (0 in the first run)"]

@@ -35,7 +35,7 @@ def test_more_penalty_on_the_same_data_is_an_improvement_of_what_is_released(wea
     assert found.shared == 442
     assert not found.worse
     assert found.verdict.startswith("The second run is no worse. The largest advantage went from ")
-    assert "Ridge(alpha=1) and Ridge(alpha=3000): a change of level" in found.verdict
+    assert "Ridge(alpha=1) and Ridge(alpha=3000): a difference between them" in found.verdict
     assert "Gaussian process" not in found.verdict
     assert found.first.largest_tpr_at_fpr_0_001 > found.second.largest_tpr_at_fpr_0_001
     assert found.first.kernel is None
@@ -58,7 +58,7 @@ def test_another_attacker_is_an_assumption_and_no_improvement(weak, options, wor
     second = audited(1.0, **options)
     found = leakscope.compare(weak, second)
     text = found.verdict
-    assert "the two assume different attackers" in text.lower()
+    assert "the two runs assume different attackers" in text.lower()
     assert words in text
     assert "The second run is no worse." not in text
 

@@ -53,7 +53,7 @@ def test_a_few_copies_are_ordinary() -> None:
 def test_the_target_among_the_features(scale: float) -> None:
     frame = people().assign(bill=lambda f: f["cost"] * scale + 7.0)
     (sentence,) = told(frame)
-    assert sentence.startswith("the feature 'bill' is the target in other words")
+    assert sentence.startswith("the feature 'bill' repeats the target")
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -70,7 +70,7 @@ def test_an_id_among_the_features() -> None:
     shuffled = np.random.default_rng(1).permutation(60) + 1001
     for numbers in (range(60), shuffled):
         (sentence,) = told(people().assign(patient=numbers))
-        assert sentence.startswith("the feature 'patient' counts the records, as an id does")
+        assert sentence.startswith("the feature 'patient' numbers the records, as an id does")
 
 
 def test_classes_taken_as_a_quantity() -> None:
@@ -104,7 +104,7 @@ DOUBTFUL = {
 }
 SAID = {
     "copies": "60 of 60 records are exact copies",
-    "the target": "the feature '2' is the target in other words",
+    "the target": "the feature '2' repeats the target",
     "a count": "the feature '2' counts the records",
     "classes": "holds 5 whole numbers only",
 }
@@ -112,7 +112,7 @@ SAID = {
 
 # Data that are doubtful in these ways also have records that one other leads, which is said too.
 @pytest.mark.filterwarnings("ignore:For .* one other record, or a few")
-@pytest.mark.filterwarnings("ignore:For .* the spread follows the size")
+@pytest.mark.filterwarnings("ignore:For .* the spread depends on the size")
 @pytest.mark.parametrize("how", ["stand-in", "process", "model"])
 @pytest.mark.parametrize("doubt", list(DOUBTFUL))
 def test_arrays_are_doubted_as_files_are(doubt: str, how: str) -> None:

@@ -53,7 +53,7 @@ TABLE = [
     ("logistic", "black-box", APPROVED, ""),
     ("logistic", "weights", CONDITIONS, "holds the weights can do more"),
     ("kernel", "black-box", APPROVED, ""),
-    ("kernel", "weights", NEITHER, "holds training records as they are"),
+    ("kernel", "weights", NEITHER, "contains training records unchanged"),
 ]
 
 
@@ -95,7 +95,7 @@ def test_reconstruction_applies_to_a_model_that_holds_its_records(kernel: Audit)
     rows = leakscope.decide(kernel, threshold_advantage=0.99).coverage
     row = next(row for row in rows if row.attack == "reconstruction of records from weights")
     assert row.state == "not run"
-    assert "holds training records as they are" in row.found
+    assert "contains training records unchanged" in row.found
 
 
 # The file of the model.

@@ -47,8 +47,8 @@ def test_every_attack_has_a_row_and_says_whether_it_was_run(filed: Path) -> None
     assert "model inversion" in found["not available"]
     assert sum(map(len, found.values())) == len(record.coverage) == 21
     assert record.summary[-1] == (
-        "Attacks: 2 run; 7 that leakscope could run against this model were not; 4 do not apply to "
-        "it; leakscope has no attack for 8 other kinds. The table names them."
+        "Attacks: 2 run; 7 that leakscope could run against this model were not run; 4 do not "
+        "apply to it; leakscope has no attack for 8 other kinds. The table names them."
     )
 
 

@@ -125,7 +125,7 @@ def test_wrong_settings_are_one_sentence(kind: Any, settings: Any, sentence: str
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"release": "mean"}, "an exact mean is told apart with certainty"),
+        ({"release": "mean"}, "an exact mean can be recognised with certainty"),
         ({"release": "all"}, "release must be draw or mean"),
         ({"output_noise_variance": -1.0}, "output_noise_variance must be zero or above"),
         ({"output_noise_variance": float("nan")}, "output_noise_variance must be zero or above"),

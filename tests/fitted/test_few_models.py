@@ -308,7 +308,7 @@ GOOD = simulated(4, seed=7, records=40)
         (GOOD[0][:, :30], GOOD[1], r"shape \(4, 30\) and trained_on \(4, 40\)"),
         (GOOD[0], GOOD[1].astype(int), "must be of type bool"),
         (GOOD[0][:1], GOOD[1][:1], "One model cannot show"),
-        (GOOD[0][:, :5], GOOD[1][:, :5], "At least 20 records"),
+        (GOOD[0][:, :5], GOOD[1][:, :5], "at least 20 records"),
         (np.where(np.arange(40) == 3, np.nan, GOOD[0]), GOOD[1], "model 0 for record 3 is nan"),
         (np.where(np.arange(40) == 3, np.inf, GOOD[0]), GOOD[1], "model 0 for record 3 is inf"),
         (np.where(np.arange(40) == 3, 1e200, GOOD[0]), GOOD[1], r"record 3 is 1e\+200"),

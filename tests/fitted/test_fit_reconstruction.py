@@ -100,7 +100,7 @@ def test_what_cannot_be_determined_is_said() -> None:
     assert reconstruct(problem(model, X, y)).determined == "nothing"
     with pytest.raises(InputError, match="up to a factor"):
         every_record(problem(plain, X, y))
-    with pytest.raises(InputError, match="need no attack"):
+    with pytest.raises(InputError, match="without an attack"):
         reconstruct(ConvexProblem(y=np.arange(3.0), loss="square", kernel=np.eye(3)))
 
 

@@ -52,9 +52,9 @@ def test_decide_does_not_approve_a_run_without_digests(
     line = ["decide", "--threshold-advantage", "0.5", "--output"]
     assert main([*line, str(tmp_path / "one"), str(run)]) == 4
     told = " ".join(capsys.readouterr().out.split())
-    assert "Cannot be approved: run carries no digest of itself" in told
+    assert "Cannot be approved: run has no checksum" in told
     assert main([*line, str(tmp_path / "two"), str(run), "--decision", "approved"]) == 2
-    assert "carries no digest" in capsys.readouterr().err
+    assert "no checksum" in capsys.readouterr().err
     # The result alone, without the run that seals it, is no better.
     copy = tmp_path / "copy.json"
     shutil.copy(made / "run" / "result.json", copy)
@@ -66,10 +66,10 @@ def test_decide_does_not_approve_a_run_without_digests(
 def test_compare_and_advise_say_so(made: Path, tmp_path: Path) -> None:
     run = unsealed(made, tmp_path / "run")
     found = leakscope.compare(made / "run", run)
-    assert found.warnings[0].startswith(f"{run} carries no digest of itself")
+    assert found.warnings[0].startswith(f"{run} has no checksum")
     assert "digest" not in str(leakscope.compare(made / "run", made / "run").warnings)
     target = leakscope.AuditTarget("advantage", 0.9)
-    assert "carries no digest" in leakscope.advise(run, target).warnings[0]
+    assert "no checksum" in leakscope.advise(run, target).warnings[0]
 
 
 def test_a_page_that_was_replaced_is_seen(made: Path, tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ FOUND: dict[str, tuple[dict[str, bytes | str], list[str], str | None]] = {
             )
         },
         ["audit", "data.npz"],
-        "signs that there are not",
+        "characters that do not exist",
     ),
     "every record equally exposed": (
         {"data.csv": "id,c,y\na,x,1\nb,z,2\n"},
@@ -241,4 +241,4 @@ def test_a_plan_for_labels_that_are_all_zero(capsys) -> None:
     line = ["plan", "lasso", "--alpha", "0.1", "--rho", "0", "--sigma-xi", "0", "--lam", "889.2"]
     line += ["--sigma-eta", "0.007767"]
     assert main(line) == 2
-    assert "neither signal nor noise" in capsys.readouterr().err
+    assert "there is nothing to learn" in capsys.readouterr().err

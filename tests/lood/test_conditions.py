@@ -54,7 +54,7 @@ def test_known_kernels(kernel, normalised, stationary):
     assert (found.normalised, found.stationary) == (normalised, stationary)
     first, second = found.assumptions()
     assert (first.holds, second.holds) == (normalised, stationary)
-    assert ("does not speak of" in first.evidence) == (not (normalised and stationary))
+    assert ("does not cover" in first.evidence) == (not (normalised and stationary))
     assert found.on_sphere is None
 
 

@@ -261,7 +261,7 @@ def test_near_the_edge_a_plan_warns() -> None:
     edge = 1.0 / float(lasso.stability_edge(0.5))
     assert not plan_lasso(DATA.change(sigma_eta=0.6 * edge)).warnings
     (sentence,) = plan_lasso(DATA.change(sigma_eta=0.83 * edge)).warnings
-    assert "83% of what this setting can bear" in sentence
+    assert "83% of the most that this setting can take" in sentence
     assert not plan_lasso(DATA.change(sigma_eta=0.83 * edge, mechanism="output")).warnings
 
 

@@ -126,7 +126,7 @@ def test_an_old_option_can_be_applied(run: Path) -> None:
     model = audited.process
     for option in then.options:
         if option.merged:
-            with pytest.raises(leakscope.InputError, match="merged no more"):
+            with pytest.raises(leakscope.InputError, match="no longer merges"):
                 defence_of(option, model, audited.ids)
             continue
         rows, _ = defence_of(option, model, audited.ids).training_set(model.features, model.targets)

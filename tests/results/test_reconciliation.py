@@ -146,7 +146,7 @@ def test_a_report_takes_results_from_elsewhere(tmp_path: Path) -> None:
     results.write_result(scores, run / "measure.json")
     page = leakscope.report(run, tmp_path / "b.html").read_text()
     assert "advantage, one threshold for all records" in page
-    with pytest.raises(InputError, match="says nothing beside an audit"):
+    with pytest.raises(InputError, match="cannot be shown beside an audit"):
         leakscope.report(run, tmp_path / "c.html", beside=[run])
     (run / "measure.json").write_text((run / "result.json").read_text())
     with pytest.raises(InputError, match="does not hold a result of leakscope measure"):

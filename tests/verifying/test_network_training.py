@@ -161,7 +161,7 @@ def test_a_function_of_ones_own(data, tmp_path, monkeypatch):
     assert trainer.describe()["name"] == "mine:train"
     assert trainer.describe() != load_trainer("mine:none").describe()
     for name, message in (
-        ("none", "returned int, which is no function"),
+        ("none", "returned int, which is not callable"),
         ("short", "one row per record is needed"),
         ("nan", "not finite"),
     ):

@@ -222,7 +222,7 @@ def test_a_run_of_the_former_kind_is_read_and_said_to_be_one(
     (place / DIGESTS_FILE).unlink()
     assert not read_run(place).has_digest
     assert main(["report", str(place)]) == 0
-    assert "carries no digest of itself" in capsys.readouterr().err
+    assert "has no checksum" in capsys.readouterr().err
 
 
 def test_another_run_s_verification_is_refused(

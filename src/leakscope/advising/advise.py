@@ -51,16 +51,16 @@ OnStage = Callable[[str], None]
 LEAST_UNITS = 4
 
 PRIVACY_OF_CHOOSING = (
-    "To choose a defence by looking at private data has a privacy cost of its own, which is not "
-    "included here: what is chosen, and which records are dropped, depends on the records."
+    "Choosing a defence by looking at private data has a privacy cost of its own, which is not "
+    "counted here: the choice, and which records are dropped, depend on the data."
 )
 SOME_UNTRUSTED = (
-    "Noise on the answers of the model as it is was not tried: the numbers of some {unit}s are not "
-    "trusted, and noise does not change that.  Dropping takes such {unit}s first."
+    "Noise on the answers of the present model was not tried: the numbers of some {unit}s are not "
+    "trusted, and noise does not change that. Dropping removes such {unit}s first."
 )
 NONE_TRUSTED = (
-    "Neither noise on the answers nor dropping was tried: no {unit}'s numbers are trusted, and "
-    "nothing is chosen by them."
+    "Neither noise on the answers nor dropping was tried: no {unit}'s numbers are trusted, so they "
+    "cannot guide a choice."
 )
 
 
@@ -268,7 +268,7 @@ def _sentence(
         return f"No option that was tried meets {target.words}."
     if best.worthless:
         return (
-            f"What meets {target.words} leaves a model that is worth nothing: {best.name}. "
+            f"Only a change that makes the model useless meets {target.words}: {best.name}. "
             f"{best.sentence} Another model, more records or a weaker target would help."
         )
     first = "Cheapest" if best.cost is not None else f"Meets {target.words}"

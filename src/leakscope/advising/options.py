@@ -18,7 +18,9 @@ from leakscope.subjects.subject import Change, Scan, Stages, Subject, Wanted
 # Up to so many records: settings that are priced along a change that is costly to price.
 POINTS = ((1000, 9), (2500, 6))
 
-ASKED_AGAIN = "An attacker who may ask m times averages the noise down to a variance of 1/m."
+ASKED_AGAIN = (
+    "An attacker who asks m times can average the answers, which divides the noise variance by m."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,11 +401,11 @@ def _worthless(
 ) -> str | None:
     """A sentence's end where the changed model predicts no better than one that knows nothing."""
     if r_squared is not None and r_squared <= 0.0:
-        return "it predicts no better than the mean of the target, and is worth nothing"
+        return "it predicts no better than the mean of the target, so it is useless"
     if accuracy is not None and commonest is not None and accuracy <= commonest:
         return (
-            f"it is right no more often than who always answers the commonest class "
-            f"({commonest:.1%}), and is worth nothing"
+            "it is right no more often than always answering the commonest class "
+            f"({commonest:.1%}), so it is useless"
         )
     return None
 
@@ -417,6 +419,6 @@ def _unresolved(target: Target, enough: float) -> str:
     """What is to be said where the measure is above the target at the end of the search."""
     sigma = f"oise of standard deviation {np.sqrt(enough):.4g}"
     if enough >= LARGEST_VARIANCE:
-        return f"N{sigma} does not meet {target.words}, and the square of more leaves float64."
-    words = f"Float64 does not resolve {target.label} so finely that {target.words} could be shown"
+        return f"N{sigma} does not meet {target.words}, and more noise would overflow float64."
+    words = f"Float64 has too few digits to show {target.words} directly"
     return f"{words}; by a bound (Pinsker) n{sigma} does."

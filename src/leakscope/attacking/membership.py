@@ -74,8 +74,8 @@ TOLERANCE = MEMBERSHIP_DEFAULTS.tolerance
 
 # Corollary 4.4 with the queries themselves as its points.
 ONE_OF_THEM = (
-    "This takes it that at least one of them was trained on, and that the network answers no "
-    "other larger (Cor. 4.4); if none was, the calls mean nothing. "
+    "This assumes that at least one of them was trained on, and that no other point has a larger "
+    "answer (Cor. 4.4); if none was, these calls mean nothing. "
 )
 
 # At which a fitted model's queries are called members.
@@ -155,7 +155,10 @@ def attack_membership(
     if pool is not None:
         of_margin = any(value is not None for value in (margin, leaked, lower_bound, data))
         if of_margin or knowledge != MEMBERSHIP_DEFAULTS.knowledge:
-            raise InputError("pool: what is known of a network's margin does not go with it.")
+            raise InputError(
+                "pool is for fitted models, and what is known of a margin is for networks; give "
+                "one of them."
+            )
         return attack_model(network, queries, pool, settings)
     if knowledge is None:
         if lower_bound is not None:
@@ -414,7 +417,9 @@ def _from_files(
     """Everything as numbers: from arrays and an estimator, or from files."""
     if isinstance(queries, tuple) and isinstance(pool, tuple):
         if isinstance(model, (str, Path)):
-            raise InputError("arrays go with a fitted estimator; for a file name files of records.")
+            raise InputError(
+                "arrays go with a fitted estimator; with a model's file, give files of records."
+            )
         return _from_arrays(model, queries, pool)
     if isinstance(queries, tuple) or isinstance(pool, tuple):
         raise InputError("give queries and pool alike: two files, or two pairs of arrays.")
@@ -447,8 +452,8 @@ def _from_files(
         answers = np.log(answers) if counts else answers
     elif file is None:
         raise InputError(
-            "answers: a named model has none; name the column of the queries that holds what the "
-            "attacked model answered."
+            "answers: a model given by its name answers nothing; name the column of the queries "
+            "that holds what the attacked model answered."
         )
     return Attacked.of(whole, len(first.record_ids), answers, second.record_ids, examined)
 

@@ -32,8 +32,8 @@ ON_MARGIN = 0.01
 FPR = 0.01
 
 UNFITTED = (
-    "The network does not fit its records, so that there is no margin and no theorem speaks of it; "
-    "train a wider one, or for longer."
+    "The network misclassifies some of its records, so it has no margin and the theorems do not "
+    "apply; train a wider one, or for longer."
 )
 
 
@@ -148,7 +148,7 @@ def _require_save(path: Path, *read: TrainingSet | None) -> None:
         raise InputError(f"save must be an .npz file, but it is {path}.")
     require_new_file(path, "save needs a file name")
     if any(isinstance(one, (str, Path)) and Path(one).resolve() == path.resolve() for one in read):
-        raise InputError(f"save {path} would write over what is read; name another file.")
+        raise InputError(f"save {path} would overwrite a file that is read; name another.")
 
 
 def _features(data: TrainingSet) -> int:
@@ -211,7 +211,7 @@ def _verdict(
     if fitted and on_margin is not None:
         parts.append(f"{on_margin:.0%} of the records lie within 1% of the trained margin.")
     if accuracy is not None:
-        parts.append(f"Of held-out records {accuracy:.1%} are classified right.")
+        parts.append(f"Of the held-out records {accuracy:.1%} are classified right.")
     if auc is not None:
         parts.append(
             f"The attacker who knows the margin tells members from them with an AUC of {auc:.3f} "

@@ -227,28 +227,28 @@ def _twins(search: QuerySearch, dataset: Dataset) -> dict[int | str, list[int | 
 
 def _verdict(search: QuerySearch, starts: int, twins: dict[int | str, list[int | str]]) -> str:
     whom = "the record" if len(search.leave_out) == 1 else "a record of the group"
-    whose = "nearest neighbour that is no twin of it" if twins else "nearest neighbour"
+    whose = "nearest neighbour other than a twin" if twins else "nearest neighbour"
     alike = "".join(
         f"Record {name} has {'a twin' if len(others) == 1 else f'{len(others)} twins'} with the "
         f"same features ({', '.join(map(str, others[:3]))}{', ...' if len(others) > 3 else ''}), "
-        "which no query can tell from it: there is no distance relative to its nearest neighbour. "
+        "which no query can tell from it, so no distance to a nearest neighbour is given. "
         for name, others in twins.items()
     )
     best = (
-        f"The best query reveals {100.0 * search.ratio:.2f}% of what asking at the record itself "
-        "does, and none can reveal more."
+        f"The best query reveals {100.0 * search.ratio:.2f}% of what asking about the record "
+        "itself does; no query can reveal more."
     )
     if search.objective == "mean_distance":
         best = (
-            f"The mean answer at the best query moves {search.ratio:.3f} times as far, squared and "
-            "halved, as at the record itself; what gives the record away is KL, and no query has "
-            "more of it than the record."
+            f"At the best query the mean answer moves {search.ratio:.3f} times as far, squared and "
+            "halved, as at the record itself; the record is given away by the KL, which is "
+            "largest at the record."
         )
     return (
-        f"{search.starts_recovered} of {starts} starts ended at {whom}, nearer to it in the "
-        f"kernel's own distance than half the way to its {whose}. {alike}{best} This is the "
-        "strongest attacker, who knows every other record and the laws of the answers with and "
-        "without this one; your model was not examined."
+        f"{search.starts_recovered} of {starts} starts ended at {whom}, within half of its "
+        f"distance (the kernel's) to its {whose}. {alike}{best} This is the strongest attacker, "
+        "who knows every other record and the laws of the answers with and without this one; your "
+        "model was not examined."
     )
 
 

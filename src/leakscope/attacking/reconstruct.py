@@ -219,7 +219,8 @@ def _verdict(found: Reconstruction, margin_known: bool) -> str:
     parts = []
     if not margin_known:
         parts.append(
-            f"The margin {found.margin:.6g} is the largest that fits the weights best; others may."
+            f"The margin {found.margin:.6g} is the largest that fits the weights best; others may "
+            "fit as well."
         )
     if found.queries is not None:
         parts.append(
@@ -232,7 +233,7 @@ def _verdict(found: Reconstruction, margin_known: bool) -> str:
             + (
                 f"It is one, to within {found.residual:.1e}."
                 if found.residual <= FAR_FROM
-                else f"It is far from one (off by {found.residual:.2g}): unreliable."
+                else f"It is far from a KKT point (off by {found.residual:.2g}): unreliable."
             )
         )
     if found.flats:

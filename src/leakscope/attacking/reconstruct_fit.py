@@ -84,7 +84,9 @@ def _read(
     X: Any
     if isinstance(records, tuple):
         if isinstance(model, (str, Path)):
-            raise InputError("arrays go with a fitted estimator; for a file name files of records.")
+            raise InputError(
+                "arrays go with a fitted estimator; with a model's file, give files of records."
+            )
         X, y = records[0], np.ravel(np.asarray(records[1]))
         columns = tuple(str(name) for name in getattr(X, "columns", range(np.shape(X)[1])))
         return model, X, y, columns, _examined(model, X, None, None)
@@ -124,12 +126,13 @@ def _problem(estimator: Any, X: Any, y: NDArray[Any]) -> tuple[ConvexProblem, Un
     described = from_sklearn(estimator, X, y, at_optimum=False)
     if not isinstance(described, FittedModel):
         raise InputError(
-            f"{described.name} is not smooth, so that its optimum says less than the record; the "
+            f"{described.name} is not smooth, so its coefficients do not determine the record; the "
             "attack is for ridge, logistic and Poisson models."
         )
     if described.problems[0].X is None:
         raise InputError(
-            f"{described.name} keeps its training records in the file: they need no attack."
+            f"{described.name} keeps its training records in its file: they can be read without an "
+            "attack."
         )
     if len(described.problems) > 1:
         raise InputError(f"{described.name} fits each class on its own; the attack is for one fit.")
@@ -217,11 +220,11 @@ def _checked(
 def _verdict(told: dict[str, Any], known: int, settings: FitReconstructSettings) -> str:
     determined = told["determined"]
     if determined == "nothing":
-        return f"Nobody is missing: the {known} known records alone explain the model."
+        return f"No record is missing: the {known} known records alone explain the model."
     if determined == "sum":
         return (
-            f"{settings.missing} records are missing from the {known} known: the model says their "
-            "weighted mean (below) and nothing more."
+            f"{settings.missing} records are missing from the {known} known: the model reveals "
+            "their weighted mean (below) and nothing more."
         )
     if determined == "direction":
         words = "The missing record's features up to one factor: the model has no intercept."
@@ -232,8 +235,8 @@ def _verdict(told: dict[str, Any], known: int, settings: FitReconstructSettings)
     if settings.noise > 0.0:
         return f"{words} With noise on the coefficients each feature has the sd below."
     return (
-        f"{words} It is right if the solver reached the optimum; one that stopped early leaves "
-        "what looks like a record and is none."
+        f"{words} It is right if the solver reached the optimum; one that stopped early gives "
+        "something that looks like a record but is not."
     )
 
 
@@ -274,8 +277,8 @@ def _every(model: Any, data: Any, settings: FitReconstructSettings) -> dict[str,
         )
     elif every.found < 0.5:
         words += (
-            f"What hides the others is that {solver} stopped early: fitted to a tolerance of about "
-            f"{tolerance:.1g} half of them would be found. That is no protection."
+            f"The others are hidden only because {solver} stopped early: fitted to a tolerance of "
+            f"about {tolerance:.1g} half of them would be found. That is no protection."
         )
     else:
         words += "The fit is exact, and so is the attack; noise on the coefficients stops it."

@@ -433,7 +433,9 @@ def audit_subject(subject: Subject, stage: Stages | None = None, *, explain: int
     with stage("measure"):
         measured = laws.measures()
     if laws.provenance.question == "unspecified":
-        raise InputError(f"{subject.words} does not say which question its laws answer.")
+        raise InputError(
+            f"{subject.words} does not say which attacker its numbers are about (their question)."
+        )
     details, more = subject.details(laws, measured, stage, explain)
     ids = _ids(subject)
     known = {
@@ -544,8 +546,8 @@ def require_one_subject(asked: Asked) -> None:
     own = asked.of_process
     if (asked.model is not None or asked.train is not None) and own:
         raise InputError(
-            f"{own[0]} belongs to the audit of a Gaussian process, and nothing is assumed of your "
-            f"own model; leave out {own[0]}, or the model."
+            f"{own[0]} is an option of the Gaussian process and does not apply to your own model; "
+            f"leave out {own[0]}, or the model."
         )
     _require_secret(asked)
     if asked.train is not None and asked.chosen.model_fields_set:

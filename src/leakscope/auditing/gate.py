@@ -147,7 +147,7 @@ def judged(audit: Audit, above: dict[str, float]) -> tuple[list[str], list[str]]
     for name, limit in above.items():
         column, words = COLUMN.get(name, name), WORDS.get(name, name)
         if column not in audit.table:
-            unknown.append(f"the audit does not say anybody's {words}.")
+            unknown.append(f"the audit gives no {words}.")
             continue
         largest = audit.totals.largest.get(column)
         if not audit.complete:
@@ -181,7 +181,7 @@ def judged(audit: Audit, above: dict[str, float]) -> tuple[list[str], list[str]]
         why, remedy = audit.about.doubt(audit)
         some = f"{dark} of {audit.units} {audit.unit}s {are(dark)}"
         unknown.append(
-            f"{some} {why}, so that nobody knows whether they are within the limit: {remedy}."
+            f"{some} {why}, so it is not known whether they are within the limit: {remedy}."
         )
     return exceeded, unknown
 

@@ -81,7 +81,11 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _common(
     version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+        False,
+        "--version",
+        callback=_print_version,
+        is_eager=True,
+        help="Print the version and exit.",
     ),
 ) -> None:
     pass

@@ -31,9 +31,9 @@ SUMMARY = "The cheapest change that keeps every record below a target."
 EPILOG = "Example: leakscope advise diabetes-run --target-advantage 0.2"
 
 OWN_POINT = (
-    "Asked at own: met against one question at the record's own point; asked elsewhere, noisy "
-    "answers may tell more (--questions any).  Asked at any: met against every set of questions, "
-    "or with noise on the answers against any one."
+    "Asked at own: the target is met if the attacker asks once, about the record itself; noisy "
+    "answers to other questions may tell more (--questions any). Asked at any: it is met whatever "
+    "the attacker asks, or, with noise on the answers, for any one question."
 )
 
 

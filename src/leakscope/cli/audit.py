@@ -121,7 +121,7 @@ def audit(
     fail_above: Annotated[
         list[str] | None,
         typer.Option(
-            help="The same in one word, and for other measures: advantage=NUMBER, tpr=NUMBER, "
+            help="The same in short, also for other measures: advantage=NUMBER, tpr=NUMBER, "
             "auc=NUMBER or kl=NUMBER.",
             metavar="LIMIT",
             show_default=False,

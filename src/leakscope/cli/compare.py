@@ -58,8 +58,8 @@ def compare(
         bool,
         typer.Option(
             "--fail-if-worse",
-            help="Exit with status 3 where the second run is worse, with 4 where that cannot be "
-            "told.",
+            help="Exit with status 3 where the second run is worse, with 4 where that is not "
+            "known.",
         ),
     ] = False,
     json_path: JsonPath = None,

@@ -43,7 +43,7 @@ Example = Annotated[
 
 
 def _json_path(given: str | None) -> str | None:
-    """Stdout by any of its names is ``-``: what is for people must not be mixed into it."""
+    """Stdout by any of its names is ``-``: then nothing but JSON is printed there."""
     from leakscope.data.files import descriptor_of
 
     return "-" if given is not None and descriptor_of(Path(given)) == 1 else given
@@ -97,7 +97,7 @@ def dataset_from(
         return Source.of(data, example=example).read(keep=keep)
     if file is None:
         raise InputError(
-            "Which dataset?  Name a file, or try one that is here already: --example diabetes."
+            "Which dataset? Name a file, or try one that comes with leakscope: --example diabetes."
         )
     source = Source.of(data, file=file)
     found = source.read(two_values_are_classes=two_values_are_classes, keep=keep)

@@ -29,7 +29,9 @@ STDOUT = "-"
 # limit is exceeded or the second run is worse, for certain; or that cannot be told.
 EXCEEDED, CANNOT_TELL = 3, 4
 
-WITHOUT_DIGEST = "note: this run carries no digest of itself, so that changes to it cannot be seen."
+WITHOUT_DIGEST = (
+    "note: this run has no checksums (digests), so it is not known whether its files were changed."
+)
 
 
 # What a parameter of a verb names when it says where something is written; whatever else is given
@@ -115,9 +117,9 @@ def guard(verb: str, given: dict[str, Any]) -> None:
     for option, path in there.items():
         if path.is_file() and (path.suffix == ".py" or _of_a_run(path, verb)):
             what = "Python code" if path.suffix == ".py" else "a part of a run"
-            raise InputError(f"{option} {path} would write over {what}; name another file.")
+            raise InputError(f"{option} {path} would overwrite {what}; name another file.")
         if any(_same_file(path, one) for one in read):
-            raise InputError(f"{option} {path} would write over what is read; name another file.")
+            raise InputError(f"{option} {path} would overwrite a file that is read; name another.")
 
 
 def standing(path: Path) -> Path:

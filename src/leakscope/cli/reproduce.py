@@ -193,8 +193,8 @@ def _tell(failed: dict[str, Exception], count: int) -> None:
             raise error
     if failed:
         raise InputError(
-            f"{len(failed)} of {count} figures were not made: {', '.join(failed)}; why is told "
-            "above, and the same command makes what is missing."
+            f"{len(failed)} of {count} figures were not made: {', '.join(failed)}; the reasons "
+            "stand above; the same command makes those that are missing."
         )
 
 

@@ -158,8 +158,8 @@ def _require_one_question(one: Audit, two: Audit) -> None:
         which = [audit.about.words for audit in (one, two)]
         raise InputError(
             f"one run is of {which[0]} and the other of {which[1]}: the attacker knows all other "
-            "records in one of them only, so that they answer different questions, and their "
-            "numbers are not ranked together."
+            "records in one of them only, so they answer different questions and cannot be "
+            "compared."
         )
     # What an attacker who does not know the others sees and knows is assumed; the verdict says so.
     differing = [
@@ -171,8 +171,8 @@ def _require_one_question(one: Audit, two: Audit) -> None:
         differing.append(f"what leaves: a {one.unit} against a {two.unit}")
     if differing:
         raise InputError(
-            f"the two runs answer different questions ({'; '.join(differing)}), and their numbers "
-            "are not ranked together."
+            f"the two runs answer different questions ({'; '.join(differing)}), and cannot be "
+            "compared."
         )
 
 
@@ -232,8 +232,8 @@ def _alignment(one: Audit, two: Audit) -> tuple[bool | None, bool, str | None]:
         return (
             False,
             False,
-            f"The data differ and their {one.unit}s have no id column in common, so that only the "
-            "distributions are compared.",
+            f"The data differ and have no id column in common, so {one.unit}s cannot be matched "
+            "and only the distributions are compared.",
         )
     own = all(not _row_numbers(audit) for audit in (one, two))
     if own or (first is None and second is None and len(one.table) == len(two.table)):
@@ -241,8 +241,8 @@ def _alignment(one: Audit, two: Audit) -> tuple[bool | None, bool, str | None]:
     return (
         None,
         False,
-        f"Whether the {one.unit}s of the two runs are the same cannot be told from row numbers, so "
-        "that only the distributions are compared; give the records ids of their own.",
+        f"Whether the {one.unit}s of the two runs are the same cannot be seen from row numbers, so "
+        "only the distributions are compared; give the records ids of their own.",
     )
 
 

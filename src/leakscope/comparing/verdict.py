@@ -109,7 +109,7 @@ def worse_in(
     if second.untrusted > first.untrusted:
         told = two.about.not_trusted.format(f"{second.untrusted} {unit}s")
         (worse if "advantage_low" not in two.table else unsure).append(
-            f"{told}, where it was {first.untrusted}"
+            f"{told} ({first.untrusted} in the first run)"
         )
     return worse, unsure
 
@@ -178,13 +178,19 @@ def _confounded(
     if "assumed" in (one.basis, two.basis):
         of_model = {*one.about.facts(one), *two.about.facts(two)} - {"route"}
         assumed = any(entry.what in of_model for entry in differences)
-        return "the two assume different models, which alone moves the level" if assumed else None
+        return (
+            "the two runs assume different models, and that alone changes the numbers"
+            if assumed
+            else None
+        )
     asked = [name for name in ASSUMED if getattr(one, name) != getattr(two, name)]
     if asked:
         told = ", ".join(f"{n} {getattr(one, n)} and {getattr(two, n)}" for n in asked)
-        return f"the two assume different attackers ({told}), which alone moves the level"
+        return (
+            f"the two runs assume different attackers ({told}), and that alone changes the numbers"
+        )
     if same_data is False:
-        return "the data differ, and the level is over each run's own records"
+        return "the data differ, and each run's numbers are over its own records"
     return None
 
 
@@ -201,8 +207,8 @@ def _who(one: Audit, two: Audit) -> str:
     if one.model.name == two.model.name:
         return f"Both examined {one.about.words}, {one.model.name}."
     return (
-        f"Each examined its own {_kind(one, two)}, {one.model.name} and {two.model.name}: a change "
-        "of level between them is a change of what is released."
+        f"Each examined its own {_kind(one, two)}, {one.model.name} and {two.model.name}: a "
+        "difference between them is a difference between the two releases."
     )
 
 
@@ -224,4 +230,4 @@ def _measured(one: Audit, two: Audit) -> str:
         f"then {then_low:.2f} to {then_high:.2f}"
     )
     overlap = low <= then_high and then_low <= high
-    return f"{told}; they overlap, and more models would tell." if overlap else f"{told}."
+    return f"{told}; they overlap, so more models are needed to tell." if overlap else f"{told}."

@@ -73,7 +73,10 @@ def compose(
     start = time.perf_counter()
     how = validated(ComposeSettings, budget=budget)
     if len(releases) < 2:
-        raise InputError("Name two or more runs of leakscope audit; one alone is its own audit.")
+        raise InputError(
+            "Name two or more runs of leakscope audit; for one release its audit already gives the "
+            "answer."
+        )
     named = [_audit(release, place) for place, release in enumerate(releases, start=1)]
     audits = [audit for audit, _ in named]
     _require_alike(audits)
@@ -154,8 +157,7 @@ def _audit(release: Released, place: int) -> tuple[Audit, str]:
         )
     if document.unit != "record":
         raise InputError(
-            f"{name} is an audit of groups; what several releases tell together is known of "
-            "single records."
+            f"{name} is an audit of groups; compose works on audits of single records."
         )
     return document, name
 
@@ -185,7 +187,9 @@ def _people(subjects: list[Subject]) -> tuple[list[RecordId], NDArray[np.intp]]:
         there = {name: row for row, name in enumerate(subject.ids)}
         rows[place] = [there.get(name, -1) for name in people]
     if not np.any(np.sum(rows >= 0, axis=0) > 1):
-        raise InputError("no record is in two of the releases: nothing is told twice of anybody.")
+        raise InputError(
+            "no record is in two of the releases, so together they tell no more about anybody."
+        )
     return people, rows
 
 
@@ -220,16 +224,17 @@ def _warnings(audits: list[Audit], trusted: NDArray[np.bool_], rows: NDArray[np.
     doubtful = int(np.count_nonzero(~trusted))
     if doubtful:
         found.append(
-            f"{doubtful} of {len(trusted)} records are not trusted together: in one release they "
-            "are not, or a few other records carry much of what varies between the releases."
+            f"{doubtful} of {len(trusted)} records are not trusted together: they are not trusted "
+            "in one release, or a few other records cause much of the variation between the "
+            "releases."
         )
     if any(audit.basis == "assumed" for audit in audits):
         found.append("the noise of a stand-in is assumed, and with it the level of every number.")
     partly = int(np.count_nonzero(np.any(rows < 0, axis=0)))
     if partly:
         found.append(
-            f"{partly} of {len(trusted)} records are not in every release; the others still tell "
-            "about them, by what they show of everybody else."
+            f"{partly} of {len(trusted)} records are not in every release; the releases without "
+            "them still help the attacker, by what they show about everybody else."
         )
     return found
 

@@ -56,7 +56,9 @@ def read_arrays(
             if most is not None:
                 for name in wanted:
                     if entries[name].file_size > most:
-                        raise InputError(f"{path}: {name} is far larger than leakscope writes it.")
+                        raise InputError(
+                            f"{path}: {name} is far larger than any that leakscope writes."
+                        )
             total = sum(entries[name].file_size for name in wanted)
             require_memory(total, f"what {path} unpacks to", REMEDY)
             return {name: _member(archive, entries[name], path, name) for name in wanted}
@@ -66,8 +68,8 @@ def _require_plain_names(path: Path, names: list[str]) -> None:
     for name in names:
         if name.startswith(("/", "\\")) or ".." in name.replace("\\", "/").split("/"):
             raise InputError(
-                f"{path} holds {printable(name)!r}, a name that leads elsewhere; an array needs a "
-                "plain one."
+                f"{path} holds an array called {printable(name)!r}, which is a path; give it a "
+                "plain name."
             )
 
 
@@ -100,7 +102,7 @@ def _array(stream: IO[bytes], size: int, where: str) -> Array:
         # Four bytes a sign, which may be numbers that no sign has.
         codes = np.atleast_1d(found).view(np.dtype(np.uint32).newbyteorder(found.dtype.byteorder))
         if np.any((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))):
-            raise ValueError("it holds text with signs that there are not")
+            raise ValueError("it holds characters that do not exist")
     return np.asarray(found)
 
 

@@ -64,8 +64,8 @@ def doubts(dataset: Dataset) -> tuple[str, ...]:
     >>> told = np.column_stack([wine.features, wine.target])
     >>> hidden = replace(wine, features=told, feature_names=(*wine.feature_names, "grower"))
     >>> print(doubts(hidden)[0])
-    the feature 'grower' is the target in other words (they are perfectly correlated), so that the
-    model has nothing to learn; leave it out with --ignore.
+    the feature 'grower' repeats the target (they are perfectly correlated), so the model has
+    nothing to learn; leave it out with --ignore.
     """
     found = [
         _sample(dataset),
@@ -163,9 +163,9 @@ def _copies(dataset: Dataset) -> str | None:
     unit = "record" if dataset.group is None else "group"
     remedy = _remedy(dataset, "name the person's column with --group")
     return (
-        f"{copied} of {count} records are exact copies of another {unit}'s: one gives little "
-        "away when it leaves, because its copy stays; if the copies are of one person, remove "
-        f"them, or {remedy}."
+        f"{copied} of {count} records are exact copies of another {unit}'s: leaving one out "
+        "changes little, because its copy stays; if the copies are of one person, remove them, or "
+        f"{remedy}."
     )
 
 
@@ -182,9 +182,8 @@ def _answer(dataset: Dataset) -> str | None:
         if hits.size:
             name = dataset.feature_names[start + int(hits[0])]
             return (
-                f"the feature {name!r} is the target in other words (they are perfectly "
-                "correlated), so that the model has nothing to learn; "
-                f"{_remedy(dataset, 'leave it out with --ignore')}."
+                f"the feature {name!r} repeats the target (they are perfectly correlated), so the "
+                f"model has nothing to learn; {_remedy(dataset, 'leave it out with --ignore')}."
             )
     return None
 
@@ -224,8 +223,8 @@ def _counts(dataset: Dataset) -> list[str]:
             found.append(dataset.feature_names[column])
     remedy = _remedy(dataset, "name it with --id, or leave it out with --ignore")
     return [
-        f"the feature {name!r} counts the records, as an id does, and sets every record apart from "
-        f"every other; {remedy}."
+        f"the feature {name!r} numbers the records, as an id does, so it singles out every record; "
+        f"{remedy}."
         for name in found[:3]
     ]
 
@@ -261,10 +260,10 @@ def _numbered_classes(dataset: Dataset) -> str | None:
     told = ", ".join(kinds[:MOST_CLASSES]) + (" and more" if len(kinds) > MOST_CLASSES else "")
     return (
         f"the target {dataset.target_name!r} holds the numbers {told}, and is taken as "
-        f"{len(kinds)} classes, as the model predicts classes; if it is a quantity, give --task "
-        "regression and a model of quantities; for a question of yes or no, such as whether it is "
-        f"above {kinds[0]}, write a column of the answers; if these are the classes, give --task "
-        "classification."
+        f"{len(kinds)} classes, because the model predicts classes; if it is a quantity, give "
+        "--task regression and a model that predicts numbers; for a yes-or-no question, such as "
+        f"whether it is above {kinds[0]}, make a column with the answers; if these are the "
+        "classes, give --task classification."
     )
 
 

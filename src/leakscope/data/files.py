@@ -52,7 +52,7 @@ def require_file(path: Path) -> int:
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "no file")
         raise InputError(f"{path} is {kind}; a file is needed.")
     if not os.access(path, os.R_OK):
-        raise InputError(f"{path} may not be read: permission denied.")
+        raise InputError(f"{path} cannot be read: permission denied.")
     return found.st_size
 
 
@@ -127,7 +127,7 @@ def require_output(path: Path) -> None:
     if mode is None or descriptor_of(path) is not None:
         return
     if stat.S_ISBLK(mode):
-        raise InputError(f"{path} is a disk, and would be destroyed; name a file.")
+        raise InputError(f"{path} is a disk, which writing would destroy; name a file.")
     if stat.S_ISSOCK(mode):
         raise InputError(f"{path} is a socket, which cannot be written to; name a file.")
 

@@ -64,8 +64,8 @@ def read_model(path: str | Path) -> ModelFile:
     suffix = path.suffix.lower()
     if suffix not in (".skops", ".onnx", ".safetensors"):
         raise InputError(
-            f"{path}: a pickle can run any program when it is read, so none is; save the model "
-            "with skops.io.dump, and name the .skops file."
+            f"{path}: reading a pickle can run any program, so leakscope reads none; save the "
+            "model with skops.io.dump, and name the .skops file."
         )
     size = require_file(path)
     require_memory(2 * size, f"the model {path}", "use a smaller model")
@@ -171,8 +171,8 @@ def read_network(path: str | Path) -> NetworkArrays:
     suffix = path.suffix.lower()
     if suffix in _PICKLES:
         raise InputError(
-            f"{path}: a pickle can run any program when it is read, so none is; save the arrays "
-            "w, b and v with numpy.savez instead."
+            f"{path}: reading a pickle can run any program, so leakscope reads none; save the "
+            "arrays w, b and v with numpy.savez instead."
         )
     reader = READERS.get(suffix)
     if reader is None:
@@ -247,7 +247,9 @@ def _from_names(path: Path, arrays: Mapping[str, NDArray[Any]]) -> NetworkArrays
     if {"w", "b", "v"} <= set(arrays):
         more = sorted(set(arrays) - {"w", "b", "v"})
         if more:
-            raise InputError(f"{path} holds {more[0]!r} besides w, b and v, which has no place.")
+            raise InputError(
+                f"{path} holds {more[0]!r} besides w, b and v; save these three alone."
+            )
         return _checked(path, arrays["w"], arrays["b"], arrays["v"], None, ())
     names = sorted(arrays, key=_natural)
     weights = [name for name in names if name.endswith("weight")]
@@ -259,7 +261,8 @@ def _from_names(path: Path, arrays: Mapping[str, NDArray[Any]]) -> NetworkArrays
         )
     if len(weights) != 2:
         raise InputError(
-            f"{path} has {len(weights)} layers ({', '.join(weights[:6])}); the theory is of two."
+            f"{path} has {len(weights)} layers ({', '.join(weights[:6])}); the theory covers "
+            "networks with two."
         )
     hidden, output = (name.removesuffix("weight") for name in weights)
     if f"{hidden}bias" not in arrays:
@@ -294,7 +297,7 @@ def _checked(
     if v.ndim == 2 and v.shape[0] == 1:
         v = v[0]
     if v.ndim == 2 and v.shape[0] > 1 and w.ndim == 2 and v.shape[1] == len(w):
-        raise InputError(f"{path} has {v.shape[0]} outputs; the theory is of one.")
+        raise InputError(f"{path} has {v.shape[0]} outputs; the theory covers networks with one.")
     if w.ndim != 2 or not w.size or b.shape != (len(w),) or v.shape != (len(w),):
         raise InputError(
             f"{path}: w must be k x d and b and v of length k, but their shapes are {w.shape}, "
@@ -302,8 +305,8 @@ def _checked(
         )
     if output_bias is not None and np.any(np.asarray(output_bias) != 0.0):
         raise InputError(
-            f"{path} has an output bias of {float(np.ravel(output_bias)[0]):g}; the theory is of "
-            "homogeneous networks, whose output bias is zero."
+            f"{path} has an output bias of {float(np.ravel(output_bias)[0]):g}; the theory covers "
+            "networks whose output bias is zero."
         )
     return NetworkArrays(w, b, v, path.stem, notes)
 

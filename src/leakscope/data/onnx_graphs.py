@@ -157,7 +157,7 @@ def read_onnx(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArra
         count = sum(layer.matrix is not None for layer in layers)
         raise InputError(
             f"{path} has {count} linear layers with {len(layers) - 1} ReLU activations; the theory "
-            "is of two layers with one between them."
+            "covers two layers with one ReLU between them."
         )
     hidden, output = layers
     assert hidden.matrix is not None

@@ -188,8 +188,8 @@ def prepare(dataset: Dataset, *, scaling: Scaling = AUDIT_DEFAULTS.scaling) -> D
         if spread > 0.0 and abs(float(np.std(target)) - 1.0) > 1e-6:
             raise InputError(
                 f"column {dataset.target_name!r} varies by {spread:.3g} only, which float64 cannot "
-                f"tell from rounding around {mean[0]:.6g}; take its mean away, or multiply "
-                "it by a power of ten."
+                f"tell from rounding around {mean[0]:.6g}; subtract its mean, or multiply it by a "
+                "power of ten."
             )
         steps.append(f"target standardised: minus {mean[0]:.6g}, divided by {scale[0]:.6g}")
     else:

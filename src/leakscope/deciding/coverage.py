@@ -46,7 +46,9 @@ def coverage(evidence: Evidence) -> list[CoverageRow]:
 def coverage_sentence(rows: Sequence[CoverageRow]) -> str:
     """How many attacks were run, and of the others how many could have been."""
     ran, possible, other, none = (sum(row.state == state for row in rows) for state in ORDER)
-    words = f"Attacks: {ran} run; {possible} that leakscope could run against this model were not"
+    words = (
+        f"Attacks: {ran} run; {possible} that leakscope could run against this model were not run"
+    )
     if other:
         words += f"; {other} {'does' if other == 1 else 'do'} not apply to it"
     return f"{words}; leakscope has no attack for {none} other kinds. The table names them."
@@ -66,7 +68,7 @@ def _row(
             return CoverageRow(attack=attack, ran=True, found=words, run=given.name)
     audit = evidence.audit
     if key == "reconstruct" and audit is not None and audit.model.holds_records:
-        words = f"needs no attack: a fitted {audit.model.type} holds training records as they are"
+        words = f"needs no attack: a fitted {audit.model.type} contains training records unchanged"
         return CoverageRow(attack=attack, ran=False, found=words, why_not="possible")
     if key in refused:
         return CoverageRow(attack=attack, ran=False, found=refused[key], why_not="not applicable")
@@ -285,7 +287,7 @@ NOT_AVAILABLE: tuple[tuple[str, str], ...] = (
     ),
     (
         "membership, after repeated or adaptive questions",
-        "each record is taken to be asked about once",
+        "the numbers assume one question about each record",
     ),
     ("model inversion", NOT_HERE),
     ("property inference about groups", NOT_HERE),

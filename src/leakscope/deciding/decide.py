@@ -234,7 +234,7 @@ def check_record(path: str | Path) -> str:
             if (path / name).read_bytes() != text.encode("utf-8"):
                 raise InputError(
                     f"{path / name} does not show the record of {DECISION_FILES[0]}: it was "
-                    "replaced, or changed and sealed again."
+                    "replaced, or changed and given a new hash."
                 )
     return found[0]
 

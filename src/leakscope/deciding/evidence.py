@@ -128,9 +128,8 @@ def gathered_evidence(runs: Sequence[Evident]) -> Evidence:
     for one in given:
         if not isinstance(one.document, KINDS):
             raise InputError(
-                f"{one.name} is a result of kind {one.document.kind}, which says nothing about a "
-                "model that is to be released; give runs of audit, verify, measure, advise, "
-                "compare or attack."
+                f"{one.name} is a result of kind {one.document.kind}, which is not about a model "
+                "to be released; give runs of audit, verify, measure, advise, compare or attack."
             )
     found = Evidence(tuple(given), versions)
     _require_one_model(found)

@@ -30,7 +30,7 @@ def obstacles_of(
     """Why nobody can approve on these runs; none where somebody can."""
     audit = evidence.audit
     sentences = [
-        f"{one.name} carries no digest of itself, so that nobody can tell whether its numbers were "
+        f"{one.name} has no checksum (digest), so it is not known whether its numbers were "
         "changed; give the run directory as leakscope audit wrote it."
         for one in evidence.given
         if one.sealed is False and isinstance(one.document, Audit)
@@ -49,21 +49,21 @@ def obstacles_of(
         )
     if audit is not None and audit.dataset.sampled_from is not None:
         sentences.append(
-            f"the audit is of a sample of {audit.units} records of "
-            f"{audit.dataset.sampled_from}, and so of another model than all records give; audit "
-            "without --sample."
+            f"the audit is of a sample of {audit.units} records of {audit.dataset.sampled_from}, "
+            "and so of another model than the one trained on all records; audit without --sample."
         )
     if audit is not None and settings.access == "weights" and audit.model.holds_records:
         sentences.append(
-            f"the weights are released, and a fitted {audit.model.type} holds training records as "
-            "they are: whoever gets the file reads them; release answers only, or another model."
+            f"the weights are released, and a fitted {audit.model.type} contains training records "
+            "unchanged, which anyone with the file can read; release answers only, or another "
+            "model."
         )
     if audit is not None and audit.dataset.copies and settings.people is None:
         sentences.append(
             f"{audit.dataset.copies} of {audit.dataset.records} records are copies of another "
-            f"{audit.unit}'s: if they are of one person, that person is more exposed than any row "
-            "says; audit people (--group), remove the copies, or declare with --people that they "
-            "are different people."
+            f"{audit.unit}'s: if the copies are of one person, that person is more exposed than "
+            "any single row shows; audit people (--group), remove the copies, or declare with "
+            "--people that they are different people."
         )
     if found is not None and found.untrusted:
         sentences.append(
@@ -93,7 +93,7 @@ def _checked(evidence: Evidence) -> str:
         if was_retrained(found)
     ]
     if not tried:
-        return f"no shadow models have borne them out; {_verify(audit, 200)} measures them."
+        return f"no shadow models have confirmed them; {_verify(audit, 200)} measures them."
     return (
         f"the {max(tried)} shadow models of verify were too few to tell; "
         f"{_verify(audit, max(400, 2 * max(tried)))} may."
@@ -170,8 +170,8 @@ def _next_attacker(against: Sequence[AttackerEntry]) -> list[str]:
     return [
         f"Judged against {NAMES.get(own.attacker, AUDITED)}. Against "
         f"{NAMES.get(row.attacker, AUDITED)}, who {row.who}, the largest advantage is {advantage} "
-        f"and the largest TPR {tpr} at 0.1% FPR: the thresholds would {met}. An attacker who "
-        "knows all other records can tell for certain."
+        f"and the largest TPR {tpr} at 0.1% FPR: the thresholds would {met}. An attacker who knows "
+        "all other records can be certain."
     ]
 
 
@@ -183,8 +183,9 @@ def _questions(queries: int, records: int | None) -> str:
             f"{records:,} people; each record's own numbers stay the same."
         )
     return (
-        f"The {queries:,} questions that each recipient may ask change no number here: each record "
-        "is taken to be asked about once, and several questions about one can tell more."
+        f"The {queries:,} questions that each recipient may ask change no number here: the numbers "
+        "assume one question about each record, and several questions about one record can tell "
+        "more."
     )
 
 

@@ -80,9 +80,11 @@ def erase(
     start = time.perf_counter()
     audit = result_of(result)
     if not isinstance(audit, Audit):
-        raise InputError("records are erased from a model that was audited; give its audit.")
+        raise InputError("erase needs the audit of the model from which records are to be erased.")
     if save is not None and after is not None:
-        raise InputError("save writes the exact fit, which is made where no model after is given.")
+        raise InputError(
+            "save writes the exact fit without the records; leave out the model after (--after)."
+        )
     subject = opened(audit, data)
     ids = subject.ids
     units = _places(ids, records, audit.unit)
@@ -152,7 +154,7 @@ def _model(given: Any) -> tuple[Any, str | None]:
         check_is_fitted(file.estimator)
     except NotFittedError:
         raise InputError(
-            f"{file.path.name}: trees and the like are compiled, and not read from a file; give "
+            f"{file.path.name}: tree models are compiled code and are not read from files; pass "
             "the models themselves to leakscope.erase in Python."
         ) from None
     return file.estimator, file.path.name

@@ -116,7 +116,7 @@ class BestWithin:
         within = (worst <= self.limit) & np.isfinite(score)
         if not within.any():
             told = worst[np.isfinite(worst)]
-            least = f"the least is {told.min():.4g}" if told.size else "none could be told"
+            least = f"the least is {told.min():.4g}" if told.size else "none is known"
             raise InputError(
                 f"no candidate keeps its leakage within {self.limit:g} ({least}): search over "
                 "larger noise_variance or output_noise_variance."

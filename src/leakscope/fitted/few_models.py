@@ -341,8 +341,9 @@ def few_models(
     # Two models have one answer of each kind for a record, and nothing to vary.
     if len(scores) > 2 and varying <= scores.size * (NO_SPREAD * float(np.abs(scores).max())) ** 2:
         raise InputError(
-            "The models' log-odds differ by a constant at most, so that nothing varies from one "
-            "training to another and no law can be estimated; give models that were trained apart."
+            "The models' log-odds differ by a constant at most, so nothing varies from one "
+            "training to the next and no law can be estimated; give models trained with different "
+            "seeds or records."
         )
     population = fit_population(sums)
     provenance = _provenance(mask, level_models)
@@ -610,6 +611,15 @@ def _interval(
     return [np.minimum(found, 1.0) for found in (draws.mean(axis=1), low, high)]
 
 
+def require_units(count: int, unit: str) -> None:
+    """Refuse so few records, or groups, that how scores vary over them cannot be learnt."""
+    if count < FEWEST_RECORDS:
+        raise InputError(
+            f"a few models need at least {FEWEST_RECORDS} {unit}s to learn how scores vary, but "
+            f"there {'is' if count == 1 else 'are'} {count}."
+        )
+
+
 def _levels(fpr: Sequence[float]) -> tuple[float, ...]:
     levels = tuple(float(level) for level in fpr)
     for level in levels:
@@ -644,11 +654,7 @@ def _checked(
             "One model cannot show what a record changes: two or more are needed, each record in "
             "the training set of one and not in that of another."
         )
-    if scores.shape[1] < FEWEST_RECORDS:
-        raise InputError(
-            f"At least {FEWEST_RECORDS} records are needed to see what records have in common, "
-            f"but there are {scores.shape[1]}."
-        )
+    require_units(scores.shape[1], "record")
     require_memory(
         scores.size * 8 * 6,
         f"the log-odds of {scores.shape[0]:,} models and {scores.shape[1]:,} records",

@@ -62,7 +62,7 @@ MOST_LOST = 0.1
 
 # What a record is trusted by.
 LED = "no other records, one or a few, carry more than 40% of its variance"
-SUMMED = f"the best test of all its answers gets at most {MOST_LOST:g} more"
+SUMMED = f"the best test on all its answers gains at most {MOST_LOST:g} more"
 HELD = f"refits of the whole move its score by at most {MOST_MOVED:g} of its standard deviation"
 
 # A head that was stopped early is another model than the optimum, whose shift is larger: on digits
@@ -263,8 +263,8 @@ class FittedLaws:
             return _coefficient_pair(self, coefficient_noise, answer_noise + posterior_variance)
         if self.question == "known_others" and answer_noise + posterior_variance == 0.0:
             raise InputError(
-                "Who knows all other records tells a deterministic fit with and without the record "
-                "apart with certainty, so there is no pair of laws; pass answer_noise, "
+                "An attacker who knows all other records can fit the model both ways and tell with "
+                "certainty, so there are no two laws to compare; pass answer_noise, "
                 "posterior_variance or coefficient_noise, or ask the pool or population question."
             )
         drawn: tuple[FloatArray | float, FloatArray | float] = 0.0, 0.0
@@ -303,7 +303,7 @@ class FittedLaws:
 def _coefficient_pair(laws: FittedLaws, noise: float, other: float) -> LawPair:
     """Equal normals around two points: only the distance along the line between them tells."""
     if other > 0.0:
-        raise InputError("Noise is on the coefficients or on the answers; pass one of them.")
+        raise InputError("Noise goes on the coefficients or on the answers; pass one of them.")
     if laws.moved is None:
         raise InputError(
             "The law of coefficients with noise is known for models with coefficients under the "
@@ -452,7 +452,8 @@ def _require_enough(model: FittedModel, question: Question, fraction: float) -> 
         raise InputError(
             f"{model.name} has {free} coefficients without a penalty, and a training set of "
             f"{fraction:g} of the {problem.records} records interpolates: members' residuals are "
-            "zero, and whoever knows the label tells members with certainty; add a penalty."
+            "zero, so an attacker who knows the label recognises members with certainty; add a "
+            "penalty."
         )
 
 
@@ -680,37 +681,37 @@ def _warnings_of(
     unit = model.unit
     if question == "known_others":
         return (
-            f"Whoever knows all the other {unit}s tells a deterministic fit with and without the "
-            f"{unit} apart with certainty.",
+            f"An attacker who knows all other {unit}s can fit the model both ways and tell with "
+            "certainty.",
         )
     if not diagnostics.converged:
         said.append(
-            f"The mean model did not settle in {diagnostics.rounds} rounds (last change "
+            f"The mean model did not converge in {diagnostics.rounds} rounds (last change "
             f"{diagnostics.change:.1g}), so no {unit}'s numbers are trusted; use a larger penalty."
         )
     if diagnostics.smoothing_gap > GAP_TRUSTED:
         said.append(
-            f"The predictions vary over the curved part of the loss (smoothed sd "
+            "The predictions vary so much that the loss is curved over their range (smoothed sd "
             f"{100 * diagnostics.smoothing_gap:.0f}% above plain sd), as with separable data and a "
-            f"small penalty: the spread may be up to a fifth too low, and no {unit} is trusted."
+            f"small penalty: the spread may be up to a fifth too small, and no {unit} is trusted."
         )
     if diagnostics.led > LED_WARNED:
         said.append(
-            f"For {100 * diagnostics.led:.0f}% of the {unit}s one other {unit}, or a few, carry "
-            "more than 40% of what varies, as with rare categories: the normal approximation is "
-            "poor there, and their numbers are not trusted."
+            f"For {100 * diagnostics.led:.0f}% of the {unit}s one other {unit}, or a few, cause "
+            "more than 40% of the variation, as with rare categories: the normal approximation is "
+            "poor there, and these numbers are not trusted."
         )
     if diagnostics.unsteady > 0.0:
         said.append(
-            f"For {100 * diagnostics.unsteady:.0f}% of the {unit}s the spread follows the size of "
-            "the training set, which varies: training sets are small, or the coefficients nearly "
-            "as many as their records. These numbers are not trusted; use a larger penalty, fewer "
-            "features or a fraction nearer to one half."
+            f"For {100 * diagnostics.unsteady:.0f}% of the {unit}s the spread depends on the size "
+            "of the training set, which varies: training sets are small, or have hardly more "
+            "records than coefficients. These numbers are not trusted; use a larger penalty, "
+            "fewer features or a fraction nearer to one half."
         )
     if diagnostics.unresolved > 0.0:
         said.append(
-            f"For {100 * diagnostics.unresolved:.0f}% of the {unit}s what varies is rounding, as "
-            "where labels follow from the features without noise: their numbers are not trusted."
+            f"For {100 * diagnostics.unresolved:.0f}% of the {unit}s only rounding varies, as "
+            "where the features determine the labels exactly: their numbers are not trusted."
         )
     return (*said, *_told_of_refits(model, again))
 
@@ -766,14 +767,14 @@ def _assumptions_of(
         "where these came from",
     }[question]
     found = [
-        Assumption(drawn, holds=None, evidence="nobody looks: it is what the question supposes"),
+        Assumption(drawn, holds=None, evidence="not checked: the question assumes it"),
         Assumption(
             "penalty and other settings are the same for every training set",
             holds=None,
             evidence=f"{model.name}, as fitted",
         ),
         Assumption(
-            "the mean model has settled",
+            "the mean model has converged",
             holds=diagnostics.converged,
             evidence=f"{diagnostics.rounds} rounds, last change {diagnostics.change:.1g}",
         ),

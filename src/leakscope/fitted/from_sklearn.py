@@ -97,7 +97,7 @@ def from_sklearn(
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
-        raise InputError("One label per record is wanted; audit the outputs one at a time.")
+        raise InputError("There must be one label per record; audit the outputs one at a time.")
     if sample_weight is not None:
         sample_weight = as_weights(sample_weight, len(labels))
     whole = WholeFit.of(estimator, X, labels, sample_weight)
@@ -294,7 +294,7 @@ def _refusal(estimator: Any) -> str:
     name = names[0]
     if any(part in each for each in names for part in _TREES):
         return (
-            f"{name} changes its structure when a record leaves, so no formula follows it; "
+            f"{name} changes its structure when a record leaves, so no formula covers it; "
             f"{_INSTEAD}."
         )
     if any(part in each for each in names for part in _NETWORKS):
@@ -347,9 +347,9 @@ def _ridge(estimator: Any, X: FloatArray, y: Labels, weights: FloatArray) -> Fit
     X, diagonal, theta = _design(estimator, X, penalty)
     if penalty == 0.0 and len(theta) >= len(y):
         raise InputError(
-            f"{name} without a penalty and with {len(theta)} coefficients for {len(y)} "
-            "records interpolates: every member's residual is zero, and whoever knows the label "
-            "tells members with certainty; use Ridge."
+            f"{name} without a penalty and with {len(theta)} coefficients for {len(y)} records "
+            "interpolates: every member's residual is zero, so an attacker who knows the label "
+            "recognises members with certainty; use Ridge."
         )
     title = _named(estimator) if name == "LinearRegression" else _named(estimator, alpha=penalty)
     problem = ConvexProblem(

@@ -134,12 +134,11 @@ def joint_laws(
     True
     """
     if len(releases) < 2:
-        raise InputError("Several releases are needed: one alone is what laws_of is for.")
+        raise InputError("Several releases are needed; for one alone use laws_of.")
     if question == "known_others":
         raise InputError(
-            "Whoever knows all other records tells one deterministic fit with and without the "
-            "record apart with certainty, so that several say no more; ask for the pool or the "
-            "population."
+            "An attacker who knows all other records is certain after one deterministic fit, so "
+            "several add nothing; ask the pool or population question."
         )
     f = 0.5 if question == "pool" and fraction is None else 1.0 if fraction is None else fraction
     f = require_fraction(f, whole=question != "pool")

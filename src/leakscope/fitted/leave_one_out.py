@@ -84,7 +84,7 @@ def leave_one_out(
     if problem.loss == "softmax":
         if codes is not None:
             raise InputError(
-                "Fits of several classes are not refined without a whole group; ask the pool "
+                "With several classes, fits without a whole group are not computed; ask the pool "
                 "question instead."
             )
         return _softmax_leave_one_out(problem, tolerance, max_sweeps)

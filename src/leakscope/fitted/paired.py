@@ -240,7 +240,8 @@ class PairedModel:
         """Itself; what a whole group changes of such a model is not known."""
         if codes is not None:
             raise NoLawsError(
-                f"of {self.name} it is known what single records change, and not whole groups."
+                f"for {self.name} only the effect of single records is known, not that of whole "
+                "groups."
             )
         return self
 

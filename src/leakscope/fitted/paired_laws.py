@@ -52,8 +52,7 @@ MOST_BACK = 0.05
 
 CHECK = (
     "refits with and without the records next to it in rank give their advantage within "
-    f"{MOST_OFF:g} or {100 * MOST_OFF_SHARE:.0f}%, and its answers neither repeat nor fall into "
-    "lumps"
+    f"{MOST_OFF:g} or {100 * MOST_OFF_SHARE:.0f}%, and its answers neither repeat nor cluster"
 )
 
 
@@ -403,16 +402,16 @@ def _warnings(model: PairedModel, found: Moments, trusted: Mask) -> tuple[str, .
     if found.corner is not None:
         often = float(np.mean(found.corner.chance(found.mean, found.sd_out)))
         said.append(
-            f"Who is in the training set is answered with exactly {_corner_words(model)} in "
-            f"{100 * often:.0f}% of the cases, and who sees that knows; labels, or answers with "
-            "few digits, hide it."
+            f"Members are answered with exactly {_corner_words(model)} in {100 * often:.0f}% of "
+            "the cases, and an attacker who sees that knows; labels, or answers with few digits, "
+            "hide it."
         )
     if share > LED_WARNED:
         held = f"{model.family.held} does not stay as it is when they come or go, or "
         said.append(
             f"The numbers of {100 * share:.0f}% of the records are not trusted: "
-            f"{held * bool(model.family.held)}their answers repeat or fall into lumps, as refits "
-            "and fits on random parts show."
+            f"{held * bool(model.family.held)}their answers repeat or cluster, as refits and fits "
+            "on random parts show."
         )
     return tuple(said)
 

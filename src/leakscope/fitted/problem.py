@@ -107,7 +107,7 @@ class ConvexProblem:
 
     def _check_labels(self, y: FloatArray) -> None:
         if self.loss == "logistic" and not np.all((y == 0.0) | (y == 1.0)):
-            raise InputError("The logistic loss wants labels 0 and 1.")
+            raise InputError("The logistic loss needs labels 0 and 1.")
         if self.loss == "poisson" and np.any(y < 0.0):
             row = int(np.argmax(y < 0.0))
             raise InputError(f"A Poisson label must be zero or above, but row {row} has {y[row]}.")
@@ -118,7 +118,7 @@ class ConvexProblem:
         if self.loss == "softmax":
             codes = np.unique(y)
             if self.classes < 2 or np.any(codes != np.round(codes)) or codes[0] < 0:
-                raise InputError("The softmax loss wants class codes 0, 1, 2, and so on.")
+                raise InputError("The softmax loss needs class codes 0, 1, 2, and so on.")
             if codes[-1] >= self.classes:
                 raise InputError(
                     f"The labels go up to class {int(codes[-1])}, but the model has "

@@ -106,7 +106,9 @@ def reconstruct(
     (True, 151)
     """
     if known.X is None:
-        raise InputError("This model keeps its training records in the file: they need no attack.")
+        raise InputError(
+            "This model keeps its training records in its file: they can be read without an attack."
+        )
     if known.coefficients is None:
         raise InputError("The coefficients of the fit are needed to reconstruct from.")
     theta = np.asarray(known.coefficients, dtype=np.float64)
@@ -128,7 +130,9 @@ def reconstruct(
     strength = float(force @ force)
     features = np.delete(np.arange(len(theta)), column)
     if strength == 0.0:
-        raise InputError("The missing records' forces cancel: the equation says nothing of them.")
+        raise InputError(
+            "The missing records' effects cancel, so the equation does not reveal them."
+        )
     x = np.asarray(-pulled[features] @ force / strength)
     sd = None
     if noise > 0.0:

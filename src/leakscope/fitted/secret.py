@@ -416,8 +416,8 @@ def secret_laws(
         )
     if question == "known_others":
         raise InputError(
-            "Whoever knows all other records fits the model with each value in turn and sees which "
-            "of them it was; ask the pool or population question."
+            "An attacker who knows all other records can fit the model with each value in turn and "
+            "see which it was; ask the pool or population question."
         )
     X, size, values = problem.X, problem.records, len(rows)
     outputs = problem.classes - 1 if problem.loss == "softmax" else 1

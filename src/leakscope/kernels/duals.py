@@ -127,7 +127,9 @@ def function_of(phi: Activation) -> Function:
         case "elu":
             return _elu(1.0 if phi.alpha is None else phi.alpha)
         case _:
-            raise InputError(f"the activation {phi.name} has a formula and is not integrated.")
+            raise InputError(
+                f"the activation {phi.name} has a formula, so it is not computed by integration."
+            )
 
 
 @cache

@@ -275,8 +275,8 @@ def require_network(layers: tuple[Layer, ...]) -> None:
     end = _walk(layers, Stand(pixels=takes_images(layers), normal=False))
     if end.pixels:
         raise InputError(
-            "the network ends with pixels: put flatten() or global_average_pool(), and dense(), "
-            "at its end."
+            "the network must not end with pixels: put flatten() or global_average_pool(), then "
+            "dense(), at its end."
         )
     if not end.normal:
         raise InputError(
@@ -327,7 +327,8 @@ def _after(layer: Layer, stand: Stand) -> Stand:
         case Dense():
             if stand.pixels:
                 raise InputError(
-                    "dense: there are still pixels; put flatten() or global_average_pool() before."
+                    "dense: its input still has pixels; put flatten() or global_average_pool() "
+                    "before."
                 )
             return Stand(pixels=False, normal=True)
         case Conv() | AveragePool() | Flatten() | GlobalAveragePool():

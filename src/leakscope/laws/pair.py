@@ -208,7 +208,7 @@ class LawPair:
         differences = self.provenance.differences(other.provenance)
         if differences:
             raise InputError(
-                "These pairs answer different questions and are not ranked together "
+                "These pairs answer different questions and cannot be compared "
                 f"({'; '.join(differences)})."
             )
 

@@ -465,8 +465,8 @@ class StationarityConditions:
             )
         else:
             consequence = (
-                "the theorem does not speak of this kernel; the record itself is the most "
-                "revealing query all the same"
+                "the theorem does not cover this kernel; the record itself is still the most "
+                "revealing query"
             )
         power = self.power_on_sphere if along else self.least_power
         return (

@@ -648,7 +648,9 @@ def certified_records(
     (True, 'nystrom')
     """
     if process.groups is not None:
-        raise InputError("the route nystrom is of records that leave singly, not of groups.")
+        raise InputError(
+            "the route nystrom is for records that leave one at a time, not for groups."
+        )
     if not 0.0 < error < 1.0:
         raise InputError(f"error must be between 0 and 1, but it is {error:g}.")
     if inducing < 2:

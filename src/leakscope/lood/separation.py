@@ -127,8 +127,9 @@ class Release:
             )
         if self.what == "mean" and self.noise_variance == 0.0:
             raise InputError(
-                "release='mean' without noise gives every record away, for an exact mean is told "
-                "apart with certainty; give output_noise_variance above zero, or release='draw'."
+                "release='mean' without noise gives every record away, because an exact mean can "
+                "be recognised with certainty; give output_noise_variance above zero, or "
+                "release='draw'."
             )
 
     @property
@@ -665,8 +666,8 @@ def common_assumptions(noise_variance: float, *, group: bool = False) -> tuple[A
         Assumption(
             statement="noise_variance describes the randomness of training",
             holds=None,
-            evidence=f"it was set to {noise_variance:g}, in squared units of the target, and sets "
-            "the level of every number; read the ranks",
+            evidence=f"it was set to {noise_variance:g}, in squared units of the target, and "
+            "sets the level of every number, so read the ranks",
         ),
         Assumption(
             statement=f"scaling, encoding, kernel and noise stay as they are when the {record} "

@@ -62,7 +62,7 @@ def advantage(
 def overlap(pair: LawPair) -> FloatArray:
     """One minus the advantage, with its own digits when the advantage is nearly one."""
     if is_empirical(pair):
-        raise InputError("overlap: samples cannot tell an overlap near zero; use advantage.")
+        raise InputError("overlap: samples cannot show an overlap near zero; use advantage.")
     return over_pairs(pair, lambda ratio: np.exp(ratio.log_overlap()))
 
 
@@ -118,7 +118,7 @@ def renyi(pair: LawPair, order: float, direction: Direction = "nonmember_to_memb
     if not order > 0.0:
         raise InputError(f"renyi: the order must be above zero, but it is {order!r}.")
     if is_empirical(pair):
-        raise InputError("renyi: no honest estimate exists for scores; use kl or advantage.")
+        raise InputError("renyi: it cannot be estimated from scores; use kl or advantage.")
     return over_pairs(oriented(pair, direction), lambda ratio: ratio.renyi(float(order)))
 
 

@@ -122,8 +122,9 @@ def _turned(found: dict[str, Any]) -> list[str]:
     if ends is None or auc is None or ends["high"] is None or ends["high"] >= 0.5:
         return []
     return [
-        f"the AUC is {auc:.3g}, well under one half: is the sign reversed?  A higher score must "
-        f"mean more likely a member; with the sign turned the AUC would be {1.0 - auc:.3g}."
+        f"the AUC is {auc:.3g}, well below one half: is the sign reversed?  A higher score must "
+        "mean that the record is more likely a member; with the sign reversed the AUC would be "
+        f"{1.0 - auc:.3g}."
     ]
 
 
@@ -249,8 +250,8 @@ def _doubted(found: FewModels) -> list[str]:
     told = []
     if many:
         told.append(
-            f"{many} {of}: their log-odds take few values, as those of labels, votes, leaves and "
-            "neighbours do, or jump; no normal law is theirs, and their advantage was counted."
+            f"{many} {of}: their log-odds jump or take only a few values, as labels, votes, leaves "
+            "and neighbours give; they have no normal law, so their advantage was counted."
         )
     if wide:
         told.append(
@@ -332,8 +333,9 @@ def measure_canaries(
     fair = one_run.chance_of_coins(put_in, total)
     if fair < UNFAIR:
         raise InputError(
-            f"{told}: {put_in} of {total} canaries were included, which fair coins give with a "
-            f"chance of {fair:.1g}; the bound holds only where a fair coin decided for each canary."
+            f"{told}: {put_in} of {total} canaries were included, which happens with fair coins "
+            f"with a chance of {fair:.1g}; the bound holds only where a fair coin decided for each "
+            "canary."
         )
     tried = _choices(asked.guesses, total)
     right = one_run.right_guesses(values, coins, tried, np.random.default_rng(how.seed))
@@ -476,7 +478,7 @@ def _canary_assumptions(put_in: int, total: int, fair: float) -> list[Assumption
         AssumptionEntry(
             statement="the scores were computed without a look at the coins",
             holds=None,
-            evidence="only the model, and what is known of every canary alike, may enter a score",
+            evidence="a score may use only the model and what is known about every canary alike",
         ),
         AssumptionEntry(
             statement="for the Gaussian form: the mechanism's trade-off function is Gaussian",
@@ -496,5 +498,5 @@ def _lower_scores(scores: NDArray[np.float64], coins: NDArray[np.bool_]) -> list
         return []
     return [
         f"included canaries score lower than the others (AUC {float(ends.value):.3g}): is the sign "
-        "reversed?  A higher score must mean more likely included."
+        "reversed?  A higher score must mean that the canary is more likely included."
     ]

@@ -134,7 +134,8 @@ above 0.319, or sigma_eta below 0.2822.'
         raise InputError("delta must have one number or more.")
     if not setting.sigma_xi**2 + setting.rho * setting.signal_variance > 0.0:
         raise InputError(
-            "every label is zero, for there is neither signal nor noise (rho, sigma_xi)."
+            "rho and sigma_xi are both 0, so every label is zero and there is nothing to learn; "
+            "set one of them above 0."
         )
     found = _measured(setting, delta, fpr)
     simulated = None
@@ -182,10 +183,10 @@ def _warnings(setting: LassoSetting, found: dict[str, Any]) -> list[str]:
     if not found["stable"] or share < _NEAR_EDGE:
         return []
     return [
-        f"The noise is {share:.0%} of what this setting can bear. A typical fit is as the limit "
-        "says, but some are far off, so that means over datasets lie above it in error and "
-        "leakage: at alpha = 0.5 by 3% at p = 800 with 70% of it, 18% with 83%, tenfold with 90%, "
-        "falling as 1/p."
+        f"The noise is {share:.0%} of the most that this setting can take. A typical fit follows "
+        "the limit, but some are far off, so means over datasets have more error and leakage: at "
+        "alpha = 0.5 by 3% at p = 800 with 70% of it, 18% with 83%, tenfold with 90%, falling as "
+        "1/p."
     ]
 
 
@@ -298,7 +299,7 @@ def _measured(
         "tpr_at_fpr": {f"{level:g}": _tpr(pair, level) for level in fpr},
         "advice": None
         if noisy
-        else "Without privacy noise the divergences are infinite; add noise.",
+        else "Without privacy noise the divergences are infinite; set sigma_eta above 0.",
     }
 
 

@@ -425,7 +425,10 @@ def _curve(
     if name == "answers" and noise.sigma == 0.0:
         raise InputError("A curve over answers needs noise on every answer above 0.")
     if name == "answers" and noise.memoised:
-        raise InputError("A memoised answer is one answer however often it is asked for.")
+        raise InputError(
+            "With memoised answers, asking again gives the same answer, so there is no curve over "
+            "answers."
+        )
     if name in ("p", "answers") and any(entry != int(entry) for entry in settings or ()):
         raise InputError(f"the settings of {name} must be whole numbers.")
     found = trade_off_curve(
@@ -604,8 +607,8 @@ def _root(excess: Callable[[float], float]) -> float:
         low, high = high, 2.0 * high
         if high > _MOST_NOISE:
             raise InputError(
-                f"Noise of standard deviation {low:.3g} does not meet this target, and the square "
-                "of more leaves float64; choose a larger one."
+                f"Noise of standard deviation {low:.3g} does not meet this target, and more noise "
+                "would overflow float64; choose a larger target."
             )
     if low == 0.0:
         low = high / 2.0

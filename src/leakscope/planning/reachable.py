@@ -1,4 +1,4 @@
-"""Which numbers a plan can be made with: beyond them no design is meant."""
+"""Which numbers a plan can be made with: others are a slip of the hand, or overflow."""
 
 from __future__ import annotations
 

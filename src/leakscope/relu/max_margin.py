@@ -153,8 +153,8 @@ def _conic(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatA
     found = np.asarray(solution.x)
     if not np.all(np.isfinite(found)) or "Infeasible" in str(solution.status):
         raise InputError(
-            f"The conic solver stopped with {solution.status}; records so near each other that "
-            "no network of moderate norm separates them have to be merged or moved first."
+            f"The conic solver stopped with {solution.status}; some records are too near each "
+            "other to be separated; merge or move them."
         )
     vectors = found[: 2 * total].reshape(total, 2)
     multipliers = np.zeros(len(x))

@@ -178,16 +178,20 @@ def network_from_sklearn(model: Any) -> TwoLayerNetwork:
     if weights is None or biases is None:
         raise InputError(f"A fitted MLPRegressor or MLPClassifier is needed, not this {kind}.")
     if len(weights) != 2:
-        raise InputError(f"The {kind} has {len(weights) - 1} hidden layers; the theory is of one.")
+        raise InputError(
+            f"The {kind} has {len(weights) - 1} hidden layers; the theory covers networks with one."
+        )
     if model.activation != "relu":
-        raise InputError(f"The {kind}'s activation is {model.activation}; the theory is of relu.")
+        raise InputError(f"The {kind}'s activation is {model.activation}; the theory covers relu.")
     if model.out_activation_ not in ("identity", "logistic"):
         raise InputError(f"The {kind}'s output is a {model.out_activation_}, not one number.")
     if weights[1].shape[1] != 1:
-        raise InputError(f"The {kind} has {weights[1].shape[1]} outputs; the theory is of one.")
+        raise InputError(
+            f"The {kind} has {weights[1].shape[1]} outputs; the theory covers networks with one."
+        )
     if np.any(biases[1] != 0.0):
         raise InputError(
-            f"The {kind} has an output bias of {float(biases[1][0]):g}; the theory is of "
-            "homogeneous networks, whose output bias is zero."
+            f"The {kind} has an output bias of {float(biases[1][0]):g}; the theory covers networks "
+            "whose output bias is zero."
         )
     return TwoLayerNetwork(weights[0].T, biases[0], weights[1][:, 0])

@@ -88,7 +88,7 @@ def pieces(network: TwoLayerNetwork, *, tolerance: float = 1e-9) -> Pieces:
     if network.features != 1:
         raise InputError(
             "Reconstruction from the margin is for networks with one input, but this one has "
-            f"{network.features}; for those there is the membership attack."
+            f"{network.features}; use the membership attack."
         )
     b, v = network.b, network.v
     # a kink beyond 1e14 is a constant neuron's rounding

@@ -246,7 +246,7 @@ def reconstruct_from_queries(
     if not function.complete:
         raise InputError(
             f"{function.queries} queries did not resolve the kinks of the function; raise "
-            "max_queries, or ask for fewer digits of a function whose answers are rounded."
+            "max_queries, or, if the function's answers are rounded, ask for fewer digits."
         )
     candidates, flat, _ = _candidates(function.pieces, None, margin, form, tolerance)
     found = Reconstruction(

@@ -162,7 +162,7 @@ def sacro_individual(audit: Audit) -> dict[str, Any]:
     (150, True)
     """
     if audit.unit != "record" or not audit.complete:
-        raise InputError("a SACRO-ML report is of every single record, and this audit is not.")
+        raise InputError("a SACRO-ML report lists every record, and this audit does not.")
     rows = np.argsort(_rows_of_data(audit))
     advantage = audit.advantage[rows]
     return {
@@ -187,8 +187,8 @@ def _rows_of_data(audit: Audit) -> NDArray[np.intp]:
     )
     if "order" not in held:
         raise InputError(
-            "a SACRO-ML report lists records in the order of the data, and a result with ids of "
-            "its own does not say it; give the run directory."
+            "a SACRO-ML report lists records in the order of the data, which this file does not "
+            "hold; give the run directory."
         )
     # A table that was read is in the order of its ranks.
     return np.asarray(held["order"], dtype=np.intp)
@@ -213,8 +213,8 @@ def write_sacro(run: Run | ResultDocument | str | Path, path: str | Path) -> Pat
     >>> write_sacro(leakscope.measure("normal:1,1", "normal:0,1"), "report.json")
     Traceback (most recent call last):
     ...
-    leakscope.errors.InputError: a SACRO-ML report is of an audit, and this is a result of kind \
-measure.
+    leakscope.errors.InputError: a SACRO-ML report is made from an audit, and this is a result of \
+kind measure.
     """
     place = Path(path)
     write_private(place, sacro_text(run))
@@ -226,7 +226,7 @@ def sacro_text(run: Run | ResultDocument | str | Path, *, redact: bool = False) 
     audit = result_of(run)
     if not isinstance(audit, Audit):
         raise InputError(
-            f"a SACRO-ML report is of an audit, and this is a result of kind {audit.kind}."
+            f"a SACRO-ML report is made from an audit, and this is a result of kind {audit.kind}."
         )
     block = {} if redact else {"individual": sacro_individual(audit)}
     told = {k: v for k, v in audit.settings.items() if v is not None}

@@ -38,8 +38,8 @@ GLOSSARY: Mapping[str, str] = {
     "known about training. Each record has two: with it in the training set and without it.",
     "advantage": "The best test’s true-positive rate minus its false-positive rate: 0 is guessing, "
     "1 is certainty.",
-    "TPR at an FPR": "The share of members that the best test finds when it accuses this share of "
-    "nonmembers: what an attacker looks at who must be sure.",
+    "TPR at an FPR": "The share of members that the best test finds when it accuses this share "
+    "of nonmembers. It matters to an attacker who must be sure.",
     "AUC": "The area under the ROC of the best test: 0.5 is guessing, 1 is certainty.",
     "ROC": "The true-positive rate of the best test against its false-positive rate. The "
     "logarithmic one shows attackers who accuse rarely but are nearly always right.",
@@ -54,14 +54,14 @@ GLOSSARY: Mapping[str, str] = {
     "used. It sets the level of every number; the ranks depend on it far less.",
     "range": "The best and the worst rank of a record as the noise variance is swept; “kernels”, "
     "as the kernel is changed.",
-    "kernel": "Which functions the model is thought to prefer: smooth ones, rough ones, straight "
-    "lines, those of very wide networks.",
-    "label off": "How far a label lies from what the other records predict, in standard deviations "
-    "of that prediction. A wrong label stands out by it.",
+    "kernel": "The kind of function that the model is assumed to prefer: smooth, rough, straight "
+    "lines, or those of very wide networks.",
+    "label off": "How far a label lies from what the other records predict, in standard "
+    "deviations of that prediction. Wrong labels have large values.",
     "leverage": "How much the model’s answer at a record follows the record’s own label, from 0 to "
     "1.",
-    "trusted": "A check that was made for this very record bears its numbers out; the page names "
-    "the check. What was not looked at is not trusted.",
+    "trusted": "A check was made for this very record and confirmed its numbers; the page names "
+    "the check. A record that was not checked is not trusted.",
     "similarity": "The kernel’s correlation of two records: 1 is the same record to the kernel, 0 "
     "unrelated.",
 }

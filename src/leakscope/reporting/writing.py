@@ -190,14 +190,16 @@ def report(
         require_report_path(Path(path))
     if isinstance(run, (str, Path)) and is_there(Path(run)) and not is_folder(Path(run)):
         if beside:
-            raise InputError("results are set beside the run of an audit; name its directory.")
+            raise InputError(
+                "other results are shown beside the run of an audit; name its directory."
+            )
         return _report_of_file(Path(run), path, redact=redact)
     others = [result_of(one) for one in beside]
     for one in others:
         if not isinstance(one, (Measurement, ModelsMeasurement, Verification)):
             raise InputError(
-                f"a result of kind {one.kind} says nothing beside an audit; give results of verify "
-                "and measure."
+                f"a result of kind {one.kind} cannot be shown beside an audit; give results of "
+                "verify and measure."
             )
     whole = run if isinstance(run, Run) else read_run(run)
     return write_report(whole, path, redact=redact, beside=others)
@@ -207,7 +209,8 @@ def _report_of_file(file: Path, path: str | Path | None, *, redact: bool) -> Pat
     document = result_of(file)
     if isinstance(document, Audit):
         raise InputError(
-            f"{file} is the result of an audit, whose charts lie beside it; name the run directory."
+            f"{file} is the result of an audit, whose charts are in other files of its folder; "
+            "name the run directory."
         )
     ending = "-redacted.html" if redact else ".html"
     target = file.with_name(f"{file.stem}{ending}") if path is None else Path(path)

@@ -173,16 +173,16 @@ class AdviceCheck(BaseModel):
         if self.agrees is None:
             return (
                 f"{words}, which cannot tell: the worst record shows {shown[0]}, exact numbers "
-                f"would show {shown[1]} with so few, and the standard error, {shown[2]}, is too "
-                "large beside the target; take more. Over all records the predicted shift is "
-                f"{_ratio(self.shift_ratio)} times the observed one and the sd "
+                f"would show {shown[1]} with so few models, and the standard error, {shown[2]}, is "
+                "too large for this target; take more models. Over all records the predicted "
+                f"shift is {_ratio(self.shift_ratio)} times the observed one and the sd "
                 f"{_ratio(self.sd_ratio)} times."
             )
         return (
-            f"{words}: the worst record shows {shown[0]}, which "
-            f"{verdict} the {shown[1]} that exact numbers would show with so few (standard error "
-            f"{shown[2]}); over all records the predicted shift is {_ratio(self.shift_ratio)} "
-            f"times the observed one and the sd {_ratio(self.sd_ratio)} times."
+            f"{words}: the worst record shows {shown[0]}, which {verdict} the {shown[1]} that "
+            f"exact numbers would show with so few models (standard error {shown[2]}); over all "
+            f"records the predicted shift is {_ratio(self.shift_ratio)} times the observed one and "
+            f"the sd {_ratio(self.sd_ratio)} times."
         )
 
 

@@ -336,7 +336,7 @@ class CanaryMeasurement(ResultDocument):
             yield "It may be far larger: another attack or other canaries may show more."
         else:
             yield (
-                f"{sure} nothing was seen: the lower bound on epsilon is 0. That is no proof of "
+                f"{sure} nothing was seen: the lower bound on epsilon is 0. That does not prove "
                 "privacy: a better attack or more canaries may show more."
             )
         if self.claimed_epsilon is None:

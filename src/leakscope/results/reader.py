@@ -363,7 +363,7 @@ def unsealed_note(*given: Any) -> list[str]:
     stored = [one for one in given if isinstance(one, (Run, str, Path))]
     names = [str(one.directory) if isinstance(one, Run) else str(one) for one in stored]
     return [
-        f"{name} carries no digest of itself, so that changes to its numbers cannot be seen."
+        f"{name} has no checksum (digest), so it is not known whether its numbers were changed."
         for name, one in zip(names, stored, strict=True)
         if is_sealed(one) is False
     ]

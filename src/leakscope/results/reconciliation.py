@@ -109,9 +109,11 @@ class Standing:
         if self.models is None or not audit.untrusted:
             return audit.doubt
         told, left = audit.untrusted, len(self.doubtful)
-        words = f"{told} of {audit.units} {audit.unit}s {are(told)} not trusted by the laws alone; "
+        words = (
+            f"{told} of {audit.units} {audit.unit}s {are(told)} not trusted by the audit alone; "
+        )
         if not left:
-            return f"{words}{self.of_measured} have borne them out or measured them."
+            return f"{words}{self.of_measured} have confirmed or measured them."
         return f"{words}of {left} the {self.of_measured} of verify cannot tell: take more models."
 
 
@@ -243,8 +245,8 @@ def _verified(audit: ResultDocument, found: Verification) -> Iterator[Reconciled
         measured = sum(c.measured or 0.0 for c in told) / count
         error = sum((c.stderr or 0.0) ** 2 for c in told) ** 0.5 / count
         stand_in = (
-            "it trained your own model; the audit is of a stand-in whose noise is assumed, and "
-            "do not use its level"
+            "it trained your own model; the audit is of a stand-in with assumed noise, so use its "
+            "ranks and not its levels"
         )
         yield _row(
             "verify",
@@ -270,7 +272,7 @@ def _verified(audit: ResultDocument, found: Verification) -> Iterator[Reconciled
                 believe="the audit's ranks" if rank["low"] > 0.0 else "verify",
                 why="the same people come first in your own model"
                 if rank["low"] > 0.0
-                else "the audit's order is not that of your own model",
+                else "in your own model other people come first",
             )
     else:
         total = found.agrees + found.differs + found.inconclusive
@@ -303,11 +305,11 @@ def _scores(audit: ResultDocument, found: Measurement) -> Iterator[ReconciledRow
             None if ends is None else ends.low,
             None if ends is None else ends.high,
             sure="both; the audit, for single records",
-            why="the scores are those of your model, but one threshold for everybody averages "
-            "over all and does not see the few who are exposed",
+            why="the scores are your model's, but one threshold for everybody averages over all "
+            "records and misses the few who are exposed",
             unsure="measure, for the average",
-            why_not="it saw your model's own scores; see that they are log-odds of the true label, "
-            "and that its nonmembers were never trained on",
+            why_not="it used your model's own scores; make sure that they are log-odds of the "
+            "true label and that its nonmembers were never trained on",
         )
 
 
@@ -355,7 +357,7 @@ def _row(
     unsure: str,
     why_not: str,
     tolerance: float = 0.0,
-    unknown: str = "the audit says nothing of this number",
+    unknown: str = "the audit does not give this number",
 ) -> ReconciledRow:
     if predicted is None or measured is None or low is None or high is None:
         return ReconciledRow(

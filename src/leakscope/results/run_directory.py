@@ -294,7 +294,7 @@ def require_unchanged(directory: Path, names: tuple[str, ...] | None = None) -> 
         if digest_of(directory / name) != digest:
             raise InputError(
                 f"{directory / name} was changed after the run was written; make the run again, or "
-                f"remove {DIGESTS_FILE} if the change was meant."
+                f"remove {DIGESTS_FILE} if you meant to change it."
             )
     return names is None or any(name in told for name in names)
 

@@ -1,4 +1,5 @@
-"""The user's own code: found by name, and run so that it can end neither the program nor time."""
+"""The user's own code: found by its name, and run under a time limit and without ending this "
+"program."""
 
 from __future__ import annotations
 
@@ -205,7 +206,7 @@ def staying(name: str) -> Iterator[None]:
             yield
     except SystemExit as leaving:
         raise InputError(
-            f"{name} ended the program (SystemExit): it must return, or raise an error."
+            f"{name} ended the program (SystemExit): it must return a model, or raise an error."
         ) from leaving
 
 
@@ -257,8 +258,8 @@ def within(name: str, seconds: float | None, work: Callable[[], T]) -> T:
     child = _sent(work)
     if child is None:
         raise InputError(
-            f"{name} cannot be given a time limit here: a process that can be ended has to find "
-            "it by its name; write it at the top level of a module."
+            f"{name} cannot be given a time limit here, because another process must import it; "
+            "define it at the top level of a module."
         )
     ready, answer = threading.Event(), list[bytes]()
 

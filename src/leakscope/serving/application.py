@@ -183,7 +183,7 @@ class _House:
             raise InputError("The request must be a JSON object.")
         wanted = self._wanted({str(name): value for name, value in given.items()})
         if (wanted.upload is None) == (wanted.example is None):
-            raise InputError("Choose an example, or upload a file; one of the two.")
+            raise InputError("Choose an example or upload a file, not both.")
         if wanted.example is not None and wanted.example not in EXAMPLES:
             raise InputError(f"There is no such example; there are {', '.join(EXAMPLES)}.")
         held = None if wanted.upload is None else self.uploads.get(wanted.upload)
@@ -208,7 +208,7 @@ class _House:
         if again is not None:
             before = self.asked.get(str(again))
             if before is None:
-                raise InputError("That audit is no longer held; start it again.")
+                raise InputError("That audit is no longer there; start it again.")
             nothing = {
                 **dict.fromkeys(Thresholds.model_fields),
                 "verify": False,
@@ -218,9 +218,9 @@ class _House:
         asked = validated(AuditRequest, **given)
         asked.settings()
         if again is not None and asked.stages == asked.model_copy(update=nothing).stages:
-            raise InputError("Say which advantage, TPR or PPV no record may exceed.")
+            raise InputError("Give the advantage, TPR or PPV that no record may exceed.")
         if asked.against is not None and not self._finished(asked.against):
-            raise InputError("The audit to compare with is no longer held.")
+            raise InputError("The audit to compare with is no longer there.")
         return asked
 
     def _finished(self, identity: str) -> bool:
@@ -336,8 +336,8 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     words = {
-        404: "There is nothing here; an old audit may have been dropped.",
-        405: "That cannot be asked for in this way.",
+        404: "There is nothing at this address; an old audit may have been removed.",
+        405: "This address does not take that kind of request.",
     }
     return _sentence(request, words.get(error.status_code, error.detail), error.status_code)
 
@@ -348,7 +348,7 @@ async def _gone(request: Request, error: Exception) -> Response:
 
 async def _unforeseen(request: Request, error: Exception) -> Response:
     # Without a template, which may be what failed.
-    sentence = "Something unforeseen happened; the terminal that runs leakscope shows what."
+    sentence = "Something went wrong inside leakscope; the terminal where it runs shows the error."
     return JSONResponse({"error": sentence}, status_code=500)
 
 

@@ -171,7 +171,7 @@ def _examined(found: Audit) -> str:
             f"{name} stands in for your model, which was not examined: choose its kind and penalty "
             "on the first page, or name its file on the command line."
         )
-    return f"{name} was fitted on these data, and examined itself."
+    return f"{name} was fitted on these data, and that very model was examined."
 
 
 def _slider(
@@ -252,7 +252,7 @@ def _dataset(request: AuditRequest, upload: Upload | None) -> Dataset:
         columns = {name: getattr(request, name) for name in DataSettings.model_fields}
         dataset = read_dataset(upload.path, **columns)
     except FileNotFoundError:
-        raise InputError("That file is no longer held; upload it again.") from None
+        raise InputError("That file is no longer there; upload it again.") from None
     except InputError as error:
         raise upload.named(error) from None
     return replace(

@@ -169,8 +169,8 @@ class Jobs:
             traceback.print_exc(file=sys.stderr)
             found = {
                 "state": "failed",
-                "problem": "Something unforeseen happened; the terminal that runs leakscope serve "
-                "shows what.",
+                "problem": "Something went wrong inside leakscope; the terminal where it runs "
+                "shows the error.",
             }
         with self._changed:
             started = self._jobs[identity].started or time.monotonic()

@@ -127,7 +127,7 @@ class Uploads:
         with self._lock:
             upload = self._held.get(identity)
         if upload is None:
-            raise InputError("That file is no longer held; upload it again.")
+            raise InputError("That file is no longer there; upload it again.")
         return upload
 
     def kept(self, upload: Upload) -> Upload:
@@ -139,7 +139,7 @@ class Uploads:
         try:
             os.link(upload.path, path)
         except FileNotFoundError:
-            raise InputError("That file is no longer held; upload it again.") from None
+            raise InputError("That file is no longer there; upload it again.") from None
         except OSError:  # a file system without links
             shutil.copyfile(upload.path, path)
             path.chmod(0o600)

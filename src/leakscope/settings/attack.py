@@ -26,7 +26,9 @@ class ReconstructSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     margin: float | None = setting(
-        None, "The least y f(x) of training.", unset="the largest that fits the weights"
+        None,
+        "The margin: the least y f(x) over the training records.",
+        unset="the largest that fits the weights",
     )
     form: ReconstructForm = setting(
         "pieces",
@@ -96,7 +98,9 @@ class MembershipSettings(BaseModel):
         "was trained on",
     )
     margin: float | None = setting(
-        None, "The least y f(x) of training (margin only).", unset="that of --data"
+        None,
+        "The margin: the least y f(x) over the training records (margin only).",
+        unset="that of --data",
     )
     lower_bound: float | None = setting(
         None, "What the margin exceeds (bounded only).", unset="1/e"
@@ -158,7 +162,7 @@ class NetworkSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     width: Count = setting(200, "Hidden neurons.")
-    steps: Count = setting(8000, "Steps of training at most; it ends at a KKT point before.")
+    steps: Count = setting(8000, "The most steps of training; it stops earlier at a KKT point.")
     seed: Natural = setting(0, "Seed of the first weights.", metavar="NUMBER")
 
 
@@ -196,8 +200,8 @@ class QuerySettings(BaseModel):
     queries: Count = setting(1, "How many queries are asked together.")
     objective: SearchObjective = setting(
         "kl",
-        "What a query is to make large: kl (what gives the record away) or mean_distance (how far "
-        "the record moves the mean answer).",
+        "What a query should make large: kl (how much gives the record away) or mean_distance (how "
+        "far the record moves the mean answer).",
     )
     starts: Count = setting(8, "How many starting points.")
     begin: SearchBegin = setting(

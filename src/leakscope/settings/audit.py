@@ -93,11 +93,11 @@ class AuditSettings(BaseModel):
     noise_variance: NoiseVariance = setting(
         0.01,
         "The noise on the target, in squared units of the target as used, or marginal_likelihood "
-        "or leave_one_out to have the data choose it; it sets the level of every number.",
+        "or leave_one_out to let the data choose it; it sets the level of every number.",
         metavar="NUMBER",
     )
     fit_kernel_scale: bool = setting(
-        False, "Have the criterion in --noise-variance choose a factor of the kernel too."
+        False, "Let the criterion in --noise-variance choose the kernel's scale too."
     )
     sensitivity: bool = setting(
         True,
@@ -111,7 +111,7 @@ class AuditSettings(BaseModel):
         "GPU), or auto, by kernel, size and machine.",
     )
     inducing: int = setting(
-        2000, "The most records that may stand for all (route nystrom only).", ge=2
+        2000, "The most records that may represent all of them (route nystrom only).", ge=2
     )
     error: float = setting(
         0.1,
@@ -170,7 +170,7 @@ def _model_choice(text: str) -> str:
     if suffix in (".pkl", ".pickle", ".joblib", ".sav"):
         raise PydanticCustomError(
             "pickle",
-            "a pickle can run any program when it is read, so none is; save the model with "
+            "reading a pickle can run any program, so leakscope reads none; save the model with "
             "skops.io.dump and name the .skops file",
         )
     raise PydanticCustomError(
@@ -334,8 +334,8 @@ class TrainingSettings(BaseModel):
     )
     minutes: Positive | None = setting(
         None,
-        "Of a training: go on with more models while they pay, for about so many minutes; --models "
-        "is the least.",
+        "Of a training: keep adding models while they help, for about this many minutes; --models "
+        "is the minimum.",
         metavar="NUMBER",
         unset="as many as --models says",
     )

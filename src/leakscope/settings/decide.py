@@ -80,7 +80,7 @@ class DecideSettings(Thresholds):
     )
     people: Words | None = setting(
         None,
-        "Whose records are copies of others: that they are different people, and how you know.",
+        "For records that are copies of others: that they are different people, and how you know.",
         metavar="TEXT",
     )
     reason: Words | None = setting(None, "Why these thresholds.", metavar="TEXT")
@@ -91,8 +91,8 @@ class DecideSettings(Thresholds):
     )
     queries: Count | None = setting(
         None,
-        "How many questions each recipient may ask; for the record, since each person is taken to "
-        "be asked about once.",
+        "How many questions each recipient may ask; for the record, since the numbers assume one "
+        "question about each person.",
     )
     decision: Verdict | None = setting(
         None,

@@ -58,7 +58,7 @@ class LinearPlanSettings(BaseModel):
         "matrices).",
     )
     target_advantage: float | None = setting(
-        None, "Find the largest p, and the least noise on every answer, that keep to it."
+        None, "Find the largest p, and the least noise on every answer, that meet it."
     )
     attacker: LinearAttacker = setting(
         "label_known", "Whom the target is met against: label_known or label_hidden."
@@ -122,7 +122,9 @@ class LassoPlanSettings(BaseModel):
     )
     coefficients: int = setting(1000, "p of the simulated datasets.")
     optimize: bool = setting(
-        False, "Find the noise nearest to the origin of (error, divergence), and the curve."
+        False,
+        "Find the noise with the best balance of error and divergence (nearest to the origin), and "
+        "the curve.",
     )
     divergence: LassoDivergence = setting(
         "joint",

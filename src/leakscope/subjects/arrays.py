@@ -107,8 +107,8 @@ def require_varied_kernel(matrix: FloatArray) -> None:
     top = float(np.max(np.diagonal(matrix)))
     if float(np.min(matrix)) >= top * (1.0 - 1e-12):
         raise InputError(
-            f"the kernel is constant over these {len(matrix)} records: to this kernel they are "
-            "all the same (is length_scale far too large, or are all rows equal?)."
+            f"the kernel cannot tell these {len(matrix)} records apart: it has one value for all "
+            "of them (is length_scale far too large, or are all rows equal?)."
         )
 
 
@@ -157,8 +157,8 @@ def without_intercept(features: FloatArray, kernel: dict[str, Any]) -> tuple[str
         return ()
     return (
         f"the features are centred over all {count} records, of {width} columns, and this linear "
-        "kernel has no intercept: each record is minus the sum of the others, so that leaving it "
-        "out hides nothing; these numbers are far too low (give bias_variance 1).",
+        "kernel has no intercept: each record is minus the sum of the others, so leaving it out "
+        "hides nothing, and these numbers are far too low (give bias_variance 1).",
     )
 
 

@@ -121,8 +121,8 @@ def commonest_share(labels: Any) -> float:
 
 
 CONSTANT_TARGET = (
-    "The target is the same for every record: there is no variance to compare an error with, so "
-    "that R2 has no value; errors and costs are in squared units of the target as used."
+    "The target is the same for every record, so there is no variance to compare an error with and "
+    "R2 has no value; errors and costs are in squared units of the target as used."
 )
 
 ASKED_ONCE = AssumptionEntry(

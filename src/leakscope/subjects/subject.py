@@ -466,8 +466,7 @@ class Subject(ABC):
     ) -> ErasedModel:
         """Whether ``after`` is the model without these units; without it, that model itself."""
         raise InputError(
-            f"whether records were erased from {self.words} is not known; that of a fitted model "
-            "and of a training is."
+            f"erase does not work on {self.words}; it works on fitted models and trainings."
         )
 
     # What ``verify`` counts for this kind: draws of each law, or models that all units share.
@@ -481,7 +480,7 @@ class Subject(ABC):
 
         ``rows`` is (k, n): where record i stands in release k, -1 where that was not trained on it.
         """
-        raise InputError(f"what several releases of {cls.words} give away together is not known.")
+        raise InputError(f"compose does not work on {cls.words}.")
 
     def answers(self, units: Rows, count: int, seed: int) -> Answers:
         """Answers of models trained with and without some units."""
@@ -619,7 +618,7 @@ def kind_for(asked: Asked) -> type[Subject]:
         if kind.takes(asked):
             found: type[Subject] = kind
             return found
-    raise InputError("no kind of model that leakscope knows takes what was given.")
+    raise InputError("leakscope knows no kind of model that takes these arguments.")
 
 
 def subject_for(asked: Asked, stage: Stages) -> Subject:
@@ -636,7 +635,9 @@ def subject_for(asked: Asked, stage: Stages) -> Subject:
                 continue
             found.warnings = (*why, *found.warnings)
             return found
-    raise InputError(why[-1] if why else "no kind of model takes what was given.")
+    raise InputError(
+        why[-1] if why else "leakscope knows no kind of model that takes these arguments."
+    )
 
 
 def opened(audit: Audit, data: str | Path | Dataset | None = None) -> Subject:

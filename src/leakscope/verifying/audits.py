@@ -278,7 +278,7 @@ def _shared(
     if not np.count_nonzero(sd_in * sd_out) > 0.5 * len(sd_in):
         few = (
             f"the scores of most {audit.unit}s take one value only, with the {audit.unit} or "
-            f"without it, so that nothing is said over all {audit.unit}s, and normal laws do not "
+            f"without it, so there is no summary over all {audit.unit}s, and normal laws do not "
             "describe them."
         )
         return Outcome(checks, answers.how, settings, None, (*warnings, few))

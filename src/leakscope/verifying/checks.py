@@ -165,7 +165,7 @@ def leaning(checks: Sequence[Check]) -> str | None:
             return (
                 f"all {len(own)} measured values of {quantity} lie {side} the predictions, by "
                 f"{abs(sum(gaps)) / len(own):.2g} on average: the predictions are too {size}, even "
-                "where single records agree within their errors."
+                "though single records agree within their errors."
             )
     return None
 

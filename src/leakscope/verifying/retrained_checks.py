@@ -188,8 +188,8 @@ def by_retraining(
     """The audit's AUCs against attacks on models trained with and without each record."""
     if subject.counted_in == "models" or audit.question != "leave_one_out":
         raise InputError(
-            f"an audit of {subject.words} is verified by shadow models, and retraining with and "
-            "without a record answers another question: leave --train and --network out, or "
+            f"an audit of {subject.words} is verified by shadow models, while retraining with and "
+            "without a record answers another question: leave out --train and --network, or "
             "examine your own training with leakscope audit --train."
         )
     if audit.unit == "group":
@@ -284,10 +284,11 @@ def _deterministic(what: str, count: int, records: int) -> str | None:
     if not count:
         return None
     return (
-        f"for {count} of {records} records every model of {what} answers alike, with the record "
-        "and without it: the seed is ignored, and an AUC would be 0.5 or 1 by construction.  Use "
-        "the seed (of the initialisation, the order or a subsample); if the model has no "
-        "randomness, audit the model itself (--model) and verify that by shadow models."
+        f"for {count} of {records} records every model of {what} gives the same answers, with the "
+        "record and without it: it ignores the seed, and an AUC would be 0.5 or 1 by "
+        "construction.  Use the seed (of the initialisation, the order or a subsample); if the "
+        "model has no randomness, audit the model itself (--model) and verify that by shadow "
+        "models."
     )
 
 

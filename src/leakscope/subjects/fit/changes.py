@@ -221,7 +221,7 @@ class AdvisedFit(Fit):
         def told(scan: Scan) -> tuple[str, ...]:
             tried = len(scan.levels) + len(scan.refined) - has_one
             found = f"Found by fitting and auditing again at {tried} levels of {knob}."
-            again = "Further on, more penalty exceeds the target again."
+            again = "A still larger penalty exceeds the target again."
             return (found, again) if scan.rises else (found,)
 
         return Change(
@@ -337,7 +337,7 @@ class AdvisedFit(Fit):
             variance=variance,
             commonest=commonest_share(self.y) if self.task == "classification" else None,
             untrusted="the numbers of a {unit} are not trusted there, because a few other records "
-            "carry most of what varies",
+            "cause most of the variation",
             noise=f"Add fresh normal noise of standard deviation {{sd:.2g}} to {answered}",
             noise_too=f"add noise of standard deviation {{sd:.2g}} to {answered}",
             batches=min(
@@ -368,7 +368,7 @@ class AdvisedFit(Fit):
     def cannot_tell(self, laws: UnitLaws, target: Target) -> str:
         """Why some laws are not trusted."""
         words = super().cannot_tell(laws, target)
-        return f"{words[:-1]}, as a few other records carry most of what varies there."
+        return f"{words[:-1]}, because a few other records cause most of the variation there."
 
     def checked(self, noise: float, wanted: Wanted) -> AdviceCheck | None:
         """The worst record by shadow models: the same fitted on random parts of the records."""
@@ -377,8 +377,8 @@ class AdvisedFit(Fit):
             return None
         if asked["question"] != "pool" or asked["observes"] in ("label", "probabilities"):
             raise InputError(
-                "shadow models check what is said of one score and the pool of records at hand; "
-                "ask without --check, or audit that question."
+                "shadow models check audits of one score with the pool question; leave out "
+                "--check, or audit that question."
             )
         seed = wanted.random_state if isinstance(wanted.random_state, int) else 0
         # The score itself: a residual is told apart as its prediction is.

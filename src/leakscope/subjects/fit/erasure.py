@@ -182,8 +182,8 @@ def _by_coefficients(
     if numbers.gradient_all <= tolerance < numbers.gradient_rest and numbers.kept <= near:
         return "kept", np.zeros(0, dtype=np.intp), numbers, (early,)
     note = (
-        "Neither the fit without the records nor one with them, nor one without others or with "
-        "another penalty: "
+        "This is not the fit without the records, nor one with them, nor one without other records "
+        "or with another penalty: "
     )
     if stops is None or numbers.gradient_rest <= stops:
         note += "the solver stopped further from the optimum than these records move it; fit again "
@@ -246,7 +246,7 @@ def _by_answers(
         return "erased", rows, ()
     if np.abs(now - whole).max() <= EXPLAINED * effect:
         return "kept", np.zeros(0, dtype=np.intp), ()
-    return "cannot tell", None, ("Its answers are those of neither fit.",)
+    return "cannot tell", None, ("Its answers match neither fit.",)
 
 
 # What else learned from the records.

@@ -311,7 +311,7 @@ def _usual(raw: FloatArray) -> str:
 
 def _require_values(name: str, values: int, most: int) -> None:
     if values < 2:
-        raise InputError(f"column {name!r} holds one value only, which is no secret.")
+        raise InputError(f"column {name!r} holds one value only, so it is no secret.")
     if values > most:
         raise InputError(
             f"column {name!r} holds {values} different values, more than the {most} that can be "
@@ -324,10 +324,10 @@ def _named(name: str, columns: list[str], fit: Fit) -> int:
         return columns.index(name)
     if name == fit.dataset.target_name:
         raise InputError(
-            f"column {name!r} is the target, which the attacker is taken to know; name a feature."
+            f"column {name!r} is the target, which the attacker is assumed to know; name a feature."
         )
     raise InputError(
-        f"the model takes no column {name!r}, so that its answers do not depend on it; name one of "
+        f"the model takes no column {name!r}, so its answers do not depend on it; name one of "
         f"{listed(list(dict.fromkeys(columns)))}."
     )
 
@@ -357,11 +357,11 @@ def secret_sentence(found: SecretAttribute, *, ids: bool) -> str:
     near = "" if found.within is None else f" within {found.within:g}"
     return (
         f"Secret column {found.column}: the chance of naming a record's value{near} is "
-        f"{certain(found.chance_prior)} in the mean without the model ({PRIORS[found.prior]}), "
+        f"{certain(found.chance_prior)} on average without the model ({PRIORS[found.prior]}), "
         f"{certain(found.chance_without)} with a model that was not trained on the record and "
-        f"{certain(found.chance_with)} with this one. The difference of the last two is the "
-        f"record's own leak, {found.mean_leak or 0.0:.2g} in the mean and "
-        f"{found.largest_leak or 0.0:.2g} at most{who}; the rest is known of the population."
+        f"{certain(found.chance_with)} with this one. The difference between the last two is the "
+        f"record's own leak, {found.mean_leak or 0.0:.2g} on average and "
+        f"{found.largest_leak or 0.0:.2g} at most{who}; the rest is known about the population."
     )
 
 
@@ -374,12 +374,12 @@ def secret_warnings(found: SecretAttribute, units: int) -> tuple[str, ...]:
         said.append(
             f"The values of {found.column} are named for {named:.1%} of the records by a model "
             f"that was not trained on them, where the attacker's own belief says {believed:.1%}: "
-            "the belief is off, and so may the leak be; try the other --secret-prior."
+            "the belief is wrong, and the leak may be too; try the other --secret-prior."
         )
     if found.untrusted:
         said.append(
-            f"What {found.untrusted} of {units} records give away of {found.column} is not "
-            "trusted: a few other records carry much of what varies there, as with rare values."
+            f"What {found.untrusted} of {units} records give away about {found.column} is not "
+            "trusted: a few other records cause much of the variation there, as with rare values."
         )
     return tuple(said)
 
@@ -390,9 +390,9 @@ def secret_sections(audit: Audit, found: SecretAttribute) -> list[Section]:
     told = [
         "The attacker knows all of a record but this column, and its label, and asks the model "
         "about the record with each of the values put in.",
-        "What a model that was not trained on a record tells of it, it tells of everybody like it: "
-        "that is knowledge of a population, and no leak of this record. The leak is what this "
-        "model adds because the record was in its training data.",
+        "What a model tells about a record that it was not trained on, it tells about everybody "
+        "like it: that is knowledge about a population, and no leak of this record. The leak is "
+        "what this model adds because the record was in its training data.",
         f"{found.leaking} of {audit.units} records leak {EXPOSED_ABOVE:g} or more. Whatever is "
         "believed before, a record's own value can be told from the likeliest other with an "
         f"advantage of {found.median_advantage or 0.0:.2g} in the median and of "

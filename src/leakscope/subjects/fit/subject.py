@@ -331,7 +331,9 @@ class Fit(Subject):
     def _of_problem(cls, asked: Asked) -> Fit:
         """A described problem, which has its own numbers; the records give their ids."""
         if asked.sample_weight is not None:
-            raise InputError("a described problem has its own weights; leave out sample_weight.")
+            raise InputError(
+                "a problem described by you has its own weights; leave out sample_weight."
+            )
         if asked.chosen.secret is not None:
             raise InputError(
                 "a described problem does not say what its columns are; leave out --secret, or "
@@ -681,19 +683,19 @@ class Fit(Subject):
         """One neighbour carries too much, what else was learned moves it, or nobody looked."""
         if audit.details.models is not None:
             return (
-                "not trusted: refits with and without them, or others like them, say otherwise, "
-                "or their answers repeat or fall into lumps, which is no normal law",
+                "not trusted: refits with and without them, or with others like them, disagree, or "
+                "their answers repeat or cluster, so they have no normal law",
                 "use a larger penalty, or verify them with shadow models (leakscope verify)",
             )
         return (
-            "not trusted: a few other records carry much of what varies there, what the model "
-            "learns beside its coefficients depends on it, or nobody looked",
+            "not trusted: a few other records cause much of the variation there, or what the model "
+            "learns besides its coefficients depends on it, or it was not checked",
             "use a larger penalty, or verify them with shadow models (leakscope verify)",
         )
 
     @classmethod
     def sections(cls, audit: Audit) -> list[Section]:
-        """What would lower it, and the same model with other penalties."""
+        """What would lower the exposure, and the same model with other penalties."""
         told, found = audit.details, [*_against(audit), *_remedies(audit)]
         if told.secret is not None:
             found = [*secret_sections(audit, told.secret), *found]
@@ -851,10 +853,10 @@ def _against(audit: Audit) -> list[Section]:
         Section(
             "Against other attackers",
             [
-                "A number belongs to an attacker: the more of the other records they know, the "
-                "less hides a record. An attacker who knows all others can tell for certain, "
-                "because the fit is deterministic. --question population asks for the outsider, "
-                "--fraction 0.95 for the insider."
+                "Each number is about one attacker: the more of the other records the attacker "
+                "knows, the less a record is hidden. An attacker who knows all others can be "
+                "certain, because the fit is deterministic. --question population asks for the "
+                "outsider, --fraction 0.95 for the insider."
             ],
             tables=[
                 (("attacker", "who", "largest advantage", "median", "TPR at 1%", "at 0.1%",
@@ -898,7 +900,7 @@ def _remedies(audit: Audit) -> list[Section]:
         )
     headings = ("change", "largest advantage", f"{EXPOSED_ABOVE:g} or more", "price")
     words = "Scores are of records left out one at a time; with noise each record is answered once."
-    return [Section("What would lower it", [words], tables=[(headings, rows)])]
+    return [Section("What would lower the exposure", [words], tables=[(headings, rows)])]
 
 
 def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
@@ -1004,7 +1006,7 @@ def none_fitted(dataset: Dataset) -> str | None:
     if dataset.picture is not None:
         return "the records are pictures"
     if records < STAND_IN_RECORDS:
-        return f"there are {records} records only, of which a penalty cannot be chosen"
+        return f"there are only {records} records, too few to choose a penalty by"
     if dataset.target.ndim == 2:
         return f"there are {dataset.target.shape[1]} targets, and ridge regression takes one"
     values, often = np.unique(dataset.target.astype(str), return_counts=True)

@@ -41,11 +41,11 @@ def together(releases: Sequence[Fit], rows: Rows) -> Together:
             )
     if first.settings["observes"] in ("label", "probabilities"):
         raise InputError(
-            f"what several releases tell together is known of scores, and these audits are of "
-            f"{first.settings['observes']}; audit them with --observes log_odds."
+            f"compose works on scores, and these audits are of {first.settings['observes']}; audit "
+            "them with --observes log_odds."
         )
     if any(release.sample_weight is not None for release in releases):
-        raise InputError("what models with sample weights tell together is not known.")
+        raise InputError("compose does not work on models with sample weights.")
     found = joint_laws(
         [
             Release(
@@ -77,8 +77,8 @@ def _require_known(release: Fit, rows: Rows, place: int) -> None:
         )
     if described.problems[0].X is None and np.any(rows < 0):
         raise InputError(
-            f"{told}: a model with a kernel holds its records and takes no others; several can be "
-            "composed where all were fitted on the same records."
+            f"{told}: models with a kernel can be composed only where all were fitted on the same "
+            "records."
         )
 
 
@@ -93,8 +93,8 @@ def _everybody(releases: Sequence[Fit], rows: Rows, place: int, what: str) -> An
             continue
         if features and own.feature_names != release.feature_names:
             raise InputError(
-                f"releases {place + 1} and {other + 1} have other features, so that a record of "
-                "one cannot be put to the other; give both the same columns."
+                f"releases {place + 1} and {other + 1} have different features, so a record of one "
+                "cannot be given to the other; give both the same columns."
             )
         shared = (rows[place] >= 0) & (rows[other] >= 0)
         there = _taken(release.X if features else release.y, rows[other])

@@ -47,16 +47,18 @@ COMPONENTS_TRIED = 16
 
 # On random halves of diabetes kernel ridge gave 0.6 to 0.8 at the penalty that promises a draw 0.2.
 ONLY_A_DRAW = (
-    "This holds where each answer is a draw from the process's posterior; the same number as the "
-    "penalty of a deterministic fit, such as kernel ridge, gives more away."
+    "This holds where each answer is a draw from the process's posterior; a deterministic fit, "
+    "such as kernel ridge, with the same number as its penalty gives more away."
 )
 MODEL_FAMILY = (
-    "The advice speaks of a Gaussian process with the audit's kernel, one draw of which is "
-    "released; your model was not examined.  leakscope verify compares the audit with models that "
-    "are really trained."
+    "The advice is about a Gaussian process with the audit's kernel, of which one draw is "
+    "released; your model was not examined. leakscope verify compares the audit with models that "
+    "are actually trained."
 )
 APPROXIMATE = "The audit was approximate; the advice is by exact laws."
-OWN_POINTS = "The noise is for questions at the records' own points; elsewhere one may tell more"
+OWN_POINTS = (
+    "The noise is for questions about the records themselves; another question may tell more"
+)
 
 
 class AdvisedProcess(GaussianProcess):
@@ -249,13 +251,15 @@ class AdvisedProcess(GaussianProcess):
         if self.reach is not None or self.process.groups is not None:
             return ()
         if self.process.reach is None:
-            return (f"{OWN_POINTS}, and with this kernel without bound.",)
+            return (f"{OWN_POINTS}, and with this kernel there is no bound on how much.",)
         anywhere = laws_of_separation(self.process.separation(), reach=self.process.reach)
         variance = anywhere.least_noise(target)
         if variance is None:
             return (f"{OWN_POINTS}.",)
         sd = float(np.sqrt(variance))
-        return (f"{OWN_POINTS}: a standard deviation of {sd:.4g} does for one question anywhere.",)
+        return (
+            f"{OWN_POINTS}: a standard deviation of {sd:.4g} is enough for one question anywhere.",
+        )
 
     def holds_at(self, noise: float) -> Literal["own", "any"]:
         """Without noise on the answers, or with enough of it, no question tells more."""
@@ -332,8 +336,8 @@ def _falls(scan: Scan, label: str) -> str:
     span = f"{len(scan.levels)} levels from {scan.levels[0]:.3g} to {scan.levels[-1]:.3g}"
     if scan.found is None:
         if scan.levels[-1] >= LARGEST_VARIANCE:
-            return f"None of {span} meets it, and the squares of higher ones leave float64."
-        words = f"Float64 does not resolve {label} so finely at any of {span}"
+            return f"None of {span} meets it, and higher ones would overflow float64."
+        words = f"Float64 has too few digits of {label} at any of {span}"
         return f"{words}; by a bound (Pinsker) the last is enough."
     if falls(scan):
         return f"The worst falls with the noise at all of {span}."

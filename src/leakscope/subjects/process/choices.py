@@ -182,8 +182,8 @@ def _noise_reason(computed: Computed, own: NoiseOfData | None) -> str:
     share = f", {level / variance:.2g} of the target's variance" if variance > 0.0 else ""
     if computed.noise_choice is not None:
         return (
-            f"{computed.noise_choice.sentence()}{share}: it is the noise of the labels, and that "
-            "training is as random as they are is an assumption."
+            f"{computed.noise_choice.sentence()}{share}: it is the noise of the labels; that "
+            "training is as random as the labels is an assumption."
         )
     opening = f"noise_variance {level:.4g}{share}"
     if own is None:
@@ -192,16 +192,16 @@ def _noise_reason(computed: Computed, own: NoiseOfData | None) -> str:
     asked = f"{own.noise_variance:.2g}{bound} by {CRITERIA[own.criterion]}"
     if level * ABOUT < own.noise_variance:
         words = (
-            f"is a pessimistic setting: the model follows its labels more closely than "
-            f"the data themselves would have it ({asked})."
+            "is a pessimistic setting: the model follows its labels more closely than the data "
+            f"suggest ({asked})."
         )
     elif level > ABOUT * own.noise_variance:
         words = (
-            f"is an optimistic setting: the model follows its labels less closely than "
-            f"the data themselves would have it ({asked})."
+            "is an optimistic setting: the model follows its labels less closely than the data "
+            f"suggest ({asked})."
         )
     else:
-        words = f"is about what the data themselves would choose ({asked})."
+        words = f"is about what the data suggest ({asked})."
     units = computed.laws.units
     top = "ten" if units >= TOP else str(units)
     return (

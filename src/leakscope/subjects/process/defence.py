@@ -120,7 +120,7 @@ def defence_of(
             "models change the setting that the option names, and fit again."
         )
     if option.merged:
-        raise InputError("records are merged no more by leakscope; ask for advice again.")
+        raise InputError("leakscope no longer merges records; ask for advice again.")
     place = {name: unit for unit, name in enumerate(names or range(model.units))}
     missing = [name for name in option.dropped if name not in place]
     if missing:

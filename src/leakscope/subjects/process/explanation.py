@@ -179,7 +179,10 @@ def _sentence(
     share_from_label: float,
 ) -> str:
     if isolation is None:
-        place = "has as near a neighbour as most: at least half of all records have an exact copy"
+        place = (
+            "has a neighbour as near as most records do: at least half of all records have an "
+            "exact copy"
+        )
     elif isolation >= ISOLATED_FROM:
         place = f"stands alone: its nearest neighbour is {isolation:.1f} times as far as usual"
     elif isolation < TWIN_BELOW:

@@ -110,7 +110,7 @@ class NoisePath:
 def path_unavailable(process: lood.Process, laws: lood.Separation) -> str | None:
     """Why there is no path for this audit, as a sentence; None where there is one."""
     if process.groups is not None:
-        return "The noise slider speaks of single records; here groups leave as a whole."
+        return "The noise slider is for single records; here groups leave as a whole."
     if laws.route == "nystrom":
         return "This audit is approximate; the noise slider needs an exact one."
     if process.records > MOST_RECORDS:

@@ -278,8 +278,8 @@ def _features(
             phi = phi * np.sqrt(process.kernel_scale)
         if np.ptp(phi, axis=0).max() == 0.0:
             raise InputError(
-                f"the kernel is constant over these {len(phi)} records: to this kernel they are "
-                "all the same (are all rows equal?)."
+                f"the kernel cannot tell these {len(phi)} records apart: it has one value for all "
+                "of them (are all rows equal?)."
             )
     with stage("factorise"):
         laws = lood.audit_features(phi, targets, process.noise_variance)

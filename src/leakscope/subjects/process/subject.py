@@ -633,7 +633,8 @@ class GaussianProcess(Subject):
                 told.noise_variance, largest, float(np.median(audit.advantage)), other
             )
             finding = (
-                f"{ranked} How exposed it is rests on the noise, {whose_noise(chosen_by)}: {levels}"
+                f"{ranked} How exposed it is depends on the noise, {whose_noise(chosen_by)}: "
+                f"{levels}"
             )
         caution = None if told.kernels is None else told.kernels.caution()
         return (examined, finding, *([] if caution is None else [caution]))
@@ -711,11 +712,10 @@ class GaussianProcess(Subject):
                 Section(
                     "Labels that the other records contradict most",
                     [
-                        "Look here for wrong labels. A wrong label among many like records hardly "
-                        "moves the model, so that it need not be among the most exposed; how far "
-                        "it lies from what the others predict shows it all the same. Counted in "
-                        "standard deviations of how far labels lie off in this dataset; a label "
-                        "that chance would explain is not listed."
+                        "Look here for wrong labels. A wrong label among many similar records "
+                        "hardly moves the model, so it may not be among the most exposed; but it "
+                        "lies far from what the other records predict. Distances are in standard "
+                        "deviations over this dataset; labels that chance explains are not listed."
                     ],
                     tables=[(("record", "label off", "rank by KL", "advantage"), rows)],
                     names=True,
@@ -736,7 +736,7 @@ class GaussianProcess(Subject):
         ]
         if means[0].shape != means[1].shape:
             raise InputError(
-                "the result's records have not as many means each; the file was changed."
+                "the result's records have different numbers of means; the file was changed."
             )
         good = (variances[0] > 0.0) & (variances[1] > 0.0) & np.isfinite(sum(variances))
         # Each pair from its own mean without the record, as the audit measured it.
@@ -809,12 +809,12 @@ def _noise_section(audit: Audit, names: Sequence[str]) -> Section:
     chosen = "as given" if told.noise_chosen_by == "user" else f"chosen by {told.noise_chosen_by}"
     words = (
         f"The noise variance ({told.noise_variance:.4g}, {chosen}) was swept from {levels[0]:.4g} "
-        f"to {levels[-1]:.4g}. The level moves with it; a {audit.unit} whose range of ranks is "
-        "short is exposed wherever the noise lies."
+        f"to {levels[-1]:.4g}. The level depends on it; a {audit.unit} with a short range of ranks "
+        "is exposed whatever the noise is."
     )
     if swept.refused:
         refused = ", ".join(f"{level:.4g}" for level in swept.refused)
-        words += f" Left out, as float64 cannot factorise there: {refused}."
+        words += f" Left out, because float64 is too coarse there: {refused}."
     rows = [[f"{one:.4g}", digits(median)] for one, median in zip(levels, medians, strict=True)]
     return Section(
         title,
@@ -877,7 +877,7 @@ def _kernels_sections(audit: Audit, names: Sequence[str]) -> list[Section]:
             Section(
                 title,
                 [
-                    f"A {audit.unit} whose ranks stay together is exposed whichever kernel is "
+                    f"A {audit.unit} whose ranks are all alike is exposed whichever kernel is "
                     "nearest to your model. Ranks: rank correlation with the first, which is in "
                     "use; top kept: of the most exposed; first is: the rank of the first here; "
                     "advantages; label error: leave-one-out, in units of the target as used."
@@ -943,7 +943,9 @@ def _cautions(computed: Computed) -> tuple[str, ...]:
         found.append(f"{computed.noise_choice.sentence()}: give noise_variance a number instead.")
     if computed.sweep is not None and computed.sweep.refused:
         levels = ", ".join(f"{level:.2g}" for level in computed.sweep.refused)
-        found.append(f"float64 cannot factorise at noise_variance {levels}, left out of the sweep.")
+        found.append(
+            f"float64 is too coarse at noise_variance {levels}, which the sweep leaves out."
+        )
     return tuple(found)
 
 

@@ -260,7 +260,7 @@ def file_pieces(path: Path) -> tuple[Any, list[int]]:
         claims = arrow_claims(path)
         if not claims.has_footer:
             raise InputError(
-                f"{path} is an Arrow stream, which is read whole or not at all; write it as a file "
+                f"{path} is an Arrow stream, which cannot be read in blocks; write it as a file "
                 "(pyarrow.ipc.new_file) or as Parquet."
             )
         largest = max((size for _, size in claims.batches), default=0)

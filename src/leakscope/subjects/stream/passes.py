@@ -417,8 +417,8 @@ def _still_there(place: Path) -> Iterator[None]:
         if isinstance(error, InputError) or not type(error).__module__.startswith("distributed"):
             raise
         raise StoppedError(
-            f"the cluster gave up ({type(error).__name__}); what is finished is kept in {place}: "
-            "ask again with that run directory."
+            f"the cluster stopped ({type(error).__name__}); what is finished is kept in {place}: "
+            "start again with that run directory."
         ) from error
 
 
@@ -447,7 +447,7 @@ def _mapped(block: RecordBlock, kernel: Kernel | None) -> RecordBlock:
     phi = finite_features(kernel, block.features)
     if phi is None:
         raise InputError(
-            "an audit out of core needs a kernel with finitely many features, such as linear."
+            "an audit in blocks needs a kernel with finitely many features, such as linear."
         )
     return replace(block, features=phi)
 

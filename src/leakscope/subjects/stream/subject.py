@@ -116,7 +116,7 @@ class Stream(Subject):
 
     def noise_notes(self, laws: UnitLaws, target: Target) -> tuple[str, ...]:
         """A linear kernel has no bound elsewhere."""
-        return (f"{OWN_POINTS}, and with this kernel without bound.",)
+        return (f"{OWN_POINTS}, and with this kernel there is no bound on how much.",)
 
     def holds_at(self, noise: float) -> Literal["own", "any"]:
         """Without noise on the answers no question tells more."""
@@ -138,7 +138,7 @@ class Stream(Subject):
             f"{audit.dataset.records:,} records, streamed; your model was not examined."
         )
         words = (
-            f"Read the ranks: how exposed records are rests on the noise, "
+            "Read the ranks: how exposed records are depends on the noise, "
             f"{whose_noise(told.noise_chosen_by)}: {levels} 99.9% of all records have an advantage "
             f"of at most {told.advantage_quantiles.get('0.999', np.nan):.2g}"
         )

@@ -42,8 +42,8 @@ from leakscope.subjects.handed import Handed
 CLASS_ANSWERS = ("predict_proba", "decision_function", "predict")
 # What an estimator must do, where one fails.
 HALVES_HINT = (
-    ": it must fit one target on half of the records, and answer about the others; set its "
-    "parameters so, or give a function train(X, y, seed) that does."
+    ": it must fit one target on half of the records and predict the others; change its "
+    "parameters, or give a function train(X, y, seed) that does."
 )
 # So many records at most are trained on to see whether a function looks at its rows and its seed.
 TRIED_ON = 200
@@ -218,8 +218,8 @@ class OwnTraining:
             return np.asarray(np.asarray(ask(copied(X)))[:, None] == model.classes_, np.float64)
         if not callable(ask):
             raise InputError(
-                f"{self.name} returned {type(model).__name__}, which is no function of records "
-                "and has no predict."
+                f"{self.name} returned {type(model).__name__}, which is not callable and has no "
+                "predict."
             )
         found = ask(copied(X))
         # A tensor that is still part of a graph, or on a device.
@@ -313,8 +313,8 @@ def training_of(
         return OwnTraining(subject, told, task, time_limit)
     if hasattr(subject, "fit") and not inspect.isfunction(subject):
         raise InputError(
-            f"{type(subject).__name__} has fit and no get_params, so that no fresh one can be made "
-            "of it; give a function train(X, y, seed) that makes one, fits it and returns it."
+            f"{type(subject).__name__} has fit but no get_params, so leakscope cannot make a fresh "
+            "copy; give a function train(X, y, seed) that makes one, fits it and returns it."
         )
     if not callable(subject) or any("Module" in kind.__name__ for kind in type(subject).__mro__):
         raise InputError(
@@ -364,9 +364,9 @@ def _oddities(name: str, first: FloatArray, other: FloatArray, again: FloatArray
         )
     if np.array_equal(first, again):
         return [
-            f"{name} gives the same model for every seed. That is right where training draws "
-            "nothing at random; otherwise let it use its seed, or the spread between models, and "
-            "with it every number, leaves that randomness out."
+            f"{name} gives the same model for every seed. That is right if training is not random; "
+            "otherwise let it use its seed, or the spread between models, and so every number, "
+            "misses that randomness."
         ]
     return []
 

@@ -25,7 +25,7 @@ from leakscope.data.datasets import Dataset, RecordId, Task
 from leakscope.data.doubts import array_doubts, doubts
 from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
-from leakscope.fitted.few_models import COUNTED, FACTOR, NEAR, TELLING, answer_doubts
+from leakscope.fitted.few_models import COUNTED, FACTOR, NEAR, TELLING, answer_doubts, require_units
 from leakscope.fitted.people import summed_by
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair
@@ -500,6 +500,7 @@ class Training(Subject):
         """Train the models that are not kept yet, and the posterior of every record's two laws."""
         if self.found is not None:
             return self.found
+        require_units(len(self.ids), self.unit)
         with stage("train"):
             self.half_models = self._trained()
         stage.timing["train_all_models"] = self.half_models.seconds
@@ -750,8 +751,8 @@ class Training(Subject):
         """By how far the answers about the units fell, beside those about everybody else."""
         if after is None or before is None:
             raise InputError(
-                "whether a training has forgotten is told by two models of it; give the model "
-                "before and the model after."
+                "to check an erasure from a training, give two models of it: the one before and "
+                "the one after."
             )
         old, new = (self.training.scores_of(model, self.X, self.y) for model in (before, after))
         own = places(audit, self)
@@ -806,8 +807,8 @@ class Training(Subject):
         """The same posterior again, from the scores that the run directory holds."""
         if audit.directory is None:
             raise LawsNotStoredError(
-                "the laws of a few models are a posterior, which is made from the scores in the "
-                "run directory; name that directory."
+                "the numbers of an audit by a few models are computed from the scores in its run "
+                "directory; name that directory."
             )
         observes: Literal["log_odds", "residual"] = (
             "residual" if audit.observes == "residual" else "log_odds"
@@ -994,8 +995,10 @@ def _doubt(
         if labels:
             what = "every answer is a label and no probability"
         elif telling:
-            what = "single answers say who was trained on, and nobody has seen all of them"
-        reasons.append(f"{what}, so that their advantage was counted")
+            what = (
+                "some answers occur only for members, and a few models do not show all such answers"
+            )
+        reasons.append(f"{what}, so their advantage was counted")
         remedies += ["give probabilities instead of labels, if the model has them"] * labels
     if counts.get("wide"):
         reasons.append(f"these reach beyond {NEAR:g}")
