@@ -331,3 +331,22 @@ def test_what_is_worth_nothing_is_said_and_comes_last(ridge):
     noise = next(option for option in advice.options if option.name == "output noise")
     assert noise.worthless
     assert "no better than the mean" in noise.sentence
+
+
+def test_a_frame_is_advised_on_as_its_numbers_are():
+    """A model on a frame, without a pipeline, ended in a KeyError: rows were taken as columns."""
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    X, y = X.iloc[:120], y.iloc[:120]
+    told = [
+        leakscope.advise(
+            leakscope.audit(design, labels, model=Ridge(alpha=0.1)),
+            TARGET,
+            folds=2,
+            repeats=1,
+            random_state=0,
+        )
+        for design, labels in ((X, y), (X.to_numpy(), y.to_numpy()))
+    ]
+    assert [option.error for option in told[0].options] == pytest.approx(
+        [option.error for option in told[1].options]
+    )

@@ -7,14 +7,16 @@ Shift and wheel to zoom, double click to go back: the bare wheel is left to the 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.memory import require_address_space
-from leakscope.errors import required
+from leakscope.errors import InputError, required
 from leakscope.reporting.pages import shown_id
+from leakscope.results.audit import Audit, Picture
+from leakscope.results.audit_run import report_arrays
 from leakscope.results.sections import Chart, LineChart, RangeChart, Section, SpanChart
 
 if TYPE_CHECKING:
@@ -80,6 +82,67 @@ def histogram(edges: NDArray[Any], counts: NDArray[Any], title: str) -> dict[str
         )
     )
     return described(chart.add_params(zoom(["x"])))
+
+
+def audit_chart(audit: Audit, what: Picture) -> alt.LayerChart:
+    """A chart of an audit, on its own: what :meth:`leakscope.Audit.plot` shows."""
+    import altair as alt
+
+    if what not in get_args(Picture):
+        raise InputError(f"plot draws {', '.join(get_args(Picture))}, but it is {what!r}.")
+    if what == "ranks":
+        chart = ranks(audit)
+    elif what == "roc":
+        chart = roc(report_arrays(audit), audit.units, logarithmic=True)
+    else:
+        name, title = {"advantage": ("advantage", "advantage"), "kl": ("log10_kl", "log10 of KL")}[
+            what
+        ]
+        arrays = report_arrays(audit)
+        edges, counts = (arrays[f"histogram_{name}_{part}"] for part in ("edges", "counts"))
+        chart = histogram(edges, counts, title)
+    # A page gives a chart its width; on its own it needs one.
+    chart["width"] = WIDTH
+    made: alt.LayerChart = (alt.LayerChart if "layer" in chart else alt.Chart).from_dict(chart)
+    return made
+
+
+def ranks(audit: Audit) -> dict[str, Any]:
+    """The advantage of every unit of the table by its rank, with its interval where it has one."""
+    import altair as alt
+
+    order = np.argsort(-audit.advantage, kind="stable")
+    kept = np.unique(np.geomspace(1, len(order), min(len(order), 400)).astype(np.intp)) - 1
+    table, rows = audit.table, order[kept]
+    low, high = (table.of(f"advantage_{end}")[rows] for end in ("low", "high"))
+    values: list[dict[str, Any]] = [
+        {audit.unit: shown_id(audit.record_ids[row]), "rank": int(place) + 1, "advantage": value}
+        for place, row, value in zip(kept, rows, audit.advantage[rows].tolist(), strict=True)
+    ]
+    for one, below, above in zip(values, low.tolist(), high.tolist(), strict=True):
+        if below == below and above == above:
+            one |= {"low": below, "high": above}
+    scale = alt.Scale(type="log", domain=[0.9, 1.1 * max(len(order), 2)], nice=False)
+    x = alt.X("rank:Q", title=f"rank of the {audit.unit}", scale=scale,
+              axis=alt.Axis(tickCount=5, format="~s"))  # fmt: skip
+    y = alt.Y("advantage:Q", title="advantage", scale=alt.Scale(domain=[0, 1]))
+    line = plot([{"advantage": audit.exposed_above}]).mark_rule(color=GREY, strokeDash=[5, 4])
+    spans = plot([row for row in values if "low" in row]).mark_rule(
+        color=BLUE, strokeWidth=2, opacity=0.35
+    )
+    dots = plot(values).mark_point(filled=True, size=28, color=BLUE, opacity=1.0)
+    tooltip = [
+        alt.Tooltip(f"{audit.unit}:N"),
+        alt.Tooltip("rank:Q"),
+        alt.Tooltip("advantage:Q", format=".4f"),
+    ]
+    return described(
+        alt.layer(
+            line.encode(y=y),
+            spans.encode(x=x, y=alt.Y("low:Q", title="advantage"), y2="high:Q"),
+            dots.encode(x=x, y=y, tooltip=tooltip),
+        )
+    )
 
 
 def roc(arrays: Arrays, records: int, *, logarithmic: bool) -> dict[str, Any]:

@@ -62,8 +62,8 @@ GLOSSARY: Mapping[str, str] = {
     "1.",
     "trusted": "A check was made for this very record and confirmed its numbers; the page names "
     "the check. A record that was not checked is not trusted.",
-    "similarity": "The kernel’s correlation of two records: 1 is the same record to the kernel, 0 "
-    "unrelated.",
+    "similarity": "The correlation of two records, by the model’s kernel or, where it has none, of "
+    "their pixels: 1 is the same, 0 unrelated.",
 }
 
 

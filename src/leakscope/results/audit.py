@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -30,10 +31,11 @@ from leakscope.errors import InputError
 from leakscope.results.columns import Record, Table, trust_of
 from leakscope.results.document import DatasetEntry, Fraction, Number, ResultDocument
 from leakscope.results.kinds import kind_named
-from leakscope.results.shown import Short, are, certain
+from leakscope.results.shown import Short, are, certain, ranked_picture
 from leakscope.results.trust import Trust
 
 if TYPE_CHECKING:
+    import altair as alt
     import pandas as pd
 
     from leakscope.data.datasets import Dataset, RecordId
@@ -53,6 +55,9 @@ SHORT_COLUMNS = {
 }
 
 FPRS = {0.01: "tpr_at_fpr_0_01", 0.001: "tpr_at_fpr_0_001"}
+
+# What :meth:`Audit.plot` draws.
+Picture = Literal["ranks", "advantage", "kl", "roc"]
 
 # How the numbers stand to the model that is released: worked out from it, measured with models of
 # its training, or those of a stand-in whose level is assumed.
@@ -388,7 +393,21 @@ class Audit(ResultDocument):
         ]  # fmt: skip
         headings = (self.unit, *(SHORT_COLUMNS[name] for name in names), "trusted")
         title = f"Audit of {self.dataset.name}: the most exposed"
-        return Short(title, tuple(self.sentences), headings, rows, tuple(self.warnings))
+        return Short(
+            title, tuple(self.sentences), headings, rows, tuple(self.warnings), self._picture()
+        )
+
+    def _picture(self) -> str:
+        """The advantage of every unit of the table by its rank, for a notebook."""
+        order = np.argsort(-self.advantage, kind="stable")
+        ends = [
+            self.table.of(name)[order] if name in self.table else None
+            for name in ("advantage_low", "advantage_high")
+        ]
+        return ranked_picture(
+            self.advantage[order], *ends, heading="advantage", unit=self.unit,
+            line=self.exposed_above,
+        )  # fmt: skip
 
     # Its numbers.
 
@@ -537,6 +556,31 @@ class Audit(ResultDocument):
             else:
                 columns[name] = values
         return pd.DataFrame(columns).iloc[self.order].reset_index(drop=True)
+
+    def plot(self, what: Picture = "ranks") -> alt.LayerChart:
+        """A chart of the audit as an Altair chart, to change, to show or to save.
+
+        Parameters
+        ----------
+        what
+            ``"ranks"``, every unit's advantage by its rank, with intervals where there are any;
+            ``"advantage"`` or ``"kl"``, how many units have how much; ``"roc"``, the best test's
+            ROC of the most exposed, of one a tenth of the way down and of the middle one.
+
+        Examples
+        --------
+        >>> import leakscope
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.linear_model import Ridge
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> result = leakscope.audit(X, y, model=Ridge(alpha=0.1))
+        >>> chart = result.plot()  # in a notebook: shown; else chart.save("audit.html")
+        >>> sorted({row["rank"] for row in chart.to_dict()["layer"][-1]["data"]["values"]})[:3]
+        [1, 2, 3]
+        """
+        # Pictures are made in a room above this one, which is found by its name when it is needed.
+        charts = import_module("leakscope.reporting.charts")
+        return charts.audit_chart(self, what)
 
     def write(self, directory: str | Path, *, dataset: Dataset | None = None) -> Path:
         """Write a run directory, as complete as that of ``leakscope audit``; where it was written.

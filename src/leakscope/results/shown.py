@@ -9,6 +9,10 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from leakscope.data.files import printable
 
@@ -30,6 +34,8 @@ class Short:
         One table, as text.
     warnings
         What to beware of.
+    picture
+        One chart as SVG, for notebooks; empty where there is none.
 
     Examples
     --------
@@ -50,6 +56,7 @@ class Short:
     headings: tuple[str, ...] = ()
     rows: Sequence[Sequence[str]] = field(default=())
     warnings: tuple[str, ...] = ()
+    picture: str = ""
 
     def to_markdown(self) -> str:
         """As Markdown; signs of the data stay signs."""
@@ -74,7 +81,7 @@ class Short:
                 for row in self.rows
             )
             parts.append(f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>")
-        return f'<div class="leakscope">{"".join(parts)}</div>'
+        return f'<div class="leakscope">{"".join(parts)}{self.picture}</div>'
 
 
 class Shown:
@@ -111,6 +118,86 @@ class Shown:
     def to_markdown(self) -> str:
         """The result in short as Markdown, for a model card or an issue."""
         return self.in_short().to_markdown()
+
+
+# A picture in a notebook: its size, the room of its axes, and how many units it draws at most.
+WIDE, HIGH, LEFT, BELOW, DRAWN = 520, 190, 46, 38, 160
+
+
+def ranked_picture(
+    values: NDArray[np.float64],
+    low: NDArray[np.float64] | None,
+    high: NDArray[np.float64] | None,
+    *,
+    heading: str,
+    unit: str,
+    line: float,
+) -> str:
+    """Fractions over their ranks, the largest first, with their intervals; SVG without a script.
+
+    Ranks are on a logarithmic axis, so that the few most exposed are seen beside all others; the
+    dashed line is ``line``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope.results.shown import ranked_picture
+    >>> told = ranked_picture(np.array([0.4, 0.1]), None, None, heading="advantage",
+    ...                       unit="record", line=0.1)
+    >>> told.startswith("<svg"), told.count("<circle")
+    (True, 2)
+    """
+    count = len(values)
+    if not count:
+        return ""
+    drawn = np.unique(np.geomspace(1, count, min(count, DRAWN)).round().astype(np.intp)) - 1
+    across = np.log(drawn + 1.0) / max(np.log(count), 1e-9)
+    x = LEFT + 8 + across * (WIDE - LEFT - 20)
+
+    def up(fraction: Any) -> Any:
+        return HIGH - BELOW - np.clip(fraction, 0.0, 1.0) * (HIGH - BELOW - 10)
+
+    dashes = ' stroke-dasharray="5 4"'
+    parts = [
+        f'<line x1="{LEFT}" x2="{WIDE - 6}" y1="{up(level):.1f}" y2="{up(level):.1f}" '
+        f'stroke="currentColor" stroke-opacity="{0.55 if level == line else 0.15}"'
+        f"{dashes if level == line else ''}/>"
+        for level in (0.0, 0.5, 1.0, line)
+    ]
+    if low is not None and high is not None:
+        ends = zip(x, up(low[drawn]), up(high[drawn]), strict=True)
+        parts += [
+            f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{one:.1f}" y2="{other:.1f}" '
+            'stroke="#1f5a96" stroke-opacity="0.35" stroke-width="2"/>'
+            for at, one, other in ends
+        ]
+    dots = zip(x, up(values[drawn]), strict=True)
+    parts += [f'<circle cx="{at:.1f}" cy="{y:.1f}" r="2.6" fill="#1f5a96"/>' for at, y in dots]
+    marks = {10**power for power in range(7) if 10**power <= count} | {count}
+    room = 0.0
+    for rank in sorted(marks, reverse=True):
+        at = LEFT + 8 + np.log(rank) / max(np.log(count), 1e-9) * (WIDE - LEFT - 20)
+        if room and room - at < 44:
+            continue
+        room = at
+        parts.append(_words(at, HIGH - BELOW + 15, f"{rank:,}", "middle"))
+    parts += [_words(LEFT - 6, up(level) + 4, f"{level:g}", "end") for level in (0.0, 0.5, 1.0)]
+    middle = (LEFT + WIDE) / 2
+    parts.append(_words(middle, HIGH - 6, f"rank of the {unit}, the most exposed first", "middle"))
+    told = f"{heading} of every {unit} by its rank"
+    return (
+        f'<svg viewBox="0 0 {WIDE} {HIGH}" width="{WIDE}" style="max-width:100%" role="img" '
+        f'font-family="system-ui,sans-serif" font-size="11"><title>{_escaped(told)}</title>'
+        f"{''.join(parts)}</svg><p><small>{_escaped(heading)} of every {_escaped(unit)}; "
+        f"dashed: {line:g}{'; bars: 95% intervals' if low is not None else ''}.</small></p>"
+    )
+
+
+def _words(x: float, y: float, text: str, anchor: str) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="currentColor">'
+        f"{_escaped(text)}</text>"
+    )
 
 
 def _escaped(text: str) -> str:

@@ -9,6 +9,7 @@ computed in this process, in processes on this machine, or on a Dask cluster (`c
 from __future__ import annotations
 
 import hashlib
+import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -121,7 +122,7 @@ def run_cells(
     threads
         Here, whether cells are computed side by side, a thread and a core each.
     on_progress
-        Called after every cell.
+        Called after every cell; where left out, a notebook or a Python prompt shows a line.
     """
     names = [cell.name for cell in cells]
     if len(set(names)) != len(names):
@@ -134,6 +135,7 @@ def run_cells(
     else:
         side_by_side = max(1, int(sum(client.nthreads().values())))
     pace = _Pace(len(cells) - len(todo), len(cells), side_by_side)
+    on_progress = on_progress or live_line()
     if on_progress is not None:
         on_progress(pace.progress())
     # Closed with the block: an error must not leave threads or tasks behind.
@@ -148,6 +150,41 @@ def run_cells(
                 on_progress(pace.progress())
     there = {cell.name: cell for cell in store.cells()}
     return [there[name] for name in names]
+
+
+# A line that is written over itself is at least so long, so that nothing of it stays behind.
+LINE = 40
+
+
+def live_line() -> OnProgress | None:
+    """A line on stderr that follows a run, in a notebook or at a Python prompt; None elsewhere.
+
+    Examples
+    --------
+    >>> import contextlib, io, sys
+    >>> from leakscope.running.cells import Progress, live_line
+    >>> live_line() is None  # a script
+    True
+    >>> sys.ps1 = ">>> "
+    >>> shown = io.StringIO()
+    >>> with contextlib.redirect_stderr(shown):
+    ...     live_line()(Progress(done=3, total=8, seconds=6.0, seconds_left=10.0))
+    >>> del sys.ps1
+    >>> shown.getvalue().strip()
+    '3 of 8 done, about 10 s left'
+    """
+    if "ipykernel" not in sys.modules and not hasattr(sys, "ps1"):
+        return None
+
+    def tell(progress: Progress) -> None:
+        left = progress.seconds_left
+        words = f"{progress.done} of {progress.total} done"
+        if progress.done < progress.total and left is not None:
+            words += f", about {duration(left)} left"
+        end = "\n" if progress.done >= progress.total else ""
+        print(f"\r{words:<{LINE}}", end=end, file=sys.stderr, flush=True)
+
+    return tell
 
 
 def computed(cell: Cell, compute: Compute, seed: int) -> Computed:

@@ -388,7 +388,9 @@ class Subject(ABC):
 
     def pictures(self, audit: Audit, dataset: Dataset) -> dict[str, bytes]:
         """Files for the report, by name, where records are pictures."""
-        return {}
+        from leakscope.subjects.pictures import report_pictures
+
+        return report_pictures(audit, dataset)
 
     def path(self, on_level: Any = None) -> Any:
         """What a slider shows of a setting; a sentence where there is none for this audit."""

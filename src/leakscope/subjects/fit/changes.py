@@ -283,6 +283,8 @@ class AdvisedFit(Fit):
 
     def held_out(self, folds: Folds | None, kept: Rows | None = None) -> HeldOutScores:
         """The scores of every record by models fitted without its fold, and on ``kept`` only."""
+        from sklearn.utils import _safe_indexing
+
         assert folds is not None
         kept = self._rows_of(kept)
         scores = None
@@ -292,7 +294,7 @@ class AdvisedFit(Fit):
                 train = np.flatnonzero(others) if kept is None else kept[others[kept]]
                 self._require_classes(self.y[train], "a fold's training part")
                 inner, design = self.whole.fitted_on(train)
-                found = self._scores(inner, design[asked])
+                found = self._scores(inner, _safe_indexing(design, asked))
                 if scores is None:
                     scores = np.empty((*folds.number.shape, *found.shape[1:]))
                 scores[repeat, asked] = found
@@ -313,7 +315,7 @@ class AdvisedFit(Fit):
     def _scores(self, estimator: Any, design: FloatArray) -> FloatArray:
         if self.task == "classification":
             return np.asarray(estimator.decision_function(design), dtype=np.float64)
-        found = np.asarray(estimator.predict(design), dtype=np.float64).reshape(len(design))
+        found = np.asarray(estimator.predict(design), dtype=np.float64).reshape(design.shape[0])
         return np.log(found) if has_log_link(self.loss) else found
 
     def _targets(self) -> FloatArray:

@@ -39,6 +39,7 @@ from leakscope.subjects.arrays import (
     without_intercept,
 )
 from leakscope.subjects.laws import Rows, UnitLaws
+from leakscope.subjects.pictures import report_pictures
 from leakscope.subjects.process.choices import (
     CRITERIA,
     advantages,
@@ -50,7 +51,6 @@ from leakscope.subjects.process.details import NoiseOfData, NoiseSensitivity, Pr
 from leakscope.subjects.process.draws import process_answers
 from leakscope.subjects.process.explanation import disagreeing_labels, explain
 from leakscope.subjects.process.noise_path import NoisePath, noise_path, path_unavailable
-from leakscope.subjects.process.pictures import report_pictures
 from leakscope.subjects.process.routes import Computed, RoutePlan, compute, route_cost
 from leakscope.subjects.recipe import data_again, taken_from_result
 from leakscope.subjects.subgroups import of_groups
@@ -592,7 +592,12 @@ class GaussianProcess(Subject):
         if "kernel" not in self.settings:
             raise InputError("only an audit of a dataset is written with its dataset.")
         odd = [entry.record_id for entry in audit.details.disagreeing]
-        return report_pictures(self.process, audit, dataset, odd)
+        features, kernel = self.process.features, self.process.kernel
+
+        def products(rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+            return kernel(features[rows], features), kernel.diagonal(features)
+
+        return report_pictures(audit, dataset, odd, products)
 
     # How its stored audits are worded.
 

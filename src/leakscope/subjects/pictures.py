@@ -1,16 +1,19 @@
-"""The most exposed records that are pictures, and those that look like them to the kernel."""
+"""The most exposed records that are pictures, and those that look like them.
+
+What looks alike is a matter of the kernel where the model has one, and of the pixels elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Dataset, RecordId
 from leakscope.data.pictures import pictured, png
-from leakscope.lood.noise import ranks_of
-from leakscope.lood.process import Process
 from leakscope.results.audit import Audit
 from leakscope.results.run_directory import GALLERY_FILE, ExposedPicture, Gallery, Neighbour
 
@@ -19,27 +22,46 @@ PICTURES = 12
 NEIGHBOURS = 5
 
 
+# Of some rows: (r, n) their inner products with all, and (n,) those of all with themselves.
+Products = Callable[[NDArray[np.intp]], tuple[FloatArray, FloatArray]]
+
+
+def of_pixels(features: FloatArray) -> Products:
+    """Inner products of pixels around the mean picture: their cosine is a correlation."""
+    centred = features - features.mean(axis=0)
+
+    def products(rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+        return centred[rows] @ centred.T, np.einsum("ij,ij->i", centred, centred)
+
+    return products
+
+
 def report_pictures(
-    process: Process, audit: Audit, dataset: Dataset, odd: Sequence[RecordId]
+    audit: Audit,
+    dataset: Dataset,
+    odd: Sequence[RecordId] = (),
+    products: Products | None = None,
 ) -> dict[str, bytes]:
     """Files by name: ``gallery.json`` and its PNGs; none where the records are not pictures.
 
     The most exposed records, those whose labels the others contradict (``odd``), and the records
-    most similar to each in the kernel.
+    most similar to each by ``products``, those of the pixels where left out.
     """
     shape = dataset.picture or pictured(dataset.features)
     if shape is None or audit.unit != "record":
         return {}
     if dataset.record_ids != audit.record_ids:
         return {}
-    features, kernel = process.features, process.kernel
+    products = products or of_pixels(np.asarray(dataset.features, dtype=np.float64))
     row_of = {name: row for row, name in enumerate(audit.record_ids)}
-    ranks = ranks_of(audit.kl)
+    ranks = np.empty(len(audit.order), dtype=np.intp)
+    ranks[audit.order] = np.arange(1, len(audit.order) + 1)
     strange = [row_of[name] for name in odd]
     top = np.array([*audit.order[:PICTURES].tolist(), *strange])
-    prior, shared = kernel.diagonal(features), kernel(features[top], features)
+    shared, prior = products(top)
     distance = prior[top, None] + prior - 2.0 * shared
-    similarity = shared / np.sqrt(prior[top, None] * prior)
+    size = np.sqrt(prior[top, None] * prior)
+    similarity = np.divide(shared, size, out=np.zeros_like(size), where=size > 0.0)
     low, high = float(dataset.features.min()), float(dataset.features.max())
     files: dict[str, bytes] = {}
 
