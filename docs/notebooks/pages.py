@@ -1,6 +1,6 @@
 """Notebooks without Jupyter: run them, keep their outputs, and show them as pages of the site.
 
-``python docs/notebooks/pages.py`` runs every notebook of this folder and stores what its cells show.
+``python docs/notebooks/pages.py`` runs every notebook here and stores what its cells show.
 mkdocs loads this file as a hook and makes a page of each; ``tests/house/test_notebooks.py`` runs
 them and compares the words of what is stored.  Jupyter itself would bring forty packages for that.
 """
@@ -57,11 +57,18 @@ def _outputs(source: str, scope: dict[str, Any], number: int) -> list[dict[str, 
             raise RuntimeError(f"cell {number}:\n{source}\n{traceback.format_exc()}") from error
     found: list[dict[str, Any]] = []
     if printed.getvalue():
-        found.append({"output_type": "stream", "name": "stdout", "text": _lines(printed.getvalue())})
+        found.append(
+            {"output_type": "stream", "name": "stdout", "text": _lines(printed.getvalue())}
+        )
     if shown is not None:
         data = {name: _lines(text) for name, text in _shown(shown).items()}
         found.append(
-            {"output_type": "execute_result", "execution_count": number, "metadata": {}, "data": data}
+            {
+                "output_type": "execute_result",
+                "execution_count": number,
+                "metadata": {},
+                "data": data,
+            }
         )
     return found
 
@@ -106,7 +113,9 @@ def as_markdown(notebook: dict[str, Any], name: str) -> str:
             elif "text/html" in data:
                 parts.append(f'<div class="notebook-output">{_inline(data["text/html"])}</div>')
             else:
-                parts.append(f'<pre class="notebook-output">{html.escape(data["text/plain"])}</pre>')
+                parts.append(
+                    f'<pre class="notebook-output">{html.escape(data["text/plain"])}</pre>'
+                )
     return "\n\n".join(parts) + "\n"
 
 

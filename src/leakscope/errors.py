@@ -34,12 +34,17 @@ def in_python(text: str) -> str:
     >>> from leakscope.errors import in_python
     >>> in_python("leave out --group, or give --noise-variance.")
     'leave out groups, or give noise_variance.'
+    >>> in_python("take --models 64.")
+    'take models=64.'
     """
     text = text.replace("`leakscope audit`", "leakscope.audit(X, y, model=...)")
     text = text.replace("leakscope audit --train", "leakscope.audit(X, y, train=...)")
+    text = re.sub(r"--task (classification|regression)", r'task="\1"', text)
     return re.sub(
-        r"(?<![\w-])--([A-Za-z][\w-]*)",
-        lambda found: IN_PYTHON.get(found[1], found[1].replace("-", "_")),
+        r"(?<![\w-])--([A-Za-z][\w-]*)( (?=\d))?",
+        lambda found: (
+            IN_PYTHON.get(found[1], found[1].replace("-", "_")) + ("=" if found[2] else "")
+        ),
         text,
     )
 

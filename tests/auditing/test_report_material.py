@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.integrate import trapezoid
+from sklearn.linear_model import Ridge
 
 import leakscope
 from leakscope.data import read_example
@@ -72,9 +74,33 @@ def test_pictures_and_their_neighbours(digits):
     assert all(files[shown["file"]].startswith(b"\x89PNG") for shown in gallery)
 
 
-def test_a_table_of_64_columns_is_no_picture(digits):
-    from dataclasses import replace
+@pytest.mark.parametrize("asked", [{"model": Ridge()}, {"train": Ridge(), "models": 4}])
+def test_pictures_of_models_without_a_kernel(digits, asked, tmp_path):
+    """Only Gaussian processes had pictures in their reports."""
+    dataset = replace(
+        digits[0],
+        features=digits[0].features[:60],
+        target=digits[0].features[:60, 20] + 0.01 * np.arange(60.0),
+        record_ids=digits[0].record_ids[:60],
+        task="regression",
+    )
+    result = leakscope.audit(dataset, **asked)
+    gallery = json.loads(result.examined.pictures(result, dataset)["gallery.json"])["pictures"]
+    assert [shown["record_id"] for shown in gallery] == list(result.ranking()[:12])
+    first = gallery[0]["record_id"]
+    distances = np.linalg.norm(dataset.features - dataset.features[first], axis=1)
+    nearest = np.argsort(distances, kind="stable")[1:6].tolist()
+    assert [shown["record_id"] for shown in gallery[0]["neighbours"]] == nearest
+    # Around the mean picture, a similarity is a cosine.
+    centred = dataset.features - dataset.features.mean(axis=0)
+    sides = centred[[first, nearest[0]]]
+    cosine = float(sides[0] @ sides[1] / np.prod(np.linalg.norm(sides, axis=1)))
+    assert gallery[0]["neighbours"][0]["similarity"] == pytest.approx(cosine, rel=1e-9)
+    page = leakscope.report(result.write(tmp_path / "run", dataset=dataset)).read_text()
+    assert "The most exposed, and those most like them" in page
 
+
+def test_a_table_of_64_columns_is_no_picture(digits):
     dataset, _settings, result = digits
     mixed = dataset.features[:, np.random.default_rng(3).permutation(64)]
     assert result.examined.pictures(result, replace(dataset, features=mixed)) == {}

@@ -31,7 +31,11 @@ from leakscope.settings.setting import described, validated
             "route: .*'auto', 'dense', 'features', 'nystrom', 'device' or 'disk'",
         ),
         (settings.AuditSettings, {"scaling": "some"}, "scaling: .*'standard' or 'none'"),
-        (settings.AuditSettings, {"length": 1.0}, "length: extra inputs are not permitted"),
+        (
+            settings.AuditSettings,
+            {"length": 1.0},
+            r"no setting length; did you mean length_scale\?",
+        ),
         (settings.AuditSettings, {"seed": -1}, "seed: "),
         (
             MeasureSettings,

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakscope.data.files import printable
+from leakscope.errors import in_python
 
 # A repr is one line of at most so many signs.
 LONGEST = 240
@@ -103,7 +104,7 @@ class Shown:
 
     def __repr__(self) -> str:
         """The answer on one line, not thousands of numbers."""
-        text = printable(" ".join(" ".join(self.in_short().sentences).split()))
+        text = in_python(printable(" ".join(" ".join(self.in_short().sentences).split())))
         told = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
         return f"<{type(self).__name__}: {told}>"
 
@@ -112,8 +113,12 @@ class Shown:
         return repr(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return self.in_short().to_html()
+        """What a notebook shows: parameters are called as Python calls them."""
+        short = self.in_short()
+        sentences, cautions = (
+            tuple(map(in_python, texts)) for texts in (short.sentences, short.warnings)
+        )
+        return replace(short, sentences=sentences, warnings=cautions).to_html()
 
     def to_markdown(self) -> str:
         """The result in short as Markdown, for a model card or an issue."""
@@ -144,7 +149,7 @@ def ranked_picture(
     >>> from leakscope.results.shown import ranked_picture
     >>> told = ranked_picture(np.array([0.4, 0.1]), None, None, heading="advantage",
     ...                       unit="record", line=0.1)
-    >>> told.startswith("<svg"), told.count("<circle")
+    >>> told.startswith("<svg"), told.count("h0")  # a dot for each
     (True, 2)
     """
     count = len(values)
@@ -166,13 +171,10 @@ def ranked_picture(
     ]
     if low is not None and high is not None:
         ends = zip(x, up(low[drawn]), up(high[drawn]), strict=True)
-        parts += [
-            f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{one:.1f}" y2="{other:.1f}" '
-            'stroke="#1f5a96" stroke-opacity="0.35" stroke-width="2"/>'
-            for at, one, other in ends
-        ]
-    dots = zip(x, up(values[drawn]), strict=True)
-    parts += [f'<circle cx="{at:.1f}" cy="{y:.1f}" r="2.6" fill="#1f5a96"/>' for at, y in dots]
+        bars = "".join(f"M{at:.1f} {one:.1f}V{other:.1f}" for at, one, other in ends)
+        parts.append(f'<path d="{bars}" stroke="#1f5a96" stroke-opacity="0.35" stroke-width="2"/>')
+    dots = "".join(f"M{at:.1f} {y:.1f}h0" for at, y in zip(x, up(values[drawn]), strict=True))
+    parts.append(f'<path d="{dots}" stroke="#1f5a96" stroke-width="5" stroke-linecap="round"/>')
     marks = {10**power for power in range(7) if 10**power <= count} | {count}
     room = 0.0
     for rank in sorted(marks, reverse=True):

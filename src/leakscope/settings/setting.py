@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
@@ -256,6 +257,12 @@ def validated(model: type[Model], /, **values: Any) -> Model:
     leakscope.errors.InputError: noise_variance: input should be greater than 0, but it is -1.0.
     """
     given = {name: value for name, value in values.items() if value is not None}
+    unknown = next((name for name in given if name not in model.model_fields), None)
+    if unknown is not None:
+        near = get_close_matches(unknown, model.model_fields, 1)
+        meant = f"; did you mean {near[0]}?" if near else "."
+        told = ", ".join(model.model_fields)
+        raise InputError(f"there is no setting {unknown}{meant} There are {told}.", option=unknown)
     try:
         return model(**given)
     except ValidationError as error:
