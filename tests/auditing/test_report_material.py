@@ -74,6 +74,7 @@ def test_pictures_and_their_neighbours(digits):
     assert all(files[shown["file"]].startswith(b"\x89PNG") for shown in gallery)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("asked", [{"model": Ridge()}, {"train": Ridge(), "models": 4}])
 def test_pictures_of_models_without_a_kernel(digits, asked, tmp_path):
     """Only Gaussian processes had pictures in their reports."""

@@ -375,6 +375,8 @@ def _ids(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:
 
 def _labels(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:
     if any(isinstance(value, (list, dict)) for value in column):
-        raise InputError(f"{where}: column {name!r} holds lists or tables; an id must be a number or a text.")
+        raise InputError(
+            f"{where}: column {name!r} holds lists or tables; an id must be a number or a text."
+        )
     integral = pd.api.types.is_integer_dtype(column) and column.max() < 2**63
     return tuple(int(value) if integral else str(value) for value in column)

@@ -18,6 +18,7 @@ from leakscope.reporting.pages import shown_id
 from leakscope.results.audit import Audit, Picture
 from leakscope.results.audit_run import report_arrays
 from leakscope.results.sections import Chart, LineChart, RangeChart, Section, SpanChart
+from leakscope.results.shown import ranks_drawn
 
 if TYPE_CHECKING:
     import altair as alt
@@ -112,7 +113,7 @@ def ranks(audit: Audit) -> dict[str, Any]:
     import altair as alt
 
     order = np.argsort(-audit.advantage, kind="stable")
-    kept = np.unique(np.geomspace(1, len(order), min(len(order), 400)).astype(np.intp)) - 1
+    kept = ranks_drawn(len(order), 400)
     table, rows = audit.table, order[kept]
     low, high = (table.of(f"advantage_{end}")[rows] for end in ("low", "high"))
     values: list[dict[str, Any]] = [

@@ -155,7 +155,7 @@ def ranked_picture(
     count = len(values)
     if not count:
         return ""
-    drawn = np.unique(np.geomspace(1, count, min(count, DRAWN)).round().astype(np.intp)) - 1
+    drawn = ranks_drawn(count, DRAWN)
     across = np.log(drawn + 1.0) / max(np.log(count), 1e-9)
     x = LEFT + 8 + across * (WIDE - LEFT - 20)
 
@@ -193,6 +193,14 @@ def ranked_picture(
         f"{''.join(parts)}</svg><p><small>{_escaped(heading)} of every {_escaped(unit)}; "
         f"dashed: {line:g}{'; bars: 95% intervals' if low is not None else ''}.</small></p>"
     )
+
+
+def ranks_drawn(count: int, most: int) -> NDArray[np.intp]:
+    """Places in a ranking that a chart draws: all of them, or the first and ever fewer after."""
+    if count <= most:
+        return np.arange(count)
+    found: NDArray[np.intp] = np.unique(np.geomspace(1, count, most).round().astype(np.intp)) - 1
+    return found
 
 
 def _words(x: float, y: float, text: str, anchor: str) -> str:
