@@ -289,7 +289,7 @@ def output_noise_notes(target: AuditTarget) -> str:
 def test_noise_that_float64_does_not_hold_is_told() -> None:
     target = AuditTarget("advantage", 1e-80)
     assert least_output_noise(small_model().separation(), target) is None
-    assert "leaves float64" in output_noise_notes(target)
+    assert "overflow float64" in output_noise_notes(target)
 
 
 def test_a_measure_that_is_not_resolved_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ def test_three_chances_and_the_difference_of_the_last_two(audited: Audit) -> Non
     assert sum(one.count for one in found.by_value) == SIZE
     said = next(sentence for sentence in audited.sentences if "Secret column sex" in sentence)
     assert f"(record {first})" in said
-    assert "known of the population" in said
+    assert "known about the population" in said
     without = " ".join(audited.answer(ids=False))
     assert "Secret column sex" in without
     assert f"(record {first})" not in without

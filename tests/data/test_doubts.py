@@ -87,7 +87,7 @@ def test_the_command_line_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[
     command = ["audit", str(tmp_path / "data.csv"), "--target", "cost", "--no-sensitivity"]
     assert main([*command, "--run-dir", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().err
-    assert "warning: the feature 'patient' counts the records" in said
+    assert "warning: the feature 'patient' numbers the records" in said
     assert "warning: the target 'cost' holds 5 whole numbers only" in said
 
 
@@ -105,7 +105,7 @@ DOUBTFUL = {
 SAID = {
     "copies": "60 of 60 records are exact copies",
     "the target": "the feature '2' repeats the target",
-    "a count": "the feature '2' counts the records",
+    "a count": "the feature '2' numbers the records",
     "classes": "holds 5 whole numbers only",
 }
 

@@ -91,7 +91,7 @@ def test_the_exact_fit_is_made_and_written(audit: Audit, record: int, tmp_path: 
     checked = leakscope.erase(audit, records=rows, after=tmp_path / "after.skops")
     assert checked.found == "erased"
     assert [one.saw for one in checked.traces] == [False]
-    with pytest.raises(InputError, match="no model after"):
+    with pytest.raises(InputError, match="leave out the model after"):
         leakscope.erase(audit, records=rows, after=after, save=tmp_path / "b.skops")
 
 

@@ -60,7 +60,7 @@ def test_decide_does_not_approve_a_run_without_digests(
     shutil.copy(made / "run" / "result.json", copy)
     for given, obstacle in ((copy, True), (made / "run", False), (made / "run/result.json", False)):
         found = leakscope.decide(given, threshold_advantage=0.99)
-        assert any("no digest" in one for one in found.obstacles) is obstacle
+        assert any("no checksum" in one for one in found.obstacles) is obstacle
 
 
 def test_compare_and_advise_say_so(made: Path, tmp_path: Path) -> None:

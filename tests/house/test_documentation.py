@@ -69,6 +69,17 @@ def test_public_name(room: str, name: str) -> None:
     assert text, f"{room}.{name} has no docstring"
 
 
+@pytest.mark.parametrize("room", [room for room in ROOMS if room.startswith("leakscope.")])
+def test_every_public_name_is_on_its_page(room: str) -> None:
+    """A page made from a room lacks functions that are called as their file, and says nothing."""
+    page = (ROOT / "docs" / "api" / f"{room.partition('.')[2]}.md").read_text(encoding="utf-8")
+    folder = ROOT / "src" / room.replace(".", "/")
+    for name in importlib.import_module(room).__all__:
+        value = getattr(importlib.import_module(room), name)
+        if (folder / f"{name}.py").exists() and not isinstance(value, ModuleType):
+            assert f"::: {value.__module__}.{name}\n" in page, name
+
+
 FILES = [
     module.name
     for package in (leakscope, papers)

@@ -259,9 +259,9 @@ def test_what_does_not_fit_is_refused_before_it_is_tried(monkeypatch):
         (kernels.sequential, "at least one layer"),
         (lambda: kernels.sequential(relu, dense()), "must be weights"),
         (lambda: kernels.sequential(dense(), relu), "must end with weights"),
-        (lambda: kernels.sequential(conv(2), relu, dense()), "still pixels"),
-        (lambda: kernels.sequential(conv(2)), "ends with pixels"),
-        (lambda: kernels.sequential(dense(), conv(2)), "still pixels"),
+        (lambda: kernels.sequential(conv(2), relu, dense()), "still has pixels"),
+        (lambda: kernels.sequential(conv(2)), "must not end with pixels"),
+        (lambda: kernels.sequential(dense(), conv(2)), "still has pixels"),
         (lambda: kernels.sequential(flatten(), dense(), conv(2)), "no pixels left"),
         (
             lambda: kernels.sequential(dense(), relu, kernels.layer_norm(), dense()),

@@ -303,7 +303,7 @@ def test_a_record_without_variance_and_groups_are_refused() -> None:
     with pytest.raises(InputError, match=r"row 4 with itself is 0\.0"):
         certified_records(Process(X, X[:, 0], kernels.linear(), 0.1), inducing=4)
     grouped = replace(made("plain", records=60), groups=np.arange(60) // 2)
-    with pytest.raises(InputError, match="not of groups"):
+    with pytest.raises(InputError, match="not for groups"):
         certified_records(grouped, inducing=10)
 
 

@@ -170,5 +170,5 @@ def test_any_audit_of_records_goes_to_sacro(runs: dict[str, Run], tmp_path: Path
     with pytest.raises(InputError, match="give the run directory"):
         sacro_individual(alone)
     for kind in ("groups", "stream"):
-        with pytest.raises(InputError, match="every single record"):
+        with pytest.raises(InputError, match="lists every record"):
             sacro_individual(audit_of(runs[kind]))

@@ -351,8 +351,8 @@ def test_without_a_choice_a_stand_in_is_fitted_and_advice_is_a_job_of_its_own(tm
         assert "No record has advantage above 0.3" in page.text
         assert "penalty (alpha)" in page.text
         for body, words in (
-            ({"again": "gone", "threshold_advantage": 0.1}, "no longer held"),
-            ({"again": job}, "which advantage"),
+            ({"again": "gone", "threshold_advantage": 0.1}, "no longer there"),
+            ({"again": job}, "Give the advantage"),
             ({"again": job, "threshold_advantage": 2}, "less than 1"),
             ({"again": job, "threshold_ppv": 0.5}, "needs --prior"),
         ):
@@ -388,7 +388,7 @@ def test_an_audit_is_verified_and_compared_on_the_page(tmp_path):
         ):
             answer = found.post("/api/jobs", json=body)
             assert answer.status_code == 400
-            assert "no longer held" in answer.json()["error"]
+            assert "no longer there" in answer.json()["error"]
 
 
 def test_a_named_model_and_its_penalty(tmp_path):
@@ -396,7 +396,7 @@ def test_a_named_model_and_its_penalty(tmp_path):
         wanted = {"example": "wine", "model": "logistic", "C": "0.01"}
         outcome = finished(found, found.post("/api/jobs", json=wanted).json()["job"])["outcome"]
         assert outcome["verdict"].startswith("Examined: LogisticRegression(C=0.01), C as given;")
-        assert "examined itself" in outcome["examined"]
+        assert "that very model was examined" in outcome["examined"]
         for body in ({"model": "forest"}, {"model": "ridge", "alpha": "-1"}):
             answer = found.post("/api/jobs", json={"example": "wine", **body})
             assert answer.status_code == 400

@@ -230,7 +230,7 @@ def test_a_websocket_is_closed(owner):
         (b'{"example": "nothing"}', "no such example"),
         (b'{"example": "../../etc/passwd"}', "no such example"),
         (b'{"example": "wine", "upload": "x"}', "one of the two"),
-        (b'{"upload": "../../etc/passwd"}', "no longer held"),
+        (b'{"upload": "../../etc/passwd"}', "no longer there"),
         (b'{"example": "wine", "run_dir": "/tmp/x"}', "run_dir"),
         (b'{"example": ["wine"]}', "example"),
         (b'{"example": "wine", "kernel": "__import__"}', "kernel"),

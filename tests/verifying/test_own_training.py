@@ -30,7 +30,7 @@ def audited():
 
 
 def ridge(features, targets, seed):
-    """No randomness at all: the seed is ignored."""
+    """No randomness at all: it ignores the seed."""
     gram = features.T @ features + np.eye(features.shape[1])
     weights = np.linalg.solve(gram, features.T @ targets)
     return lambda asked: asked @ weights
@@ -42,7 +42,7 @@ def test_models_that_ignore_the_seed_are_told_of_and_give_no_number(audited, tmp
     found = verify(audited, records=3, retraining=again)
     assert [check.measured for check in found.checks] == [None] * 3
     assert (found.agrees, found.differs, found.inconclusive) == (0, 0, 3)
-    assert any("the seed is ignored" in sentence for sentence in found.warnings)
+    assert any("it ignores the seed" in sentence for sentence in found.warnings)
     assert "for 3 of 3 records" in found.warnings[0]
 
 
@@ -56,7 +56,7 @@ def test_models_that_use_the_seed_are_measured(audited, tmp_path):
         audited, records=2, retraining=Retraining(train=noisy, models=8, run_dir=tmp_path / "run")
     )
     assert all(check.measured is not None for check in found.checks)
-    assert not any("seed is ignored" in sentence for sentence in found.warnings)
+    assert not any("ignores the seed" in sentence for sentence in found.warnings)
 
 
 def test_it_is_said_what_the_function_gets(audited, tmp_path):
