@@ -149,7 +149,9 @@ def test_different_questions_are_refused(two, data):
     with pytest.raises(InputError, match="what leaves: a record against a group"):
         compare(first, grouped)
     other = first.model_copy(update={"provenance": {**first.provenance, "question": "population"}})
-    with pytest.raises(InputError, match=r"question: leave_one_out against population.*cannot be compared"):
+    with pytest.raises(
+        InputError, match=r"question: leave_one_out against population.*cannot be compared"
+    ):
         compare(first, other)
     with pytest.raises(InputError, match="tolerance must be zero or more"):
         compare(first, first, tolerance=-1.0)

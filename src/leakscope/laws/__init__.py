@@ -16,6 +16,7 @@ from leakscope.laws.distributions import (
     MultivariateNormal,
     Normal,
     NormalMixture,
+    ScalarLaw,
     SpikeAndSlab,
 )
 from leakscope.laws.pair import Assumption, LawPair, Provenance, concatenate
@@ -34,6 +35,7 @@ __all__ = [
     "Normal",
     "NormalMixture",
     "Provenance",
+    "ScalarLaw",
     "SpikeAndSlab",
     "concatenate",
 ]

@@ -17,10 +17,12 @@ from leakscope.laws.distributions import (
     MultivariateNormal,
     Normal,
     NormalMixture,
+    ScalarLaw,
     SpikeAndSlab,
 )
 from leakscope.laws.pair import LawPair
 from leakscope.measures.bernoulli_ratio import BernoulliRatio
+from leakscope.measures.density_ratio import DensityRatio
 from leakscope.measures.multivariate_ratio import MultivariateRatio, canonical_form
 from leakscope.measures.normal_mixture_ratio import MixturePair, NormalMixtureRatio
 from leakscope.measures.normal_ratio import NormalRatio
@@ -50,7 +52,12 @@ def ratio_of(pair: LawPair) -> Ratio:
         return BernoulliRatio.of(member, nonmember)
     if isinstance(member, MultivariateNormal) and isinstance(nonmember, MultivariateNormal):
         return MultivariateRatio(*canonical_form(member, nonmember))
-    raise InputError(f"No measure is known for laws of kind {type(member).__name__}.")
+    if isinstance(member, ScalarLaw) and isinstance(nonmember, ScalarLaw):
+        return DensityRatio.of(member, nonmember)
+    raise InputError(
+        f"No measure is known for laws of kind {type(member).__name__}: a law on the real line "
+        "needs log_density and cdf (leakscope.laws.ScalarLaw)."
+    )
 
 
 def over_pairs(
@@ -132,5 +139,7 @@ def _block_size(pair: LawPair) -> int:
         components = member.components + nonmember.components
         cells = min(52 * components, 1600)
         return max(1, min(1024, int(2e7 / (cells * (36.0 * components + 512.0)))))
+    if isinstance(member, ScalarLaw) and not isinstance(member, (Normal, Bernoulli)):
+        return 32
     # A normal pair's temporaries are few: more of them share what a block costs.
     return 4096 if isinstance(member, Normal) else 1024
