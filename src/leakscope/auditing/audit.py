@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -18,8 +19,10 @@ from leakscope.data.doubts import copied_records
 from leakscope.data.files import REMEDY
 from leakscope.data.table_datasets import from_frame
 from leakscope.errors import InputError, in_python, told_in_python
-from leakscope.results.audit import EXPOSED_ABOVE, Audit
-from leakscope.results.columns import Table, trust_columns
+from leakscope.laws.pair import LawPair
+from leakscope.measures.pair_measures import tpr_at_fpr
+from leakscope.results.audit import EXPOSED_ABOVE, FPRS, Audit
+from leakscope.results.columns import OWN, OWN_NAME, Table, trust_columns
 from leakscope.settings.audit import (
     AUDIT_DEFAULTS,
     MODEL_DEFAULTS,
@@ -30,10 +33,12 @@ from leakscope.settings.audit import (
     TrainingSettings,
 )
 from leakscope.settings.data import DATA_DEFAULTS, Missing
+from leakscope.settings.measure import MEASURE_DEFAULTS
 from leakscope.settings.setting import described, validated
 from leakscope.subjects.arrays import require_whole
 from leakscope.subjects.fit.file_models import classifies
 from leakscope.subjects.fit.subject import arrays_as_dataset, none_fitted
+from leakscope.subjects.laws import Measure, own_measure
 from leakscope.subjects.subgroups import exposure_by
 from leakscope.subjects.subject import (
     Asked,
@@ -56,6 +61,9 @@ PROCESS_OPTIONS = (
     "inducing",
     "error",
 )
+
+# Of every interval that an audit has.
+CONFIDENCE = MEASURE_DEFAULTS.confidence
 
 
 def audit(
@@ -86,6 +94,10 @@ def audit(
     sample_weight: Any = None,
     record_ids: Sequence[Any] | None = None,
     groups: Sequence[Any] | None = None,
+    seed: int | None = None,
+    fpr: float | Sequence[float] = (),
+    confidence: float = CONFIDENCE,
+    measures: Mapping[str, Callable[[LawPair], Any]] | None = None,
     explain: int = 0,
     settings: AuditSettings | None = None,
     chosen: ModelSettings | None = None,
@@ -171,6 +183,15 @@ def audit(
     groups
         Who each record belongs to, such as a person: all records with the same value leave
         together, and the result has one entry per group, under that value.
+    seed
+        Of the halves and seeds of a training, and of the folds that choose a penalty.
+    fpr
+        False-positive rates beside 1% and 0.1%: the TPR at each is a column of its own.
+    confidence
+        Of the intervals of a training; they are of 95%, and any other is refused.
+    measures
+        Functions of a :class:`leakscope.laws.LawPair` by name: columns ``own_NAME`` of the table,
+        which report and gate have too (docs/howto/own_measure.md).
     explain
         How many of the most exposed records to explain (``explanations`` of the result).
     settings, chosen, training
@@ -218,8 +239,10 @@ def audit(
         "route": route,
         "inducing": inducing,
         "error": error,
+        "seed": seed,
     }
     process = {name: value for name, value in given.items() if value is not None}
+    validated(AuditSettings, seed=seed)
     told: dict[str, Any] = {
         "question": question,
         "fraction": fraction,
@@ -255,6 +278,7 @@ def audit(
         ),
         training=training or validated(TrainingSettings, **how),
         on_progress=on_progress,
+        measures=_own_measures(measures or {}, fpr, confidence),
     )
     if settings is not None:
         return examined(asked, on_stage=on_stage)
@@ -262,6 +286,35 @@ def audit(
         found = examined(asked, explain=explain, on_stage=on_stage)
     for sentence in found.warnings:
         python_warnings.warn(in_python(sentence), stacklevel=2)
+    return found
+
+
+def _own_measures(
+    given: Mapping[str, Callable[[LawPair], Any]], fpr: float | Sequence[float], confidence: float
+) -> dict[str, Measure]:
+    """Measures beside those of every audit, by column."""
+    if confidence != CONFIDENCE:
+        raise InputError(
+            f"confidence: an audit's intervals are of {CONFIDENCE:.0%}; leave it out, or take "
+            "leakscope.fitted.few_models, which has others."
+        )
+    found: dict[str, Measure] = {}
+    for level in [fpr] if isinstance(fpr, float | int) else fpr:
+        if not 0.0 < level < 1.0:
+            raise InputError(f"fpr must lie between 0 and 1, but it is {level}.")
+        if level not in FPRS:
+            written = f"{Decimal(repr(float(level))):f}".replace(".", "_")
+            name = f"tpr_at_fpr_{written}"
+            found[f"{OWN}{name}"] = own_measure(
+                name, lambda pair, level=level: tpr_at_fpr(pair, level)
+            )
+    for name, measure in given.items():
+        if not OWN_NAME.fullmatch(f"{OWN}{name}") or not callable(measure):
+            raise InputError(
+                "measures must be functions by names of small letters, digits and _, but one is "
+                f"{name!r}."
+            )
+        found[f"{OWN}{name}"] = own_measure(name, measure)
     return found
 
 
@@ -421,17 +474,28 @@ def _examined(asked: Asked, stage: Stages, explain: int | None) -> Audit:
     if explain is None:
         told = "explain" in asked.settings.model_fields_set
         explain = asked.settings.explain if told or subject.explained_unasked else 0
-    return audit_subject(subject, stage, explain=explain)
+    return audit_subject(subject, stage, explain=explain, own=asked.measures)
 
 
-def audit_subject(subject: Subject, stage: Stages | None = None, *, explain: int = 0) -> Audit:
-    """Every unit's laws, measured, ranked and told."""
+def audit_subject(
+    subject: Subject,
+    stage: Stages | None = None,
+    *,
+    explain: int = 0,
+    own: Mapping[str, Measure] | None = None,
+) -> Audit:
+    """Every unit's laws, measured, ranked and told; ``own`` are measures of the user's."""
     from leakscope import __version__
 
     stage = stage or Stages()
-    laws = subject.laws(stage)
+    laws = replace(subject.laws(stage), own=own or {})
     with stage("measure"):
         measured = laws.measures()
+        ends = {
+            f"{name}_{end}": values
+            for name in (laws.own if "advantage_low" in laws.columns else ())
+            for end, values in zip(("low", "high"), laws.ends(name), strict=True)
+        }
     if laws.provenance.question == "unspecified":
         raise InputError(
             f"{subject.words} does not say which attacker its numbers are about (their question)."
@@ -440,6 +504,7 @@ def audit_subject(subject: Subject, stage: Stages | None = None, *, explain: int
     ids = _ids(subject)
     known = {
         **measured,
+        **ends,
         **laws.columns,
         **trust_columns(laws.trust),
         **more,

@@ -18,6 +18,7 @@ from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.results.audit import FPRS, Audit
+from leakscope.results.columns import OWN
 from leakscope.results.shown import are
 from leakscope.settings.decide import Thresholds
 
@@ -81,16 +82,18 @@ def limits_of(thresholds: Thresholds) -> list[Limit]:
     return found
 
 
-def gate_thresholds(thresholds: Thresholds, texts: Sequence[str] | None = None) -> dict[str, float]:
+def gate_thresholds(
+    thresholds: Thresholds, texts: Sequence[str] | None = None, own: Sequence[str] = ()
+) -> dict[str, float]:
     """Thresholds and the limits of ``--fail-above`` as one; of two on a measure the lower holds."""
-    found = gate_limits(texts)
+    found = gate_limits(texts, own)
     for limit in limits_of(thresholds):
         found[limit.measure] = min(limit.value, found.get(limit.measure, math.inf))
     return found
 
 
-def gate_limits(texts: Sequence[str] | None) -> dict[str, float]:
-    """``advantage=0.2`` and the like, one entry a measure.
+def gate_limits(texts: Sequence[str] | None, own: Sequence[str] = ()) -> dict[str, float]:
+    """``advantage=0.2`` and the like, one entry a measure; ``own`` are measures of the user's.
 
     Examples
     --------
@@ -102,9 +105,10 @@ def gate_limits(texts: Sequence[str] | None) -> dict[str, float]:
     for text in texts or ():
         for entry in text.split(","):
             name, _, number = entry.partition("=")
-            if name not in LIMITS or not number:
+            every = (*LIMITS, *own)
+            if name not in every or not number:
                 raise InputError(
-                    f"--fail-above takes {', '.join(f'{known}=NUMBER' for known in LIMITS)}, but "
+                    f"--fail-above takes {', '.join(f'{known}=NUMBER' for known in every)}, but "
                     f"it is {entry!r}."
                 )
             found[name] = _limit(name, number)
@@ -112,13 +116,14 @@ def gate_limits(texts: Sequence[str] | None) -> dict[str, float]:
 
 
 def _limit(name: str, text: str) -> float:
-    low, high = LIMITS[name]
+    low, high = LIMITS.get(name, (-math.inf, math.inf))
     try:
         number = float(text)
     except ValueError:
         number = math.nan
     if not (low <= number <= high and math.isfinite(number)):
         rest = f"from {low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
+        rest = rest if math.isfinite(low) else "that is finite"
         raise InputError(f"--fail-above {name} must be a number {rest}, but it is {text!r}.")
     return number
 
@@ -145,7 +150,9 @@ def judged(audit: Audit, above: dict[str, float]) -> tuple[list[str], list[str]]
     exceeded, unknown = list[str](), list[str]()
     known = audit.known
     for name, limit in above.items():
-        column, words = COLUMN.get(name, name), WORDS.get(name, name)
+        own = f"{OWN}{name}"
+        column = own if own in audit.table else COLUMN.get(name, name)
+        words = WORDS.get(name, name)
         if column not in audit.table:
             unknown.append(f"the audit gives no {words}.")
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -90,6 +90,7 @@ SECTIONS = {
         "threshold_ppv",
         "prior",
         "fail_above",
+        "measure",
     ),
     "Seeds, and files larger than memory": ("seed", "streamed", "cluster"),
 }
@@ -127,6 +128,14 @@ def audit(
             show_default=False,
         ),
     ] = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A measure of your own, a function of a pair of laws; repeatable.",
+            metavar="MODULE:FUNCTION",
+            show_default=False,
+        ),
+    ] = None,
     streamed: Annotated[
         bool | None,
         typer.Option(
@@ -161,7 +170,8 @@ def audit(
     from leakscope.auditing.gate import gate_thresholds, judged
     from leakscope.results.run_directory import default_run_directory, require_free
 
-    above = gate_thresholds(thresholds, fail_above)
+    measures = _own(measure)
+    above = gate_thresholds(thresholds, fail_above, tuple(measures))
     if top < 0:
         raise InputError(f"--top must be zero or more, but it is {top}.")
     asked = asked_by_settings(settings, chosen, training)
@@ -169,6 +179,8 @@ def audit(
     if cost is not None:
         assert file is not None
         place = run_dir or standing(default_run_directory("audit", file.stem))
+        if measures:
+            raise InputError("--measure needs all records in memory; leave it out, or --no-stream.")
         found = _streamed(file, cost, data, asked, place, cluster)
     else:
         if run_dir is not None:
@@ -186,6 +198,7 @@ def audit(
                 settings=settings,
                 chosen=chosen,
                 training=training,
+                measures=measures,
                 on_stage=on_stage,
                 on_progress=on_progress,
             )
@@ -198,6 +211,15 @@ def audit(
         text = page(found, top, explain=explain, threshold=above.get("advantage"))
         show(f"{text}\n\nRun directory: {place}\n")
     end_judged(*judged(found, above))
+
+
+def _own(named: list[str] | None) -> dict[str, Any]:
+    """Measures of the user's own, by the names of their functions."""
+    if not named:
+        return {}
+    from leakscope.running.own_code import load_by_name
+
+    return {text.rpartition(":")[2]: load_by_name(text, option="--measure") for text in named}
 
 
 def _dataset(data: DataSettings, asked: Asked, file: Path | None, example: str | None) -> Dataset:

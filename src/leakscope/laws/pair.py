@@ -229,8 +229,8 @@ def concatenate(pairs: Sequence[LawPair]) -> LawPair:
     >>> concatenate([a, b])
     Traceback (most recent call last):
     ...
-    leakscope.errors.InputError: These pairs answer different questions and are not ranked \
-together (question: unspecified against population).
+    leakscope.errors.InputError: These pairs answer different questions and cannot be \
+compared (question: unspecified against population).
     """
     if not pairs:
         raise InputError("concatenate: there is no pair to put together.")

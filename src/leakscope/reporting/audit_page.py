@@ -25,7 +25,7 @@ from leakscope.reporting.pages import (
     words_used,
 )
 from leakscope.results.audit import Audit
-from leakscope.results.columns import COLUMNS
+from leakscope.results.columns import column_named, shown_columns
 from leakscope.results.document import ResultDocument
 from leakscope.results.reader import Run
 from leakscope.results.reconciliation import reconciled, standing_of, was_retrained
@@ -193,11 +193,12 @@ def _facts(audit: Audit) -> list[tuple[str, str]]:
 def table_columns(audit: Audit) -> list[PageColumn]:
     """The columns of the page's table, in order: those of the kind that this audit has."""
     found = [PageColumn("rank", "rank", "rank"), PageColumn("id", audit.unit, "text", "")]
-    own = [name for name in audit.about.page if _known(audit, name)]
+    own = [column.name for column in shown_columns(audit.about.page, audit.table)]
     if audit.unit == "group":
         own = ["size", *own]
     for place, name in enumerate(own):
-        column = COLUMNS[name]
+        column = column_named(name)
+        assert column is not None
         narrow = place < NARROW or column.form == "flag"
         classes = " ".join(
             [*(["n"] if column.form != "flag" else []), *([] if narrow else ["wide"])]
@@ -210,12 +211,6 @@ def table_columns(audit: Audit) -> list[PageColumn]:
         if name == "trusted":
             found.append(PageColumn("check", "check", "text", "wide"))
     return found
-
-
-def _known(audit: Audit, name: str) -> bool:
-    """Whether the table has anything in a column."""
-    values = audit.table.columns.get(name)
-    return values is not None and any(value is not None and value == value for value in values)
 
 
 def record_columns(audit: Audit) -> dict[str, list[Any]]:

@@ -6,9 +6,10 @@ here what each of them is called and how it is written.  A new column is one lin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from types import GenericAlias
 from typing import Annotated, Any, Literal, NotRequired, Required
 
@@ -126,6 +127,36 @@ COLUMNS: dict[str, Column] = {
 }
 
 
+# A measure of the user's own is a column of this name with the measure's behind it.
+OWN = "own_"
+OWN_NAME = re.compile(r"own_[a-z][a-z0-9_]{0,59}")
+
+
+def column_named(name: str) -> Column | None:
+    """What is declared of a column, or known by its name where it is a measure of the user's own.
+
+    Examples
+    --------
+    >>> from leakscope.results.columns import column_named
+    >>> column_named("advantage").form, column_named("own_lift_at_ten").heading
+    ('fraction', 'lift at ten')
+    """
+    if name in COLUMNS or not OWN_NAME.fullmatch(name):
+        return COLUMNS.get(name)
+    words = name.removeprefix(OWN)
+    rate = re.fullmatch(r"tpr_at_fpr_(\d+)_(\d+)", words)
+    if rate is not None:
+        return Column(name, f"TPR at {100.0 * float(f'{rate[1]}.{rate[2]}'):g}%", "fraction")
+    return Column(name, words.replace("_", " "), "number")
+
+
+def own_columns(table: Table) -> list[str]:
+    """The measures of the user's own that a table has, without the ends of their intervals."""
+    names = [name for name in table.columns if name.startswith(OWN)]
+    ends = {f"{name}_{end}" for name in names for end in ("low", "high")}
+    return [name for name in names if name not in ends]
+
+
 class Record(Mapping[str, Any]):
     """One row of a table: ``record.advantage``, or ``record["advantage"]``; None where unknown."""
 
@@ -133,7 +164,7 @@ class Record(Mapping[str, Any]):
         self._values = values
 
     def __getattr__(self, name: str) -> Any:
-        if name in COLUMNS:
+        if column_named(name) is not None:
             return self._values.get(name)
         raise AttributeError(name)
 
@@ -159,7 +190,7 @@ class Table:
     order: NDArray[np.intp]
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.columns if name not in COLUMNS]
+        unknown = [name for name in self.columns if column_named(name) is None]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is not declared among the columns of an audit")
 
@@ -241,7 +272,8 @@ def _parsed(value: Any) -> Table:
     """A table from the rows of a file; what is wrong is told with the record's place."""
     if isinstance(value, Table):
         return value
-    rows = _rows_adapter(tuple(COLUMNS)).validate_python(value, strict=True)
+    own = [name for name in _first_row(value) if OWN_NAME.fullmatch(str(name))]
+    rows = _rows_adapter((*COLUMNS, *own)).validate_python(value, strict=True)
     if not rows:
         raise PydanticCustomError("records", "an audit has at least one record")
     _require_evidence(rows)
@@ -249,6 +281,10 @@ def _parsed(value: Any) -> Table:
     # Checked rows are in the order of the declaration; the file's own is kept.
     first = {name: rows[0][name] for name in value[0]}
     return Table.of_rows([first, *rows[1:]])
+
+
+def _first_row(value: Any) -> Mapping[str, Any]:
+    return value[0] if isinstance(value, list) and value and isinstance(value[0], dict) else {}
 
 
 def _require_evidence(rows: list[dict[str, Any]]) -> None:
@@ -279,12 +315,14 @@ def _wrong(place: int, name: str, words: str) -> ValidationError:
     return ValidationError.from_exception_data("records", [details])
 
 
-@cache
+@lru_cache(maxsize=16)
 def _rows_adapter(names: tuple[str, ...]) -> TypeAdapter[list[dict[str, Any]]]:
     fields: dict[str, Any] = {}
     for name in names:
-        kind = bool if name == "trusted" else TYPES[COLUMNS[name].form]
-        fields[name] = Required[kind] if COLUMNS[name].needed else NotRequired[kind]
+        column = column_named(name)
+        assert column is not None
+        kind = bool if name == "trusted" else TYPES[column.form]
+        fields[name] = Required[kind] if column.needed else NotRequired[kind]
     # The columns are known only here, so that a type checker has nothing to read.
     make: Any = TypedDict
     row = make("Record", fields)
@@ -294,7 +332,9 @@ def _rows_adapter(names: tuple[str, ...]) -> TypeAdapter[list[dict[str, Any]]]:
 
 
 def _array(values: list[Any], name: str) -> NDArray[Any]:
-    form = COLUMNS[name].form
+    column = column_named(name)
+    assert column is not None
+    form = column.form
     if form in ("number", "part", "fraction", "signed") or (
         form == "means" and not any(isinstance(value, list) for value in values)
     ):
@@ -332,5 +372,8 @@ def trust_of(table: Table, checks: Sequence[str], otherwise: str) -> Trust:
 
 
 def shown_columns(names: Iterable[str], table: Table) -> list[Column]:
-    """Those of the named columns that a table has, in the order of the names."""
-    return [COLUMNS[name] for name in names if name in table]
+    """Those of the named columns that a table has, in order; own measures before the trust."""
+    kept = [name for name in names if name in table]
+    last = ["trusted"] if kept[-1:] == ["trusted"] else []
+    every = [*kept[: len(kept) - len(last)], *own_columns(table), *last]
+    return [column for column in map(column_named, every) if column is not None]

@@ -38,7 +38,7 @@ from leakscope.settings.audit import (
     TrainingSettings,
 )
 from leakscope.settings.setting import validated
-from leakscope.subjects.laws import PairLaws, Rows, UnitLaws
+from leakscope.subjects.laws import Measure, PairLaws, Rows, UnitLaws
 from leakscope.subjects.pricing import Folds, HeldOut, Terms, Unavailable, folds_of
 
 OnStage = Callable[[str], None]
@@ -84,6 +84,8 @@ class Asked:
     training: TrainingSettings = TRAINING_DEFAULTS
     explain: int | None = None
     on_progress: Any = None
+    # Measures of the user's own, by column.
+    measures: Mapping[str, Measure] = field(default_factory=dict)
 
     @cached_property
     def own(self) -> Any:
