@@ -7,6 +7,7 @@ and claims judged by the numbers in those tables (`claims.py`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +47,8 @@ class Order:
         what it uses where it is left out.
     step
         Called with a few words as each part begins.
+    knobs
+        The figure's parameters by name, the paper's own or others.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class Order:
     key: Key = field(default_factory=lambda: Key(0))
     data: Path | None = None
     step: OnStep = lambda words: None
+    knobs: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def full(self) -> bool:
@@ -202,13 +206,17 @@ class Figure:
         From an `Order` to what came of it.
     full
         What ``--full`` needs, in one line: time and machine.
+    knobs
+        Parameters that can be changed, by name, with the paper's own values; whole numbers stay
+        whole.
 
     Examples
     --------
     >>> from papers import Figure, Made
-    >>> figure = Figure("linear-9", "linear", "Fig. 9", "nothing", lambda order: Made((), ()))
-    >>> figure.paper
-    'linear'
+    >>> figure = Figure("linear-9", "linear", "Fig. 9", "nothing", lambda order: Made((), ()),
+    ...                 knobs={"n": 100, "sigma": 1.0})
+    >>> figure.turned({"n": 500})
+    {'n': 500, 'sigma': 1.0}
     """
 
     name: str
@@ -217,3 +225,19 @@ class Figure:
     title: str
     make: Callable[[Order], Made]
     full: str = "the same machine, minutes"
+    knobs: Mapping[str, float] = field(default_factory=dict)
+
+    def turned(self, given: Mapping[str, float]) -> dict[str, float]:
+        """The paper's parameters, with some of them changed; a sentence for one there is not."""
+        for name, value in given.items():
+            if name not in self.knobs:
+                known = f"it has {', '.join(self.knobs)}" if self.knobs else "it has none"
+                raise InputError(f"{self.name} has no parameter {name} to set; {known}.")
+            if not 0.0 < value < math.inf:
+                raise InputError(f"{name} must be a number above 0, but it is {value}.")
+            if isinstance(self.knobs[name], int) and value != int(value):
+                raise InputError(f"{name} must be a whole number, but it is {value}.")
+        return {
+            name: type(own)(given[name]) if name in given else own
+            for name, own in self.knobs.items()
+        }

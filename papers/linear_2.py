@@ -39,23 +39,24 @@ MATRICES = "whole matrices"
 
 def make_2a(order: Order) -> Made:
     """Eq. (4) at 100 records, n = 1,000, D = 10 million; the finite-n law at some p/n."""
-    n, dim = 1_000, 10_000_000
-    ratios = [1.04**k for k in range(1, 234, 2)]
-    sizes = [round(ratio * n) for ratio in ratios]
+    n, dim, count = (int(order.knobs[name]) for name in ("n", "D", "records"))
+    sigma = order.knobs["sigma"]
+    sizes = sorted({p for k in range(1, 234, 2) if n < (p := round(1.04**k * n)) <= dim})
     order.step("Eq. (4)")
-    records = growing_norms(sizes, dim, 100, order.key.child(0))
+    records = growing_norms(sizes, dim, count, order.key.child(0))
     theory = {
-        p: theory_advantage(GaussianDesign(n, p, dim, 1.0), norms)
+        p: theory_advantage(GaussianDesign(n, p, dim, sigma), norms)
         for p, norms in zip(sizes, records, strict=True)
     }
     order.step("finite-n law")
     draws = 20_000 if order.full else 4_000
     exact = {
         p: linear_advantage(
-            GaussianDesign(n, p, dim, 1.0), attacker="label_hidden", draws=draws,
+            GaussianDesign(n, p, dim, sigma), attacker="label_hidden", draws=draws,
             random_state=order.key.child(1, p),
         )
-        for p in (1_040, 1_200, 1_500, 2_000, 3_000, 5_000, 10_000, 100_000, 1_000_000)
+        for ratio in (1.04, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, 1_000.0)
+        if (p := round(ratio * n)) <= dim
     }  # fmt: skip
     rows = [(p / n, value, FORMULA, "theory", np.nan, np.nan) for p, value in theory.items()]
     for p, found in exact.items():
@@ -65,25 +66,28 @@ def make_2a(order: Order) -> Made:
         "advantage against p/n", pd.DataFrame(rows, columns=COLUMNS), x="p/n", y="advantage",
         series="series", low="low", high="high", x_log=True,
     )  # fmt: skip
-    claims = (_dips_at_two(theory, n), _rises(theory, n), _approaches_one(n))
-    settings = {"n": n, "D": dim, "sigma": 1.0, "records": 100, "designs": draws}
+    claims = (
+        _dips_at_two(theory, n, dim, sigma), _rises(theory, n), _approaches_one(n, sigma),
+    )  # fmt: skip
+    settings = {"n": n, "D": dim, "sigma": sigma, "records": count, "designs": draws}
     notes = (
-        "The points are ours: the exact law at n = 1,000, which the paper says has no closed form.",
+        f"The points are ours: the exact law at n = {n:,}, which the paper says has no closed "
+        "form.",
     )
     return Made((panel,), claims, settings=settings, notes=notes)
 
 
-def _dips_at_two(theory: dict[int, float], n: int) -> Claim:
+def _dips_at_two(theory: dict[int, float], n: int, dim: int, sigma: float) -> Claim:
     """Records differ in norm by a few percent, so that the mean is not zero at any one p."""
     below = [value for p, value in theory.items() if p <= 1.9 * n]
     falls = all(a > b for a, b in itertools.pairwise(below))
     least = min(theory, key=lambda p: theory[p])
-    design = GaussianDesign(n, 2 * n, 10_000_000, 1.0)
+    design = GaussianDesign(n, 2 * n, dim, sigma)
     typical = theory_advantage(design, RecordNorms.typical(design))
     return judge(
         "the advantage falls while p/n < 2 and is zero at p/n = 2", "Sec. 3.2, Fig. 2(a)",
-        f"it falls from {below[0]:.2f} at p/n = 1.04 to its least, {theory[least]:.3f}, at p/n = "
-        f"{least / n:.2f}; at the record of average norm it is {typical:.4f} at p/n = 2",
+        f"it falls from {below[0]:.2f} at p/n = {min(theory) / n:.3g} to its least, "
+        f"{theory[least]:.3f}, at p/n = {least / n:.2f}; at the record of average norm it is {typical:.4f} at p/n = 2",
         as_printed=falls and abs(least / n - 2.0) < 0.1 and typical < 1.0 / n,
     )  # fmt: skip
 
@@ -99,10 +103,10 @@ def _rises(theory: dict[int, float], n: int) -> Claim:
     )  # fmt: skip
 
 
-def _approaches_one(n: int) -> Claim:
+def _approaches_one(n: int, sigma: float) -> Claim:
     """p = D, with D growing: the shortfall must fall with each step and come near zero."""
-    sizes = [10**k for k in (5, 7, 9, 11)]
-    short = [1.0 - theory_advantage(GaussianDesign(n, d, d, 1.0)) for d in sizes]
+    sizes = [n * 10**k for k in (2, 4, 6, 8)]
+    short = [1.0 - theory_advantage(GaussianDesign(n, d, d, sigma)) for d in sizes]
     return judge(
         "the advantage approaches 1 as p/n grows without bound", "Sec. 3.2",
         "one minus it is " + ", ".join(f"{value:.1e}" for value in short)
@@ -113,9 +117,11 @@ def _approaches_one(n: int) -> Claim:
 
 def make_2b(order: Order) -> Made:
     """Histograms of 100,000 predictions at n = 100, D = 3,000, beside Eq. (4) and the exact law."""
-    n, dim, sigma = 100, 3_000, 1.0
+    n, dim, sigma = int(order.knobs["n"]), int(order.knobs["D"]), order.knobs["sigma"]
+    printed = (n, dim, sigma) == (100, 3_000, 1.0)
     count, designs, matrices = (20, 20_000, 400) if order.full else (8, 2_000, 40)
-    sizes = list(READ)
+    # The ratios p/n that were read off the figure.
+    sizes = [round(p * n / 100) for p in READ]
     records = growing_norms(sizes, dim, count, order.key.child(0))
     order.step("histograms")
     seen: dict[int, Mean] = {}
@@ -130,13 +136,13 @@ def make_2b(order: Order) -> Made:
     order.step("whole matrices")
     whole = {
         p: _whole(GaussianDesign(n, p, dim, sigma), matrices, order.key.child(3, p))
-        for p in (150, 300, 800, 2_000)
+        for p in (round(ratio * n) for ratio in (1.5, 3.0, 8.0, 20.0))
     }
     exact = {
         p: finite_n_advantage(GaussianDesign(n, p, dim, sigma), designs, order.key.child(4, p))
         for p in whole
     }
-    grid = np.unique(np.geomspace(1.06 * n, 2_000, 60).astype(int)).tolist()
+    grid = np.unique(np.geomspace(1.06 * n, 20 * n, 60).astype(int)).tolist()
     line = {p: theory_advantage(GaussianDesign(n, p, dim, sigma)) for p in grid}
     rows = [(p / n, value, FORMULA, "theory", np.nan, np.nan) for p, value in line.items()]
     for p, one in seen.items():
@@ -145,16 +151,17 @@ def make_2b(order: Order) -> Made:
         one = around(found.value, found.stderr)
         rows.append((p / n, one.value, MATRICES, "simulation", one.low, one.high))
     rows += [
-        (p / n, y, "read off the figure", "published", np.nan, np.nan) for p, y in READ.items()
+        (p / n, y, "read off the figure", "published", np.nan, np.nan)
+        for p, y in (READ if printed else {}).items()
     ]
     panel = Panel(
-        "advantage at n = 100, D = 3,000", pd.DataFrame(rows, columns=COLUMNS), x="p/n",
+        f"advantage at n = {n:,}, D = {dim:,}", pd.DataFrame(rows, columns=COLUMNS), x="p/n",
         y="advantage", series="series", low="low", high="high", x_log=True,
     )  # fmt: skip
     claims = (
         _agrees(gaps, whole, exact, line),
         _rises_at_finite_n(seen, n),
-        meets_reading("Fig. 2(b)", READ, seen, count),
+        *([meets_reading("Fig. 2(b)", READ, seen, count)] if printed else []),
     )
     settings = {
         "n": n, "D": dim, "sigma": sigma, "records": count, "predictions": 100_000,
@@ -247,9 +254,10 @@ FIGURES = (
     Figure(
         "linear-2a", "linear", "Fig. 2(a)", "advantage against p/n in the limit", make_2a,
         full="one core, one minute",
+        knobs={"n": 1_000, "D": 10_000_000, "sigma": 1.0, "records": 100},
     ),
     Figure(
         "linear-2b", "linear", "Fig. 2(b)", "advantage at n = 100, D = 3,000", make_2b,
-        full="one core, three minutes",
+        full="one core, three minutes", knobs={"n": 100, "D": 3_000, "sigma": 1.0},
     ),
 )  # fmt: skip

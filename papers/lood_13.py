@@ -37,7 +37,7 @@ def make(order: Order) -> Made:
             y,
             leave_out=[int(row)],
             kernel=kernel,
-            noise_variance=NOISE,
+            noise_variance=order.knobs["noise_variance"],
             objective="mean_distance",
             starts=starts,
             box=(0.0, 1.0),
@@ -127,7 +127,7 @@ def make(order: Order) -> Made:
             **images.settings,
             "trials": trials,
             "starts": starts,
-            "noise_variance": NOISE,
+            "noise_variance": order.knobs["noise_variance"],
             "length_scale": kernel.length_scale,
         },
         notes=(
@@ -146,5 +146,6 @@ FIGURES = (
         "climbing the mean distance over pictures, and what it does to the attack",
         make,
         full="one core, 5 minutes; --data for the pictures",
+        knobs={"noise_variance": NOISE},
     ),
 )

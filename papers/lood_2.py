@@ -46,7 +46,7 @@ def make(order: Order) -> Made:
                 images.y,
                 records=[int(i) for i in chosen[begin : begin + TOGETHER]],
                 kernel=kernel,
-                noise_variance=NOISE,
+                noise_variance=order.knobs["noise_variance"],
                 climb=climb,  # type: ignore[arg-type]
                 starts=1,
                 steps=300,
@@ -62,7 +62,7 @@ def make(order: Order) -> Made:
             **images.settings,
             "runs": len(chosen),
             "depth": depth,
-            "noise_variance": NOISE,
+            "noise_variance": order.knobs["noise_variance"],
         },
         notes=(
             *images.notes,
@@ -244,5 +244,6 @@ FIGURES = (
         "queries that climb LOOD end at the record, or at its negative",
         make,
         full="one H200, 3 minutes, with --data",
+        knobs={"noise_variance": NOISE},
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from leakscope import InputError, __version__
 from leakscope.laws import Key
 from papers.catalogue import find_figure
-from papers.figure import Figure, OnStep, Order, Panel, Size
+from papers.figure import Figure, Made, OnStep, Order, Panel, Size
 from papers.lood_images import images_digest
 from papers.result import (
     ClaimEntry,
@@ -28,6 +29,7 @@ def reproduce(
     size: Size = "quick",
     random_state: int | Key = 0,
     data: str | Path | None = None,
+    knobs: Mapping[str, float] | None = None,
     on_step: OnStep | None = None,
 ) -> ReproductionDocument:
     """Make a figure of a paper again: its numbers, and a verdict on each of its claims.
@@ -42,6 +44,9 @@ def reproduce(
         The same state gives the same figure.
     data
         A folder with the paper's images, for figures that can use them.
+    knobs
+        Parameters of the figure in place of the paper's own, such as ``{"n": 500}``; the claims
+        stay the paper's, and are judged by the numbers that come out.
     on_step
         Called with a few words as each part begins.
 
@@ -67,11 +72,14 @@ def reproduce(
         key=key,
         data=None if data is None else Path(data),
         step=on_step or (lambda words: None),
+        knobs=figure.turned(knobs or {}),
     )
     start = time.perf_counter()
-    made = figure.make(order)
+    made = _made(figure, order, knobs or {})
     seconds = time.perf_counter() - start
     settings = {"size": size, "seed": key.entropy, **made.settings}
+    if knobs:
+        settings["set"] = dict(knobs)
     pictures = images_digest(order.data)
     if "data" in settings and pictures is not None:
         settings["data_digest"] = pictures
@@ -84,7 +92,7 @@ def reproduce(
         warnings=[],
         name=figure.name,
         title=figure.title,
-        notes=list(made.notes),
+        notes=[*made.notes, *_turned(figure, knobs or {})],
         claims=[ClaimEntry(**vars(claim)) for claim in made.claims],
         panels=[_entry(panel) for panel in made.panels],
         pictures=[PictureEntry.of(picture.caption, picture.png) for picture in made.pictures],
@@ -92,12 +100,17 @@ def reproduce(
 
 
 def is_made(
-    document: ReproductionDocument, *, size: Size, random_state: int, data: str | Path | None
+    document: ReproductionDocument,
+    *,
+    size: Size,
+    random_state: int,
+    data: str | Path | None,
+    knobs: Mapping[str, float] | None = None,
 ) -> bool:
     """Whether a figure made before is what would be made again, on the same data."""
     settings = document.settings
     made = (settings.get("size"), settings.get("seed"), document.leakscope_version)
-    if made != (size, random_state, __version__):
+    if made != (size, random_state, __version__) or settings.get("set", {}) != (knobs or {}):
         return False
     if "data" not in settings:
         return True
@@ -105,6 +118,37 @@ def is_made(
     now = images_digest(None if data is None else Path(data))
     known = "data_digest" in settings or str(settings["data"]).startswith("digits")
     return known and settings.get("data_digest") == now
+
+
+def _made(figure: Figure, order: Order, knobs: Mapping[str, float]) -> Made:
+    """What comes of the figure; where its parameters were changed, a sentence if nothing does."""
+    try:
+        return figure.make(order)
+    except InputError as error:
+        if not knobs:
+            raise
+        raise InputError(f"{figure.name} cannot be made with {_told(knobs)}: {error}") from error
+    except (ArithmeticError, LookupError, ValueError) as error:
+        if not knobs:
+            raise
+        raise InputError(
+            f"{figure.name} cannot be made with {_told(knobs)} ({type(error).__name__}: {error}); "
+            "take a value nearer to the paper's."
+        ) from error
+
+
+def _turned(figure: Figure, knobs: Mapping[str, float]) -> list[str]:
+    if not knobs:
+        return []
+    own = _told({name: figure.knobs[name] for name in knobs})
+    return [
+        f"Made with {_told(knobs)} in place of the paper's {own}; the claims are the paper's, "
+        "judged by these numbers."
+    ]
+
+
+def _told(knobs: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} = {value:,g}" for name, value in knobs.items())
 
 
 def _entry(panel: Panel) -> PanelEntry:

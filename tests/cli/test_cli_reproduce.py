@@ -237,3 +237,33 @@ def test_a_panel_names_columns_that_it_has() -> None:
         Panel("p", pd.DataFrame({"x": [1]}), x="x", y="z")
     with pytest.raises(InputError, match="source 'guess'"):
         Panel("p", pd.DataFrame({"x": [1], "source": ["guess"]}), x="x", y="x")
+
+
+def test_a_parameter_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    def of_n(order: Order) -> Made:
+        n = int(order.knobs["n"])
+        table = pd.DataFrame({"n": [n], "y": [1.0 / (n - 3)]})
+        return Made((Panel("one", table, x="n", y="y"),), (), settings={"n": n})
+
+    figure = Figure("linear-0", "linear", "Fig. 0", "n", of_n, knobs={"n": 100, "sigma": 1.0})
+    monkeypatch.setattr(catalogue, "find_figure", lambda name: figure)
+    monkeypatch.setattr("papers.find_figure", lambda name: figure)
+    words = ["reproduce", "linear-0", "--output", str(tmp_path / "out")]
+    for number in ("500", "7"):
+        assert main([*words, "--set", f"n={number}"]) == 0
+        made = read_reproduction("linear-0", tmp_path / "out")
+        # Not taken from the folder, where another number was set.
+        assert made is not None
+        assert made.settings["n"] == int(number)
+        assert f"Made with n = {number} in place of the paper's n = 100" in made.notes[-1]
+        capsys.readouterr()
+    for text, sentence in (
+        ("n=3", "cannot be made with n = 3 (ZeroDivisionError"),
+        ("n=2.5", "n must be a whole number"),
+        ("n=-1", "n must be a number above 0"),
+        ("n=nan", "n must be a number above 0"),
+        ("p=2", "linear-0 has no parameter p to set; it has n, sigma."),
+        ("n", "--set needs a name and a number"),
+    ):
+        assert main([*words, "--set", text]) == 2
+        assert sentence in capsys.readouterr().err

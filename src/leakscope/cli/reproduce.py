@@ -66,6 +66,15 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Another value of one of the figure's parameters, such as n=500; repeatable.",
+            metavar="NAME=NUMBER",
+            show_default=False,
+        ),
+    ] = None,
     json_path: JsonPath = None,
     seed: Annotated[int, typer.Option(help="Random seed.", metavar="NUMBER")] = 0,
 ) -> None:
@@ -85,7 +94,24 @@ def reproduce(
     wanted = _wanted(names, figures())
     if json_path is not None and len(wanted) != 1:
         raise InputError(f"--json takes one figure, and these are {len(wanted)}; see --output.")
-    _make_all(wanted, full, output, again, data, json_path, seed)
+    knobs = _knobs(set_ or [])
+    for figure in wanted:
+        figure.turned(knobs)
+    _make_all(wanted, full, output, again, data, json_path, seed, knobs)
+
+
+def _knobs(texts: list[str]) -> dict[str, float]:
+    """``n=500`` and the like, by name."""
+    found: dict[str, float] = {}
+    for text in texts:
+        name, _, number = text.partition("=")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            raise InputError(
+                f"--set needs a name and a number, such as n=500, but it is {text!r}."
+            ) from None
+    return found
 
 
 def _roots() -> tuple[Path, ...]:
@@ -129,6 +155,7 @@ def _make_all(
     data: Path | None,
     json_path: str | None,
     seed: int,
+    knobs: dict[str, float],
 ) -> None:
     from leakscope.data.files import is_folder, require_usable_name
     from leakscope.results.run_directory import default_run_directory
@@ -146,11 +173,15 @@ def _make_all(
 
     def made(number: int, figure: Figure) -> ReproductionDocument:
         before = None if again else read_reproduction(figure.name, folder)
-        if before is not None and is_made(before, size=size, random_state=seed, data=data):
+        if before is not None and is_made(
+            before, size=size, random_state=seed, data=data, knobs=knobs
+        ):
             say(f"{figure.name} is in {folder} already (--again makes it anew).")
             return before
         with steps(f"{figure.name} ({number} of {len(wanted)})") as begin:
-            document = make(figure, size=size, random_state=seed, data=data, on_step=begin)
+            document = make(
+                figure, size=size, random_state=seed, data=data, knobs=knobs, on_step=begin
+            )
         _make_folder(folder)
         write_reproduction(document, folder)
         return document
