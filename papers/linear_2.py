@@ -87,7 +87,8 @@ def _dips_at_two(theory: dict[int, float], n: int, dim: int, sigma: float) -> Cl
     return judge(
         "the advantage falls while p/n < 2 and is zero at p/n = 2", "Sec. 3.2, Fig. 2(a)",
         f"it falls from {below[0]:.2f} at p/n = {min(theory) / n:.3g} to its least, "
-        f"{theory[least]:.3f}, at p/n = {least / n:.2f}; at the record of average norm it is {typical:.4f} at p/n = 2",
+        f"{theory[least]:.3f}, at p/n = {least / n:.2f}; at the record of average norm it is "
+        f"{typical:.4f} at p/n = 2",
         as_printed=falls and abs(least / n - 2.0) < 0.1 and typical < 1.0 / n,
     )  # fmt: skip
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -305,9 +306,7 @@ def _own_measures(
         if level not in FPRS:
             written = f"{Decimal(repr(float(level))):f}".replace(".", "_")
             name = f"tpr_at_fpr_{written}"
-            found[f"{OWN}{name}"] = own_measure(
-                name, lambda pair, level=level: tpr_at_fpr(pair, level)
-            )
+            found[f"{OWN}{name}"] = own_measure(name, partial(tpr_at_fpr, fpr=level))
     for name, measure in given.items():
         if not OWN_NAME.fullmatch(f"{OWN}{name}") or not callable(measure):
             raise InputError(

@@ -85,7 +85,7 @@ def histogram(edges: NDArray[Any], counts: NDArray[Any], title: str) -> dict[str
     return described(chart.add_params(zoom(["x"])))
 
 
-def audit_chart(audit: Audit, what: Picture) -> alt.LayerChart:
+def audit_chart(audit: Audit, what: Picture) -> Any:
     """A chart of an audit, on its own: what :meth:`leakscope.Audit.plot` shows."""
     import altair as alt
 
@@ -104,7 +104,7 @@ def audit_chart(audit: Audit, what: Picture) -> alt.LayerChart:
         chart = histogram(edges, counts, title)
     # A page gives a chart its width; on its own it needs one.
     chart["width"] = WIDTH
-    made: alt.LayerChart = (alt.LayerChart if "layer" in chart else alt.Chart).from_dict(chart)
+    made: Any = (alt.LayerChart if "layer" in chart else alt.Chart).from_dict(chart)
     return made
 
 

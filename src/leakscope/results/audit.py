@@ -580,7 +580,8 @@ class Audit(ResultDocument):
         """
         # Pictures are made in a room above this one, which is found by its name when it is needed.
         charts = import_module("leakscope.reporting.charts")
-        return charts.audit_chart(self, what)
+        drawn: alt.LayerChart = charts.audit_chart(self, what)
+        return drawn
 
     def write(self, directory: str | Path, *, dataset: Dataset | None = None) -> Path:
         """Write a run directory, as complete as that of ``leakscope audit``; where it was written.

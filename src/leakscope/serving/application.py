@@ -183,7 +183,7 @@ class _House:
             raise InputError("The request must be a JSON object.")
         wanted = self._wanted({str(name): value for name, value in given.items()})
         if (wanted.upload is None) == (wanted.example is None):
-            raise InputError("Choose an example or upload a file, not both.")
+            raise InputError("Choose an example, or upload a file, and not both.")
         if wanted.example is not None and wanted.example not in EXAMPLES:
             raise InputError(f"There is no such example; there are {', '.join(EXAMPLES)}.")
         held = None if wanted.upload is None else self.uploads.get(wanted.upload)

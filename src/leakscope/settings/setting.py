@@ -257,19 +257,23 @@ def validated(model: type[Model], /, **values: Any) -> Model:
     leakscope.errors.InputError: noise_variance: input should be greater than 0, but it is -1.0.
     """
     given = {name: value for name, value in values.items() if value is not None}
-    unknown = next((name for name in given if name not in model.model_fields), None)
-    if unknown is not None:
-        near = get_close_matches(unknown, model.model_fields, 1)
-        meant = f"; did you mean {near[0]}?" if near else "."
-        told = ", ".join(model.model_fields)
-        raise InputError(f"there is no setting {unknown}{meant} There are {told}.", option=unknown)
     try:
         return model(**given)
     except ValidationError as error:
         path = error.errors()[0]["loc"]
+        if error.errors()[0]["type"] == "extra_forbidden" and len(path) == 1:
+            raise _unknown(str(path[0]), model) from None
         raise InputError(
             f"{first_problem(error)}.", option=str(path[0]) if path else None
         ) from None
+
+
+def _unknown(name: str, model: type[BaseModel]) -> InputError:
+    """What is said of a setting that there is not: the nearest one, and all of them."""
+    near = get_close_matches(name, model.model_fields, 1)
+    meant = f"; did you mean {near[0]}?" if near else "."
+    told = ", ".join(model.model_fields)
+    return InputError(f"there is no setting {name}{meant} There are {told}.", option=name)
 
 
 def first_problem(error: ValidationError) -> str:
