@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from leakscope.cli import main
@@ -161,3 +163,33 @@ def test_whole_matrices_say_what_stands_in_for_them(capsys: pytest.CaptureFixtur
     assert "are of the exact law" in " ".join(capsys.readouterr().out.split())
     assert main([*small, "--draws", "20"]) == 0
     assert "exact law" not in capsys.readouterr().out
+
+
+def test_a_lasso_is_planned_from_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(80, 20))
+    names = [f"g{i}" for i in range(20)]
+    frame = pd.DataFrame(X, columns=names).assign(y=X[:, 0] + rng.normal(size=80))
+    frame.assign(kind=np.where(X[:, 1] > 0, "a", "b")).to_csv("t.csv", index=False)
+    line = ["plan", "lasso", "--data", "t.csv", "--target", "y", "--sigma-eta", "2"]
+    assert main([*line, "--noise", "laplace", "--json", "p.json"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "LASSO with Laplace objective perturbation, alpha = 3.80952" in told
+    assert "sigma_eta 2 in its units" in told
+    assert json.loads(Path("p.json").read_text())["settings"]["noise"] == "laplace"
+    for extra, why in (
+        (["--alpha", "2"], "--alpha is estimated from --data; leave one of them out."),
+        (["--target", "kind"], "column 'kind' holds classes"),
+    ):
+        assert main([*line, *extra]) == 2
+        assert why in capsys.readouterr().err
+    assert main(["plan", "lasso", "--sigma-eta", "2"]) == 2
+    assert "--alpha is missing; give it, or --data FILE" in capsys.readouterr().err
+    assert main([*line[:2], *line[4:], "--alpha", "1", "--rho", "0.1", *LASSO_REST]) == 2
+    assert "--target belongs to --data" in capsys.readouterr().err
+
+
+LASSO_REST = ["--sigma-xi", "0.1", "--lam", "1"]

@@ -76,9 +76,9 @@ LINES: dict[str, list[tuple[list[str], list[str]]]] = {
     ],
     "attack network": [(["d.csv", "--held-out", "copy.csv"], ["d.csv", "copy.csv"])],
     "reproduce": [(["linear-2b", "--data", "parts"], ["parts/a.parquet"])],
+    "plan lasso": [(["--data", "d.csv", "--target", "y", "--sigma-eta", "0.2"], ["d.csv"])],
     # These read no file.
     "plan linear": [],
-    "plan lasso": [],
     "serve": [],
 }
 # Parameters that name what is read; a new one that takes a path belongs here or in OUTPUTS.

@@ -7,7 +7,9 @@ import pytest
 from scipy import integrate
 from sklearn.datasets import load_diabetes
 
+from leakscope import planning
 from leakscope.errors import InputError
+from leakscope.lasso import ObjectivePerturbedLasso, OutputPerturbedLasso
 from leakscope.lasso.data_fit import check_design, fit_data_model, marchenko_pastur_distance
 
 
@@ -113,3 +115,37 @@ def test_bad_input() -> None:
         fit_data_model(np.ones((5, 2)), np.ones(5))
     with pytest.raises(InputError, match="Every label is zero"):
         fit_data_model(np.ones((20, 2)), np.zeros(20))
+
+
+def test_a_plan_from_data_is_what_private_fits_of_them_show() -> None:
+    """Generalisation error and sparsity against fits of the same data with fresh noise."""
+    rng = np.random.default_rng(5)
+    n, p = 450, 300
+    truth = np.where(rng.random(p) < 0.1, rng.normal(size=p), 0.0)
+    X, fresh = rng.normal(size=(n, p)), rng.normal(size=(4000, p))
+    y, seen = X @ truth + rng.normal(size=n), fresh @ truth + rng.normal(size=4000)
+    found = fit_data_model(X, y, random_state=0)
+    for mechanism, sigma, kind in (
+        ("objective", 4.0, ObjectivePerturbedLasso),
+        ("output", 0.05, OutputPerturbedLasso),
+    ):
+        plan = planning.plan_lasso(found.setting(sigma, mechanism=mechanism), data=found)
+        fits = [kind(found.lam, sigma, random_state=seed).fit(X, y) for seed in range(20)]
+        errors = [float(np.mean((one.predict(fresh) - seen) ** 2)) for one in fits]
+        # What 450 records leave uncertain is told by cross-validation's own standard error.
+        apart = abs(plan.generalization_error - np.mean(errors))
+        assert apart < 4.0 * found.cross_validated_stderr
+        assert apart < 0.25 * np.mean(errors)
+        if mechanism == "objective":
+            active = np.mean([np.count_nonzero(one.coef_) / p for one in fits])
+            assert plan.active_fraction == pytest.approx(active, rel=0.15)
+        assert any("independent" in str(one) for one in plan.assumptions)
+        assert not any("do not fit the theory" in sentence for sentence in plan.warnings)
+
+
+def test_what_does_not_fit_the_theory_is_told() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    found = fit_data_model(X, y - y.mean())
+    plan = planning.plan_lasso(found.setting(1.0), data=found)
+    assert sum("do not fit the theory" in one for one in plan.warnings) == 2
+    assert any("Estimated from your table" in one for one in plan.in_short().sentences)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leakscope.cli.options import JsonPath, Options, with_options
+from leakscope.cli.options import JsonPath, Options, dataset_from, with_options
 from leakscope.cli.output import (
     STDOUT,
     Guarded,
@@ -19,12 +19,14 @@ from leakscope.cli.output import (
     write_page,
 )
 from leakscope.errors import InputError
+from leakscope.settings.data import DataSettings
 from leakscope.settings.plan import (
     LassoDesignSettings,
     LassoPlanSettings,
     LinearDesignSettings,
     LinearPlanSettings,
 )
+from leakscope.settings.setting import described
 
 if TYPE_CHECKING:
     from leakscope.results import ResultDocument
@@ -35,6 +37,10 @@ LASSO_EXAMPLE = (
     "Example: leakscope plan lasso --alpha 0.5 --rho 0.1 --sigma-xi 0.1 --lam 1 --sigma-eta 0.2"
 )
 LINEAR, LASSO = Options(LinearDesignSettings), Options(LassoDesignSettings)
+TABLE = Options(
+    DataSettings,
+    without=("id_column", "task", "split", "group_column", "by", "sample", "sample_seed"),
+)
 
 Page = Annotated[
     Path | None,
@@ -117,10 +123,20 @@ def linear(
     short_help="LASSO with objective or output perturbation.",
     epilog=LASSO_EXAMPLE,
 )
-@with_options(design=LASSO, settings=Options(LassoPlanSettings))
+@with_options(design=LASSO, table=TABLE, settings=Options(LassoPlanSettings))
 def lasso(
     *,
     design: LassoDesignSettings,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table from which alpha, rho, sigma_xi, lam and the signal are estimated, its "
+            "columns and target standardised; --lam and --sigma-eta are then in its units.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    table: DataSettings,
     settings: LassoPlanSettings,
     html: Page = None,
     json_path: JsonPath = None,
@@ -142,29 +158,53 @@ def lasso(
         raise InputError(f"Give one target: {' or '.join(given)}, not several.")
     along = _along(settings, html, "lam")
     from leakscope.lasso import LassoSetting
-    from leakscope.planning import plan_lasso
+    from leakscope.planning import plan_lasso, plan_lasso_of
     from leakscope.planning.reachable import require_reachable
 
     told = {one.option: getattr(design, one.name) for one in LASSO.described()}
+    missing = [option for option, value in told.items() if value is None]
+    if data is None and missing:
+        raise InputError(
+            f"{missing[0]} is missing; give it, or --data FILE --target COLUMN, from which alpha, "
+            "rho, sigma_xi and lam are estimated."
+        )
+    if data is None and table.model_fields_set:
+        name = described(DataSettings, sorted(table.model_fields_set)[0]).option
+        raise InputError(f"{name} belongs to --data; name a file.")
     require_reachable(
         {option: value for option, value in told.items() if not isinstance(value, str)}
     )
+    asked: dict[str, Any] = {
+        "pairs": settings.pairs,
+        "coefficients": settings.coefficients,
+        "delta": settings.delta,
+        "fpr": settings.fpr,
+        "optimize": settings.optimize or html is not None,
+        "divergence": settings.divergence,
+        "target_kl": settings.target_kl,
+        "target_error": settings.target_error,
+        "target_advantage": settings.target_advantage,
+        "target_epsilon": settings.target_epsilon,
+        "curve": along,
+        "random_state": settings.seed,
+    }
+    if data is None:
+        _answer(lasso, lambda: plan_lasso(LassoSetting(**dict(design)), **asked), html, json_path)
+        return
+    estimated = {"alpha", "rho", "sigma_xi", "signal_variance"} & design.model_fields_set
+    if estimated:
+        option = described(LassoDesignSettings, sorted(estimated)[0]).option
+        raise InputError(f"{option} is estimated from --data; leave one of them out.")
+    read = dataset_from(table, data, None)
     _answer(
         lasso,
-        lambda: plan_lasso(
-            LassoSetting(**dict(design)),
-            pairs=settings.pairs,
-            coefficients=settings.coefficients,
-            delta=settings.delta,
-            fpr=settings.fpr,
-            optimize=settings.optimize or html is not None,
-            divergence=settings.divergence,
-            target_kl=settings.target_kl,
-            target_error=settings.target_error,
-            target_advantage=settings.target_advantage,
-            target_epsilon=settings.target_epsilon,
-            curve=along,
-            random_state=settings.seed,
+        lambda: plan_lasso_of(
+            read,
+            design.sigma_eta,
+            lam=design.lam,
+            mechanism=design.mechanism,
+            noise=design.noise,
+            **asked,
         ),
         html,
         json_path,

@@ -29,8 +29,10 @@ from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
 from leakscope.lasso.amp import soft
 from leakscope.lasso.objective import checked_data
+from leakscope.lasso.setting import MECHANISM, NOISE, LassoSetting
 from leakscope.lasso.solver import LassoSolution, solve_lasso_many
 from leakscope.laws.pair import Assumption
+from leakscope.settings.plan import LassoMechanism, LassoNoise
 
 # Columns and rows looked at, at most: the spectrum of a part of an i.i.d. design has its own law.
 LARGEST_SIDE = 2000
@@ -84,6 +86,41 @@ class DataFit:
     cross_validated_stderr: float
     design: DesignCheck
     assumptions: tuple[Assumption, ...]
+
+    def setting(
+        self,
+        sigma_eta: float,
+        *,
+        lam: float | None = None,
+        mechanism: LassoMechanism = MECHANISM,
+        noise: LassoNoise = NOISE,
+    ) -> LassoSetting:
+        """A private LASSO on such data, ``sigma_eta`` and ``lam`` in the units of X.
+
+        Without ``lam`` it is that of least estimated error.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from leakscope.lasso import fit_data_model
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.standard_normal((200, 100))
+        >>> found = fit_data_model(X, X[:, :5].sum(axis=1) + rng.standard_normal(200))
+        >>> setting = found.setting(sigma_eta=2.0)
+        >>> round(float(setting.sigma_eta * found.scale), 6), float(setting.alpha)
+        (2.0, 2.0)
+        """
+        inside = mechanism == "objective"
+        return LassoSetting(
+            self.alpha,
+            self.rho,
+            self.sigma_xi,
+            (self.lam if lam is None else lam) / self.scale,
+            sigma_eta / self.scale if inside else sigma_eta * self.scale,
+            mechanism,
+            self.signal_variance,
+            noise,
+        )
 
     @property
     def trusted(self) -> bool:

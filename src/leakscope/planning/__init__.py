@@ -2,7 +2,7 @@
 a target.
 """
 
-from leakscope.planning.lasso_plan import plan_lasso, worst_case_epsilon
+from leakscope.planning.lasso_plan import plan_lasso, plan_lasso_of, worst_case_epsilon
 from leakscope.planning.lasso_targets import (
     best_lasso,
     lasso_trade_off,
@@ -23,6 +23,7 @@ __all__ = [
     "linear_advantage",
     "optimal_noise",
     "plan_lasso",
+    "plan_lasso_of",
     "plan_linear",
     "trade_off_curve",
     "worst_case_epsilon",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,18 @@ import numpy as np
 from leakscope import __version__, lasso, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key
+from leakscope.data.datasets import Dataset
+from leakscope.data.preparation import prepare
 from leakscope.errors import InputError
+from leakscope.lasso.data_fit import DataFit
 from leakscope.lasso.row_clipping import replacement_sensitivity
-from leakscope.lasso.setting import NOT_A_GUARANTEE, LassoSetting, provenance_of
+from leakscope.lasso.setting import (
+    MECHANISM,
+    NOISE,
+    NOT_A_GUARANTEE,
+    LassoSetting,
+    provenance_of,
+)
 from leakscope.lasso.simulated import SimulatedLasso
 from leakscope.lasso.stability import stability_ratio
 from leakscope.lasso.state_evolution import unstable_sentence
@@ -31,7 +40,13 @@ from leakscope.planning.lasso_targets import (
 from leakscope.planning.reachable import require_reachable
 from leakscope.results.plan import LassoCurve, LassoPlan
 from leakscope.settings.advise import TARGET_DELTA
-from leakscope.settings.plan import LASSO_PLAN_DEFAULTS, LassoDivergence, LassoKnob
+from leakscope.settings.plan import (
+    LASSO_PLAN_DEFAULTS,
+    LassoDivergence,
+    LassoKnob,
+    LassoMechanism,
+    LassoNoise,
+)
 
 _NOISES = 8
 
@@ -54,6 +69,7 @@ def plan_lasso(
     target_advantage: float | None = None,
     target_epsilon: float | None = None,
     curve: LassoKnob | Mapping[LassoKnob, Sequence[float]] | None = None,
+    data: DataFit | None = None,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> LassoPlan:
     """How much a private LASSO of this setting gives away about a typical record, and its errors.
@@ -89,6 +105,9 @@ def plan_lasso(
     curve
         Error and leakage along ``sigma_eta`` or ``lam``, or both for ``all``, over a range; or a
         mapping of the knob to the settings wanted.
+    data
+        What the setting was read off (`leakscope.lasso.fit_data_model`): its assumptions are told
+        beside the plan's own, and those that fail are warned of.
     random_state
         Of the simulated pairs.
 
@@ -160,12 +179,17 @@ above 0.319, or sigma_eta below 0.2822.'
     provenance = provenance_of(setting).to_dict()
     return LassoPlan(
         leakscope_version=__version__,
-        settings={**told, "seed": random_state if isinstance(random_state, int) else None},
+        settings={
+            **told,
+            "seed": random_state if isinstance(random_state, int) else None,
+            **({} if data is None else {"data_scale": data.scale, "data_lam": data.lam}),
+        },
         timing={"plan": time.perf_counter() - start},
-        warnings=_warnings(setting, found),
+        warnings=[*_warnings(setting, found), *_doubts(data)],
         mechanism=setting.mechanism,
         method=provenance["method"],
-        assumptions=provenance.pop("assumptions"),
+        assumptions=provenance.pop("assumptions")
+        + [asdict(one) for one in (() if data is None else data.assumptions)],
         provenance=provenance,
         guarantee=NOT_A_GUARANTEE,
         zero_vector_error=zero_vector_error(setting),
@@ -175,6 +199,33 @@ above 0.319, or sigma_eta below 0.2822.'
         joint_onavg_kl_stderr=None if simulated is None else simulated.joint_kl.stderr,
         **found,
     )
+
+
+def plan_lasso_of(
+    dataset: Dataset,
+    sigma_eta: float,
+    *,
+    lam: float | None = None,
+    mechanism: LassoMechanism = MECHANISM,
+    noise: LassoNoise = NOISE,
+    random_state: int | np.random.Generator | Key | None = None,
+    **asked: Any,
+) -> LassoPlan:
+    """A plan whose alpha, rho, sigma_xi and signal are estimated from a table.
+
+    Its columns and target are standardised; ``sigma_eta`` and ``lam`` are in those units, and
+    without ``lam`` it is that of least estimated error.  The rest is as in `plan_lasso`.
+    """
+    if dataset.task != "regression" or dataset.target.ndim != 1:
+        raise InputError(
+            f"column {dataset.target_name!r} holds classes, and the theory is of a LASSO of "
+            "numbers; name another target."
+        )
+    scaled = prepare(dataset)
+    features = scaled.features - scaled.features.mean(axis=0)
+    found = lasso.fit_data_model(features, scaled.target, random_state=random_state)
+    setting = found.setting(sigma_eta, lam=lam, mechanism=mechanism, noise=noise)
+    return plan_lasso(setting, data=found, random_state=random_state, **asked)
 
 
 def _warnings(setting: LassoSetting, found: dict[str, Any]) -> list[str]:
@@ -187,6 +238,16 @@ def _warnings(setting: LassoSetting, found: dict[str, Any]) -> list[str]:
         "the limit, but some are far off, so means over datasets have more error and leakage: at "
         "alpha = 0.5 by 3% at p = 800 with 70% of it, 18% with 83%, tenfold with 90%, falling as "
         "1/p."
+    ]
+
+
+def _doubts(data: DataFit | None) -> list[str]:
+    """What the theory assumes and the data do not have."""
+    failed = [] if data is None else [one for one in data.assumptions if one.holds is False]
+    return [
+        f"The data do not fit the theory: it assumes that {one.statement} ({one.evidence}). The "
+        "numbers are those of data that do."
+        for one in failed
     ]
 
 

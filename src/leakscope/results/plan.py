@@ -433,6 +433,19 @@ class LassoPlan(ResultDocument):
             None if self.cw_onavg_kl is None else math.sqrt(2.0 * self.cw_onavg_kl / coefficients)
         )
 
+    def _of_data(self) -> list[str]:
+        """The setting in the units of the table that it was read off."""
+        scale = self.settings.get("data_scale")
+        if scale is None:
+            return []
+        lam, noise = (float(self.settings[name]) for name in ("lam", "sigma_eta"))
+        noise = noise * scale if self.mechanism == "objective" else noise / scale
+        return [
+            f"Estimated from your table, columns and target standardised: its rows have length "
+            f"{digits(scale)}, so that lambda is {digits(lam * scale)} and sigma_eta "
+            f"{digits(noise)} in its units."
+        ]
+
     def in_short(self) -> Short:
         """The answer and what it is worth beside releasing nothing, and every number."""
         names = ("alpha", "rho", "sigma_xi", "lam", "sigma_eta")
@@ -448,6 +461,7 @@ class LassoPlan(ResultDocument):
                 f"was used with an advantage of {_finite(self.advantage)} (best TPR - FPR); the "
                 f"generalisation error is {_finite(self.generalization_error)}."
             )
+        says += self._of_data()
         if self.advice is not None:
             says.append(self.advice)
         error = self.generalization_error

@@ -91,15 +91,25 @@ class LassoDesignSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    alpha: float = setting(..., "n/p, records per coefficient.")
-    rho: float = setting(..., "Share of non-zero true coefficients.", metavar="FRACTION")
-    sigma_xi: float = setting(..., "Standard deviation of the label noise.")
-    lam: float = setting(..., "lambda in ||y - Xb||^2/2 + lambda ||b||_1.")
+    alpha: float | None = setting(None, "n/p, records per coefficient.", unset="that of --data")
+    rho: float | None = setting(
+        None, "Share of non-zero true coefficients.", metavar="FRACTION", unset="that of --data"
+    )
+    sigma_xi: float | None = setting(
+        None, "Standard deviation of the label noise.", unset="that of --data"
+    )
+    lam: float | None = setting(
+        None,
+        "lambda in ||y - Xb||^2/2 + lambda ||b||_1.",
+        unset="that of least error on --data",
+    )
     sigma_eta: float = setting(..., "Standard deviation of the privacy noise.")
     mechanism: LassoMechanism = setting(
         "objective", "objective (noise times b in the objective) or output (noise on b)."
     )
-    signal_variance: float = setting(1.0, "Variance of a non-zero coefficient.")
+    signal_variance: float = setting(
+        1.0, "Variance of a non-zero coefficient; with --data that of the data."
+    )
     noise: LassoNoise = setting(
         "gaussian", "Law of the privacy noise: gaussian, or laplace of the same sd."
     )
