@@ -177,7 +177,7 @@ def test_a_lasso_is_planned_from_a_table(
     line = ["plan", "lasso", "--data", "t.csv", "--target", "y", "--sigma-eta", "2"]
     assert main([*line, "--noise", "laplace", "--json", "p.json"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "LASSO with Laplace objective perturbation, alpha = 3.80952" in told
+    assert "LASSO with Laplace objective perturbation, alpha = 3.63636" in told
     assert "sigma_eta 2 in its units" in told
     assert json.loads(Path("p.json").read_text())["settings"]["noise"] == "laplace"
     for extra, why in (
