@@ -13,6 +13,7 @@ import html
 import io
 import json
 import os
+import re
 import tempfile
 import traceback
 import warnings
@@ -128,6 +129,15 @@ def read(path: Path) -> dict[str, Any]:
     """A notebook file."""
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return found
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Called by mkdocs: links as the site has them, to a notebook's page, not to its file."""
+    if page.file.src_uri == "changes.md":
+        # The changelog stands outside of the pages, and links from there.
+        text = (FOLDER.parents[1] / "CHANGELOG.md").read_text(encoding="utf-8")
+        markdown = text.replace("](docs/", "](")
+    return re.sub(r"(notebooks/\w+)\.ipynb\)", r"\1.md)", markdown)
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -56,6 +56,9 @@ class InputError(ValueError):
     a negative standard deviation, a size that does not fit in memory.  The command line prints
     the message on stderr and exits with status 2.
 
+    Only ``what`` is always there.  Whoever tells the user in other words, such as the page, takes
+    the fields; nobody need take a sentence apart.
+
     Parameters
     ----------
     what
@@ -67,9 +70,6 @@ class InputError(ValueError):
     option
         The setting that it is about, by its name in the settings (``na_values``, not
         ``--na-values``).
-
-    Only ``what`` is always there.  Whoever tells the user in other words, such as the page, takes
-    the fields; nobody need take a sentence apart.
 
     Examples
     --------

@@ -19,6 +19,7 @@ from leakscope.data.arrow_tables import INDEX
 from leakscope.data.columns import column_name, listed
 from leakscope.data.datasets import (
     Dataset,
+    RecordId,
     Task,
     digest,
     many_numbers,
@@ -31,7 +32,13 @@ from leakscope.data.files import is_folder
 from leakscope.data.hugging_face import is_hugging_face, open_hugging_face, read_columns
 from leakscope.data.pictures import open_image_folder
 from leakscope.data.sacro_target import is_sacro_target, read_sacro_target
-from leakscope.data.table_datasets import OpenTable, required_target, roles_of, usual_task
+from leakscope.data.table_datasets import (
+    OpenTable,
+    id_labels,
+    required_target,
+    roles_of,
+    usual_task,
+)
 from leakscope.data.tables import (
     PICTURE,
     UNNAMED_ID,
@@ -430,6 +437,19 @@ def read_again(source: Source, file: str | Path | None = None) -> Dataset:
     return source.read_again(file)
 
 
+def _rows_left(table: pd.DataFrame, source: Source, ids: Sequence[RecordId]) -> list[int]:
+    """The rows of the table that became records."""
+    name = source.id_column
+    if name is None:
+        return [int(row) for row in ids]
+    own = column_name([str(column) for column in table.columns], name, "id", source.file or "")
+    empty = table[own].isna().to_numpy()
+    written = written_labels(table, Path(source.file or ""), [own], source.layout)
+    labels = id_labels(written.get(own, table[own])[~empty], own, source.file or "")
+    rows = dict(zip(labels, np.flatnonzero(~empty).tolist(), strict=True))
+    return [rows[record] for record in ids]
+
+
 def raw_features(dataset: Dataset, names: Sequence[str]) -> pd.DataFrame:
     """The named columns of a dataset's table before any encoding, one row per record."""
     if set(names) <= set(dataset.feature_names):
@@ -443,12 +463,8 @@ def raw_features(dataset: Dataset, names: Sequence[str]) -> pd.DataFrame:
     else:
         table = read_table(Path(source.file), source.layout)
         if len(table) != len(dataset.record_ids):
-            if source.id_column is not None:
-                raise InputError(
-                    f"{source.file} has records that were dropped, and the model takes the table's "
-                    "own columns; write the table without them."
-                )
-            table = table.iloc[[int(row) for row in dataset.record_ids]]
+            # Some were dropped, or not drawn: the ids say which are left.
+            table = table.iloc[_rows_left(table, source, dataset.record_ids)]
         columns = [str(name) for name in table.columns]
         if set(names) <= set(columns):
             return table[list(names)]

@@ -298,7 +298,7 @@ class OpenTable:
         group = None
         if roles.group is not None:
             require_present(table[roles.group], roles.group, where, "every record needs its group")
-            group = _labels(self._labelled(table, roles.group), roles.group, where)
+            group = id_labels(self._labelled(table, roles.group), roles.group, where)
             steps.append(f"group: column {roles.group}, {len(set(group))} of them; not a feature")
         return Dataset(
             name=self.name,
@@ -362,7 +362,7 @@ class OpenTable:
 
 def _ids(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:
     require_present(column, name, where, "every record needs its id")
-    labels, rows = list(_labels(column, name, where)), [int(row) for row in column.index]
+    labels, rows = list(id_labels(column, name, where)), [int(row) for row in column.index]
     try:
         return require_distinct_ids(labels, f"{where}: the id column {name!r}", rows)
     except InputError as error:
@@ -373,7 +373,8 @@ def _ids(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:
         ) from None
 
 
-def _labels(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:
+def id_labels(column: pd.Series[Any], name: str, where: str) -> tuple[RecordId, ...]:
+    """What a column calls its records, as ids: whole numbers, else text."""
     if any(isinstance(value, (list, dict)) for value in column):
         raise InputError(
             f"{where}: column {name!r} holds lists or tables; an id must be a number or a text."

@@ -193,13 +193,13 @@ def _main(evidence: Evidence) -> ResultDocument:
 def check_record(path: str | Path) -> str:
     """The hash of a record whose files are as they were written.
 
+    The pages are made again from decision.json and compared; only the version of leakscope that
+    wrote them can do that.
+
     Parameters
     ----------
     path
         A record's .json, .html or .md file, or the folder with all three.
-
-    The pages are made again from decision.json and compared; only the version of leakscope that
-    wrote them can do that.
 
     Raises
     ------

@@ -168,7 +168,7 @@ def live_line() -> OnProgress | None:
     >>> sys.ps1 = ">>> "
     >>> shown = io.StringIO()
     >>> with contextlib.redirect_stderr(shown):
-    ...     live_line()(Progress(done=3, total=8, seconds=6.0, seconds_left=10.0))
+    ...     live_line()(Progress(done=3, total=8, seconds_left=10.0))
     >>> del sys.ps1
     >>> shown.getvalue().strip()
     '3 of 8 done, about 10 s left'

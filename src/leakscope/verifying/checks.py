@@ -152,7 +152,7 @@ def leaning(checks: Sequence[Check]) -> str | None:
     >>> from leakscope.verifying.checks import Check, leaning
     >>> print(leaning([Check(str(i), "AUC", 0.62, 0.82, 0.08, 0.1) for i in range(8)]))
     all 8 measured values of AUC lie above the predictions, by 0.2 on average: the predictions are
-    too low, even where single records agree within their errors.
+    too low, even though single records agree within their errors.
     """
     for quantity in dict.fromkeys(check.quantity for check in checks):
         own = [check for check in checks if check.quantity == quantity and math.isfinite(check.z)]
