@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
-from leakscope.fitted.losses import LOSSES, NODES, Moments, hermite, moments
+from leakscope.fitted.losses import LOSSES, NODES, Loss, Moments, hermite, moments
 from leakscope.fitted.problem import ConvexProblem, FittedModel
 from leakscope.fitted.responses import FeatureResponse, FunctionResponse, Response
 
@@ -143,8 +143,8 @@ def solve_cavity(
             float(np.max(np.abs(step) / np.sqrt(np.maximum(new_v, 1e-300))))
             if fraction < 1.0
             else float(np.max(np.abs(step)) / max(float(np.std(z)), 1e-300)),
-            _largest_change(new_kappa, kappa),
-            _largest_change(new_v, v),
+            largest_change(new_kappa, kappa),
+            largest_change(new_v, v),
         )
         converged = change <= tolerance
         before = z
@@ -152,14 +152,16 @@ def solve_cavity(
             z, kappa, v = z + step, new_kappa, new_v
         else:
             z, (kappa, v) = z + step, stride.taken(kappa, v, new_kappa, new_v)
-        m, found = _without(problem, z, m + z - before, kappa, v, fraction, nodes)
+        m, found = without(loss, y, weight, z, m + z - before, kappa, v, fraction, nodes)
         if converged or rounds >= MAX_ROUNDS:
             break
     return Cavity(m, v, kappa, found, response, rounds, change, converged)
 
 
-def _without(
-    problem: ConvexProblem,
+def without(
+    loss: Loss,
+    y: FloatArray,
+    weight: FloatArray,
     z: FloatArray,
     m: FloatArray,
     kappa: FloatArray,
@@ -168,10 +170,9 @@ def _without(
     nodes: int,
 ) -> tuple[FloatArray, Moments]:
     """Solve m - f kappa E[F(m + eps)] = z for m by Newton steps; the slope is above 1 - f."""
-    loss, weight = LOSSES[problem.loss], problem.sample_weights
     low = np.full(len(z), -np.inf)
     high = np.full(len(z), np.inf)
-    found = moments(loss, m, v, kappa, problem.y, weight, nodes=nodes)
+    found = moments(loss, m, v, kappa, y, weight, nodes=nodes)
     for _ in range(50):
         residual = m - fraction * kappa * found.force - z
         scale = 1e-11 + 1e-7 * np.sqrt(v)
@@ -183,7 +184,7 @@ def _without(
         outside = (target <= low) | (target >= high)
         middle = 0.5 * (np.where(np.isfinite(low), low, m) + np.where(np.isfinite(high), high, m))
         m = np.where(outside & (residual != 0.0), middle, target)
-        found = moments(loss, m, v, kappa, problem.y, weight, nodes=nodes)
+        found = moments(loss, m, v, kappa, y, weight, nodes=nodes)
     return m, found
 
 
@@ -218,7 +219,8 @@ class _Stride:
         return np.asarray(new_kappa * first), np.asarray(new_v * second)
 
 
-def _largest_change(new: FloatArray, old: FloatArray) -> float:
+def largest_change(new: FloatArray, old: FloatArray) -> float:
+    """The largest relative change of an entry."""
     scale = np.maximum(np.abs(new), 1e-12 * float(np.max(np.abs(new))) + 1e-300)
     return float(np.max(np.abs(new - old) / scale))
 
@@ -320,8 +322,9 @@ def scalar_laws(problem: ConvexProblem, question: Question, fraction: float) -> 
         source, variance = pooled, cavity.variance
     # a floor for records whose prediction does not vary at all (rows of zeros)
     variance = np.maximum(variance, max(1e-14 * float(np.median(variance)), 1e-300))
-    mean_in, sd_in = _pushed(problem, cavity.mean, variance, cavity.kappa)
-    h = problem.sample_weights * LOSSES[problem.loss].curvature(mean_in, problem.y)
+    loss, weight = LOSSES[problem.loss], problem.sample_weights
+    mean_in, sd_in = pushed(loss, problem.y, weight, cavity.mean, variance, cavity.kappa)
+    h = weight * loss.curvature(mean_in, problem.y)
     return PredictionLaws(
         mean_in=mean_in,
         sd_in=sd_in,
@@ -338,11 +341,15 @@ def scalar_laws(problem: ConvexProblem, question: Question, fraction: float) -> 
     )
 
 
-def _pushed(
-    problem: ConvexProblem, mean: FloatArray, variance: FloatArray, kappa: FloatArray
+def pushed(
+    loss: Loss,
+    y: FloatArray,
+    weight: FloatArray,
+    mean: FloatArray,
+    variance: FloatArray,
+    kappa: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of N(mean, variance) pushed through prox_kappa."""
-    loss, weight, y = LOSSES[problem.loss], problem.sample_weights, problem.y
     if loss.quadratic:
         return loss.prox(mean, kappa * weight, y), np.sqrt(variance) / (1.0 + kappa * weight)
     spread = np.sqrt(variance)

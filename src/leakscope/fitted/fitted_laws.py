@@ -532,15 +532,10 @@ def _finished(
     if observes == "residual" and people is None:
         sign, offset = -1.0, _residual_of(model)
     share = found.shares.largest
+    seen, checks = ~np.isnan(share), judged(found, question, fraction)
     lead = np.sqrt(found.shares.squares)
-    seen = ~np.isnan(share)
     lumpy = float(np.mean(lead[seen] > LUMPY_SHARE)) if seen.any() else 0.0
-    numbers = np.isfinite(found.mean_in) & np.isfinite(found.mean_out) & np.isfinite(found.sd_out)
-    normal = smooth(found.shares, question, fraction)
-    steady = (found.by_size <= MOST_BY_SIZE) & (found.by_size >= 1.0 / MOST_BY_SIZE)
-    least = ROUNDINGS * np.finfo(np.float64).eps * float(np.max(np.abs(found.mean_out)))
-    resolved = found.sd_out > least
-    trusted, looked, check = numbers & seen & normal & steady & resolved, seen, LED
+    trusted, looked, check = checks.trusted, seen, LED
     if people is not None:
         own = np.asarray(advantage(_normals(found))) if question != "known_others" else people.joint
         trusted = trusted & (people.joint - own <= MOST_LOST)
@@ -564,9 +559,9 @@ def _finished(
         found.converged,
         found.smoothing_gap,
         lumpy,
-        led=float(np.mean(~normal[seen])) if seen.any() else 0.0,
-        unsteady=float(np.mean(~steady)),
-        unresolved=float(np.mean(~resolved)) if question != "known_others" else 0.0,
+        led=float(np.mean(~checks.normal[seen])) if seen.any() else 0.0,
+        unsteady=float(np.mean(~checks.steady)),
+        unresolved=float(np.mean(~checks.resolved)) if question != "known_others" else 0.0,
     )
     provenance = Provenance(
         question="leave_one_out" if question == "known_others" else question,
@@ -577,7 +572,7 @@ def _finished(
         method="exact" if question == "known_others" else "asymptotic",
         source="docs/fitted.md",
         assumptions=(
-            *_assumptions_of(model, diagnostics, again, question, fraction),
+            *assumptions_of(model, diagnostics, again, question, fraction),
             *(() if distance is None else (distance.assumption(),)),
         ),
     )
@@ -596,7 +591,7 @@ def _finished(
         moved_by_refits=None if again is None else again.size,
         warnings=(
             *(() if distance is None else distance.warnings(model.unit)),
-            *_warnings_of(model, diagnostics, again, question),
+            *warnings_of(model, diagnostics, again, question),
         ),
         diagnostics=diagnostics,
         provenance=provenance,
@@ -605,6 +600,27 @@ def _finished(
         moved=found.moved,
         people=people,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Which checks each record passes."""
+
+    trusted: npt.NDArray[np.bool_]
+    normal: npt.NDArray[np.bool_]
+    steady: npt.NDArray[np.bool_]
+    resolved: npt.NDArray[np.bool_]
+
+
+def judged(found: PredictionLaws, question: Question, fraction: float) -> Judged:
+    """What can be told of each record from its own laws."""
+    numbers = np.isfinite(found.mean_in) & np.isfinite(found.mean_out) & np.isfinite(found.sd_out)
+    normal = smooth(found.shares, question, fraction)
+    steady = (found.by_size <= MOST_BY_SIZE) & (found.by_size >= 1.0 / MOST_BY_SIZE)
+    least = ROUNDINGS * np.finfo(np.float64).eps * float(np.max(np.abs(found.mean_out)))
+    resolved = found.sd_out > least
+    seen = ~np.isnan(found.shares.largest)
+    return Judged(numbers & seen & normal & steady & resolved, normal, steady, resolved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -673,7 +689,7 @@ def smooth(shares: Shares, question: Question, fraction: float) -> npt.NDArray[n
     return np.asarray(even & (skew * shares.cubes <= MOST_SKEWED))
 
 
-def _warnings_of(
+def warnings_of(
     model: FittedModel, diagnostics: Diagnostics, again: Moved | None, question: Question
 ) -> tuple[str, ...]:
     """Sentences for people; empty where there is nothing to say."""
@@ -748,7 +764,7 @@ def _told_of_refits(model: FittedModel, again: Moved | None) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _assumptions_of(
+def assumptions_of(
     model: FittedModel,
     diagnostics: Diagnostics,
     again: Moved | None,

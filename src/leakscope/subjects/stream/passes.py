@@ -14,7 +14,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,12 +42,12 @@ from leakscope.results.run_directory import complete_run_directory, require_free
 from leakscope.results.trust import Trust
 from leakscope.running.cell_store import FinishedCell, StoppedError, open_cells
 from leakscope.running.cells import Cell, Found, OnProgress, Progress, run_cells
-from leakscope.settings.audit import AuditSettings
+from leakscope.settings.audit import AuditSettings, ModelSettings
 from leakscope.settings.data import DataSettings
 from leakscope.settings.setting import validated
 from leakscope.subjects.process.choices import kernel_from_settings
 from leakscope.subjects.stream.answers import AnswersFile, columns_of_laws
-from leakscope.subjects.stream.coding import ColumnFacts, coding_of, facts_of
+from leakscope.subjects.stream.coding import ColumnCoding, ColumnFacts, coding_of, facts_of
 from leakscope.subjects.stream.details import StreamDetails
 from leakscope.subjects.stream.parts import FilePart, RecordBlock, columns_of, file_parts
 from leakscope.subjects.stream.totals import ALL, QUANTILES, Told, dataset_entry, histograms
@@ -79,16 +79,18 @@ def audit_streamed(
     *,
     directory: str | Path,
     settings: AuditSettings | None = None,
+    chosen: ModelSettings | None = None,
     client: Any = None,
     cell_records: int = CELL_RECORDS,
     block_bytes: int = BLOCK_BYTES,
     on_progress: OnProgress | None = None,
     **data: Any,
 ) -> Audit:
-    """Audit Parquet or Arrow files of any size under a linear kernel, in bounded memory.
+    """Audit Parquet or Arrow files of any size, in bounded memory: a fitted model or a process.
 
-    The numbers of :func:`leakscope.audit_frame` with the same settings, without ever holding the
-    records.  A run that was stopped goes on in its directory when it is asked for again.
+    A ridge, linear or two-class logistic regression (``chosen``), or without it the process of a
+    linear kernel.  The numbers of :func:`leakscope.audit_frame` with the same settings, without
+    ever holding the records.  A run that was stopped goes on in its directory when it is asked for again.
 
     Parameters
     ----------
@@ -99,13 +101,16 @@ def audit_streamed(
     settings
         Of the audit; the kernel must have finitely many features, such as linear, which is taken
         where left out.
+    chosen
+        The fitted model: ``model`` is ridge, linear, logistic, a .skops file of one of them, or left
+        out for a stand-in; with C or alpha, or as leave-one-out chooses them.
     client
         A ``distributed.Client``, whose workers see the files and the run directory under the same
         paths; without one everything is computed here.
     cell_records, block_bytes
         Records of a cell, about, and bytes of features worked on at once.
     on_progress
-        Called after every cell of the three passes.
+        Called after every cell of a pass.
     data
         The settings of :class:`leakscope.settings.DataSettings`: target, id_column, task, ignore,
         by and missing (error or drop).
@@ -118,55 +123,31 @@ def audit_streamed(
 
     """
     wanted = validated(DataSettings, **data)
+    if chosen is not None:
+        from leakscope.subjects.stream.fits import audit_streamed_fit
+
+        return audit_streamed_fit(
+            source,
+            Path(directory),
+            settings or AuditSettings(),
+            chosen,
+            wanted,
+            Streaming(client, cell_records, block_bytes, on_progress),
+        )
     settings = AuditSettings(kernel="linear") if settings is None else settings
     place, start = Path(directory), time.perf_counter()
     kernel = _usable(settings, wanted)
-    parts = _parts(source, wanted)
-    cuts = list(_cut(parts, cell_records))
-    begun = is_there(place / "run.json") and not is_there(place / "result.json")
-    if not begun:
-        require_free(place)
-    asked = {
-        "what": "streamed audit",
-        "source": str(Path(source).resolve()),
-        "files": [list(entry) for entry in sorted({(part.path, *part.stamp) for part in parts})],
-        "cell_records": cell_records,
-        "data": wanted.model_dump(mode="json"),
-        "audit": settings.model_dump(mode="json"),
-    }
-    _require_room(len(parts[0].features) + 1, len(cuts), block_bytes)
-    report = _over_passes(on_progress, len(cuts))
-    with _none_left(place, begun) as going_on, open_cells(place, settings=asked, seed=0) as store:
-        answers = place / ANSWERS
-        answers.mkdir(mode=0o700, exist_ok=True)
+    asked = {"audit": settings.model_dump(mode="json")}
+    how = Streaming(client, cell_records, block_bytes, on_progress)
+    with opened_passes(source, place, wanted, asked, how, len(PASSES)) as passes:
+        asked, parts, cuts, answers = passes.asked, passes.parts, passes.cuts, passes.answers
 
         def run(number: int, work: Callable[[Cut, int], Found]) -> list[Any]:
-            cells = [Cell(f"{PASSES[number]} {i:07d}", {"cell": i}) for i in range(len(cuts))]
-            with _still_there(place):
-                return run_cells(
-                    store,
-                    cells,
-                    partial(_computed, cuts, work),
-                    seed=0,
-                    client=client,
-                    threads=True,
-                    on_progress=report(number),
-                )
+            return passes.run(PASSES[number], work)
 
         classes, drop = wanted.task == "classification", wanted.missing == "drop"
-        learned = run(0, partial(_facts, classes, drop, block_bytes))
-        facts = tree((_facts_back(cell) for cell in learned), lambda a, b: a + b)
-        coding = coding_of(
-            facts,
-            parts[0],
-            standard=settings.scaling == "standard",
-            classes=classes,
-            drop_missing=drop,
-        )
-        cuts[:] = [tuple(replace(part, coding=coding) for part in cut) for cut in cuts]
-        width = len(coding.shift) + 1
-        _require_room(width, len(cuts), block_bytes)
-        going_on()
+        facts = passes.facts(classes, drop)
+        coding = passes.coded(facts, settings.scaling == "standard", classes, drop)
         summed = run(1, partial(_sums, kernel, block_bytes))
         sums = tree(
             (
@@ -229,9 +210,103 @@ def audit_streamed(
             answers=ANSWERS,
         ),
     )
+    return completed(place, audit, told)
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """How passes are made: the client of a cluster or None, cells, blocks, and who is told."""
+
+    client: Any = None
+    cell_records: int = CELL_RECORDS
+    block_bytes: int = BLOCK_BYTES
+    on_progress: OnProgress | None = None
+
+
+@dataclass(eq=False)
+class Passes:
+    """Passes over the records of some files, each cut into cells that are kept."""
+
+    place: Path
+    asked: dict[str, Any]
+    parts: list[FilePart]
+    cuts: list[Cut]
+    answers: Path
+    how: Streaming
+    store: Any
+    going_on: Callable[[], None]
+    expected: int
+    made: int = 0
+
+    def run(self, name: str, work: Callable[[Cut, int], Found]) -> list[Any]:
+        """One pass under a name of its own: what each cell found."""
+        cells = [Cell(f"{name} {i:07d}", {"cell": i}) for i in range(len(self.cuts))]
+        report = _over_passes(self.how.on_progress, len(cells), self.expected, self.made)
+        self.made += 1
+        with _still_there(self.place):
+            return run_cells(
+                self.store,
+                cells,
+                partial(_computed, self.cuts, work),
+                seed=0,
+                client=self.how.client,
+                threads=True,
+                on_progress=report,
+            )
+
+    def facts(self, classes: bool, drop: bool) -> ColumnFacts:
+        """What the columns hold, by a first pass."""
+        learned = self.run("columns", partial(_facts, classes, drop, self.how.block_bytes))
+        found: ColumnFacts = tree((_facts_back(cell) for cell in learned), lambda a, b: a + b)
+        return found
+
+    def coded(self, facts: ColumnFacts, standard: bool, classes: bool, drop: bool) -> ColumnCoding:
+        """How columns become numbers from now on."""
+        coding = coding_of(
+            facts, self.parts[0], standard=standard, classes=classes, drop_missing=drop
+        )
+        self.cuts[:] = [tuple(replace(part, coding=coding) for part in cut) for cut in self.cuts]
+        _require_room(len(coding.shift) + 1, len(self.cuts), self.how.block_bytes)
+        self.going_on()
+        return coding
+
+
+@contextmanager
+def opened_passes(
+    source: str | Path,
+    place: Path,
+    wanted: DataSettings,
+    asked: dict[str, Any],
+    how: Streaming,
+    expected: int,
+) -> Iterator[Passes]:
+    """The passes of a run, new or stopped before; nothing is left where records are refused."""
+    parts = _parts(source, wanted)
+    cuts = list(_cut(parts, how.cell_records))
+    begun = is_there(place / "run.json") and not is_there(place / "result.json")
+    if not begun:
+        require_free(place)
+    whole = {
+        "what": "streamed audit",
+        "source": str(Path(source).resolve()),
+        "files": [list(entry) for entry in sorted({(part.path, *part.stamp) for part in parts})],
+        "cell_records": how.cell_records,
+        "data": wanted.model_dump(mode="json"),
+        **asked,
+    }
+    _require_room(len(parts[0].features) + 1, len(cuts), how.block_bytes)
+    with _none_left(place, begun) as going_on, open_cells(place, settings=whole, seed=0) as store:
+        answers = place / ANSWERS
+        answers.mkdir(mode=0o700, exist_ok=True)
+        yield Passes(place, whole, parts, cuts, answers, how, store, going_on, expected)
+
+
+def completed(place: Path, audit: Audit, told: Told) -> Audit:
+    """The run directory of an audit whose answers are written, and its audit."""
     sentences = [*audit.about.answer(audit, threshold=audit.exposed_above, ids=True)]
     told_words = [*sentences, audit.attacker]
-    audit = audit.model_copy(update={"sentences": told_words, "sentences_without_ids": told_words})
+    without = [*audit.about.answer(audit, threshold=audit.exposed_above, ids=False), audit.attacker]
+    audit = audit.model_copy(update={"sentences": told_words, "sentences_without_ids": without})
     complete_run_directory(
         place,
         audit,
@@ -242,7 +317,7 @@ def audit_streamed(
     for name in ("cells.sqlite", "cells.sqlite-wal", "cells.sqlite-shm"):
         (place / name).unlink(missing_ok=True)
     # What a kill left of a cell that was then computed again.
-    for left in answers.glob(".*.partial"):
+    for left in (place / ANSWERS).glob(".*.partial"):
         left.unlink(missing_ok=True)
     return audit
 
@@ -422,23 +497,22 @@ def _still_there(place: Path) -> Iterator[None]:
         ) from error
 
 
-def _over_passes(on_progress: OnProgress | None, cells: int) -> Callable[[int], OnProgress | None]:
-    """One bar over all passes."""
+def _over_passes(
+    on_progress: OnProgress | None, cells: int, expected: int, made: int
+) -> OnProgress | None:
+    """One bar over all passes that are expected, or more."""
+    if on_progress is None:
+        return None
+    passes = max(expected, made + 1)
 
-    def of(number: int) -> OnProgress | None:
-        if on_progress is None:
-            return None
+    def report(progress: Progress) -> None:
+        left = progress.seconds_left
+        if left is not None:
+            pace = left / max(1, progress.total - progress.done)
+            left += pace * cells * (passes - 1 - made)
+        on_progress(Progress(made * cells + progress.done, passes * cells, left))
 
-        def report(progress: Progress) -> None:
-            left = progress.seconds_left
-            if left is not None:
-                pace = left / max(1, progress.total - progress.done)
-                left += pace * cells * (len(PASSES) - 1 - number)
-            on_progress(Progress(number * cells + progress.done, len(PASSES) * cells, left))
-
-        return report
-
-    return of
+    return report
 
 
 def _mapped(block: RecordBlock, kernel: Kernel | None) -> RecordBlock:

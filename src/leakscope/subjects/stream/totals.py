@@ -95,6 +95,7 @@ def spreads(
 class Told:
     """Totals, the most exposed and the distribution; those of cells add up.
 
+    ``named`` says which columns are told of the most exposed, and ``by`` which ranks them.
     ``spreads`` are of all records (ALL), of all at another noise variance (OTHER), and by column
     and value of subgroups.  ``elsewhere`` are the most exposed at the other noise, ``residuals``
     the sum of squares there of what the other records predict minus the label.
@@ -112,6 +113,8 @@ class Told:
     advantages: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS, np.int64))
     levels: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(KL_EDGES) - 1, np.int64))
     spreads: dict[tuple[str, ...], Spread] = field(default_factory=dict)
+    named: Sequence[str] = NAMED
+    by: str = "kl"
 
     def note(self, columns: dict[str, NDArray[Any]], labels: Labels) -> None:
         """Take in the answers about some records, and their subgroups by column."""
@@ -126,7 +129,7 @@ class Told:
         self.levels += counts
         self.advantages += np.histogram(advantage, BINS, (0.0, 1.0))[0]
         self.beyond += len(kl) - int(counts.sum())
-        self.largest = _largest(self.largest, _top(columns, NAMED), TOP)
+        self.largest = _largest(self.largest, _top(columns, self.named, self.by), TOP, self.by)
         self._spread(ALL, advantage)
         for column, (codes, values) in labels.items():
             for value, spread in spreads(advantage, codes, values).items():
@@ -154,16 +157,16 @@ class Told:
         return Found({**plain, "spreads": told}, {**arrays, "bins": bins[:, :reached]})
 
     @classmethod
-    def of(cls, cells: Iterable[FinishedCell]) -> Told:
+    def of(cls, cells: Iterable[FinishedCell], by: str = "kl") -> Told:
         """Over all cells."""
-        total = cls()
+        total = cls(by=by)
         for cell in cells:
             for name in ADDED:
                 setattr(total, name, getattr(total, name) + cell.numbers[name])
             for name in HISTOGRAMS:
                 setattr(total, name, getattr(total, name) + cell.arrays[name])
             total._exceed(cell.numbers["worst"])
-            total.largest = _largest(total.largest, cell.numbers["largest"], TOP)
+            total.largest = _largest(total.largest, cell.numbers["largest"], TOP, by)
             total.elsewhere = _largest(total.elsewhere, cell.numbers["elsewhere"], TOP)
             for (key, *told), bins in zip(
                 cell.numbers["spreads"], cell.arrays["bins"], strict=True
@@ -233,8 +236,10 @@ PLAIN = ("worst", "largest", "elsewhere")
 HISTOGRAMS = ("advantages", "levels")
 
 
-def _top(columns: Mapping[str, NDArray[Any]], names: Iterable[str]) -> list[dict[str, Any]]:
-    top = largest_places(columns["kl"], TOP)
+def _top(
+    columns: Mapping[str, NDArray[Any]], names: Iterable[str], by: str = "kl"
+) -> list[dict[str, Any]]:
+    top = largest_places(columns[by], TOP)
     named = {name: columns[name][top].tolist() for name in names}
     found = [dict(zip(named, row, strict=True)) for row in zip(*named.values(), strict=True)]
     for entry in found:
@@ -244,9 +249,9 @@ def _top(columns: Mapping[str, NDArray[Any]], names: Iterable[str]) -> list[dict
 
 
 def _largest(
-    some: list[dict[str, Any]], more: list[dict[str, Any]], count: int
+    some: list[dict[str, Any]], more: list[dict[str, Any]], count: int, by: str = "kl"
 ) -> list[dict[str, Any]]:
-    return sorted([*some, *more], key=lambda entry: -entry["kl"])[:count]
+    return sorted([*some, *more], key=lambda entry: (-entry[by], -entry["kl"]))[:count]
 
 
 def histograms(told: Told) -> dict[str, NDArray[Any]]:
