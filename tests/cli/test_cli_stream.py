@@ -90,15 +90,19 @@ def test_one_file_is_streamed_where_it_does_not_fit_or_is_asked_to(here, capsys,
     assert main(["audit", file, "--ignore", "name", "--stream", *ASKED]) == 0
     assert "streaming 120 records" in capsys.readouterr()[1]
     monkeypatch.setattr(costs, "available_memory", lambda: 300 * 2**20)
-    assert not stream_cost(file).too_large
+    assert not stream_cost(file).too_large()
     monkeypatch.setattr(costs, "available_memory", lambda: 0)
-    assert stream_cost(file).too_large
+    assert stream_cost(file).too_large()
 
 
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        (["audit", "many", "--target", "y"], "a fitted model is examined in memory only"),
+        (["audit", "many", "--target", "y", "--model", "lasso"], "--model lasso needs all records"),
+        (
+            ["audit", "many", "--target", "y", "--train", "sklearn.svm:SVR"],
+            "a training is examined in memory only",
+        ),
         (["audit", "many", "--target", "y", "--kernel", "rbf"], "--kernel linear"),
         (["audit", "--example", "diabetes", "--stream"], "are for .parquet, .arrow"),
         (["audit", "many", "--no-stream", "--target", "y"], ""),

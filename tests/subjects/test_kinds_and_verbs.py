@@ -41,7 +41,8 @@ def tables(folder: Path) -> None:
     frame["label"] = np.where(frame["y"] > 0.0, "high", "low")
     frame["who"] = np.arange(90) // 3
     frame.to_csv(folder / "table.csv", index=False)
-    frame[["a", "b", "c", "y"]].to_parquet(folder / "table.parquet")
+    twice = pd.concat([frame, 0.9 * frame[["a", "b", "c", "y"]] + 0.05], ignore_index=True)
+    twice[["a", "b", "c", "y"]].to_parquet(folder / "table.parquet")
 
 
 def runs(folder: Path) -> dict[str, Callable[[str], Audit]]:
@@ -91,11 +92,14 @@ def runs(folder: Path) -> dict[str, Callable[[str], Audit]]:
             leakscope.audit(read("y", group_column="who"), settings=rbf), name
         ),
         "streamed files": lambda name: _streamed(folder, name),
+        "fitted model, streamed": lambda name: _streamed(
+            folder, name, chosen=ModelSettings(model="ridge", alpha=1.0)
+        ),
     }
 
 
-def _streamed(folder: Path, name: str) -> Audit:
-    audit_streamed(folder / "table.parquet", target="y", directory=folder / name)
+def _streamed(folder: Path, name: str, **more: Any) -> Audit:
+    audit_streamed(folder / "table.parquet", target="y", directory=folder / name, **more)
     return Audit.open(folder / name)
 
 

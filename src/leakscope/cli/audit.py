@@ -140,8 +140,9 @@ def audit(
         bool | None,
         typer.Option(
             "--stream/--no-stream",
-            help="Read .parquet and .arrow files in blocks, in bounded memory (--kernel linear). A "
-            "run that was stopped goes on with its --run-dir.  [default: where it would not fit]",
+            help="Read .parquet and .arrow files in blocks, in bounded memory (--model ridge, "
+            "linear or logistic, or --kernel linear). A run that was stopped goes on with its "
+            "--run-dir.  [default: where it would not fit]",
             show_default=False,
         ),
     ] = None,
@@ -175,7 +176,7 @@ def audit(
     if top < 0:
         raise InputError(f"--top must be zero or more, but it is {top}.")
     asked = asked_by_settings(settings, chosen, training)
-    cost = _stream_cost(file, streamed, cluster)
+    cost = _stream_cost(file, streamed, cluster, fitted=not asked.of_process)
     if cost is not None:
         assert file is not None
         place = run_dir or standing(default_run_directory("audit", file.stem))
@@ -236,7 +237,9 @@ def _dataset(data: DataSettings, asked: Asked, file: Path | None, example: str |
     return dataset_for(read, data.task, asked)
 
 
-def _stream_cost(file: Path | None, stream: bool | None, cluster: str | None) -> StreamCost | None:
+def _stream_cost(
+    file: Path | None, stream: bool | None, cluster: str | None, *, fitted: bool
+) -> StreamCost | None:
     """What streaming costs, where records are to be read in blocks: as asked, or by their size."""
     from leakscope.subjects.stream.costs import stream_cost
 
@@ -246,7 +249,7 @@ def _stream_cost(file: Path | None, stream: bool | None, cluster: str | None) ->
             "--stream and --cluster are for .parquet, .arrow and .feather files, and for folders "
             "of .parquet files."
         )
-    wanted = cost is not None and (stream or cluster is not None or cost.too_large)
+    wanted = cost is not None and (stream or cluster is not None or cost.too_large(fitted=fitted))
     return cost if wanted else None
 
 
@@ -266,20 +269,22 @@ def _streamed(
 
     if is_there(place / "result.json"):
         require_free(place)  # before a cost is stated that nobody will pay
-    if not asked.of_process:
+    if asked.trains:
         raise InputError(
-            f"{file} is streamed, and a fitted model is examined in memory only: give --kernel "
-            "linear for the Gaussian process of linear regression, or audit a sample."
+            f"{file} is streamed, and a training is examined in memory only; audit a sample."
         )
+    chosen = None if asked.of_process else asked.chosen
     with cluster_client(scheduler=cluster) as client, cells_bar() as on_progress:
         workers = None if client is None else max(1, sum(client.nthreads().values()))
-        told = f"{cost.sentence(workers)} If it stops, go on with --run-dir {place}"
+        words = cost.sentence(workers) if chosen is None else cost.of_fit(chosen, workers)
+        told = f"{words} If it stops, go on with --run-dir {place}"
         for line in wrapped(as_typed(told)).splitlines():
             say(line)
         return auditing.audit_streamed(
             file,
             directory=place,
             settings=asked.settings,
+            chosen=chosen,
             client=client,
             on_progress=on_progress,
             **dict(data),

@@ -204,7 +204,8 @@ def _as_matrix(design: Any, name: str) -> FloatArray:
     return matrix
 
 
-def _optimal(away: Distance, *, holds: bool) -> Assumption:
+def optimal(away: Distance, *, holds: bool) -> Assumption:
+    """That a fit is the optimum, with how far it is from it."""
     return Assumption(
         "the released fit is the optimum of its penalised loss on these records",
         holds=holds,
@@ -226,12 +227,12 @@ def _at_optimum(model: FittedModel, inner: Any, assumptions: list[Assumption]) -
     distances = [d for d in map(distance_to_optimum, model.problems) if d is not None]
     if distances:
         worst = max(distances, key=lambda d: d.relative)
-        if not worst.relative <= _farthest(
+        if not worst.relative <= farthest(
             inner, worst, float(model.problems[0].sample_weights.sum())
         ):
             stopped = _stopped_early(inner)
             raise (NoLawsError if stopped else InputError)(_not_the_optimum(inner, worst))
-        assumptions = [*assumptions, _optimal(worst, holds=True)]
+        assumptions = [*assumptions, optimal(worst, holds=True)]
     return _assuming(model, assumptions)
 
 
@@ -244,7 +245,7 @@ def stops_at(inner: Any, weight: float) -> float | None:
     return 1.5 * float(inner.tol) * weight if solver in _BY_GRADIENT else 0.0
 
 
-def _farthest(inner: Any, away: Distance, weight: float) -> float:
+def farthest(inner: Any, away: Distance, weight: float) -> float:
     """How far from the optimum a fit by this solver may be, in shares of its sampling noise."""
     stops = stops_at(inner, weight)
     return FARTHEST if stops is None or 0.0 < stops >= away.gradient else NEAR

@@ -20,6 +20,7 @@ KINDS: dict[str, Any] = {
     "training": "leakscope.subjects.training:Training",
     "process": "leakscope.subjects.process:GaussianProcess",
     "stream": "leakscope.subjects.stream:Stream",
+    "fit_stream": "leakscope.subjects.stream.fits:StreamedFit",
 }
 
 

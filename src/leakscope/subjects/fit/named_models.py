@@ -306,10 +306,10 @@ def _by_leave_one_out(
 
     # From much penalty to little.
     grid = PENALTIES[name] if key == "C" else PENALTIES[name][::-1]
-    return _least(grid, loss)
+    return least_loss(grid, loss)
 
 
-def _least(grid: tuple[float, ...], loss: Callable[[float], float]) -> float:
+def least_loss(grid: tuple[float, ...], loss: Callable[[float], float]) -> float:
     """Where the loss is least, going from the middle downhill: first to the left."""
     middle = len(grid) // 2
     best, least = middle, loss(grid[middle])

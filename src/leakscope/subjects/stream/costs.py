@@ -11,7 +11,11 @@ from leakscope._numerics.memory import HEADROOM_BYTES, available_memory, format_
 from leakscope.data.arrow_tables import arrow_claims
 from leakscope.data.files import is_folder, is_there, require_file
 from leakscope.running.cells import duration
+from leakscope.settings.audit import ModelSettings
+from leakscope.subjects.fit.subject import BYTES_PER_RECORD as FIT_BYTES_PER_RECORD
+from leakscope.subjects.fit.subject import COPIES as FIT_COPIES
 from leakscope.subjects.process.routes import RESULT_BYTES
+from leakscope.subjects.stream.fits import EXPECTED
 from leakscope.subjects.stream.parts import SUFFIXES, file_pieces, record_files
 from leakscope.subjects.stream.passes import CELL_RECORDS, stream_bytes
 
@@ -25,6 +29,13 @@ SECONDS_PER_RECORD = 1.2e-6
 # Per product of two features of a record, and of factorising Phi^T Phi, which one core does.
 SECONDS_PER_PRODUCT = 2.4e-10
 SECONDS_PER_CUBE = 3.3e-10
+
+# Of a fitted model, of one core: per record of a pass, per number of it and per product of two; and
+# per record what its laws and their measures take once (docs/benchmarks/scaling.md).
+FIT_SECONDS = {"ridge": 0.3e-6, "logistic": 0.8e-6}
+FIT_PER_NUMBER = 20e-9
+FIT_PER_PRODUCT = 1e-9
+SECONDS_OF_LAWS = 10e-6
 
 # What the libraries take.
 LIBRARY_BYTES = 200_000_000
@@ -48,11 +59,12 @@ class StreamCost:
     file_bytes: int
     several: bool
 
-    @property
-    def too_large(self) -> bool:
+    def too_large(self, *, fitted: bool = False) -> bool:
         """Whether an audit in memory would not fit, or cannot read these files."""
         available = available_memory()
         needed = self.records * (8 * COPIES * self.columns + RESULT_BYTES)
+        if fitted:
+            needed = self.records * (FIT_BYTES_PER_RECORD + 8 * FIT_COPIES * self.columns)
         return self.several or (available is not None and needed > available - HEADROOM_BYTES)
 
     def sentence(self, workers: int | None = None) -> str:
@@ -70,6 +82,26 @@ class StreamCost:
             f"{duration(seconds)} on {workers} core{'s' if workers > 1 else ''} like those it was "
             f"measured on; cells of {CELL_RECORDS:,} records are kept. Other kernels, "
             "and why records are exposed, are left out."
+        )
+
+    def of_fit(self, chosen: ModelSettings, workers: int | None = None) -> str:
+        """The same of a fitted model, whose passes depend on the model."""
+        here, workers = workers is None, workers or usable_cores()
+        kind = "logistic" if chosen.named == "logistic" else "ridge"
+        given = chosen.C is not None or chosen.alpha is not None or chosen.file is not None
+        passes = EXPECTED[kind][not given]
+        width = self.columns
+        each = FIT_SECONDS[kind] + width * (FIT_PER_NUMBER + width * FIT_PER_PRODUCT)
+        seconds = self.records * (passes * each + SECONDS_OF_LAWS) / workers
+        cells = -(-self.records // CELL_RECORDS)
+        held = stream_bytes(width, cells, workers if here else 1)
+        memory = format_bytes(LIBRARY_BYTES + held)
+        return (
+            f"streaming {self.records:,} records of {self.columns} columns "
+            f"({format_bytes(self.file_bytes)}): about {passes} passes in about {memory} a "
+            f"process, about {duration(seconds)} on {workers} core{'s' if workers > 1 else ''} "
+            f"like those it was measured on; cells of {CELL_RECORDS:,} records are kept. What "
+            "would lower it, and why records are exposed, are left out."
         )
 
 

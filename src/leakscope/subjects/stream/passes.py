@@ -90,7 +90,8 @@ def audit_streamed(
 
     A ridge, linear or two-class logistic regression (``chosen``), or without it the process of a
     linear kernel.  The numbers of :func:`leakscope.audit_frame` with the same settings, without
-    ever holding the records.  A run that was stopped goes on in its directory when it is asked for again.
+    ever holding the records.  A run that was stopped goes on in its directory when it is asked for
+    again.
 
     Parameters
     ----------
@@ -102,8 +103,8 @@ def audit_streamed(
         Of the audit; the kernel must have finitely many features, such as linear, which is taken
         where left out.
     chosen
-        The fitted model: ``model`` is ridge, linear, logistic, a .skops file of one of them, or left
-        out for a stand-in; with C or alpha, or as leave-one-out chooses them.
+        The fitted model: ``model`` is ridge, linear, logistic, a .skops file of one of them, or
+        left out for a stand-in; with C or alpha, or as leave-one-out chooses them.
     client
         A ``distributed.Client``, whose workers see the files and the run directory under the same
         paths; without one everything is computed here.

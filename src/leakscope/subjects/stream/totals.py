@@ -14,7 +14,7 @@ from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.lood.noise import NoiseChoice
 from leakscope.lood.separation import Separation
-from leakscope.results.audit import EXPOSED_ABOVE, Subgroup
+from leakscope.results.audit import EXPOSED_ABOVE, FPRS, Subgroup
 from leakscope.results.document import DatasetEntry
 from leakscope.running.cell_store import FinishedCell
 from leakscope.running.cells import Found
@@ -121,7 +121,8 @@ class Told:
         kl, advantage = columns["kl"], columns["advantage"]
         self.records += len(kl)
         self.untrusted += int(np.count_nonzero(~columns["trusted"]))
-        self._exceed({name: float(np.max(columns[name], initial=0.0)) for name in MEASURES})
+        told = (*MEASURES, *(name for name in FPRS.values() if name in columns))
+        self._exceed({name: float(np.max(columns[name], initial=0.0)) for name in told})
         self.kl += float(kl.sum())
         self.advantage += float(advantage.sum())
         with np.errstate(divide="ignore"):
@@ -220,7 +221,10 @@ class Told:
         )
 
     def _exceed(self, found: dict[str, float]) -> None:
-        self.worst = {name: max(value, found[name]) for name, value in self.worst.items()}
+        self.worst = {
+            name: max(self.worst.get(name, 0.0), found.get(name, 0.0))
+            for name in (*self.worst, *found)
+        }
 
     def _spread(self, key: tuple[str, ...], advantage: FloatArray) -> None:
         everyone = np.zeros(len(advantage), dtype=np.intp)
