@@ -113,8 +113,36 @@ def test_memoised_answers_are_one_answer(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize(
+    ("world", "size"),
+    [("latent", "4"), ("fourier", "64"), ("relu", "40")],
+)
+def test_the_other_worlds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], world: str, size: str
+) -> None:
+    path = tmp_path / "plan.json"
+    small = ["plan", "linear", "--n", "20", "--p", "12", "--dim", size, "--model", world]
+    small += ["--records", "3", "--draws", "8", "--seed", "1"]
+    more = ["--curve", "noise_nonmembers", "--settings", "0,1", "--target-advantage", "0.2"]
+    assert main([*small, *more, "--json", str(path)]) == 0
+    assert "records = 3" in capsys.readouterr().out
+    found = read_result(path)
+    assert isinstance(found, LinearPlan)
+    assert found.settings["model"] == world
+    assert found.curve is not None
+    # no noise is the plan itself; members alone stay exact, so the advantage grows with it
+    assert found.curve.advantage[0] == pytest.approx(found.advantage)
+    assert found.targets[0].advantage is not None
+    assert found.targets[0].advantage <= 0.2
+    assert main(["verify", str(path)]) == 2
+    assert "another world" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("change", "sentence"),
     [
+        (["--model", "latent", "--ridge", "1"], "--ridge belongs to --model gaussian"),
+        (["--model", "fourier", "--p", "4000"], "1 <= p <= times"),
+        (["--model", "sphere"], "--model must be one of"),
         (["--p", "4000"], "p must be at most dim"),
         (["--n", "1"], "n must be 2 or more"),
         (["--sigma", "-1"], "sigma must be zero or above"),

@@ -12,7 +12,7 @@ from leakscope.laws import LawPair, Normal, NormalMixture
 from leakscope.linear import OutputNoise
 from leakscope.linear.data_models import design_moments
 from leakscope.measures import scored_advantage
-from leakscope.planning import data_model_advantage
+from leakscope.planning import data_model_advantage, plan_linear
 
 
 def test_a_known_component_is_counted_once_and_whole() -> None:
@@ -144,3 +144,60 @@ def test_few_units_against_fits(n: int, p: int) -> None:
     found = data_model_advantage(model, query, attacker="label_known", designs=800, random_state=1)
     gained = called(seen(True)) - called(seen(False))
     assert abs(found.value - gained) < 4.0 * (np.sqrt(0.5 / fits) + found.stderr)
+
+
+def test_a_plan_of_a_latent_space_is_what_refits_give() -> None:
+    """Error and spreads against labels drawn and models refitted, record by record."""
+    model = linear.LatentSpace(20, 8, 4)
+    plan = plan_linear(model, records=30, draws=10, random_state=0)
+    rng = np.random.default_rng(1)
+    squares = np.empty((3, 2000))
+    for trial in range(squares.shape[1]):
+        loadings, beta = rng.standard_normal((8, 4)), rng.standard_normal(4) / 2.0
+        latent = rng.standard_normal((21, 4))
+        features = latent @ loadings.T + rng.standard_normal((21, 8))
+        labels = latent @ beta + rng.standard_normal(21)
+        fresh = features[0] @ np.linalg.lstsq(features[1:], labels[1:])[0]
+        member = features[0] @ np.linalg.lstsq(features[:20], labels[:20])[0]
+        squares[:, trial] = (labels[0] - fresh) ** 2, fresh**2, member**2
+    spread = squares.std(axis=1) / np.sqrt(squares.shape[1])
+    found = [
+        (plan.generalization_error, plan.generalization_error_stderr),
+        *(
+            (sigma**2, 2.0 * sigma * stderr)
+            for sigma, stderr in (
+                (plan.sigma_nonmember, plan.sigma_nonmember_stderr),
+                (plan.sigma_member, plan.sigma_member_stderr),
+            )
+        ),
+    ]
+    for (value, own), mean, stderr in zip(found, squares.mean(axis=1), spread, strict=True):
+        assert abs(value - mean) < 4.0 * np.hypot(own, stderr)
+
+
+def test_a_plan_of_a_fourier_series_counts_what_is_settled() -> None:
+    """A time whose row another time brings is predicted: refits, the settled share in them."""
+    model = linear.FourierSeries(12, 6, times=32, convention="published", rounding=False)
+    plan = plan_linear(model, records=16, draws=12, random_state=0)
+    rng = np.random.default_rng(2)
+    rows = model._rows(np.arange(32))
+    errors = []
+    for _ in range(3000):
+        times = rng.permutation(32)[:13]
+        labels = rows[times] @ rng.standard_normal(6) / np.sqrt(6)
+        fit = np.linalg.lstsq(rows[times[1:]], labels[1:])[0]
+        errors.append((labels[0] - rows[times[0]] @ fit) ** 2)
+    stderr = np.hypot(np.std(errors) / np.sqrt(3000), plan.generalization_error_stderr)
+    assert abs(plan.generalization_error - np.mean(errors)) < 4.0 * stderr
+    # the label-known attacker misses exactly what is predicted unseen
+    assert plan.advantage_label_known < 1.0
+
+
+def test_a_plan_of_another_world_refuses_what_it_has_not() -> None:
+    model = linear.LatentSpace(20, 8, 4)
+    with pytest.raises(InputError, match="asymptotic law"):
+        plan_linear(model, method="asymptotic")
+    with pytest.raises(InputError, match="least squares"):
+        plan_linear(model, curve="ridge", records=2, draws=8)
+    with pytest.raises(InputError, match="records must be 2 or more"):
+        plan_linear(model, records=1)

@@ -29,6 +29,7 @@ from leakscope.settings.plan import (
 from leakscope.settings.setting import described
 
 if TYPE_CHECKING:
+    from leakscope.linear import DataModel, GaussianDesign
     from leakscope.results import ResultDocument
 
 SUMMARY = "Before training: what a design gives away, and what meets a target."
@@ -83,26 +84,32 @@ def linear(
 ) -> None:
     """How much least squares or ridge would give away about a typical record, and its error.
 
-    Records and coefficients are Gaussian.  Two attackers: one sees x0 and the prediction, one the
-    record's label too.
+    Coefficients are Gaussian, and so are records unless --model names another world.  Two
+    attackers: one sees x0 and the prediction, one the record's label too.
     """
     outside = [level for level in settings.fpr if not 0.0 <= level <= 1.0]
     if outside:
         raise InputError(f"--fpr takes fractions from 0 to 1, but one is {outside[0]:g}.")
     along = _along(settings, html, "p")
-    from leakscope.linear import GaussianDesign, OutputNoise
+    from leakscope.linear import OutputNoise
     from leakscope.planning import plan_linear
     from leakscope.planning.reachable import require_reachable
 
     told = {one.option: getattr(design, one.name) for one in LINEAR.described()}
     # The ridge has a bound of its own.
-    require_reachable({option: value for option, value in told.items() if option != "--ridge"})
+    require_reachable(
+        {
+            option: value
+            for option, value in told.items()
+            if option != "--ridge" and not isinstance(value, str)
+        }
+    )
     require_reachable({"--target-advantage": settings.target_advantage})
     noise = OutputNoise(design.output_noise, answers=design.answers, memoised=design.memoise)
     _answer(
         linear,
         lambda: plan_linear(
-            GaussianDesign(design.n, design.p, design.dim, design.sigma, ridge=design.ridge),
+            _world(design),
             method=settings.method,
             noise=noise if design.output_noise > 0.0 else None,
             fpr=settings.fpr,
@@ -110,10 +117,33 @@ def linear(
             target_advantage=settings.target_advantage,
             attacker=settings.attacker,
             curve=along,
+            records=settings.records,
+            attacker_models=settings.attacker_models,
+            attacker_sigma=settings.attacker_sigma,
             random_state=settings.seed,
         ),
         html,
         json_path,
+    )
+
+
+def _world(design: LinearDesignSettings) -> GaussianDesign | DataModel:
+    """What is planned: Gaussian records, or another of the paper's worlds."""
+    if design.model == "gaussian":
+        from leakscope.linear import GaussianDesign
+
+        return GaussianDesign(design.n, design.p, design.dim, design.sigma, ridge=design.ridge)
+    if design.ridge > 0.0:
+        raise InputError(f"--ridge belongs to --model gaussian; {design.model} is least squares.")
+    from leakscope.planning.data_model_plan import data_model
+
+    return data_model(
+        design.model,
+        n=design.n,
+        p=design.p,
+        dim=design.dim,
+        sigma=design.sigma,
+        convention=design.convention,
     )
 
 

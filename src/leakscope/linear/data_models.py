@@ -22,7 +22,7 @@ from leakscope._numerics.keys import Key, as_key
 from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.laws.distributions import Normal, NormalMixture
-from leakscope.laws.pair import Assumption, LawPair
+from leakscope.laws.pair import Assumption, LawPair, Provenance
 from leakscope.linear.design import OutputNoise
 from leakscope.linear.law_pair import label_nodes, population_provenance
 from leakscope.linear.moments import gaussian_moments, prediction_weights
@@ -30,6 +30,9 @@ from leakscope.settings.plan import LinearAttacker
 
 Convention = Literal["text", "published"]
 IntArray = NDArray[np.int64]
+
+# Member's and non-member's moments, (2, designs K) each, and the settled share.
+DrawnDesigns = tuple[tuple[FloatArray, FloatArray], float]
 
 # Positions of a record for which one design answers.
 _POSITIONS = 8
@@ -127,7 +130,24 @@ def data_model_law_pair(
     >>> pair.nonmember.components  # eight of each design
     400
     """
-    sides, settled = design_moments(model, query, designs=designs, random_state=random_state)
+    drawn = design_moments(model, query, designs=designs, random_state=random_state)
+    return pair_of_designs(
+        model, query, drawn, attacker=attacker, noise=noise, labels=labels, designs=designs
+    )
+
+
+def pair_of_designs(
+    model: DataModel,
+    query: Query,
+    drawn: DrawnDesigns,
+    *,
+    attacker: LinearAttacker = "label_hidden",
+    noise: OutputNoise | None = None,
+    labels: ArrayLike | None = None,
+    designs: int,
+) -> LawPair:
+    """`data_model_law_pair` of designs that were drawn before (`design_moments`)."""
+    sides, settled = drawn
     extra = (0.0, 0.0) if noise is None else noise.variances()
     scores = None
     if attacker == "label_known":
@@ -136,14 +156,20 @@ def data_model_law_pair(
         design_law(side, model.label_variance(query), share, more, scores)
         for side, share, more in zip(sides, (0.0, settled), extra, strict=True)
     ]
-    provenance = population_provenance(
+    return LawPair(laws[0], laws[1], design_provenance(model, attacker, noise, designs))
+
+
+def design_provenance(
+    model: DataModel, attacker: LinearAttacker, noise: OutputNoise | None, designs: int
+) -> Provenance:
+    """Where laws of drawn designs come from."""
+    return population_provenance(
         attacker,
         noise,
         method="simulated",
         source=f"linear Section 5, {type(model).__name__}, mixture over {designs} designs",
         assumptions=model.assumptions(),
     )
-    return LawPair(laws[0], laws[1], provenance)
 
 
 def design_moments(
@@ -152,7 +178,7 @@ def design_moments(
     *,
     designs: int,
     random_state: int | np.random.Generator | Key | None = None,
-) -> tuple[tuple[FloatArray, FloatArray], float]:
+) -> DrawnDesigns:
     """`DataModel.moments` of many designs, (2, designs K) a side, and the settled share."""
     if designs < 2:
         raise InputError(f"designs must be 2 or more, but it is {designs}.")

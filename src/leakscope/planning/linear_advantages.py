@@ -9,7 +9,13 @@ import numpy as np
 from leakscope import measures
 from leakscope._numerics.keys import Key
 from leakscope.laws.pair import LawPair
-from leakscope.linear.data_models import DataModel, Query, data_model_law_pair, design_moments
+from leakscope.linear.data_models import (
+    DataModel,
+    DrawnDesigns,
+    Query,
+    design_moments,
+    pair_of_designs,
+)
 from leakscope.linear.design import GaussianDesign, OutputNoise, RecordNorms
 from leakscope.linear.law_pair import label_nodes, law_pair
 from leakscope.measures.drawn_designs import ScoredAdvantage, scored_advantage
@@ -98,8 +104,22 @@ def data_model_advantage(
     ... )
     ScoredAdvantage(value=1.0, stderr=0.0)
     """
+    drawn = design_moments(model, query, designs=designs, random_state=random_state)
+    return drawn_advantage(model, query, drawn, attacker=attacker, noise=noise, designs=designs)
+
+
+def drawn_advantage(
+    model: DataModel,
+    query: Query,
+    drawn: DrawnDesigns,
+    *,
+    attacker: LinearAttacker,
+    noise: OutputNoise | None,
+    designs: int,
+) -> ScoredAdvantage:
+    """`data_model_advantage` of designs that were drawn before."""
     if attacker == "label_known" and (noise is None or noise.variances()[0] == 0.0):
-        sides, settled = design_moments(model, query, designs=designs, random_state=random_state)
+        sides, settled = drawn
         label = model.label_variance(query)
         # A prediction that is one number given the label: the label, or zero (no ReLU is active).
         silent = [side[0] <= _EXACT * label for side in sides]
@@ -114,9 +134,7 @@ def data_model_advantage(
             spread = float(missed.std(ddof=1) / np.sqrt(missed.size))
             share = 1.0 - settled
             return ScoredAdvantage(share * float(missed.mean()), share * spread)
-    pair = data_model_law_pair(
-        model, query, attacker=attacker, noise=noise, designs=designs, random_state=random_state
-    )
+    pair = pair_of_designs(model, query, drawn, attacker=attacker, noise=noise, designs=designs)
     if attacker == "label_hidden":
         return scored_advantage(pair, designs=designs)
     return scored_advantage(pair, label_nodes()[1], choosing=200, designs=designs)

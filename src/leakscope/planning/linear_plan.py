@@ -15,6 +15,7 @@ from leakscope import __version__, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.keys import Key, as_key
 from leakscope.errors import InputError
+from leakscope.linear.data_models import DataModel
 from leakscope.linear.design import GaussianDesign, OutputNoise
 from leakscope.linear.law_pair import generalization_error, law_pair, mean_predictions
 from leakscope.linear.moments import moments
@@ -26,6 +27,7 @@ from leakscope.planning.linear_advantages import (
     record_nodes,
 )
 from leakscope.planning.reachable import LARGEST, MOST_RIDGE, require_reachable
+from leakscope.planning.real_attackers import real_attackers
 from leakscope.results.plan import LinearCurve, LinearPlan, LinearTarget
 from leakscope.settings.plan import (
     LINEAR_PLAN_DEFAULTS,
@@ -59,7 +61,7 @@ _MOST_NOISE = 1e75
 
 
 def plan_linear(
-    design: GaussianDesign,
+    design: GaussianDesign | DataModel,
     *,
     method: LinearMethod = LINEAR_PLAN_DEFAULTS.method,
     noise: OutputNoise | None = None,
@@ -68,6 +70,9 @@ def plan_linear(
     target_advantage: float | None = None,
     attacker: LinearAttacker = LINEAR_PLAN_DEFAULTS.attacker,
     curve: CurveName | Mapping[CurveName, Sequence[float]] | None = None,
+    records: int = LINEAR_PLAN_DEFAULTS.records,
+    attacker_models: Sequence[int] = LINEAR_PLAN_DEFAULTS.attacker_models,
+    attacker_sigma: float | None = None,
     random_state: int | np.random.Generator | Key | None = None,
 ) -> LinearPlan:
     """How much a linear model of this design gives away about a typical record, and its error.
@@ -78,7 +83,8 @@ def plan_linear(
     Parameters
     ----------
     design
-        The training set and the model.
+        The training set and the model: Gaussian records, or one of the paper's other worlds
+        (:class:`leakscope.linear.LatentSpace`, ``FourierSeries``, ``RandomRelu``).
     method
         ``exact`` (finite n), ``asymptotic`` (Thm 3.2 and corrected Thm 4.1) or ``simulated``
         (whole matrices).
@@ -87,7 +93,8 @@ def plan_linear(
     fpr
         False-positive rates at which the true-positive rate is given.
     draws
-        Random designs: 4,000 exact and 200 simulated where left out.
+        Random designs: 4,000 exact and 200 simulated where left out; of another world, for each
+        record.
     target_advantage, attacker
         Find the largest p, and the least noise on every answer, that keep to it, and against whom:
         ``label_known`` or ``label_hidden``.
@@ -95,6 +102,11 @@ def plan_linear(
         Leakage and error along a knob, ``p``, ``ridge``, ``noise``, ``noise_nonmembers`` (Lemma
         4.4) or ``answers``, over a range of its own, or along ``all``; or a mapping of the knob to
         the settings wanted.
+    records
+        Of another world: records drawn, over which everything is averaged.
+    attacker_models, attacker_sigma
+        What real attackers get: LiRA with so many shadow models, one who believes another sigma,
+        and one threshold for all (:mod:`leakscope.planning.real_attackers`).
     random_state
         Of the designs.  The plan, its targets and its curve draw the same ones.
 
@@ -121,6 +133,26 @@ def plan_linear(
     """
     start = time.perf_counter()
     knob, settings = _knob(curve)
+    real = bool(attacker_models) or attacker_sigma is not None
+    if not isinstance(design, GaussianDesign):
+        if real:
+            raise InputError("what real attackers get is known of Gaussian records only.")
+        # It builds on this file.
+        from leakscope.planning.data_model_plan import plan_data_model
+
+        return plan_data_model(
+            design,
+            records=records,
+            method=method,
+            noise=noise,
+            fpr=fpr,
+            draws=draws,
+            target_advantage=target_advantage,
+            attacker=attacker,
+            knob=knob,
+            settings=settings,
+            random_state=random_state,
+        )
     _require(design, noise, target_advantage, knob, settings)
     count = DRAWS[method] if draws is None else draws
     if method != "asymptotic" and count < 8:
@@ -172,6 +204,18 @@ def plan_linear(
         targets=targets,
         curve=along,
         curves=tuple(every),
+        rivals=()
+        if not real
+        else real_attackers(
+            design,
+            models=attacker_models,
+            sigma=attacker_sigma,
+            method=method,
+            noise=noise,
+            fpr=fpr,
+            draws=DRAWS["exact"] if designs is None else designs,
+            key=key.child(2),
+        ),
         **found,
     )
 
@@ -422,19 +466,11 @@ def _curve(
     key: Key,
 ) -> LinearCurve:
     """The curve of a plan, as the plan stores it."""
-    if name == "answers" and noise.sigma == 0.0:
-        raise InputError("A curve over answers needs noise on every answer above 0.")
-    if name == "answers" and noise.memoised:
-        raise InputError(
-            "With memoised answers, asking again gives the same answer, so there is no curve over "
-            "answers."
-        )
-    if name in ("p", "answers") and any(entry != int(entry) for entry in settings or ()):
-        raise InputError(f"the settings of {name} must be whole numbers.")
+    require_knob(name, settings, noise)
     found = trade_off_curve(
         design,
         _KNOBS[name],
-        settings or _range(design, name),
+        settings or (feature_range(design) if name == "p" else KNOB_RANGES[name]),
         # whole matrices are dear: the exact law stands in for them
         method="asymptotic" if method == "asymptotic" else "exact",
         sigma_output=noise.sigma,
@@ -452,14 +488,30 @@ def _curve(
     )
 
 
-def _range(design: GaussianDesign, name: str) -> tuple[float, ...]:
-    """A range for each knob; p keeps clear of n, where least squares has no second moment."""
-    if name == "ridge":
-        return (0.0, 0.01, 0.1, 1.0, 10.0)
-    if name in ("noise", "noise_nonmembers"):
-        return (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
-    if name == "answers":
-        return (1.0, 3.0, 10.0, 30.0, 100.0)
+def require_knob(name: str, settings: tuple[float, ...] | None, noise: OutputNoise) -> None:
+    """Refuse settings that a knob does not have."""
+    if name == "answers" and noise.sigma == 0.0:
+        raise InputError("A curve over answers needs noise on every answer above 0.")
+    if name == "answers" and noise.memoised:
+        raise InputError(
+            "With memoised answers, asking again gives the same answer, so there is no curve over "
+            "answers."
+        )
+    if name in ("p", "answers") and any(entry != int(entry) for entry in settings or ()):
+        raise InputError(f"the settings of {name} must be whole numbers.")
+
+
+# Where a curve is drawn if nobody says where.
+KNOB_RANGES: dict[str, tuple[float, ...]] = {
+    "ridge": (0.0, 0.01, 0.1, 1.0, 10.0),
+    "noise": (0.0, 0.25, 0.5, 1.0, 2.0, 4.0),
+    "noise_nonmembers": (0.0, 0.25, 0.5, 1.0, 2.0, 4.0),
+    "answers": (1.0, 3.0, 10.0, 30.0, 100.0),
+}
+
+
+def feature_range(design: GaussianDesign) -> tuple[float, ...]:
+    """Numbers of features, clear of n, where least squares has no second moment."""
     sizes = {round(design.n * share) for share in (0.1, 0.25, 0.5, 0.8, 1.25, 2, 3, 5, 10, 20)}
     sizes.add(design.dim)
     return tuple(float(p) for p in sorted(sizes) if 1 <= p <= design.dim and abs(p - design.n) > 1)
@@ -486,7 +538,7 @@ def largest_p(
     law is scanned from the top, and the place it points to settled with ``method``; whole matrices
     being dear, the exact law stands in for ``"simulated"``.
     """
-    _check(target)
+    check_target(target)
     settled: LinearMethod = "asymptotic" if method == "asymptotic" else "exact"
     key = as_key(random_state)
 
@@ -517,8 +569,8 @@ def largest_p(
                 high = middle
         found = at(low, settled)
         error = _error(replace(design, p=low), settled, noise, draws, key)
-        return _target("features", target, attacker, float(low), found, error)
-    return _target("features", target, attacker)
+        return target_met("features", target, attacker, float(low), found, error)
+    return target_met("features", target, attacker)
 
 
 def least_noise(
@@ -538,7 +590,7 @@ def least_noise(
     the noise of one answer; with k fresh answers it grows with the square root of k.  The designs
     are those of :func:`plan_linear` with the same ``draws`` and ``random_state``.
     """
-    _check(target)
+    check_target(target)
     settled: LinearMethod = "asymptotic" if method == "asymptotic" else "exact"
     key = as_key(random_state)
 
@@ -558,16 +610,12 @@ def least_noise(
     def excess(sigma: float) -> float:
         return at(sigma).value - target
 
-    sigma = 0.0
-    if excess(sigma) > 0.0:
-        sigma = _root(excess)
-        while excess(sigma) > 0.0:
-            sigma *= 1.0005
+    sigma = least_root(excess)
     error = _error(design, settled, noise_of(sigma), draws, key)
-    return _target("noise on every answer", target, attacker, sigma, at(sigma), error)
+    return target_met("noise on every answer", target, attacker, sigma, at(sigma), error)
 
 
-def _target(
+def target_met(
     knob: str,
     target: float,
     attacker: LinearAttacker,
@@ -601,6 +649,16 @@ def _error(
     ).value
 
 
+def least_root(excess: Callable[[float], float]) -> float:
+    """The least noise whose excess over a target is not above zero."""
+    if excess(0.0) <= 0.0:
+        return 0.0
+    sigma = _root(excess)
+    while excess(sigma) > 0.0:
+        sigma *= 1.0005
+    return sigma
+
+
 def _root(excess: Callable[[float], float]) -> float:
     low, high = 0.0, 1.0
     while excess(high) > 0.0:
@@ -625,7 +683,8 @@ def _grid(design: GaussianDesign) -> np.ndarray[Any, np.dtype[np.intp]]:
     return np.unique(points[(points >= 1) & (points <= design.dim)])
 
 
-def _check(target: float) -> None:
+def check_target(target: float) -> None:
+    """Refuse what is no advantage."""
     if not 0.0 < target < 1.0:
         raise InputError(
             f"A target advantage must lie between 0 and 1, both excluded, but it is {target!r}."

@@ -18,6 +18,9 @@ STANDS_IN = (
     "of its own, and differ by about the standard errors."
 )
 
+# The worlds of linear's Section 5, by the name that --model gives them.
+WORLDS = {"latent": "latent space", "fourier": "Fourier series", "relu": "random ReLU features"}
+
 MEASURE = ("measure", "value", "std. error")
 
 
@@ -67,6 +70,33 @@ class LinearCurve(BaseModel):
     generalization_error: list[Number]
 
 
+class LinearRival(BaseModel):
+    """What an attacker gets who does not know the laws; ``models`` are his shadow models.
+
+    ``threshold`` is the log ratio of his normals from which on he says "member", at the advantage.
+
+    Examples
+    --------
+    >>> import leakscope
+    >>> from leakscope.linear import GaussianDesign
+    >>> design = GaussianDesign(100, 400, 3000, 1.0)
+    >>> plan = leakscope.plan_linear(design, method="asymptotic", attacker_models=[64])
+    >>> [(one.name, round(one.advantage, 2)) for one in plan.rivals][:1]
+    [('LiRA', 0.24)]
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    attacker: Literal["label_known", "label_hidden"]
+    models: int | None
+    advantage: Number
+    advantage_stderr: Number
+    threshold: Number
+    tpr_at_fpr: dict[str, Number]
+    tpr_stderr: dict[str, Number]
+
+
 class LinearPlan(ResultDocument):
     """The result of ``leakscope plan linear``: leakage and error, averaged over records.
 
@@ -104,6 +134,7 @@ class LinearPlan(ResultDocument):
     targets: tuple[LinearTarget, ...] = ()
     curve: LinearCurve | None = None
     curves: tuple[LinearCurve, ...] = ()
+    rivals: tuple[LinearRival, ...] = ()
 
     @property
     def from_data(self) -> bool:
@@ -126,9 +157,22 @@ class LinearPlan(ResultDocument):
         return Short(self._title(), tuple(told), MEASURE, self._measured(), tuple(self.warnings))
 
     def _title(self) -> str:
+        if self._world:
+            names = ("n", "p", "latent", "times", "dim", "sigma", "records", "designs")
+            told = [f"{name} = {_told(self, name)}" for name in names if name in self.settings]
+            return self._with_noise(f"{WORLDS[self._world]}, {', '.join(told)}: least squares")
         n, p, dim, sigma, ridge = (_told(self, key) for key in ("n", "p", "dim", "sigma", "ridge"))
         kind = "least squares" if ridge == "0" else f"ridge {ridge}"
         title = f"{kind}, n = {n}, p = {p} of {dim} features, sigma = {sigma}: {self.method}"
+        return self._with_noise(title)
+
+    @property
+    def _world(self) -> str:
+        """The paper's other world that was planned; empty for Gaussian records."""
+        told = self.settings.get("model")
+        return told if isinstance(told, str) and told in WORLDS else ""
+
+    def _with_noise(self, title: str) -> str:
         noise = _noise(self)
         return f"{title}; {_noise_words(noise)}" if noise.get("sigma") else title
 
@@ -158,8 +202,10 @@ class LinearPlan(ResultDocument):
             found.append(Section("What meets the target", tables=[(headings, rows)]))
         if self.curve is not None:
             found.append(Section("Along the curve", tables=[_curve_table(self.curve)]))
-        if (found and self.method == "simulated") and (self.targets or self.curve):
+        if found and self.method == "simulated" and not self._world:
             found[-1] = Section(found[-1].title, (STANDS_IN,), found[-1].tables)
+        if self.rivals:
+            found.append(_rivals(self.rivals))
         drawn = self.curves or (() if self.curve is None else (self.curve,))
         for curve in drawn:
             found.append(_linear_charts(self, curve))
@@ -226,6 +272,35 @@ def _linear_charts(plan: LinearPlan, curve: LinearCurve) -> Section:
             ),
         ],
     )
+
+
+def _rivals(rivals: Sequence[LinearRival]) -> Section:
+    """A table of attackers who have less than the laws, and their advantage over shadow models."""
+    levels = list(rivals[0].tpr_at_fpr)
+    headings = ("attacker", "shadow models", "advantage", *(f"TPR at {one}" for one in levels))
+    tables, lines = [], []
+    for who in ("label_hidden", "label_known"):
+        those = [one for one in rivals if one.attacker == who]
+        rows = [
+            [
+                one.name,
+                "" if one.models is None else str(one.models),
+                _finite(one.advantage),
+                *(_finite(one.tpr_at_fpr.get(level)) for level in levels),
+            ]
+            for one in those
+        ]
+        told = who.replace("_", " ")
+        if rows:
+            tables.append(((f"{headings[0]}, {told}", *headings[1:]), rows))
+        counts = sorted({float(one.models) for one in those if one.models is not None})
+        for name in ("laws known", "LiRA", "LiRA, one variance") if counts else ():
+            at = {one.models: one.advantage for one in those if one.name == name}
+            lines.append(
+                (f"{name}, {told}", counts, [at.get(int(k), at.get(None)) for k in counts])
+            )
+    charts = [LineChart("attackers", "shadow models", "advantage", lines, fraction=True)]
+    return Section("What real attackers get", tables=tables, charts=charts if lines else ())
 
 
 def _linear_target(targets: Sequence[LinearTarget]) -> str:

@@ -10,6 +10,8 @@ from leakscope.settings.measure import MEASURE_DEFAULTS
 from leakscope.settings.setting import Natural, setting
 
 LinearMethod = Literal["exact", "asymptotic", "simulated"]
+LinearModel = Literal["gaussian", "latent", "fourier", "relu"]
+LinearConvention = Literal["text", "published"]
 LinearAttacker = Literal["label_known", "label_hidden"]
 LinearKnob = Literal["p", "ridge", "noise", "noise_nonmembers", "answers", "all"]
 LassoMechanism = Literal["objective", "output"]
@@ -32,7 +34,21 @@ class LinearDesignSettings(BaseModel):
 
     n: int = setting(..., "Records in the training set.")
     p: int = setting(..., "Features the model uses.")
-    dim: int = setting(..., "All features there are, D.")
+    dim: int = setting(
+        ...,
+        "All features there are, D; of a latent space its latent features, of a Fourier series its "
+        "times.",
+    )
+    model: LinearModel = setting(
+        "gaussian",
+        "Gaussian records, or the paper's other worlds: latent (space), fourier (series) or relu "
+        "(random features).",
+    )
+    convention: LinearConvention = setting(
+        "text",
+        "Of the other worlds: as the paper's text has them, or as the code behind its published "
+        "figures.",
+    )
     sigma: float = setting(1.0, "Standard deviation of the label noise.")
     ridge: float = setting(0.0, "lambda in X'X + n lambda I; 0 is (minimum-norm) least squares.")
     output_noise: float = setting(0.0, "Standard deviation of noise on every answer.")
@@ -63,6 +79,14 @@ class LinearPlanSettings(BaseModel):
     attacker: LinearAttacker = setting(
         "label_known", "Whom the target is met against: label_known or label_hidden."
     )
+    attacker_models: tuple[int, ...] = setting(
+        (),
+        "What a real attacker gets: LiRA with so many shadow models, half of them with the record; "
+        "several separated by commas.",
+    )
+    attacker_sigma: float | None = setting(
+        None, "And one who knows the laws, but believes this sigma."
+    )
     curve: LinearKnob | None = setting(
         None,
         "Leakage and error along a knob: p, ridge, noise (on every answer), noise_nonmembers "
@@ -76,6 +100,7 @@ class LinearPlanSettings(BaseModel):
         MEASURE_DEFAULTS.fpr, "False-positive rates, as fractions separated by commas."
     )
     draws: int | None = setting(None, "Random designs.", unset="4000 exact, 200 simulated")
+    records: int = setting(20, "Records that the other worlds are averaged over.")
     seed: Natural = setting(0, "Seed of the random designs.", metavar="NUMBER")
 
 

@@ -37,6 +37,11 @@ class Outcome:
 def by_matrices(document: LinearPlan, draws: int, seed: int) -> Outcome:
     """Advantages and error of ``plan linear`` against whole matrices, drawn and solved."""
     told = document.settings
+    if "model" in told:
+        raise InputError(
+            "a plan of another world than Gaussian records is made of whole designs already; make "
+            "it again with another seed."
+        )
     with taken_from_result():
         given = {k: told[k] for k in ("n", "p", "dim", "sigma", "ridge")}
         require_reachable(given)
