@@ -220,8 +220,10 @@ def _legend(symbol: str | None) -> Any:
     import altair as alt
 
     named: dict[str, Any] = {"symbolSize": 90}
-    if symbol is not None:
-        named = {"symbolSize": LINE_SIZE, "symbolStrokeWidth": 2, "symbolType": symbol}
+    if symbol == LINE:
+        named = {"symbolSize": LINE_SIZE, "symbolStrokeWidth": 2, "symbolType": LINE}
+    elif symbol is not None:
+        named["symbolType"] = symbol
     return alt.Legend(orient="bottom", columns=2, **named)
 
 
@@ -236,15 +238,18 @@ def _drawn_as(panel: PanelEntry, values: list[dict[str, Any]]) -> dict[str, set[
 
 
 def _common_symbol(drawn_as: dict[str, set[str]]) -> str | None:
-    """A line where every series has one; None where a legend cannot say it for all of them."""
-    return LINE if drawn_as and all(LINE in one for one in drawn_as.values()) else None
+    """A line where every series has one, or the one point that all are drawn with; None else."""
+    if drawn_as and all(LINE in one for one in drawn_as.values()):
+        return LINE
+    symbols = {symbol for one in drawn_as.values() for symbol in one}
+    # bars are squares, and circles what points are where nothing is said
+    return symbols.pop() if len(symbols) == 1 and symbols != {"circle"} else None
 
 
 def _one_symbol_each(drawn_as: dict[str, set[str]]) -> bool:
-    """Whether some series are lines and others points, and none is both."""
-    symbols = [symbol for one in drawn_as.values() for symbol in one]
-    apart = all(len(one) == 1 for one in drawn_as.values())
-    return apart and LINE in symbols and len(set(symbols)) > 1
+    """Whether series are drawn with symbols that differ, and each of them with one."""
+    symbols = {symbol for one in drawn_as.values() for symbol in one}
+    return all(len(one) == 1 for one in drawn_as.values()) and len(symbols) > 1
 
 
 def _along(panel: PanelEntry) -> str:

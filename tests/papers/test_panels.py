@@ -80,3 +80,13 @@ def test_records_and_candidates_are_called_so() -> None:
         "domain": ["network", "records", "candidates"], "range": ["stroke", "square", "circle"],
     }  # fmt: skip
     assert line["strokeDash"]["legend"] is None
+
+
+def test_points_of_different_series_are_shown_as_they_are_drawn() -> None:
+    """linear-5: what was read off the figure is a diamond in the legend too; relu-1: squares."""
+    rows = [("ours", "simulation"), ("read", "published")]
+    (points,) = layers(panel_of(rows, series="series"))
+    assert points["shape"]["scale"] == {"domain": ["ours", "read"], "range": ["circle", "diamond"]}
+    assert points["shape"]["title"] == points["color"]["title"]
+    (same,) = layers(panel_of([("a", "retraining"), ("b", "retraining")], series="series"))
+    assert same["color"]["legend"]["symbolType"] == "square"

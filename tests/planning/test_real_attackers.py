@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from leakscope import plan_linear
+from leakscope import measures, plan_linear
 from leakscope._numerics.keys import Key
 from leakscope.errors import InputError
-from leakscope.linear import GaussianDesign, OutputNoise
+from leakscope.linear import GaussianDesign, OutputNoise, RecordNorms, law_pair
 from leakscope.linear.moments import Moments
 from leakscope.planning.real_attackers import _rivals, real_attackers
 
@@ -139,3 +139,16 @@ def test_what_real_attackers_are_asked() -> None:
     )  # fmt: skip
     assert plain == {"label_hidden"}
     assert noisy == {"label_hidden", "label_known"}
+
+
+def test_who_knows_the_laws_is_the_best_attacker() -> None:
+    """With the label too: TPR and advantage against the bivariate law of label and prediction."""
+    design = GaussianDesign(100, 400, 3000, 1.0, ridge=1.0)
+    norms = RecordNorms.nodes(design, 4, 1)
+    pair = law_pair(design, norms, method="asymptotic", attacker="label_known")
+    best = measures.population_measures(pair, norms.weight, fpr=[0.01, 0.001])
+    found = real_attackers(design, models=[], fpr=[0.01, 0.001], key=Key(0))
+    known = next(row for row in found if row.attacker == "label_known")
+    assert known.advantage == pytest.approx(best.advantage, abs=2e-5)
+    for level, value in best.tpr_at_fpr.items():
+        assert known.tpr_at_fpr[f"{level:g}"] == pytest.approx(value, rel=5e-4)

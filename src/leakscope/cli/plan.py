@@ -120,6 +120,7 @@ def linear(
             records=settings.records,
             attacker_models=settings.attacker_models,
             attacker_sigma=settings.attacker_sigma,
+            defences=settings.defences,
             random_state=settings.seed,
         ),
         html,

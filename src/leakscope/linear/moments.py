@@ -57,7 +57,7 @@ def trained(others: Moments, s: FloatArray) -> Moments:
     )
 
 
-def _label_variance(design: GaussianDesign, norms: RecordNorms) -> FloatArray:
+def label_variance(design: GaussianDesign, norms: RecordNorms) -> FloatArray:
     """sigma_1^2 of Eq. (2): sigma^2 + ||x0||^2/D, as a column."""
     total = design.sigma**2 + (norms.used + norms.unused) / design.dim
     return np.asarray(total[:, None])
@@ -71,7 +71,7 @@ def _exact_moments(
 ) -> tuple[Moments, Moments]:
     drawn = draw_designs(design.n, design.p, design.penalty, key.child(0, 0), draws)
     nonmember = _drawn_moments(design, norms, drawn, key.child(0, 1))
-    label = _label_variance(design, norms)
+    label = label_variance(design, norms)
     if design.interpolates:
         everywhere = np.broadcast_to(label, nonmember.prediction.shape)
         return Moments(label, everywhere, everywhere), nonmember
@@ -194,7 +194,7 @@ def _drawn_moments(
     prediction = used * drawn.signal / design.dim + reach * noise
     shared = np.sqrt(unused * reach) * along
     covariance = (used * drawn.kept + shared) / design.dim
-    return Moments(_label_variance(design, norms), prediction, covariance)
+    return Moments(label_variance(design, norms), prediction, covariance)
 
 
 # The limit, as n, p and D grow together: Thm 3.2 and the corrected Thm 4.1 of **linear**.
@@ -221,7 +221,7 @@ def _asymptotic_moments(design: GaussianDesign, norms: RecordNorms) -> tuple[Mom
 
     The covariances with y0 are ours; the paper's attacker does not see the label.
     """
-    label = _label_variance(design, norms)
+    label = label_variance(design, norms)
     used = norms.used[:, None]
     n, p, dim = design.n, design.p, design.dim
     if design.ridge > 0.0:
@@ -300,18 +300,19 @@ def _simulated_moments(
         generator = key.child(trial).generator()
         rows = generator.standard_normal((design.n, design.dim))
         for j, (used, unused) in enumerate(zip(norms.used, norms.unused, strict=True)):
-            record = _record(design, float(used), float(unused), generator)
+            record = drawn_record(design, float(used), float(unused), generator)
             found[2:, j, trial] = _solved_moments(design, rows, record, trained_on=False)
             replaced = rows.copy()
             replaced[0] = record
             found[:2, j, trial] = _solved_moments(design, replaced, record, trained_on=True)
-    label = _label_variance(design, norms)
+    label = label_variance(design, norms)
     return Moments(label, found[0], found[1]), Moments(label, found[2], found[3])
 
 
-def _record(
+def drawn_record(
     design: GaussianDesign, used: float, unused: float, generator: np.random.Generator
 ) -> FloatArray:
+    """A record of these squared norms, in any direction."""
     record = generator.standard_normal(design.dim)
     head, tail = record[: design.p], record[design.p :]
     head *= np.sqrt(used / (head @ head))

@@ -16,7 +16,7 @@ learnt ratio).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
@@ -91,6 +91,56 @@ def scored_advantage(
         return ScoredAdvantage(max(value, 0.0), _stderr(member - nonmember))
     spread = math.hypot(_stderr(member), _stderr(nonmember))
     return ScoredAdvantage(max(value, 0.0), spread)
+
+
+def scored_tpr(
+    pair: LawPair,
+    weights: FloatArray | None = None,
+    *,
+    fpr: Sequence[float],
+    designs: int | None = None,
+) -> dict[float, float]:
+    """TPR at each FPR of ``pair`` as one population: one threshold on the ratio for all its rows.
+
+    Arguments as for `scored_advantage`.  One half of the designs gives the ratio, cell by cell of
+    a line, and the other half the probabilities of the cells, and then the other way round.
+
+    Examples
+    --------
+    >>> from leakscope import linear
+    >>> from leakscope.measures.drawn_designs import scored_tpr
+    >>> pair = linear.law_pair(linear.GaussianDesign(100, 400, 3000, 1.0), draws=400)
+    >>> {level: round(value, 2) for level, value in scored_tpr(pair, fpr=[0.01]).items()}
+    {0.01: 0.14}
+    """
+    batch = int(np.prod(pair.batch_shape, dtype=int))
+    flat = pair.reshape(batch)
+    share = np.full(batch, 1.0 / batch) if weights is None else np.ravel(weights)
+    sides = [_side(law, designs) for law in (flat.member, flat.nonmember)]
+    total = dict.fromkeys((float(level) for level in fpr), 0.0)
+    for first in (True, False):
+        halves = [side.half(first) for side in sides]
+        cells = []
+        for row in range(batch):
+            learnt, judged = ([two[k].row(row) for two in halves] for k in (0, 1))
+            x = _grid([*learnt, *judged])
+            ratio = [_cells(law, x) for law in learnt]
+            truth = [share[row] * _cells(law, x) for law in judged]
+            score = np.log(np.maximum(ratio[0], _TINY)) - np.log(np.maximum(ratio[1], _TINY))
+            cells.append(np.stack([score, *truth]))
+        score, member, nonmember = np.concatenate(cells, axis=1)
+        order = np.argsort(-score, kind="stable")
+        rates = [np.concatenate([[0.0], np.cumsum(one[order])]) for one in (nonmember, member)]
+        for level in total:
+            total[level] += 0.5 * float(np.interp(level, *rates))
+    return total
+
+
+def _cells(law: tuple[FloatArray, FloatArray, FloatArray], x: FloatArray) -> FloatArray:
+    """The law's probabilities of the cells between the points ``x`` and beyond them."""
+    means, sigmas, weights = law
+    below = special.ndtr((x[:, None] - means) / sigmas) @ weights
+    return np.diff(np.concatenate([[0.0], below, [weights.sum()]]))
 
 
 def _stderr(scores: FloatArray) -> float:

@@ -28,7 +28,6 @@ from leakscope.errors import InputError
 from leakscope.laws.distributions import Normal
 from leakscope.laws.pair import LawPair
 from leakscope.linear.design import GaussianDesign, OutputNoise, RecordNorms
-from leakscope.linear.law_pair import label_nodes
 from leakscope.linear.moments import Moments, moments
 from leakscope.measures.believed_normals import BelievedMeasures, believed_measures
 from leakscope.planning.reachable import require_reachable
@@ -36,12 +35,9 @@ from leakscope.results.plan import LinearRival
 from leakscope.settings.plan import LinearAttacker, LinearMethod
 
 # Beliefs are drawn in groups, which standard errors are over.
-_GROUPS, _BELIEFS = 16, 128
+_GROUPS, _BELIEFS = 16, 512
 
 _MOST_MODELS = 10_000
-
-# Labels, in standard deviations, on one side of zero.
-_LABELS = 10
 
 # Predictions of shadow models that are held at once.
 _BLOCK = 2_000_000
@@ -49,58 +45,59 @@ _BLOCK = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class _Spread:
-    """Predictions of one side: N(mean, sigma^2) for J records and K designs; K = 1 in the limit."""
+    """Predictions of one side, N(slope y0, sigma^2): J records, K designs; K = 1 in the limit."""
 
-    mean: FloatArray
+    slope: FloatArray
     sigma: FloatArray
 
-    def total(self) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation over designs too, (J, 1)."""
-        mean = self.mean.mean(axis=1, keepdims=True)
-        variance = (self.sigma**2 + (self.mean - mean) ** 2).mean(axis=1, keepdims=True)
-        return mean, np.sqrt(variance)
+    def total(self, labels: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation over designs too, at labels (J, R)."""
+        slope = self.slope.mean(axis=1, keepdims=True)
+        within = (self.sigma**2).mean(axis=1, keepdims=True)
+        between = self.slope.var(axis=1, keepdims=True)
+        return slope * labels, np.sqrt(within + between * labels**2)
 
-    def target(self, generator: np.random.Generator) -> Normal:
+    def target(self, labels: FloatArray, generator: np.random.Generator) -> Normal:
         """The law that each belief meets, (J, R): of one design each."""
-        count = _GROUPS * _BELIEFS
-        at = generator.integers(self.sigma.shape[1], size=count)
-        return Normal(self.mean[:, at], self.sigma[:, at])
+        at = generator.integers(self.sigma.shape[1], size=labels.shape[1])
+        return Normal(self.slope[:, at] * labels, self.sigma[:, at])
 
-    def seen(self, models: int, key: Key) -> tuple[FloatArray, FloatArray]:
+    def seen(self, models: int, labels: FloatArray, key: Key) -> tuple[FloatArray, FloatArray]:
         """Means and standard deviations of what ``models`` shadow models predict, (J, R)."""
-        generator, count = key.generator(), _GROUPS * _BELIEFS
+        generator = key.generator()
         records, designs = self.sigma.shape
         block = max(1, _BLOCK // (records * models))
         found = []
-        for start in range(0, count, block):
-            size = min(block, count - start)
-            at = generator.integers(designs, size=(size, models))
-            drawn = generator.standard_normal((size, models))
-            seen = self.mean[:, at] + self.sigma[:, at] * drawn
+        for start in range(0, labels.shape[1], block):
+            label = labels[:, start : start + block, None]
+            at = generator.integers(designs, size=(label.shape[1], models))
+            drawn = generator.standard_normal(at.shape)
+            seen = self.slope[:, at] * label + self.sigma[:, at] * drawn
             found.append((seen.mean(axis=2), seen.std(axis=2, ddof=1)))
         mean, sigma = (np.concatenate(part, axis=1) for part in zip(*found, strict=True))
         return mean, sigma
 
 
 def _estimated(
-    truth: Sequence[_Spread], models: int, key: Key
+    truth: Sequence[_Spread], models: int, labels: FloatArray, points: FloatArray, key: Key
 ) -> list[tuple[FloatArray, FloatArray]]:
     """What the attacker believes of both sides after ``models`` shadow models of each, (J, R)."""
     if any(side.sigma.shape[1] > 1 for side in truth):
-        return [side.seen(models, key.child(s)) for s, side in enumerate(truth)]
-    points = np.concatenate(
-        [
-            qmc.Sobol(4, seed=key.child(group).generator()).random(_BELIEFS)
-            for group in range(_GROUPS)
-        ]
-    )
-    points = np.clip(points, 1e-12, 1.0 - 1e-12)
+        return [side.seen(models, labels, key.child(s)) for s, side in enumerate(truth)]
     found = []
-    for side, (first, second) in zip(truth, (points[:, :2].T, points[:, 2:].T), strict=True):
+    for side, (first, second) in zip(truth, (points[:, :2].T, points[:, 2:4].T), strict=True):
         shift = special.ndtri(first) / np.sqrt(models)
         scale = np.sqrt(2.0 * special.gammaincinv(0.5 * (models - 1), second) / (models - 1))
-        found.append((side.mean + side.sigma * shift, side.sigma * scale))
+        found.append((side.slope * labels + side.sigma * shift, side.sigma * scale))
     return found
+
+
+def _points(key: Key) -> FloatArray:
+    """(R, 5) scrambled Sobol points, group by group: four for the beliefs, one for the label."""
+    groups = [
+        qmc.Sobol(5, seed=key.child(group).generator()).random(_BELIEFS) for group in range(_GROUPS)
+    ]
+    return np.clip(np.concatenate(groups), 1e-12, 1.0 - 1e-12)
 
 
 def real_attackers(
@@ -170,56 +167,47 @@ def _rivals(
     fpr: Sequence[float],
     key: Key,
 ) -> list[LinearRival]:
-    labels, share = _labels(who, sides[0].label, weight)
+    points, chosen = _points(key.child(0)), key.child(1).generator()
+    # one label for each belief, of any sign: the laws are even in it
+    labels = np.sqrt(sides[0].label) * special.ndtri(0.5 + 0.5 * points[:, 4])
+    if who == "label_hidden":
+        labels = np.zeros_like(labels)
     extra = (0.0, 0.0) if noise is None else noise.variances()
-    truth = [_spread(s, labels, more) for s, more in zip(sides, extra, strict=True)]
-    chosen = key.child(0).generator()
-    pair = LawPair(truth[0].target(chosen), truth[1].target(chosen))
-    everywhere = pair.batch_shape
+    truth = [_spread(who, s, more) for s, more in zip(sides, extra, strict=True)]
+    pair = LawPair(*(side.target(labels, chosen) for side in truth))
 
     def rival(name: str, count: int | None, belief: list[tuple[FloatArray, FloatArray]]) -> None:
-        laws = [Normal(*(np.broadcast_to(part, everywhere) for part in one)) for one in belief]
-        scored = believed_measures(pair, LawPair(laws[0], laws[1]), share, fpr=fpr, groups=_GROUPS)
+        laws = [Normal(*(np.broadcast_to(part, labels.shape) for part in one)) for one in belief]
+        scored = believed_measures(pair, LawPair(*laws), weight, fpr=fpr, groups=_GROUPS)
         found.append(_row(name, who, count, scored))
 
     found: list[LinearRival] = []
-    rival("laws known", None, [side.total() for side in truth])
-    pooled = [np.sqrt(share @ (side.total()[1] ** 2)) for side in truth]
+    rival("laws known", None, [side.total(labels) for side in truth])
+    pooled = [
+        np.sqrt(weight @ (side.total(labels)[1] ** 2).mean(axis=1, keepdims=True)) for side in truth
+    ]
     for count in models:
-        seen = _estimated(truth, count // 2, key.child(1))
+        seen = _estimated(truth, count // 2, labels, points, key.child(2))
         rival("LiRA", count, seen)
         rival("LiRA, one variance", count, [(m, s) for (m, _), s in zip(seen, pooled, strict=True)])
     if wrong is not None:
-        believed = [_spread(s, labels, more) for s, more in zip(wrong, extra, strict=True)]
-        rival(f"laws known, sigma taken for {sigma:g}", None, [side.total() for side in believed])
+        believed = [_spread(who, s, more) for s, more in zip(wrong, extra, strict=True)]
+        told = f"laws known, sigma taken for {sigma:g}"
+        rival(told, None, [side.total(labels) for side in believed])
     # Narrow against wide is a threshold on the distance: members are near, or far.
-    centre = np.zeros_like(labels) if who == "label_hidden" else labels
-    near = truth[0].total()[1].mean() <= truth[1].total()[1].mean() or who == "label_known"
-    narrow, wide = (centre, np.ones_like(centre)), (centre, np.full_like(centre, 2.0))
+    near = who == "label_known" or truth[0].sigma.mean() <= truth[1].sigma.mean()
+    narrow, wide = (labels, np.ones_like(labels)), (labels, np.full_like(labels, 2.0))
     told = "one threshold on the loss" if who == "label_known" else "one threshold on |prediction|"
     rival(told, None, [narrow, wide] if near else [wide, narrow])
     return found
 
 
-def _labels(
-    who: LinearAttacker, variance: FloatArray, weight: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The labels of J L records, a column, and their weights; zero where he does not see them."""
-    if who == "label_hidden":
-        return np.zeros_like(variance), weight
-    scores, shares = label_nodes(_LABELS)
-    labels = scores[None, :] * np.sqrt(variance)
-    return labels.reshape(-1, 1), np.outer(weight, shares).ravel()
-
-
-def _spread(side: Moments, labels: FloatArray, noise: float) -> _Spread:
+def _spread(who: LinearAttacker, side: Moments, noise: float) -> _Spread:
     """Of the predictions given what the attacker sees of the record."""
-    if labels.shape[0] == side.prediction.shape[0] and not labels.any():
+    if who == "label_hidden":
         return _Spread(np.zeros_like(side.prediction), np.sqrt(side.prediction + noise))
     slope, variance = side.given_label()
-    times = labels.shape[0] // slope.shape[0]
-    mean = np.repeat(slope, times, axis=0) * labels
-    return _Spread(mean, np.repeat(np.sqrt(variance + noise), times, axis=0))
+    return _Spread(slope, np.sqrt(variance + noise))
 
 
 def _row(

@@ -47,6 +47,7 @@ WIDTH = 480  # of a picture on its own
 LEAST_RATE = 1e-6
 
 BLUE, ORANGE, GREEN, GREY = "#1f5a96", "#d98243", "#2c6e2a", "#767676"
+PURPLE, SKY = "#8d3b72", "#56b4e9"
 
 
 def histogram(edges: NDArray[Any], counts: NDArray[Any], title: str) -> dict[str, Any]:
@@ -219,9 +220,9 @@ def line_chart(chart: LineChart) -> dict[str, Any]:
 
     names = [name for name, _, _ in chart.series]
     values: list[dict[str, Any]] = [
-        {"setting": setting, "level": level, "of": name}
+        {"setting": setting, "level": level, "of": name, "place": place}
         for name, settings, levels in chart.series
-        for setting, level in zip(settings, levels, strict=True)
+        for place, (setting, level) in enumerate(zip(settings, levels, strict=True))
         if level is not None and (chart.fraction or level > 0.0)
     ]
     log = alt.Scale(type="log", nice=False, padding=12)
@@ -235,13 +236,16 @@ def line_chart(chart: LineChart) -> dict[str, Any]:
         values = [row for row in values if row["setting"] > 0.0]
     x = alt.X("setting:Q", title=chart.x, scale=across, axis=axis)
     y = alt.Y("level:Q", title=chart.y, scale=scale, axis=axis)
-    colours = [BLUE] if len(names) == 1 else [ORANGE, BLUE, GREEN, GREY][: len(names)]
+    several = [ORANGE, BLUE, GREEN, GREY, PURPLE, SKY]
+    colours = [BLUE] if len(names) == 1 else several[: len(names)]
     line = (
         plot(values)
         .mark_line(point={"size": 60})
         .encode(
             x=x,
             y=y,
+            # along the settings, which need not rise with x
+            order=alt.Order("place:Q"),
             color=alt.Color(
                 "of:N",
                 title=None,

@@ -97,6 +97,33 @@ class LinearRival(BaseModel):
     tpr_stderr: dict[str, Number]
 
 
+class LinearDefence(BaseModel):
+    """One way to train at one setting: its error, and what both attackers get.
+
+    Examples
+    --------
+    >>> import leakscope
+    >>> from leakscope.linear import GaussianDesign
+    >>> design = GaussianDesign(20, 40, 60, 1.0)
+    >>> plan = leakscope.plan_linear(design, method="asymptotic", defences=True, fpr=[0.01])
+    >>> plan.defences[0].defence, plan.defences[0].advantage_label_known
+    ('none', 1.0)
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    defence: str
+    setting: float
+    generalization_error: Number
+    generalization_error_stderr: Number
+    advantage: Number
+    advantage_stderr: Number
+    advantage_label_known: Number
+    advantage_label_known_stderr: Number
+    tpr_at_fpr: dict[str, Number]
+    tpr_at_fpr_label_known: dict[str, Number]
+
+
 class LinearPlan(ResultDocument):
     """The result of ``leakscope plan linear``: leakage and error, averaged over records.
 
@@ -135,6 +162,7 @@ class LinearPlan(ResultDocument):
     curve: LinearCurve | None = None
     curves: tuple[LinearCurve, ...] = ()
     rivals: tuple[LinearRival, ...] = ()
+    defences: tuple[LinearDefence, ...] = ()
 
     @property
     def from_data(self) -> bool:
@@ -206,6 +234,8 @@ class LinearPlan(ResultDocument):
             found[-1] = Section(found[-1].title, (STANDS_IN,), found[-1].tables)
         if self.rivals:
             found.append(_rivals(self.rivals))
+        if self.defences:
+            found.append(_defences(self.defences))
         drawn = self.curves or (() if self.curve is None else (self.curve,))
         for curve in drawn:
             found.append(_linear_charts(self, curve))
@@ -277,8 +307,8 @@ def _linear_charts(plan: LinearPlan, curve: LinearCurve) -> Section:
 def _rivals(rivals: Sequence[LinearRival]) -> Section:
     """A table of attackers who have less than the laws, and their advantage over shadow models."""
     levels = list(rivals[0].tpr_at_fpr)
-    headings = ("attacker", "shadow models", "advantage", *(f"TPR at {one}" for one in levels))
-    tables, lines = [], []
+    headings = ("shadow models", "advantage", *(f"TPR at {one}" for one in levels))
+    tables, charts = [], []
     for who in ("label_hidden", "label_known"):
         those = [one for one in rivals if one.attacker == who]
         rows = [
@@ -292,15 +322,65 @@ def _rivals(rivals: Sequence[LinearRival]) -> Section:
         ]
         told = who.replace("_", " ")
         if rows:
-            tables.append(((f"{headings[0]}, {told}", *headings[1:]), rows))
+            tables.append(((f"attacker, {told}", *headings), rows))
         counts = sorted({float(one.models) for one in those if one.models is not None})
-        for name in ("laws known", "LiRA", "LiRA, one variance") if counts else ():
+        lines = []
+        for name in ("laws known", "LiRA", "LiRA, one variance"):
             at = {one.models: one.advantage for one in those if one.name == name}
-            lines.append(
-                (f"{name}, {told}", counts, [at.get(int(k), at.get(None)) for k in counts])
-            )
-    charts = [LineChart("attackers", "shadow models", "advantage", lines, fraction=True)]
-    return Section("What real attackers get", tables=tables, charts=charts if lines else ())
+            lines.append((name, counts, [at.get(int(k), at.get(None)) for k in counts]))
+        if counts:
+            title = f"advantage, {told}"
+            charts.append(LineChart(f"attackers_{who}", "shadow models", title, lines))
+    return Section("What real attackers get", tables=tables, charts=charts)
+
+
+def _defences(defences: Sequence[LinearDefence]) -> Section:
+    """A table of ways to train, and charts of leakage against error with a line for each."""
+    level = "0.01" if "0.01" in defences[0].tpr_at_fpr else next(iter(defences[0].tpr_at_fpr), "")
+    headings = ("defence", "setting", "error", "label hidden", "label known", f"TPR at {level}")
+    rows = [
+        [
+            one.defence,
+            f"{one.setting:g}" if one.defence != "none" else "",
+            _finite(one.generalization_error),
+            _finite(one.advantage),
+            _finite(one.advantage_label_known),
+            _finite(one.tpr_at_fpr_label_known.get(level)),
+        ]
+        for one in defences
+    ]
+    names = [name for name in dict.fromkeys(one.defence for one in defences) if name != "none"]
+    charts = [
+        LineChart(
+            f"defences_{name}",
+            "generalisation error",
+            title,
+            [
+                (
+                    defence,
+                    [
+                        one.generalization_error or math.inf
+                        for one in defences
+                        if one.defence == defence
+                    ],
+                    [of(one) for one in defences if one.defence == defence],
+                )
+                for defence in names
+            ],
+            fraction=True,
+        )
+        for name, title, of in (
+            ("known", "advantage, label known", lambda one: one.advantage_label_known),
+            ("hidden", "advantage, label hidden", lambda one: one.advantage),
+            (
+                "tpr",
+                f"TPR at {level}, label known",
+                lambda one: one.tpr_at_fpr_label_known.get(level),
+            ),
+        )
+    ]
+    words = "On the same whole matrices; the TPR is that of the attacker who knows the label."
+    return Section("Ways to train", (words,), [(headings, rows)], charts)
 
 
 def _linear_target(targets: Sequence[LinearTarget]) -> str:

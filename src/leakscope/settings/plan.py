@@ -87,6 +87,10 @@ class LinearPlanSettings(BaseModel):
     attacker_sigma: float | None = setting(
         None, "And one who knows the laws, but believes this sigma."
     )
+    defences: bool = setting(
+        False,
+        "Leakage and error of ridge, early stopping, noisy descent, bagging and noise on answers.",
+    )
     curve: LinearKnob | None = setting(
         None,
         "Leakage and error along a knob: p, ridge, noise (on every answer), noise_nonmembers "
