@@ -58,8 +58,8 @@ def defences(order: Order) -> Made:
     ]
     noised = [Defence("output noise", noise) for noise in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)]
     found = [
-        *compared_defences(design, ways, draws=200, key=order.key),
-        *compared_defences(replace(design, ridge=0.3), noised, draws=200, key=order.key),
+        *compared_defences(design, ways, draws=80, key=order.key),
+        *compared_defences(replace(design, ridge=0.3), noised, draws=80, key=order.key),
     ]
     names = {"output noise": "noise on ridge 0.3", "noisy descent": "noisy descent, 5 steps"}
     rows = [

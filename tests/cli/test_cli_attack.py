@@ -213,3 +213,26 @@ def test_a_search_by_mean_distance(capsys):
         means.append(kernel(query, iris.features[rows]) @ weights)
     refitted = 0.5 * float(np.sum((means[0] - means[1]) ** 2))
     assert found["mean_distance"] == pytest.approx(refitted, rel=1e-6)
+
+
+def test_a_model_that_normalises_by_its_own_data(capsys):
+    """App. D.4: the KL at the record is that of two fits, and the answer says what it is of."""
+    words = ["--example", "iris", "--record", "41", "--starts", "2", "--steps", "20", "--run-dir"]
+    words += ["normalised", "--normalise-channels", "4", "--json", "-"]
+    assert main(["attack", "query", *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "others may reveal more" in found["verdict"]
+    iris = prepare(data.read_example("iris"), scaling="none")
+    kernel = kernels.rbf(found["kernel"]["length_scale"], found["kernel"]["variance"])
+    answers = []
+    for kept in (np.arange(150), np.delete(np.arange(150), 41)):
+        X, y = iris.features[kept], iris.target[kept]
+        mean, deviation = X.mean(0), X.std(0)
+        X, asked = (X - mean) / deviation, (iris.features[41:42] - mean) / deviation
+        inverse = np.linalg.inv(kernel(X) + found["noise_variance"] * np.eye(len(X)))
+        cross = kernel(asked, X)
+        answers.append((cross @ inverse @ y, (kernel(asked) - cross @ inverse @ cross.T).item()))
+    (m1, v1), (m0, v0) = answers
+    outputs = m1.size
+    kl = 0.5 * (outputs * (v0 / v1 - 1.0 - np.log(v0 / v1)) + ((m1 - m0) ** 2).sum() / v1)
+    assert found["kl_at_record"] == pytest.approx(kl, rel=1e-5)

@@ -6,9 +6,10 @@ import pytest
 from brute_force import kl_multivariate, refit_group
 from sklearn.datasets import load_sample_images
 
-from leakscope import kernels, lood
+from leakscope import kernels, lood, measures
 from leakscope._numerics.x64 import double_precision
 from leakscope.errors import InputError
+from leakscope.laws import MultivariateNormal
 from leakscope.lood import query_climb
 from leakscope.lood.query_climb import as_jax
 
@@ -345,3 +346,45 @@ def test_images_are_recovered():
             recovered.append(found.starts_recovered)
     assert shares["correlation"] == [6, 6, 6]
     assert 0 < sum(shares["lood"]) < 18
+
+
+def test_laws_under_data_dependent_normalisation_are_those_of_two_fits() -> None:
+    """Against scikit-learn's process, fitted on records normalised by their own training set."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF
+
+    from leakscope.lood.query_search import normalised_pair
+
+    rng = np.random.default_rng(3)
+    X = rng.normal(2.0, 3.0, size=(15, 4))
+    y, asked, group = np.sin(X[:, 0]), rng.normal(2.0, 3.0, size=(2, 4)), [2, 7]
+    pair = normalised_pair(
+        X,
+        y,
+        leave_out=group,
+        kernel=kernels.rbf(1.5),
+        noise_variance=0.1,
+        channels=2,
+        queries=asked,
+    )
+    answers = []
+    for kept in (np.arange(15), np.delete(np.arange(15), group)):
+        pixels = X[kept].reshape(-1, 2)
+        mean, deviation = np.tile(pixels.mean(0), 2), np.tile(pixels.std(0), 2)
+        process = GaussianProcessRegressor(RBF(1.5), alpha=0.1, optimizer=None)
+        process.fit((X[kept] - mean) / deviation, y[kept])
+        answers.append(process.predict((asked - mean) / deviation, return_cov=True))
+    (mean_with, with_group), (mean_without, without) = answers
+    assert isinstance(pair.member, MultivariateNormal)
+    assert isinstance(pair.nonmember, MultivariateNormal)
+    np.testing.assert_allclose(pair.member.mean, mean_with - mean_without, atol=1e-9)
+    np.testing.assert_allclose(pair.member.covariance, with_group, atol=1e-9)
+    np.testing.assert_allclose(pair.nonmember.covariance, without, atol=1e-9)
+    found = lood.search_query(
+        X, y, leave_out=group, kernel=kernels.rbf(1.5), noise_variance=0.1, queries=2, starts=2,
+        steps=5, normalise_channels=2, random_state=0,
+    )  # fmt: skip
+    own = normalised_pair(
+        X, y, leave_out=group, kernel=kernels.rbf(1.5), noise_variance=0.1, channels=2
+    )
+    assert found.lood_at_record == pytest.approx(float(measures.kl(own)), rel=1e-6)

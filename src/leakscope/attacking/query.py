@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from leakscope.data.datasets import Dataset, RecordId
 from leakscope.data.pictures import picture_shape, png
 from leakscope.data.preparation import prepare, standardised
 from leakscope.errors import InputError
+from leakscope.laws.pair import LawPair
 from leakscope.lood import query_search
 from leakscope.lood.query_search import QuerySearch
 from leakscope.results.attacks import FoundQuery, QueryAttack, QueryStart
@@ -78,6 +79,9 @@ def attack_query(
     how = QuerySettings() if search is None else search
     rows = _rows(dataset, records)
     raw = dataset.features
+    if how.normalise_channels is not None:
+        # The model's own normalisation takes the place of ours.
+        model = model.model_copy(update={"scaling": "none"})
     prepared = prepare(dataset, scaling=model.scaling)
     mean, scale = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
     if model.scaling == "standard":
@@ -109,10 +113,10 @@ def attack_query(
         starts=how.starts,
         steps=how.steps,
         box=box,
+        normalise_channels=how.normalise_channels,
         random_state=how.seed,
     )
-    there = lood.distinguish(process.features, process.targets, queries=found.query, **problem)
-    own = lood.distinguish(process.features, process.targets, **problem)
+    there, own = (_laws(process, problem, how, asked) for asked in (found.query, None))
     queries = found.query * scale + mean
     pictures = _pictures(raw[rows], queries, raw[found.nearest], dataset, how)
     result = _result(
@@ -130,6 +134,34 @@ def attack_query(
     return result
 
 
+class _Laws(NamedTuple):
+    """Both laws of the answers at some queries, their KL, and whether float64 resolves it."""
+
+    pair: LawPair
+    kl: float
+    trusted: bool
+
+
+def _laws(
+    process: lood.Process, problem: dict[str, Any], how: QuerySettings, queries: FloatArray | None
+) -> _Laws:
+    """At ``queries``, or at the left-out records themselves."""
+    X, y, channels = process.features, process.targets, how.normalise_channels
+    if channels is None:
+        found = lood.distinguish(X, y, queries=queries, **problem)
+        return _Laws(found.sufficient_pair(), float(found.kl), found.trusted)
+    pair = query_search.normalised_pair(X, y, queries=queries, channels=channels, **problem)
+    kl = float(np.asarray(measures.kl(pair)))
+    # JAX is imported when a search runs.
+    from leakscope.lood.query_climb import channel_statistics
+
+    # As well conditioned as the same records under the statistics of all of them.
+    mean, deviation = channel_statistics(X, channels)
+    asked = None if queries is None else (queries - mean) / deviation
+    like = lood.distinguish((X - mean) / deviation, y, queries=asked, **problem)
+    return _Laws(pair, kl, like.trusted)
+
+
 def _rows(dataset: Dataset, records: RecordId | Sequence[RecordId]) -> list[int]:
     """The rows that the ids name."""
     named = [records] if isinstance(records, (int, str)) else list(records)
@@ -142,7 +174,7 @@ def _rows(dataset: Dataset, records: RecordId | Sequence[RecordId]) -> list[int]
     return [places[str(name)] for name in named]
 
 
-def _doubts(pairs: tuple[Any, Any], noise_variance: float) -> list[str]:
+def _doubts(pairs: tuple[_Laws, _Laws], noise_variance: float) -> list[str]:
     """What float64 does not resolve, of the query that was found and of the record itself."""
     named = zip(("at the query that was found", "at the record itself"), pairs, strict=True)
     lost = [name for name, pair in named if not pair.trusted]
@@ -158,16 +190,16 @@ def _result(
     search: QuerySearch,
     queries: FloatArray,
     *,
-    pairs: tuple[Any, Any],
+    pairs: tuple[_Laws, _Laws],
     dataset: Dataset,
     kernel: dict[str, Any],
     settings: dict[str, Any],
     seconds: float,
     pictures: list[str],
 ) -> QueryAttack:
-    provenance = pairs[0].provenance().to_dict()
+    provenance = pairs[0].pair.provenance.to_dict()
     assumptions = provenance.pop("assumptions")
-    advantages = [float(np.asarray(measures.advantage(pair.sufficient_pair()))) for pair in pairs]
+    advantages = [float(np.asarray(measures.advantage(one.pair))) for one in pairs]
     ids = dataset.record_ids
     by_kl = search.objective == "kl"
     return QueryAttack(
@@ -214,7 +246,12 @@ def _result(
             for value, hits in zip(search.values, search.recovered, strict=True)
         ],
         pictures=pictures,
-        verdict=_verdict(search, len(search.values), _twins(search, dataset)),
+        verdict=_verdict(
+            search,
+            len(search.values),
+            _twins(search, dataset),
+            normalised=settings["normalise_channels"] is not None,
+        ),
     )
 
 
@@ -225,7 +262,9 @@ def _twins(search: QuerySearch, dataset: Dataset) -> dict[int | str, list[int | 
     return {name: [ids[int(row)] for row in rows] for name, rows in found.items() if len(rows)}
 
 
-def _verdict(search: QuerySearch, starts: int, twins: dict[int | str, list[int | str]]) -> str:
+def _verdict(
+    search: QuerySearch, starts: int, twins: dict[int | str, list[int | str]], *, normalised: bool
+) -> str:
     whom = "the record" if len(search.leave_out) == 1 else "a record of the group"
     whose = "nearest neighbour other than a twin" if twins else "nearest neighbour"
     alike = "".join(
@@ -238,6 +277,8 @@ def _verdict(search: QuerySearch, starts: int, twins: dict[int | str, list[int |
         f"The best query reveals {100.0 * search.ratio:.2f}% of what asking about the record "
         "itself does; no query can reveal more."
     )
+    if normalised:
+        best = best.replace("none can reveal more", "others may reveal more (App. D.4)")
     if search.objective == "mean_distance":
         best = (
             f"At the best query the mean answer moves {search.ratio:.3f} times as far, squared and "

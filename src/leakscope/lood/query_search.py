@@ -26,12 +26,13 @@ from leakscope._numerics.memory import require_memory
 from leakscope._numerics.x64 import double_precision, require_jax
 from leakscope.errors import InputError
 from leakscope.kernels.kernel import Kernel
-from leakscope.laws.distributions import Normal
-from leakscope.laws.pair import LawPair
+from leakscope.laws.distributions import MultivariateNormal, Normal
+from leakscope.laws.pair import Assumption, LawPair
 from leakscope.lood.dense import all_records
 from leakscope.lood.distinguish import distinguish
 from leakscope.lood.influence import influence
 from leakscope.lood.inputs import checked_group, checked_targets, real_numbers
+from leakscope.lood.separation import leaving_out
 from leakscope.settings.attack import QUERY_DEFAULTS, SearchBegin, SearchClimb, SearchMethod
 
 if TYPE_CHECKING:
@@ -394,6 +395,67 @@ def _normalised_answers(
         lood_at_record=float(lood(kernel, objective, problem, own[None])[0]),
         mean=cross @ np.asarray(fit.a),
         variance=np.maximum(variance, np.finfo(np.float64).tiny),
+    )
+
+
+def normalised_pair(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    leave_out: Sequence[int],
+    kernel: Kernel,
+    noise_variance: float,
+    channels: int,
+    queries: ArrayLike | None = None,
+) -> LawPair:
+    """The laws of the answers where the model normalises its inputs by its own data (App. D.4).
+
+    Arguments as for `search_query`; the group's own points where ``queries`` are left out.  Both
+    models are fitted, for a record that leaves moves the statistics and with them every input.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leakscope import kernels, measures
+    >>> from leakscope.lood.query_search import normalised_pair
+    >>> X = np.random.default_rng(0).normal(size=(30, 4))
+    >>> pair = normalised_pair(X, X[:, 0], leave_out=[3], kernel=kernels.rbf(2.0),
+    ...                        noise_variance=0.01, channels=1)
+    >>> 0.0 < float(measures.advantage(pair)) < 1.0
+    True
+    """
+    from leakscope.lood import query_climb
+
+    rows, targets, group = _checked_search(X, y, leave_out)
+    asked = rows[group] if queries is None else real_numbers(queries, "queries")
+    mean, deviation = query_climb.channel_statistics(rows, channels)
+    resolved = kernel.resolved((rows - mean) / deviation)
+    with double_precision():
+        problem = query_climb.normalised_problem(
+            rows, targets, group, resolved, noise_variance, channels
+        )
+        answers = []
+        for fit in problem:
+            scaled = (asked - np.asarray(fit.mean)) / np.asarray(fit.deviation)
+            cross = resolved(scaled, np.asarray(fit.rows))
+            half = cross @ np.asarray(fit.inverse_factor).T
+            answers.append((cross @ np.asarray(fit.a), resolved(scaled) - half @ half.T))
+    provenance = leaving_out(
+        f"lood App. D.4, {len(group)} left out, {len(asked)} queries, by two fits",
+        noise_variance,
+        Assumption("the model normalises its inputs by the statistics of its own training set"),
+        group=True,
+    )
+    (mean_with, with_group), (mean_without, without) = answers
+    shift = (mean_with - mean_without).T.ravel()
+    if shift.size == 1:
+        sigmas = [float(np.sqrt(one[0, 0])) for one in (with_group, without)]
+        return LawPair(Normal(float(shift[0]), sigmas[0]), Normal(0.0, sigmas[1]), provenance)
+    outputs = np.eye(mean_with.shape[1])
+    return LawPair(
+        MultivariateNormal(shift, np.kron(outputs, with_group)),
+        MultivariateNormal(np.zeros_like(shift), np.kron(outputs, without)),
+        provenance,
     )
 
 

@@ -218,6 +218,11 @@ class QuerySettings(BaseModel):
         metavar="LOW,HIGH",
         unset="each feature's range",
     )
+    normalise_channels: Count | None = setting(
+        None,
+        "The model normalises its inputs by the mean and deviation of its own training set, for so "
+        "many channels (3 for RGB pixels, channels last), in place of --scaling.",
+    )
     seed: Natural = setting(0, "Seed of the starts.", metavar="NUMBER")
 
 

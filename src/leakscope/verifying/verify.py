@@ -148,6 +148,11 @@ def _at_record(
     document: QueryAttack, data: str | Path | Dataset | None, draws: int, seed: int
 ) -> Outcome:
     """The KL at the record itself, which no query may exceed, from draws with and without it."""
+    if document.settings.get("normalise_channels") is not None:
+        raise InputError(
+            "a model that normalises by its own data is two fits with inputs of their own; verify "
+            "takes attack_query without normalise_channels."
+        )
     settings = settings_of(document.settings, document.noise_variance)
     prepared = prepare(data_again(document.dataset, data), scaling=settings.scaling)
     if len(document.records) != 1:
