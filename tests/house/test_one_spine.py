@@ -61,6 +61,8 @@ NORMAL_FUNCTIONS: dict[str, str] = {
     "lasso/state_evolution.py": "state evolution and its slopes",
     "linear/design.py": "quadrature nodes for a record's norm",
     "lood/separation.py": "the chance that a draw has the right class",
+    "planning/linear_defences.py": "labels that are evenly likely",
+    "planning/real_attackers.py": "normal numbers out of uniform ones, for beliefs and labels",
     "relu/near_orthogonality.py": "chances that drawn points are nearly orthogonal",
     "subjects/pricing.py": "the chance that a noised score names the right class",
     "subjects/process/defence.py": "the chance that a released answer has the right sign",

@@ -26,10 +26,12 @@ from leakscope.laws.pair import Assumption, LawPair, Provenance
 from leakscope.linear.design import OutputNoise
 from leakscope.linear.law_pair import label_nodes, population_provenance
 from leakscope.linear.moments import gaussian_moments, prediction_weights
-from leakscope.settings.plan import LinearAttacker
+from leakscope.settings.plan import LinearAttacker, LinearDesignSettings
+from leakscope.settings.setting import default_of
 
 Convention = Literal["text", "published"]
 IntArray = NDArray[np.int64]
+CONVENTION: Convention = default_of(LinearDesignSettings, "convention")
 
 # Member's and non-member's moments, (2, designs K) each, and the settled share.
 DrawnDesigns = tuple[tuple[FloatArray, FloatArray], float]
@@ -266,7 +268,7 @@ class LatentSpace(DataModel):
     p: int
     latent: int
     sigma: float = 1.0
-    convention: Convention = "text"
+    convention: Convention = CONVENTION
 
     def query(self, random_state: int | np.random.Generator | Key | None = None) -> Query:
         """A latent vector z0, and W with the record's covariates x0 as its last column."""
@@ -367,7 +369,7 @@ class FourierSeries(DataModel):
     n: int
     p: int
     times: int = 1024
-    convention: Convention = "text"
+    convention: Convention = CONVENTION
     rounding: bool = True
 
     def __post_init__(self) -> None:
@@ -507,7 +509,7 @@ class RandomRelu(DataModel):
     p: int
     dim: int
     sigma: float = 1.0
-    convention: Convention = "text"
+    convention: Convention = CONVENTION
 
     def __post_init__(self) -> None:
         if self.n < 2 or self.p < 1 or self.dim < self.n + 2:

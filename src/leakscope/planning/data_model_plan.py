@@ -53,15 +53,15 @@ def data_model(
     n: int,
     p: int,
     dim: int,
-    sigma: float = 1.0,
-    convention: Convention = "text",
+    sigma: float,
+    convention: Convention,
 ) -> DataModel:
     """The paper's world of this name; ``dim`` is its latent features, its times, or D.
 
     Examples
     --------
     >>> from leakscope.planning.data_model_plan import data_model
-    >>> data_model("latent", n=20, p=12, dim=4)
+    >>> data_model("latent", n=20, p=12, dim=4, sigma=1.0, convention="text")
     LatentSpace(n=20, p=12, latent=4, sigma=1.0, convention='text')
     """
     if name == "latent":

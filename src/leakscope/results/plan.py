@@ -81,8 +81,8 @@ class LinearRival(BaseModel):
     >>> from leakscope.linear import GaussianDesign
     >>> design = GaussianDesign(100, 400, 3000, 1.0)
     >>> plan = leakscope.plan_linear(design, method="asymptotic", attacker_models=[64])
-    >>> [(one.name, round(one.advantage, 2)) for one in plan.rivals][:1]
-    [('LiRA', 0.24)]
+    >>> [(one.name, round(one.advantage, 2)) for one in plan.rivals[:2]]
+    [('laws known', 0.26), ('LiRA', 0.24)]
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
