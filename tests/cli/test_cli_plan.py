@@ -157,7 +157,7 @@ def test_the_other_worlds(
         (["--curve", "depth"], "--curve must be one of"),
         (["--settings", "1,2"], "--settings belongs to --curve"),
         (["--curve", "answers"], "needs noise on every answer"),
-        (["--curve", "answers", "--output-noise", "1", "--memoise"], "one answer"),
+        (["--curve", "answers", "--output-noise", "1", "--memoise"], "asking again gives the same"),
         (["--curve", "p", "--settings", "10.5"], "whole numbers"),
         (["--curve", "p", "--settings", "5000"], "p must be at most dim"),
     ],

@@ -132,7 +132,7 @@ def scored_tpr(
         order = np.argsort(-score, kind="stable")
         rates = [np.concatenate([[0.0], np.cumsum(one[order])]) for one in (nonmember, member)]
         for level in total:
-            total[level] += 0.5 * float(np.interp(level, *rates))
+            total[level] += 0.5 * float(np.interp(level, rates[0], rates[1]))
     return total
 
 

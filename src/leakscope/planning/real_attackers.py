@@ -174,11 +174,11 @@ def _rivals(
         labels = np.zeros_like(labels)
     extra = (0.0, 0.0) if noise is None else noise.variances()
     truth = [_spread(who, s, more) for s, more in zip(sides, extra, strict=True)]
-    pair = LawPair(*(side.target(labels, chosen) for side in truth))
+    pair = LawPair(truth[0].target(labels, chosen), truth[1].target(labels, chosen))
 
     def rival(name: str, count: int | None, belief: list[tuple[FloatArray, FloatArray]]) -> None:
         laws = [Normal(*(np.broadcast_to(part, labels.shape) for part in one)) for one in belief]
-        scored = believed_measures(pair, LawPair(*laws), weight, fpr=fpr, groups=_GROUPS)
+        scored = believed_measures(pair, LawPair(laws[0], laws[1]), weight, fpr=fpr, groups=_GROUPS)
         found.append(_row(name, who, count, scored))
 
     found: list[LinearRival] = []

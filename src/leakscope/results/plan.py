@@ -350,35 +350,26 @@ def _defences(defences: Sequence[LinearDefence]) -> Section:
         for one in defences
     ]
     names = [name for name in dict.fromkeys(one.defence for one in defences) if name != "none"]
-    charts = [
-        LineChart(
-            f"defences_{name}",
-            "generalisation error",
-            title,
-            [
-                (
-                    defence,
-                    [
-                        one.generalization_error or math.inf
-                        for one in defences
-                        if one.defence == defence
-                    ],
-                    [of(one) for one in defences if one.defence == defence],
-                )
-                for defence in names
-            ],
-            fraction=True,
-        )
-        for name, title, of in (
-            ("known", "advantage, label known", lambda one: one.advantage_label_known),
-            ("hidden", "advantage, label hidden", lambda one: one.advantage),
-            (
-                "tpr",
-                f"TPR at {level}, label known",
-                lambda one: one.tpr_at_fpr_label_known.get(level),
-            ),
-        )
-    ]
+    levels: dict[str, tuple[str, list[float | None]]] = {
+        "known": ("advantage, label known", [one.advantage_label_known for one in defences]),
+        "hidden": ("advantage, label hidden", [one.advantage for one in defences]),
+        "tpr": (
+            f"TPR at {level}, label known",
+            [one.tpr_at_fpr_label_known.get(level) for one in defences],
+        ),
+    }
+    charts = []
+    for chart, (title, values) in levels.items():
+        lines = []
+        for name in names:
+            of = [
+                (one.generalization_error, value)
+                for one, value in zip(defences, values, strict=True)
+                if one.defence == name and one.generalization_error is not None
+            ]
+            lines.append((name, [error for error, _ in of], [value for _, value in of]))
+        x = "generalisation error"
+        charts.append(LineChart(f"defences_{chart}", x, title, lines, fraction=True))
     words = "On the same whole matrices; the TPR is that of the attacker who knows the label."
     return Section("Ways to train", (words,), [(headings, rows)], charts)
 
