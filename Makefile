@@ -17,7 +17,7 @@ help:
 	@echo "make serve       set up, then the same as a web page on this machine"
 	@echo "make figures     set up, then make every figure of the papers at its quick size (10 minutes)"
 	@echo "make test        set up, then run the whole suite (style, types, documentation included)"
-	@echo "make test-lowest run a part of it with the oldest versions that are allowed"
+	@echo "make test-lowest run the tests with the oldest versions that are allowed"
 	@echo "make lint        ruff and mypy only"
 	@echo "make docs        build the documentation site into site/"
 	@echo "make docs-check  run every example in the documentation"
@@ -62,15 +62,15 @@ test: style
 	if [ $$typed -ne 0 ]; then echo "make test: mypy failed." >&2; fi; \
 	[ $$tested -eq 0 ] && [ $$typed -eq 0 ]
 
-# The oldest versions that pyproject.toml allows, in an environment of their own.
-test-lowest: test-environment
+# All tests with the oldest versions that pyproject.toml allows, in an environment of their own.
+test-lowest: $(VENV)/.created
 	@$(PIP) uv
 	@$(BIN)/uv pip compile --quiet --resolution lowest-direct --extra test pyproject.toml -o $(VENV)/lowest.txt
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/lowest
 	@$(BIN)/uv pip install --quiet --python $(VENV)/lowest/bin/python -r $(VENV)/lowest.txt
 	@$(BIN)/uv pip install --quiet --no-deps --python $(VENV)/lowest/bin/python --editable .
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)/lowest/bin/python -m pytest -n auto \
-	  -W ignore::DeprecationWarning tests/data tests/results tests/cli/test_main.py tests/cli/test_cli_audit.py
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)/lowest/bin/python -m pytest -n auto --dist loadgroup \
+	  -W ignore::DeprecationWarning
 
 style: $(VENV)/.installed-test
 	$(BIN)/ruff check .
