@@ -206,8 +206,7 @@ def test_the_charts_library_is_the_one_that_is_named() -> None:
     vl_convert = pytest.importorskip("vl_convert")
     templates = PACKAGE / "reporting" / "templates"
     named = (templates / "vega.LICENSE").read_text(encoding="utf-8")
-    version = vl_convert.get_vega_version(), vl_convert.get_vega_embed_version()
     # Another version's bundle is another text.
-    if all(one in named for one in version):
+    if f"vl-convert {vl_convert.__version__} " in named:
         carried = gzip.decompress((templates / "vega.js.gz").read_bytes()).decode("utf-8")
         assert carried == vl_convert.javascript_bundle()

@@ -2,7 +2,8 @@
 
 A kind is a class that says how a model of it is examined (:class:`leakscope.subjects.Subject`) and
 how its stored audits are worded.  It is named by its path, so that nothing is imported before it is
-needed.  A new kind is one file and one line: ``register("knn", KNearestNeighbours)``.
+needed.  A new kind is one file and one line: ``register("knn", KNearestNeighbours)``, or an entry
+point of an installed package (:mod:`leakscope.settings.plugins`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from leakscope.errors import InputError
 from leakscope.settings.audit import REGISTERED
+from leakscope.settings.plugins import plugged
 
 # In the order in which they are asked whether they take what is given: the best method first.
 KINDS: dict[str, Any] = {
@@ -34,6 +36,7 @@ def register(name: str, kind: Any) -> None:
 
 def kind_named(name: str) -> Any:
     """The class of a kind."""
+    _plug_in()
     if name not in KINDS:
         raise InputError(
             f"this leakscope knows no kind of model called {name!r}; it knows {', '.join(KINDS)}."
@@ -44,8 +47,16 @@ def kind_named(name: str) -> Any:
 
 def all_kinds() -> Iterator[Any]:
     """Every kind, in the order in which they are asked."""
+    _plug_in()
     for name in list(KINDS):
         yield kind_named(name)
+
+
+def _plug_in() -> None:
+    """Add the kinds that other installed packages bring; they are asked first."""
+    for name, kind in plugged("leakscope.subjects").items():
+        if name not in KINDS:
+            register(name, kind)
 
 
 def named_models() -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from leakscope.settings.kernel_catalogue import KERNELS, kernel_options
+from leakscope.settings.plugins import all_kernels, brings_model
 from leakscope.settings.setting import (
     Depth,
     Names,
@@ -43,14 +44,14 @@ def _noise_variance(value: Any) -> Any:
 
 
 def _kernel_name(value: str) -> str:
-    if value not in KERNELS:
+    if value not in all_kernels():
         *first, last = map(repr, KERNELS)
         raise PydanticCustomError("kernel", f"input should be {', '.join(first)} or {last}")
     return value
 
 
 def _kernels() -> dict[str, str]:
-    return {name: entry.words for name, entry in KERNELS.items()}
+    return {name: entry.words for name, entry in all_kernels().items()}
 
 
 Scaling = Literal["standard", "none"]
@@ -166,6 +167,8 @@ def _model_choice(text: str) -> str:
     if text in get_args(ModelName) or text in REGISTERED or suffix in MODEL_FILES:
         return text
     if _IN_A_MODULE.fullmatch(text):
+        return text
+    if brings_model(text):
         return text
     if suffix in (".pkl", ".pickle", ".joblib", ".sav"):
         raise PydanticCustomError(
@@ -302,7 +305,9 @@ class ModelSettings(BaseModel):
     def code(self) -> str | None:
         """``module:Name`` of the user's own, where the model is named so."""
         known = self.model is None or self.named is not None or self.file is not None
-        return None if known or self.model in REGISTERED else self.model
+        if known or self.model in REGISTERED or brings_model(str(self.model)):
+            return None
+        return self.model
 
 
 MODEL_DEFAULTS = ModelSettings()
