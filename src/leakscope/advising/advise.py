@@ -66,7 +66,7 @@ NONE_TRUSTED = (
 
 def advise(
     audited: Audit | Run | str | Path | Subject | Any,
-    target: Target,
+    target: Target | float,
     *,
     data: str | Path | Dataset | None = None,
     folds: int | None = None,
@@ -92,7 +92,7 @@ def advise(
         changed itself, a subject or a :class:`leakscope.lood.Process`.  An audit in memory knows
         its records; otherwise the data are read.
     target
-        What no record, or group, may exceed.
+        What no record, or group, may exceed; a number is an advantage.
     data
         Where the data are now, or the dataset itself, where the result does not say.
     folds, repeats
@@ -154,6 +154,8 @@ def advise(
             f"the largest share to drop must lie between 0 and 1, but it is {most_dropped:g}."
         )
     audit, subject = _opened(audited, data)
+    if isinstance(target, (int, float)):
+        target = Target("advantage", float(target))
     wanted = Wanted(target, settings, tries or {}, random_state)
     if len(subject.ids) < LEAST_UNITS:
         raise InputError(

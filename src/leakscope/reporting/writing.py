@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -144,7 +145,7 @@ def write_report(
 
 
 def report(
-    run: Run | str | Path,
+    run: Run | Audit | str | Path,
     path: str | Path | None = None,
     *,
     redact: bool = False,
@@ -159,11 +160,12 @@ def report(
     Parameters
     ----------
     run
-        A run directory, or the run as it was read; or a result file that is no audit's.
+        A run directory, or the run as it was read; an audit in memory; or a result file that is
+        no audit's.
     path
-        A name that ends in .html; in the run directory, ``report.html`` or, redacted,
-        ``report-redacted.html``, where left out, or beside the result file under its name.  A
-        report that is there is replaced.
+        A name that ends in .html.  Where left out, ``report.html`` or, redacted,
+        ``report-redacted.html``: in the run directory, or in this folder for an audit in memory;
+        or beside the result file under its name.  A report that is there is replaced.
     redact
         Aggregates only: no ids, no rows of single records, no pictures.
     beside
@@ -183,8 +185,8 @@ def report(
     >>> X, y = np.array([[0.0], [0.1], [3.0]]), np.array([1.0, 1.0, -1.0])
     >>> result = leakscope.audit(X, y, kernel="rbf")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     leakscope.report(result.write(pathlib.Path(folder, "run"))).name
-    'report.html'
+    ...     leakscope.report(result, pathlib.Path(folder, "page.html")).name
+    'page.html'
     """
     if path is not None:
         require_report_path(Path(path))
@@ -201,8 +203,22 @@ def report(
                 f"a result of kind {one.kind} cannot be shown beside an audit; give results of "
                 "verify and measure."
             )
+    if isinstance(run, Audit):
+        if run.directory is None:
+            return _report_in_memory(run, path, redact=redact, beside=others)
+        run = run.directory
     whole = run if isinstance(run, Run) else read_run(run)
     return write_report(whole, path, redact=redact, beside=others)
+
+
+def _report_in_memory(
+    audit: Audit, path: str | Path | None, *, redact: bool, beside: Sequence[ResultDocument]
+) -> Path:
+    """The page of an audit that was not written: its run is made in passing."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = read_run(audit.write(Path(folder, "run")))
+        place = Path(path or ("report-redacted.html" if redact else "report.html"))
+        return write_report(run, place, redact=redact, beside=beside)
 
 
 def _report_of_file(file: Path, path: str | Path | None, *, redact: bool) -> Path:

@@ -16,6 +16,7 @@ from leakscope.errors import InputError
 from leakscope.results.audit import AgainstAttacker, Subgroup
 from leakscope.results.document import Number, ResultDocument, to_json
 from leakscope.results.reconciliation import ReconciledRow
+from leakscope.results.shown import Short, digits
 
 # What a person could have stated, and what no run says.
 NOT_STATED, NOT_KNOWN = "not stated", "not known"
@@ -194,6 +195,9 @@ class RunEntry(BaseModel):
     created: str
 
 
+_MET = {True: "yes", False: "no", None: "not known"}
+
+
 class SignOff(BaseModel):
     """What the person who decides writes; blank until then.
 
@@ -271,6 +275,19 @@ class Decision(ResultDocument):
     sign_off: SignOff = Field(default_factory=SignOff)
     redacted: bool = False
     record_hash: str = Field(default=NO_HASH, pattern="^[0-9a-f]{64}$")
+
+    def in_short(self) -> Short:
+        """What was decided, or may be, and each threshold."""
+        signed = self.sign_off.decision or "blank, to be signed"
+        rows = [
+            (row.measure, digits(row.limit), digits(row.largest), _MET[row.met])
+            for row in self.thresholds
+        ]
+        obstacles = tuple(f"cannot be approved: {one}" for one in self.obstacles)
+        return Short(
+            f"Decision on {self.model_name}: {signed}", tuple(self.summary),
+            ("threshold", "limit", "largest", "met"), rows, obstacles,
+        )  # fmt: skip
 
     @staticmethod
     def schema_text() -> str:
