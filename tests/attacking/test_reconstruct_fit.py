@@ -10,16 +10,19 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import leakscope
 from leakscope import InputError
 from leakscope.cli import main
 from leakscope.results import FitReconstructAttack
+from leakscope.settings.attack import FitReconstructSettings
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +64,6 @@ def test_from_python_with_noise_and_in_the_decision(folder: Path) -> None:
     frame = pd.read_csv(folder / "all.csv")
     X, y = frame.drop(columns="target"), frame["target"]
     model = skops.io.load(folder / "m.skops")
-    from leakscope.settings.attack import FitReconstructSettings
-
     noisy = leakscope.attack_reconstruct(
         model, data=(X, y), settings=FitReconstructSettings(noise=1.0, kappa=0.01)
     )
@@ -72,10 +73,48 @@ def test_from_python_with_noise_and_in_the_decision(folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         audit = leakscope.audit(X, y, model=model)
-    record = leakscope.decide(audit, every, threshold_advantage=0.5)
+    one = leakscope.attack_reconstruct(model, known=(X[1:], y[1:]))
+    record = leakscope.decide(audit, one, every, threshold_advantage=0.5)
     row = next(row for row in record.coverage if row.attack.startswith("reconstruction"))
     assert row.state == "run"
-    assert "finds" in row.found
+    # Both are told, in the table and to whoever reads the first page alone.
+    for verdict in (one.verdict, every.verdict):
+        assert verdict in row.found
+        assert f"Reconstruction: {verdict}" in record.summary
+
+
+def test_a_record_of_mixed_columns_comes_back_as_it_was() -> None:
+    """Scaled numbers, filled gaps and categories are undone part by part."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "age": rng.normal(50.0, 9.0, 60).round(1),
+            "sex": rng.choice(["f", "m"], 60),
+            "chol": rng.normal(240.0, 40.0, 60).round(),
+            "smokes": rng.integers(0, 2, 60),
+        }
+    )
+    X.loc[5, "chol"] = np.nan
+    y = np.where(X["age"] + 10.0 * rng.normal(size=60) > 50.0, "ill", "well")
+    numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    columns = make_column_transformer(
+        (numbers, ["chol", "age"]), (OneHotEncoder(), ["sex"]), ("passthrough", ["smokes"])
+    )
+    tight = LogisticRegression(solver="newton-cholesky", tol=1e-12)
+    model = make_pipeline(columns, tight).fit(X, y)
+    for row in (0, 5):
+        rest = np.delete(np.arange(60), row)
+        found = leakscope.attack_reconstruct(model, known=(X.iloc[rest], y[rest]))
+        truth = X.fillna(X["chol"].median()).iloc[row].to_dict()
+        assert found.label == y[row]
+        assert list(found.features) == list(truth)
+        assert found.features["sex"] == truth["sex"]
+        for name in ("age", "chol", "smokes"):
+            assert found.features[name] == pytest.approx(truth[name], abs=1e-4)
+    # With noise a category has no standard deviation: features as they reach the model, by name.
+    settings = FitReconstructSettings(noise=1e-3)
+    noisy = leakscope.attack_reconstruct(model, known=(X[1:], y[1:]), settings=settings)
+    assert list(noisy.features) == list(noisy.sds) == columns.get_feature_names_out().tolist()
 
 
 def test_what_is_refused(folder: Path) -> None:

@@ -226,6 +226,34 @@ def test_several_columns_of_subgroups(tmp_path):
             assert entry.median_advantage == np.median(result.advantage[rows_of])
 
 
+def read_with(told: str) -> str:
+    return told.rpartition(" With ")[2].partition(" it would be read.")[0]
+
+
+@pytest.mark.parametrize(
+    ("dose", "weight", "option"),
+    [
+        ("0,{}", "7{},5", "--decimal ,"),
+        ("1,{}00", "70", "--ignore dose"),
+        ("1,{}", "7{}.5", "--ignore dose"),
+    ],
+)
+def test_commas_are_decimal_signs_where_they_can_be(tmp_path, capsys, dose, weight, option):
+    """No column is given up that an option would read; 1,200 may be a thousand."""
+    lines = ["dose;weight;chol;y"]
+    for i in range(40):
+        digit = 1 + i % 9
+        chol = "?" if i == 3 else 200 + i
+        lines.append(f"{dose.format(digit)};{weight.format(digit)};{chol};{i % 7}")
+    table = tmp_path / "messy.csv"
+    table.write_text("\n".join(lines) + "\n")
+    words = ["audit", str(table), "--target", "y"]
+    assert main(words) == 2
+    options = read_with(capsys.readouterr().err)
+    assert option in options
+    assert main([*words, *shlex.split(options), "--run-dir", str(tmp_path / "run")]) == 0
+
+
 def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path, capsys):
     """With the options under which it is read, which are tried."""
     lines = ["who,age,when,chol,note,y"]
@@ -244,8 +272,7 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path, capsys):
     for part in ("(1) column 'chol' holds '?'", "'p4' twice", "'age' is empty in row 9",
                  "'when' holds dates", "'note' holds"):  # fmt: skip
         assert part in told
-    options = told.rpartition(" With ")[2].partition(" it would be read")[0]
-    options = options.replace("(in place of --id)", "")
+    options = read_with(told).replace("(in place of --id)", "")
     assert main([*words, *shlex.split(options), "--run-dir", str(tmp_path / "run")]) == 0
     # One complaint alone is told as it always was.
     table.write_text("a,y\n" + "\n".join(f"{i},{i}" for i in range(30)) + "\n,3\n")

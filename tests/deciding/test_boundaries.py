@@ -155,7 +155,8 @@ def test_copies_are_not_signed_for_unless_they_are_different_people(tmp_path: Pa
 def test_people_with_copies_of_their_own_are_signed_for() -> None:
     rows = np.append(np.arange(90), [0, 0])
     model = LogisticRegression(C=0.01).fit(X[rows], CLASSES[rows])
-    alone = leakscope.audit(X[rows], CLASSES[rows], model=model)
+    with pytest.warns(UserWarning, match="3 of 92 records are exact copies"):
+        alone = leakscope.audit(X[rows], CLASSES[rows], model=model)
     assert alone.dataset.copies == 3
     assert leakscope.decide(alone, threshold_advantage=0.99).obstacles
     people = leakscope.audit(X[rows], CLASSES[rows], model=model, groups=rows.tolist())

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import skops.io
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import Ridge
 from sklearn.neural_network import MLPClassifier
 
 import leakscope
 from conftest import audit_run, write_table
+from leakscope.cli import main
+from leakscope.errors import InputError
 from leakscope.measuring import measure_canaries
 from leakscope.reporting.decision_page import decision_html, decision_markdown
 from leakscope.results import Decision
@@ -99,6 +102,8 @@ def test_canaries_have_their_row_and_the_claim_beside_it() -> None:
     assert row.ran
     assert row.found.startswith("epsilon at least")
     assert row.found.endswith("1 is claimed, which is contradicted")
+    # Whoever reads the first page alone sees it.
+    assert any(text.startswith("Canaries: the claimed epsilon of 1 is") for text in record.summary)
 
 
 def test_several_releases_have_their_row() -> None:
@@ -110,6 +115,31 @@ def test_several_releases_have_their_row() -> None:
     row = next(row for row in record.coverage if "several releases" in row.attack)
     assert row.ran
     assert "by 2 releases together" in row.found
+    other = leakscope.audit(X, y, model=Ridge(alpha=7.0).fit(X, y))
+    with pytest.raises(InputError, match=r"examines Ridge\(alpha=7\), which is none of them"):
+        leakscope.decide(other, leakscope.compose(*audits), **LIMIT)
+
+
+def test_somebody_who_was_not_erased_stands_on_the_first_page(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] + rng.normal(size=60)
+    model, other = (Ridge(alpha=alpha).fit(X, y) for alpha in (1.0, 2.0))
+    table = tmp_path / "table.csv"
+    np.savetxt(table, np.column_stack([X, y]), "%.17g", ",", header="a,b,c,y", comments="")
+    runs = []
+    for name, one in (("mine", model), ("other", other)):
+        skops.io.dump(one, tmp_path / f"{name}.skops")
+        runs.append(tmp_path / name)
+        line = ["audit", str(table), "--target", "y", "--model", str(tmp_path / f"{name}.skops")]
+        assert main([*line, "--run-dir", str(runs[-1])]) == 0
+    kept = leakscope.erase(runs[0], records=[3], after=model)
+    record = leakscope.decide(runs[0], kept, **LIMIT)
+    assert f"Erasure: {kept.verdict}" in record.summary
+    made = leakscope.decide(runs[0], leakscope.erase(runs[0], records=[3]), **LIMIT)
+    assert not any(text.startswith("Erasure") for text in made.summary)
+    with pytest.raises(InputError, match="is of mine.skops, which is another file"):
+        leakscope.decide(runs[1], kept, **LIMIT)
 
 
 def test_groups_are_in_the_record(filed: Path, tmp_path: Path) -> None:

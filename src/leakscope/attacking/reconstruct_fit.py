@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
 
 from leakscope import __version__
 from leakscope._numerics.arrays import FloatArray
@@ -153,7 +156,7 @@ def _missing(
         "model": examined,
         "known": len(y),
         "determined": answer.determined,
-        "features": dict(zip(names, raw.tolist(), strict=True)),
+        "features": dict(zip(names, raw, strict=True)),
         "units": units,
         "label": _label(answer, found.inner),
     }
@@ -167,19 +170,64 @@ def _missing(
 
 def _in_file_units(
     found: Unwrapped, answer: Reconstruction, names: tuple[str, ...]
-) -> tuple[FloatArray, tuple[str, ...], str]:
+) -> tuple[list[float | str], tuple[str, ...], str]:
     """Back through the pipeline's steps where each can be undone; else as it reaches the model."""
-    raw = answer.x[None]
-    if answer.determined == "record":
+    # A standard deviation has no counterpart in a category.
+    mixed = answer.sd is not None and any(isinstance(s, ColumnTransformer) for s in found.steps)
+    if answer.determined == "record" and not mixed:
         try:
-            for step in reversed(found.steps):
-                raw = np.asarray(step.inverse_transform(raw), dtype=np.float64)
-            if raw.shape[1] == len(names):
-                return raw[0], names, "as in the file"
-        except Exception:  # of the user's own steps: whatever they raise, the model's units stay
             raw = answer.x[None]
-    own = tuple(names) if len(names) == len(answer.x) else tuple(map(str, range(len(answer.x))))
-    return answer.x, own, "as they reach the model"
+            for step in reversed(found.steps):
+                raw = _undone(step, raw)
+            if raw.shape[1] == len(names):
+                return [_plain(value) for value in raw[0]], names, "as in the file"
+        except Exception:  # of the user's own steps: whatever they raise, the model's units stay
+            pass
+    return answer.x.tolist(), _reaching(found, len(answer.x), names), "as they reach the model"
+
+
+def _undone(step: Any, rows: NDArray[Any]) -> NDArray[Any]:
+    """What a step was given; of a ColumnTransformer, which cannot say, what each part was given."""
+    if isinstance(step, Pipeline):
+        for _, inner in reversed(step.steps):
+            rows = rows if inner in (None, "passthrough") else _undone(inner, rows)
+        return rows
+    if isinstance(step, SimpleImputer) and not step.add_indicator:
+        # What was empty is told as it was filled in.
+        return rows
+    if not isinstance(step, ColumnTransformer):
+        return np.asarray(step.inverse_transform(rows))
+    given = [str(name) for name in step.feature_names_in_]
+    whole = np.empty((len(rows), len(given)), dtype=object)
+    for name, part, columns in step.transformers_:
+        if part == "drop":
+            raise ValueError(f"{name} drops columns, which cannot be told")
+        chosen = (
+            [given[i] for i in range(len(given))[columns]]
+            if isinstance(columns, slice)
+            else columns
+        )
+        places = [given.index(each) if isinstance(each, str) else int(each) for each in chosen]
+        block = rows[:, step.output_indices_[name]]
+        whole[:, places] = block if part == "passthrough" else _undone(part, block)
+    return whole
+
+
+def _plain(value: Any) -> float | str:
+    return value if isinstance(value, str) else float(value)
+
+
+def _reaching(found: Unwrapped, width: int, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the features as they reach the model, from the steps where they say them."""
+    if len(names) == width:
+        return names
+    told: Any = names
+    try:
+        for step in found.steps:
+            told = step.get_feature_names_out(told)
+    except Exception:  # of the user's own steps, which need not name anything
+        told = ()
+    return tuple(map(str, told)) if len(told) == width else tuple(map(str, range(width)))
 
 
 def _scaled(found: Unwrapped, sd: FloatArray, width: int) -> FloatArray:

@@ -93,6 +93,19 @@ def decide(
     end_judged(*found.judged)
 
 
+# With which option each field is stated.
+OPTION = {
+    "model.sha256": "--model",
+    "release": "--release",
+    "recipient": "--recipient",
+    "access": "--access",
+    "queries": "--queries",
+    "people": "--people",
+    "attacker.who": "--attacker",
+    "prior": "--prior",
+}
+
+
 def _page(found: Decision, folder: Path) -> str:
     """The first page, and where the rest is."""
     parts = []
@@ -100,12 +113,12 @@ def _page(found: Decision, folder: Path) -> str:
         parts.append("\n".join(wrapped(f"Cannot be approved: {one}") for one in found.obstacles))
     parts.append("\n".join(wrapped(sentence) for sentence in found.summary))
     missing = [
-        field.label
+        field.label + (f" ({OPTION[field.key]})" if field.key in OPTION else "")
         for field in (*found.identity, *found.context, *found.attacker)
         if field.value is None and field.basis == "declared"
     ]
     if found.reason is None:
-        missing.append("reason for the thresholds")
+        missing.append("reason for the thresholds (--reason)")
     if missing:
         parts.append(wrapped(f"Not stated: {'; '.join(missing)}."))
     signed = found.sign_off.decision or "blank, to be signed"

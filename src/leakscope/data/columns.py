@@ -320,6 +320,36 @@ def written_numbers(texts: Sequence[str]) -> tuple[Writing, int] | None:
     return _with_unit(stripped)
 
 
+_POINT = re.compile(r"[+-]?\d*\.\d+")
+_COMMA = re.compile(r"[+-]?(?:\d+(?:,\d+)?|,\d+)")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
+
+
+def with_decimal_commas(table: pd.DataFrame) -> pd.DataFrame | None:
+    """The table as ``--decimal ,`` reads it; None where numbers have points too.
+
+    A column whose commas may all stand between thousands (1,234) stays as it is.
+    """
+    found = {}
+    for name, column in table.items():
+        if pd.api.types.is_float_dtype(column) and (column.dropna() % 1 != 0).any():
+            return None
+        texts = [value.strip() for value in column.dropna() if isinstance(value, str)]
+        if any(_POINT.fullmatch(text) for text in texts):
+            return None
+        if len(texts) < column.notna().sum() or not all(_COMMA.fullmatch(text) for text in texts):
+            continue
+        written = [text for text in texts if "," in text]
+        if written and not all(_THOUSANDS.fullmatch(text) for text in written):
+            found[name] = pd.to_numeric(column.str.strip().str.replace(",", "."))
+    if not found:
+        return None
+    read = table.copy()
+    for name, values in found.items():
+        read[name] = values
+    return read
+
+
 def _with_unit(texts: list[str]) -> tuple[Writing, int] | None:
     """Numbers before one and the same unit."""
     matches = [_WITH_UNIT.fullmatch(text) for text in texts]

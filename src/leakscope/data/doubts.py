@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Dataset
 
-# Copies are told of from this share of the records on.
-COPIES_FROM = 0.05
-
 # A correlation of one, but for rounding.
 CERTAIN = 1.0 - 1e-9
 
@@ -158,7 +155,7 @@ def _copies(dataset: Dataset) -> str | None:
     """Records that are there more than once; within a group they leave together."""
     copied = copied_records(dataset.features, dataset.target, dataset.group) or 0
     count = len(dataset.record_ids)
-    if copied < max(2, COPIES_FROM * count):
+    if not copied:
         return None
     unit = "record" if dataset.group is None else "group"
     remedy = _remedy(dataset, "name the person's column with --group")

@@ -56,9 +56,10 @@ def read_model(path: str | Path) -> ModelFile:
     Parameters
     ----------
     path
-        A .skops file, whose types must all be among those that skops trusts and whose model is
-        scikit-learn's own; an .onnx file of a linear, logistic, softmax or Poisson regression; or
-        a .safetensors file with the weight and the bias of a linear head.
+        A .skops file, whose types must all be among those that skops trusts, or plain
+        (:data:`PLAIN`), and whose model is scikit-learn's own; an .onnx file of a linear,
+        logistic, softmax or Poisson regression; or a .safetensors file with the weight and the bias
+        of a linear head.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -79,6 +80,21 @@ def read_model(path: str | Path) -> ModelFile:
     return ModelFile(path, sha256, estimator=_from_skops(path, content))
 
 
+# What skops does not trust by itself, and what reading it does: the dtype of an empty array that an
+# imputer keeps, and classes of scikit-learn in plain Python that hold numbers and run nothing.
+PLAIN = (
+    "numpy.dtype",
+    *(
+        f"sklearn.gaussian_process.kernels.{name}"
+        for name in (
+            *("CompoundKernel", "ConstantKernel", "DotProduct", "ExpSineSquared", "Exponentiation"),
+            *("Hyperparameter", "Matern", "PairwiseKernel", "Product", "RBF", "RationalQuadratic"),
+            *("Sum", "WhiteKernel"),
+        )
+    ),
+)
+
+
 def _from_skops(path: Path, content: bytes) -> Any:
     required("skops", "Reading a .skops file")
     import skops.io
@@ -87,24 +103,31 @@ def _from_skops(path: Path, content: bytes) -> Any:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             unpacked = sum(entry.file_size for entry in archive.infolist())
         require_memory(2 * unpacked, f"what {path} unpacks to", "use a smaller model")
-        foreign = skops.io.get_untrusted_types(data=content)
+        foreign = _foreign(content)
         if foreign and all(name.startswith("sklearn.") for name in foreign):
             # Trees and the like are compiled, and not trusted; the parameters are plain.
             content = _recipe(content)
-            foreign = skops.io.get_untrusted_types(data=content)
+            foreign = _foreign(content)
         if foreign:
             raise InputError(
-                f"{path} needs {', '.join(foreign[:3])}, which is not among the types of "
-                "scikit-learn that skops trusts, so it is not read; save a plain scikit-learn "
-                "model or Pipeline."
+                f"{path} needs {', '.join(foreign[:3])}, not among the types of scikit-learn that "
+                "are known to run nothing, so it is not read; save a model or Pipeline of its own "
+                "classes, or name what trains it (--model module:Name)."
             )
         with warnings.catch_warnings():
             # Written by another version of scikit-learn: its coefficients are checked anyway.
             warnings.simplefilter("ignore")
-            estimator = skops.io.loads(content, trusted=[])
+            estimator = skops.io.loads(content, trusted=list(PLAIN))
     if not type(estimator).__module__.startswith("sklearn.") or not hasattr(estimator, "fit"):
         raise InputError(f"{path} holds a {type(estimator).__name__}, not a model of scikit-learn.")
     return estimator
+
+
+def _foreign(content: bytes) -> list[str]:
+    """Types in a skops file that are neither trusted by skops nor plain."""
+    import skops.io
+
+    return [name for name in skops.io.get_untrusted_types(data=content) if name not in PLAIN]
 
 
 def _recipe(content: bytes) -> bytes:

@@ -21,6 +21,7 @@ from leakscope.data.columns import (
     refuse_written_numbers,
     require_present,
     shown,
+    with_decimal_commas,
     written_numbers,
 )
 from leakscope.data.datasets import Dataset, RecordId, Task, require_distinct_ids, subgroups
@@ -261,6 +262,10 @@ class OpenTable:
             people = replace(self.roles, id=None, group=own)
             return replace(self, roles=people), [f"--group {shlex.quote(own)} (in place of --id)"]
         features = self.roles.features([str(name) for name in self.table.columns])
+        if error.option == "decimal" and column in features:
+            commas = with_decimal_commas(self.table)
+            if commas is not None and pd.api.types.is_numeric_dtype(commas[column]):
+                return replace(self, table=commas), ["--decimal ,"]
         if error.option in ("ignore", "decimal") and column in features:
             ignored = replace(self.roles, ignored=(*self.roles.ignored, column))
             if not ignored.features([str(name) for name in self.table.columns]):

@@ -62,10 +62,14 @@ def _row(
     found: Found,
     command: str,
 ) -> CoverageRow:
-    for given in evidence.given:
-        words = found(given.document)
-        if words is not None:
-            return CoverageRow(attack=attack, ran=True, found=words, run=given.name)
+    told = [(given.name, found(given.document)) for given in evidence.given]
+    seen = [(name, words) for name, words in told if words is not None]
+    if len(seen) == 1:
+        return CoverageRow(attack=attack, ran=True, found=seen[0][1], run=seen[0][0])
+    if seen:
+        # Each of them: the second may be the worse.
+        words = " ".join(f"{name}: {words.rstrip('.')}." for name, words in seen)
+        return CoverageRow(attack=attack, ran=True, found=words, run=", ".join(dict(seen)))
     audit = evidence.audit
     if key == "reconstruct" and audit is not None and audit.model.holds_records:
         words = f"needs no attack: a fitted {audit.model.type} contains training records unchanged"
@@ -90,7 +94,8 @@ def _audited(document: ResultDocument) -> str | None:
 def _shadows(document: ResultDocument) -> str | None:
     if not isinstance(document, Verification) or "tpr_observed" not in (document.agreement or {}):
         return None
-    return f"{document.agrees} checks agree, {document.differs} differ"
+    verb = "differs" if document.differs == 1 else "differ"
+    return f"{document.agrees} checks agree, {document.differs} {verb}"
 
 
 def _retrained(document: ResultDocument) -> str | None:

@@ -240,6 +240,21 @@ def _require_one_model(evidence: Evidence) -> None:
                 f"{audits[0][0]} examines {audits[0][1].model.name} and {name} attacks "
                 f"{attack.model.name}: a decision is about one model."
             )
+    of_files = [(name, found.model) for name, found in evidence.all_of(FitReconstructAttack)]
+    of_files += [(name, found.model) for name, found in evidence.all_of(Erasure)]
+    for name, model in of_files:
+        own = audits[0][1].model if audits else model
+        if None not in (own.file_sha256, model.file_sha256) and not _same_model(own, model):
+            raise InputError(
+                f"{audits[0][0]} examines {own.file} and {name} is of {model.file}, which is "
+                "another file: a decision is about one model."
+            )
+    for name, composed in evidence.all_of(Composition):
+        if audits and audits[0][1].model.name not in [each.model for each in composed.releases]:
+            raise InputError(
+                f"{name} composes {composed.releases[0].model} and others, and {audits[0][0]} "
+                f"examines {audits[0][1].model.name}, which is none of them."
+            )
     assumed = [name for name, audit in evidence.all_of(Audit) if audit.basis == "assumed"]
     for named in (assumed, [name for name, _ in evidence.all_of(ModelsMeasurement)]):
         if len(named) > 1:

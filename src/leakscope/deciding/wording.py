@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from leakscope.deciding.coverage import coverage_sentence
 from leakscope.deciding.evidence import Evidence
 from leakscope.deciding.exposure import Exposure, subgroups_of
+from leakscope.results.attacks import FitReconstructAttack
 from leakscope.results.audit import Audit, Subgroup
 from leakscope.results.decision import AttackerEntry, CoverageRow, LevelEntry, ThresholdEntry
+from leakscope.results.erasure import Erasure
+from leakscope.results.measurement import CanaryMeasurement
 from leakscope.results.reconciliation import ReconciledRow, was_retrained
 from leakscope.results.verification import Verification
 from leakscope.settings.decide import DecideSettings
@@ -119,7 +123,7 @@ def summary_of(
 ) -> list[str]:
     """What was examined, how exposed people are, whether the thresholds hold, what was not run."""
     sentences = [_examined(evidence), _exposed(found)]
-    sentences += [_limit(limit, found) for limit in limits]
+    sentences += [_limit(limit, found, _units(evidence)) for limit in limits]
     first = levels[0] if levels else None
     if first is not None and first.expected_found is not None and found is not None:
         words = (
@@ -147,6 +151,7 @@ def summary_of(
         sentences.append(words)
     elif found is None or found.basis == "computed":
         sentences.append("Nothing was measured: no run of verify or measure was given.")
+    sentences += _beside_membership(evidence)
     if settings.queries is not None:
         sentences.append(_questions(settings.queries, None if found is None else found.records))
     if evidence.audit is not None and evidence.audit.basis == "measured":
@@ -156,6 +161,24 @@ def summary_of(
         sentences.append(f"{WEIGHTS[:1].upper()}{WEIGHTS[1:]}")
     sentences.append(coverage_sentence(attacks))
     return sentences
+
+
+def _beside_membership(evidence: Evidence) -> list[str]:
+    """What was found beside membership that whoever signs must not miss in a table."""
+    found = [
+        f"Reconstruction: {attack.verdict}"
+        for _, attack in evidence.all_of(FitReconstructAttack)
+        if attack.determined == "record" or attack.found
+    ]
+    found += [
+        f"Erasure: {erasure.verdict}"
+        for _, erasure in evidence.all_of(Erasure)
+        if erasure.met is not True
+    ]
+    for _, canaries in evidence.all_of(CanaryMeasurement):
+        for sentence in chain(*canaries.contradictions()):
+            found.append(f"Canaries: {sentence}")
+    return found
 
 
 def _next_attacker(against: Sequence[AttackerEntry]) -> list[str]:
@@ -248,7 +271,7 @@ def _shown(name: str, value: float) -> str:
     return f">{0.99 * scale:g}{unit}" if value >= 0.995 else f"{scale * value:.2g}{unit}"
 
 
-def _limit(limit: ThresholdEntry, found: Exposure | None) -> str:
+def _limit(limit: ThresholdEntry, found: Exposure | None, unit: str) -> str:
     words = f"Threshold: {limit.measure}, {limit.limit:.3g} at most."
     if limit.met is None:
         name = "advantage" if limit.measure == "advantage" else "tpr_low"
@@ -256,9 +279,9 @@ def _limit(limit: ThresholdEntry, found: Exposure | None) -> str:
         why = "" if reach is None else f": intervals reach {reach:.3g}"
         return f"{words} Whether it is met is not known{why}."
     if limit.met:
-        return f"{words} Met by every record" + (
+        return f"{words} Met by every {unit}" + (
             "." if found is None or found.complete else f" of the {len(found.ids)} measured."
         )
     count = "" if found is None else f" of {len(found.ids)}"
     verb = "is" if limit.above == 1 else "are"
-    return f"{words} Not met: {limit.above}{count} records {verb} above it."
+    return f"{words} Not met: {limit.above}{count} {unit}s {verb} above it."

@@ -753,8 +753,12 @@ def _told_of_refits(model: FittedModel, again: Moved | None) -> tuple[str, ...]:
             f"What the model learns beside its coefficients ({learned}) depends on the records: "
             f"{again.refits} refits of the whole move the scores of {100 * share:.0f}% of the "
             f"{model.unit}s by more than {MOST_MOVED:g} standard deviations, and "
-            f"{'their' if np.median(again.size) <= MOST_IN_THE_MEDIAN else 'all'} numbers are not "
-            f"trusted; {instead}."
+            + (
+                "their numbers are not trusted"
+                if np.median(again.size) <= MOST_IN_THE_MEDIAN
+                else f"no {model.unit}'s numbers are trusted"
+            )
+            + f"; {instead}."
         )
     if again.seconds > NOTICEABLE:
         said.append(

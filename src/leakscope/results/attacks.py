@@ -240,7 +240,7 @@ class FitReconstructAttack(ResultDocument):
     model: ExaminedModel
     known: int
     determined: Literal["record", "direction", "sum", "nothing"]
-    features: dict[str, Number] = Field(default_factory=dict)
+    features: dict[str, str | Number] = Field(default_factory=dict)
     units: str | None = None
     label: str | Number = None
     sds: dict[str, Number] | None = None
@@ -277,7 +277,8 @@ class FitReconstructAttack(ResultDocument):
         sds = self.sds or {}
         for name, value in self.features.items():
             sd = f" ± {digits(sds[name], most=2)}" if name in sds else ""
-            rows.append([name, digits(value, most=6) + sd])
+            told = value if isinstance(value, str) else digits(value, most=6)
+            rows.append([name, told + sd])
         return Short(self._title, (self.verdict,), ("column", "value"), rows)
 
     @property

@@ -374,9 +374,13 @@ class Audit(ResultDocument):
         """What every verb says where some units are not trusted, and what to do; else None."""
         if not self.untrusted:
             return None
-        why, remedy = self.about.doubt(self)
+        return f"{self.doubted}: {self.about.doubt(self)[1]}."
+
+    @property
+    def doubted(self) -> str:
+        """How many units are not trusted, and why, without what to do."""
         verb = are(self.untrusted)
-        return f"{self.untrusted} of {self.units} {self.unit}s {verb} {why}: {remedy}."
+        return f"{self.untrusted} of {self.units} {self.unit}s {verb} {self.about.doubt(self)[0]}"
 
     @property
     def explanations(self) -> tuple[Explanation, ...]:

@@ -106,7 +106,9 @@ class Composition(ResultDocument):
     def judged(self) -> tuple[list[str], list[str]]:
         """Sentences: that somebody is above the budget for certain, or that it cannot be told."""
         if self.above:
-            return [f"{self.above} records are above the budget of {self.budget:g}."], []
+            many = f"{self.above} records are" if self.above != 1 else "1 record is"
+            trusted = ", and trusted" if self.above_untrusted else ""
+            return [f"{many} above the budget of {self.budget:g}{trusted}."], []
         if self.above_untrusted:
             return [], [
                 f"cannot tell: {self.above_untrusted} records are above the budget of "

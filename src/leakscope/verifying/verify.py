@@ -218,14 +218,17 @@ def _verification(
 
 def _doubts(document: ResultDocument) -> list[str]:
     """Draws check the laws as they are stored; they do not bring back what float64 lost before."""
-    doubt = document.doubt if isinstance(document, Audit) else None
-    return [] if doubt is None else [f"in the audit that was verified, {doubt}"]
+    if not isinstance(document, Audit) or not document.untrusted:
+        return []
+    # Without the remedy, which is this very check.
+    return [f"in the audit that was verified, {document.doubted}."]
 
 
 def _verdict(counts: dict[Verdict, int], threshold: float, outcome: Outcome) -> str:
     total = sum(counts.values())
     words = (
-        f"{counts['agrees']} of {total} checks agree, {counts['differs']} differ, "
+        f"{counts['agrees']} of {total} checks agree, {counts['differs']} "
+        f"{'differs' if counts['differs'] == 1 else 'differ'}, "
         f"{counts['inconclusive']} inconclusive (a check differs beyond |z| = "
         f"{threshold:.2f}, where one false alarm is expected in a hundred such verifications). "
         f"Compared with {outcome.how}."

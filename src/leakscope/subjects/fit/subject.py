@@ -1064,7 +1064,9 @@ def _remedy(audit: Audit, threshold: float) -> str:
     option = told.option if usual else None
     exposed = int(np.count_nonzero(audit.advantage >= threshold))
     if audit.untrusted == audit.units:
-        return f"{passing} Use a larger penalty."
+        return (
+            f"{passing} A larger penalty may help; leakscope verify RUN measures them as they are."
+        )
     if not exposed:
         return passing
     ways = []

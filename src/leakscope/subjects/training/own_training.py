@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Task
 from leakscope.data.files import reason
+from leakscope.data.models import read_model
 from leakscope.errors import InputError
 from leakscope.fitted.losses import own_log_odds, softmax
 from leakscope.lood.inputs import require_real
@@ -275,7 +276,9 @@ class OwnTraining:
 
 
 def named_training(text: str, task: Task, time_limit: float | None) -> OwnTraining:
-    """The training that ``module:name`` names: a function, an estimator or an estimator's class."""
+    """What ``module:name`` names (a function, an estimator, its class), or a .skops file holds."""
+    if text.lower().endswith(".skops"):
+        return training_of(read_model(text).estimator, task, time_limit)
     found = made(load_by_name(text, option="--train"), option="--train")
     return training_of(found, task, time_limit, name=text)
 
@@ -306,10 +309,11 @@ def training_of(
 ) -> OwnTraining:
     """The training that was given in Python, or that a name led to; an estimator names itself."""
     if hasattr(subject, "fit") and hasattr(subject, "get_params"):
-        # A pipeline by its steps, as a fitted one is named.
+        # A pipeline by its steps, as a fitted one is named: the last with its settings.
         steps = any(kind.__name__ == "Pipeline" for kind in type(subject).__mro__)
-        parts = [part for _, part in subject.steps] if steps else [subject]
-        told = " → ".join(" ".join(repr(part).split()) for part in parts)
+        *around, last = [part for _, part in subject.steps] if steps else [subject]
+        first = [part if isinstance(part, str) else type(part).__name__ for part in around]
+        told = " → ".join([*first, " ".join(repr(last).split())])
         return OwnTraining(subject, told, task, time_limit)
     if hasattr(subject, "fit") and not inspect.isfunction(subject):
         raise InputError(
