@@ -138,7 +138,7 @@ def test_somebody_who_was_not_erased_stands_on_the_first_page(tmp_path: Path) ->
     assert f"Erasure: {kept.verdict}" in record.summary
     made = leakscope.decide(runs[0], leakscope.erase(runs[0], records=[3]), **LIMIT)
     assert not any(text.startswith("Erasure") for text in made.summary)
-    with pytest.raises(InputError, match="is of mine.skops, which is another file"):
+    with pytest.raises(InputError, match=r"is of mine\.skops, which is another file"):
         leakscope.decide(runs[1], kept, **LIMIT)
 
 
