@@ -67,7 +67,7 @@ def test_the_class_among_the_features(classes: int) -> None:
     as_text = people().assign(cost=names, word=[f"class {name}" for name in names])
     for frame, name in ((as_code, "'code'"), (as_text, "'word=class a'")):
         (sentence,) = told(frame, task="classification")
-        assert sentence.startswith(f"the feature {name} is the target")
+        assert sentence.startswith(f"the feature {name} repeats the target")
 
 
 def test_an_id_among_the_features() -> None:
