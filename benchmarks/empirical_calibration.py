@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import integrate, stats
 
 from leakscope.measures import empirical_estimates as ee
 from leakscope.measures.empirical_kl import kl
@@ -144,7 +144,7 @@ class Law:
 
     def truth(self, name: str) -> float:
         if name == "auc":
-            return float(np.trapezoid(self.tpr, self.fpr))
+            return float(integrate.trapezoid(self.tpr, self.fpr))
         if name.startswith("tpr"):
             return float(np.interp(FPR, self.fpr, self.tpr))
         if name.startswith("kl"):

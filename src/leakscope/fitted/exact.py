@@ -242,7 +242,9 @@ def _refits(inner: Any, X: FloatArray, y: Labels, inside: Any) -> FloatArray:
 
 def discriminant_refusal(inner: Any) -> str | None:
     """Why a discriminant analysis cannot be taken; None where it can."""
-    if inner.shrinkage is not None or inner.covariance_estimator is not None:
+    # Before 1.8 scikit-learn's quadratic one had neither.
+    learned = (getattr(inner, name, None) for name in ("shrinkage", "covariance_estimator"))
+    if any(one is not None for one in learned):
         return f"{type(inner).__name__} with shrinkage learns more than sums over classes"
     return None
 
