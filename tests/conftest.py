@@ -11,6 +11,7 @@ the last line of the summary says how to have it run.  Under ``LEAKSCOPE_REQUIRE
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import Counter
 from typing import Any
@@ -20,6 +21,9 @@ from hypothesis import settings
 
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 settings.load_profile("repeatable")
+
+# pytest raises the log level, at which older JAX says on stderr which accelerators are absent.
+logging.getLogger("jax").setLevel(logging.WARNING)
 
 REQUIRE_ALL = "LEAKSCOPE_REQUIRE_ALL"
 
