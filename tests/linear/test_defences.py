@@ -47,7 +47,7 @@ def test_filters_are_what_the_algorithms_do(p: int) -> None:
     np.testing.assert_allclose(spectrum.ridge(2.0)[:, 0], record[:, 0] @ inverse, atol=1e-12)
     bags = np.stack([rng.permutation(10)[:8] for _ in range(5)])
     fits = [
-        np.mean([np.linalg.lstsq(features[bag], unit[bag])[0] for bag in bags], axis=0)
+        np.mean([np.linalg.lstsq(features[bag], unit[bag], rcond=None)[0] for bag in bags], axis=0)
         for unit in np.eye(10)
     ]
     np.testing.assert_allclose(
@@ -99,7 +99,9 @@ def test_laws_against_refits(defence: Defence) -> None:
             used = rows[:, :p]
             if defence.name == "bagging":
                 picked = [rng.permutation(n)[: n // 2] for _ in range(defence.bags)]
-                fit = np.mean([np.linalg.lstsq(used[b], labels[b])[0] for b in picked], axis=0)
+                fit = np.mean(
+                    [np.linalg.lstsq(used[b], labels[b], rcond=None)[0] for b in picked], axis=0
+                )
             else:
                 loud = defence.setting if defence.name == "noisy descent" else 0.0
                 noise = loud * rng.standard_normal((4, p))

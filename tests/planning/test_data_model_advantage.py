@@ -157,8 +157,8 @@ def test_a_plan_of_a_latent_space_is_what_refits_give() -> None:
         latent = rng.standard_normal((21, 4))
         features = latent @ loadings.T + rng.standard_normal((21, 8))
         labels = latent @ beta + rng.standard_normal(21)
-        fresh = features[0] @ np.linalg.lstsq(features[1:], labels[1:])[0]
-        member = features[0] @ np.linalg.lstsq(features[:20], labels[:20])[0]
+        fresh = features[0] @ np.linalg.lstsq(features[1:], labels[1:], rcond=None)[0]
+        member = features[0] @ np.linalg.lstsq(features[:20], labels[:20], rcond=None)[0]
         squares[:, trial] = (labels[0] - fresh) ** 2, fresh**2, member**2
     spread = squares.std(axis=1) / np.sqrt(squares.shape[1])
     found = [
@@ -185,7 +185,7 @@ def test_a_plan_of_a_fourier_series_counts_what_is_settled() -> None:
     for _ in range(3000):
         times = rng.permutation(32)[:13]
         labels = rows[times] @ rng.standard_normal(6) / np.sqrt(6)
-        fit = np.linalg.lstsq(rows[times[1:]], labels[1:])[0]
+        fit = np.linalg.lstsq(rows[times[1:]], labels[1:], rcond=None)[0]
         errors.append((labels[0] - rows[times[0]] @ fit) ** 2)
     stderr = np.hypot(np.std(errors) / np.sqrt(3000), plan.generalization_error_stderr)
     assert abs(plan.generalization_error - np.mean(errors)) < 4.0 * stderr
