@@ -123,6 +123,14 @@ def test_what_has_no_laws_of_one_fit_is_trained_again():
     assert "its recipe" not in found.sentences[0]
 
 
+def test_an_l1_fit_that_has_not_converged_is_a_recipe():
+    """As that of a smooth loss is; it was refused."""
+    early = LogisticRegression(l1_ratio=1.0, solver="saga", C=10.0, max_iter=3)
+    found = quietly(XB, YB, model=early, models=2)
+    assert found.subject == "training"
+    assert "has not converged" in found.warnings[0]
+
+
 def test_a_fit_that_has_not_converged_is_a_recipe_and_one_on_other_data_is_refused():
     early = SGDClassifier(loss="log_loss", max_iter=2, tol=None, random_state=0)
     found = quietly(XB, YB, model=early, models=2)

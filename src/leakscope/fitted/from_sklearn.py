@@ -120,7 +120,12 @@ def from_sklearn(
             f"The model was fitted on {expected} features, but X has {features.shape[1]}."
         )
     if family is not None:
-        return PairedModel.of(whole, family)
+        try:
+            return PairedModel.of(whole, family)
+        except InputError as error:
+            if _at_limit(inner):
+                raise NoLawsError(str(error)) from error
+            raise
     assert reader is not None
     given = as_weights(sample_weight, len(labels))
     try:
