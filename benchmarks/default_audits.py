@@ -64,7 +64,7 @@ SETS: dict[str, Callable[[], Arrays]] = {
 }  # type: ignore[dict-item]
 
 
-def models(quantity: bool, two: bool) -> dict[str, Any]:
+def models(quantity: bool, two: bool, few: bool) -> dict[str, Any]:
     if quantity:
         return {
             "GradientBoosting": GradientBoostingRegressor(random_state=0),
@@ -79,8 +79,10 @@ def models(quantity: bool, two: bool) -> dict[str, Any]:
         "MLP": make_pipeline(StandardScaler(), MLPClassifier((30,), max_iter=200)),
         "GradientBoosting": GradientBoostingClassifier(n_estimators=30, random_state=0),
     }
-    if two:
-        # Of several classes saga takes minutes a fit.
+    if few:
+        saga = LogisticRegression(l1_ratio=1.0, solver="saga", C=0.3, max_iter=300)
+        found["L1 logistic"] = make_pipeline(StandardScaler(), saga)
+    elif two:
         l1 = LogisticRegression(l1_ratio=1.0, solver="liblinear", C=0.3, tol=1e-8, max_iter=5000)
         found["L1 logistic"] = make_pipeline(StandardScaler(), l1)
     return found
@@ -146,7 +148,9 @@ def main() -> None:
         if given.only not in name:
             continue
         X, y = make()
-        for title, model in models(name == "diabetes", len(np.unique(y)) == 2).items():
+        for title, model in models(
+            name == "diabetes", len(np.unique(y)) == 2, len(y) < 200
+        ).items():
             begin = time.process_time()
             found = leakscope.audit(X, y, model=model, minutes=given.minutes)
             seconds = time.process_time() - begin
