@@ -217,21 +217,23 @@ def attacked(inside: FloatArray, outside: FloatArray) -> tuple[float, float, flo
     return float(values[0]), float(errors[1]), float(values[2]), float(errors[3])
 
 
-def counted(answers: Answers, pair: LawPair | None, told: int) -> tuple[list[Count], list[Count]]:
+def counted(
+    answers: Answers, pair: LawPair | None, own_answers: Answers
+) -> tuple[list[Count], list[Count]]:
     """Advantages and TPRs of every record: of the attack, and of the laws' own test.
 
-    ``told`` numbers of an answer are what the laws are about; more are for the attack alone.
+    ``own_answers`` are the numbers that the laws are about.
     """
     attack = np.array([attacked(inside, outside) for inside, outside in answers])
     by_advantage = [Count(attack[:, 0], attack[:, 1])]
     by_tpr = [Count(attack[:, 2], attack[:, 3])]
     if pair is not None:
         own = []
-        for i, sides in enumerate(answers):
+        for i, sides in enumerate(own_answers):
             member, other = pair.member.take(i), pair.nonmember.take(i)
             ratios = []
             for side in sides:
-                x = side[:, :told] if told > 1 else side[:, 0]
+                x = side if side.shape[1] > 1 else side[:, 0]
                 with np.errstate(divide="ignore", invalid="ignore"):
                     ratio = np.asarray(member.log_density(x) - other.log_density(x)).reshape(-1)
                 ratios.append(np.nan_to_num(ratio, nan=0.0))
@@ -249,7 +251,10 @@ def counted(answers: Answers, pair: LawPair | None, told: int) -> tuple[list[Cou
 def drawn_rows(case: Case, kind: str, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Who is trained on: each record by chance; of a training, half of every class."""
     n = len(case.y)
-    if kind == "fit":
+    if kind == "people":
+        assert case.groups is not None
+        return np.asarray((rng.random(case.groups.max() + 1) < case.fraction)[case.groups])
+    if kind != "training":
         return np.asarray(rng.random(n) < case.fraction)
     order = rng.permutation(n)
     if _classifies(case):
@@ -269,7 +274,7 @@ def score(model: Any, X: Any, y: NDArray[Any], observes: str) -> FloatArray:
     """(n, d) what the audit says that an attacker looks at."""
     if observes in ("prediction", "residual"):
         found = np.asarray(model.predict(X) if hasattr(model, "predict") else model(X), dtype=float)
-        if "Poisson" in type(model).__name__:
+        if type(model).__name__ in ("PoissonRegressor", "GammaRegressor", "TweedieRegressor"):
             return np.log(found)[:, None]
         return (found if observes == "prediction" else found - y)[:, None]
     if observes == "label":
@@ -290,6 +295,12 @@ def score(model: Any, X: Any, y: NDArray[Any], observes: str) -> FloatArray:
         logits = np.asarray(model.decision_function(X))
         rest = np.array([np.delete(row, k) for row, k in zip(logits, codes, strict=True)])
         return np.asarray(rest - logits[rows, codes][:, None])
+    if hasattr(model, "predict_joint_log_proba"):
+        # Naive Bayes is so sure that its probabilities have no digits left.
+        joint = np.asarray(model.predict_joint_log_proba(X))
+        own = joint[rows, codes]
+        joint[rows, codes] = -np.inf
+        return (own - special.logsumexp(joint, axis=1))[:, None]
     table = np.asarray(model.predict_proba(X) if hasattr(model, "predict_proba") else model(X))
     own = table[rows, codes] if table.ndim == 2 else np.where(codes == 1, table, 1.0 - table)
     return (np.log(np.maximum(own, 1e-9)) - np.log(np.maximum(1.0 - own, 1e-9)))[:, None]
@@ -300,14 +311,18 @@ def shadow_answers(
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     """(models, n, d) scores, and who was trained on."""
     rng = np.random.default_rng(len(setting.origin) + 977)
-    needed = len(np.unique(case.y)) if _classifies(case) else 1
+    codes = (
+        np.unique(case.y, return_inverse=True)[1]
+        if _classifies(case)
+        else np.zeros(len(case.y), dtype=int)
+    )
     if case.population is not None:
         return _population(case, models, rng)
     rows = np.empty((models, len(case.y)), dtype=bool)
     for k in range(models):
         rows[k] = drawn_rows(case, setting.kind, rng)
         # A set that cannot be fitted, or lacks a class, is drawn again.
-        while rows[k].sum() < 2 or (needed > 1 and len(np.unique(case.y[rows[k]])) < needed):
+        while rows[k].sum() < 2 or _fewest(codes, rows[k]) < case.least:
             rows[k] = drawn_rows(case, setting.kind, rng)
     if case.fits is not None:
         parts = np.array_split(rows, max(1, models // 500))
@@ -321,6 +336,11 @@ def shadow_answers(
         model = _fitted(case, rows[k], 20_000 + k)
         found.append(score(model, case.X, case.y, observes))
     return np.stack(found), rows
+
+
+def _fewest(codes: NDArray[Any], rows: NDArray[np.bool_]) -> int:
+    """How many records of the rarest class are trained on."""
+    return int(np.bincount(codes[rows], minlength=int(codes.max()) + 1).min())
 
 
 def _fitted(case: Case, rows: NDArray[np.bool_], seed: int) -> Any:
@@ -396,10 +416,41 @@ def levelled(scores: FloatArray) -> FloatArray:
 def audit_of(setting: Setting, case: Case) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if setting.kind == "fit":
+        if setting.kind != "training":
             model = clone(case.recipe).fit(case.X, case.y)
-            return leakscope.audit(case.X, case.y, model=model, **case.options)
+            groups = None if case.groups is None else case.groups.tolist()
+            return leakscope.audit(case.X, case.y, model=model, groups=groups, **case.options)
         return leakscope.audit(case.X, case.y, train=case.recipe, **case.options)
+
+
+# A score so near to the corner of a loss lies on it, where the law has it exactly there.
+ON_CORNER = 3e-3
+
+
+def seen_of(
+    setting: Setting, case: Case, audit: Any, scores: FloatArray, rows: NDArray[np.bool_]
+) -> tuple[list[FloatArray], list[FloatArray], NDArray[np.intp]]:
+    """Of every unit: what an attack looks at, what the laws are about, and a record of it."""
+    n = len(case.y)
+    own = [scores[:, i] for i in range(n)]
+    laws = getattr(audit.examined, "fitted_laws", None)
+    if setting.kind == "people":
+        assert case.groups is not None
+        assert laws is not None
+        people, first = np.unique(case.groups, return_index=True)
+        seen = [scores[:, case.groups == person, 0] for person in people]
+        summed = laws.people.summed(scores[:, :, 0])
+        return seen, [summed[:, [i]] for i in range(len(people))], first
+    if setting.kind == "training":
+        levels = levelled(scores[:, :, 0])
+        seen = [np.column_stack([scores[:, i], levels[:, i]]) for i in range(n)]
+        return seen, own, np.arange(n)
+    if laws is not None and laws.corner is not None:
+        away = laws.corner.side * (scores[:, :, 0] - laws.corner.place)
+        if hasattr(audit._laws.member, "log_atom"):
+            away = np.where(np.abs(away) < ON_CORNER, 0.0, away)
+        return own, [away[:, [i]] for i in range(n)], np.arange(n)
+    return own, own, np.arange(n)
 
 
 def simple_pair(audit: Any) -> LawPair | None:
@@ -475,7 +526,6 @@ def by_counting(setting: Setting, models: int | None, cache: Path) -> Found:
     case, start = setting.case(), time.perf_counter()
     audit = audit_of(setting, case)
     seconds = time.perf_counter() - start
-    n = len(case.y)
     place = np.argsort([int(name) for name in audit.record_ids])
     laws = audit._laws
     told = {
@@ -487,12 +537,13 @@ def by_counting(setting: Setting, models: int | None, cache: Path) -> Found:
     trusted = audit.trusted[place]
     count = case.shadows if models is None else min(models, case.shadows)
     scores, rows = cached_answers(setting, case, audit.observes, count, cache)
-    size = scores.shape[2]
-    if setting.kind == "training":
-        scores = np.concatenate([scores, levelled(scores[:, :, 0])[:, :, None]], axis=2)
-    answers = [(scores[rows[:, i], i], scores[~rows[:, i], i]) for i in range(n)]
-    pair = simple_pair(audit)
-    advantages, tprs = counted(answers, pair, size)
+    seen, own, inside_of = seen_of(setting, case, audit, scores, rows)
+    answers, own_answers = (
+        [(x[rows[:, i]], x[~rows[:, i]]) for i, x in zip(inside_of, each, strict=True)]
+        for each in (seen, own)
+    )
+    advantages, tprs = counted(answers, simple_pair(audit), own_answers)
+    rows = rows[:, inside_of]
     inside = rows.sum(axis=0).astype(float)
     chance = by_chance(told, inside, len(rows) - inside)
     verdict = judged(told, advantages, tprs, chance)
@@ -717,7 +768,7 @@ def _streamed(case: Case) -> tuple[dict[str, FloatArray], NDArray[np.bool_], dic
 def one(setting: Setting, models: int | None, cache: Path) -> Found:
     """A setting; one that is refused has nothing that is trusted."""
     try:
-        if setting.kind in ("fit", "training"):
+        if setting.kind not in ("process", "stream"):
             return by_counting(setting, models, cache)
         return by_digits(setting)
     except leakscope.InputError as error:
@@ -747,8 +798,14 @@ def page(results: dict[str, Any]) -> str:
     for name in labels:
         head += f" {name}: trusted | surely off | debiased |"
         rule += "---|---|---|"
-    kinds = {"fit": "Fitted models", "training": "Trainings", "process": "Gaussian processes"}
-    kinds["stream"] = "Streamed files"
+    kinds = {
+        "fit": "Fitted models",
+        "paired": "Paired fits, and exact classifiers",
+        "people": "People",
+        "training": "Trainings",
+        "process": "Gaussian processes",
+        "stream": "Streamed files",
+    }
     for kind, words in kinds.items():
         lines += [f"## {words}", "", head, rule]
         own = [s.name for s in SETTINGS if s.kind == kind]

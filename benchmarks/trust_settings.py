@@ -1,4 +1,4 @@
-"""Sixty settings that were chosen to break trust, for `trust_audit.py`.
+"""Settings that were chosen to break trust, for `trust_audit.py`.
 
 A setting makes its data from its own name, so that it is the same whenever it is made.  What is
 examined and what is refitted is the whole recipe: an unfitted estimator or pipeline, a training
@@ -16,22 +16,36 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
 from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_selection import SelectFromModel, SelectKBest, f_classif, f_regression
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import (
+    BayesianRidge,
+    ElasticNet,
+    ElasticNetCV,
+    GammaRegressor,
+    HuberRegressor,
+    Lasso,
+    LassoCV,
+    LassoLarsIC,
     LinearRegression,
     LogisticRegression,
+    LogisticRegressionCV,
     PoissonRegressor,
     Ridge,
     RidgeClassifier,
     RidgeCV,
+    TweedieRegressor,
 )
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     KBinsDiscretizer,
@@ -40,10 +54,11 @@ from sklearn.preprocessing import (
     QuantileTransformer,
     StandardScaler,
 )
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 FloatArray = NDArray[np.float64]
-Kind = Literal["fit", "training", "process", "stream"]
+Kind = Literal["fit", "paired", "people", "training", "process", "stream"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +77,8 @@ class Case:
     fraction: float = 0.5
     fits: Callable[[Any, Any, NDArray[np.bool_]], FloatArray] | None = None
     groups: NDArray[Any] | None = None
+    # A training set has at least so many records of every class, or it is drawn again.
+    least: int = 1
     # Of the question of a population: draws so many records anew.
     population: Callable[[int, np.random.Generator], tuple[FloatArray, FloatArray]] | None = None
 
@@ -70,7 +87,8 @@ class Case:
 class Setting:
     """A name, a kind of subject, what it is to break, and its case.
 
-    ``data`` names the setting whose data and truth it shares; its own where empty.
+    ``data`` names the setting whose data and truth it shares; its own where empty.  What is held
+    out was not looked at, record by record, when rules of trust were chosen.
     """
 
     name: str
@@ -78,6 +96,7 @@ class Setting:
     breaks: str
     make: Callable[[np.random.Generator], Case]
     data: str = ""
+    held_out: bool = False
 
     @property
     def origin(self) -> str:
@@ -523,6 +542,117 @@ def _noise_words(rng: np.random.Generator) -> Any:
     return dummies(rng, 200, 3, 15), rng.integers(0, 2, 200)
 
 
+# Paired fits, and classifiers whose answers are exact.
+
+
+def friedman(rng: np.random.Generator, n: int, p: int, noise: float = 2.0) -> Any:
+    X, y = make_friedman1(n, p, noise=noise, random_state=int(rng.integers(1 << 30)))
+    return X, (y - y.mean()) / y.std()
+
+
+def flipped(rng: np.random.Generator, y: NDArray[Any], share: float = 0.1) -> NDArray[Any]:
+    return np.where(rng.random(len(y)) < share, 1 - y, y)
+
+
+def digits(rng: np.random.Generator, pair: tuple[int, int], n: int) -> Any:
+    """Two digits, whose outer pixels are hardly ever inked."""
+    X, y = load_digits(return_X_y=True)
+    kept = rng.permutation(np.flatnonzero(np.isin(y, pair)))[:n]
+    return X[kept], flipped(rng, (y[kept] == pair[1]).astype(int))
+
+
+def cancer(rng: np.random.Generator, n: int, columns: int, share: float = 0.05) -> Any:
+    X, y = load_breast_cancer(return_X_y=True)
+    kept = rng.permutation(len(y))[:n]
+    return X[kept][:, :columns], flipped(rng, y[kept], share)
+
+
+def tiny_class(rng: np.random.Generator, n: int, p: int, rare: int) -> Any:
+    """Three classes, one of a few records."""
+    y = np.r_[np.zeros(rare, int), 1 + np.arange(n - rare) % 2]
+    return rng.normal(size=(3, p))[y] + rng.normal(size=(n, p)), y
+
+
+def _plain(
+    recipe: Any, data: Callable[[np.random.Generator], Any], shadows: int = 4000, **more: Any
+) -> Callable[[np.random.Generator], Case]:
+    def make(rng: np.random.Generator) -> Case:
+        X, y = data(rng)
+        return Case(X, y, recipe, shadows=shadows, **more)
+
+    return make
+
+
+def _scaled(recipe: Any) -> Any:
+    return make_pipeline(StandardScaler(), recipe)
+
+
+def _threes(rng: np.random.Generator) -> Any:
+    return dummies(rng, 180, 3, 20), rng.standard_t(3, size=180)
+
+
+def _rare_fours(rng: np.random.Generator) -> Any:
+    X, y = dummies(rng, 200, 4, 12), 0.3 * rng.normal(size=200)
+    y[:48] = np.tile([1.0, 1.0, -1.0, -1.0], 12)
+    return X, y
+
+
+def _tails(rng: np.random.Generator, n: int, p: int) -> Any:
+    X = rng.standard_t(3, size=(n, p))
+    return X, X[:, 0] + rng.standard_t(1.5, size=n)
+
+
+def _near_separable(rng: np.random.Generator, n: int, p: int) -> Any:
+    X = rng.normal(size=(n, p))
+    return X, (X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=n) > 0).astype(int)
+
+
+def _positive(rng: np.random.Generator, n: int) -> Any:
+    X = rng.normal(size=(n, 6))
+    return X, np.exp(0.5 * X[:, 0]) * rng.gamma(0.7, size=n) + 1e-3
+
+
+def _zeros(rng: np.random.Generator) -> Any:
+    X = rng.normal(size=(150, 5))
+    many = rng.poisson(np.exp(0.4 * X[:, 0]))
+    return X, np.array([rng.gamma(0.8, size=k).sum() for k in many])
+
+
+# People.
+
+
+def persons(rng: np.random.Generator, X: Any, alike: float = 0.7) -> tuple[Any, NDArray[Any]]:
+    """Rows of people of one to six, which are alike; and who each row is of."""
+    who = np.repeat(np.arange(len(X)), rng.integers(1, 7, size=len(X)))[: len(X)]
+    first = np.unique(who, return_index=True)[1]
+    return alike * X[first][who] + np.sqrt(1.0 - alike**2) * X, who
+
+
+def _of_people(
+    recipe: Any,
+    data: Callable[[np.random.Generator], Any],
+    *,
+    alike: float = 0.7,
+    shadows: int = 3000,
+    **more: Any,
+) -> Callable[[np.random.Generator], Case]:
+    def make(rng: np.random.Generator) -> Case:
+        X, y = data(rng)
+        X, who = persons(rng, X, alike)
+        return Case(X, y, recipe, shadows=shadows, groups=who, **more)
+
+    return make
+
+
+def _clashing_people(rng: np.random.Generator) -> Case:
+    """People whose rows are copies of one another with opposite labels."""
+    X, y = regression(rng, 60, 5)
+    who = np.repeat(np.arange(60), 3)
+    y = np.repeat(y, 3) + np.tile([2.0, -2.0, 0.0], 60)
+    X = np.repeat(X, 3, 0) + 0.05 * rng.normal(size=(180, 5))
+    return Case(X, y, Ridge(1.0), shadows=6000, groups=who, fits=ridge_fits(1.0))
+
+
 # Gaussian processes and files: X, y and the options of the process.
 
 
@@ -644,6 +774,106 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("bins of quantiles, ridge", "fit", "unsupervised step", _bins),
     Setting("words and numbers, ridge", "fit", "rare categories", _columns),
     Setting("ridge, population", "fit", "question", _population),
+    Setting("gamma, heavy tails", "fit", "heavy tails", _plain(
+        GammaRegressor(alpha=0.01, max_iter=500), lambda rng: _positive(rng, 150), 2500)),
+    Setting("Tweedie 1.5, many zeros", "fit", "heavy tails", _plain(
+        TweedieRegressor(power=1.5, alpha=0.1, max_iter=500), _zeros, 2500)),
+    Setting("Bayesian ridge, 80 x 15", "fit", "supervised step", _plain(
+        BayesianRidge(), lambda rng: regression(rng, 80, 15, 2.0), 2500)),
+    Setting("logistic with a searched penalty", "fit", "supervised step", _plain(
+        _scaled(LogisticRegressionCV(Cs=5, cv=3, l1_ratios=(0,), use_legacy_attributes=False)),
+        lambda rng: cancer(rng, 150, 10), 1000)),
+    Setting("Lasso, nothing odd", "paired", "none", _plain(
+        Lasso(0.05), lambda rng: regression(rng, 200, 20))),
+    Setting("Lasso, categories of four", "paired", "rare categories", _plain(
+        Lasso(0.003), _rare_fours)),
+    Setting("Lasso, strong penalty", "paired", "strong penalty", _plain(
+        Lasso(0.3), lambda rng: friedman(rng, 200, 10))),
+    Setting("Lasso with a searched penalty", "paired", "supervised step", _plain(
+        _scaled(LassoCV(alphas=20, cv=3)), lambda rng: friedman(rng, 200, 20), 1500)),
+    Setting("L1 logistic, digits 3 and 8", "paired", "rare columns", _plain(
+        _scaled(LogisticRegression(l1_ratio=1, C=0.1, solver="liblinear")),
+        lambda rng: digits(rng, (3, 8), 350))),
+    Setting("L1 logistic, nearly separable", "paired", "separable", _plain(
+        LogisticRegression(l1_ratio=1, C=10, solver="liblinear"),
+        lambda rng: _near_separable(rng, 120, 8))),
+    Setting("squared hinge, 60 records", "paired", "few records", _plain(
+        LinearSVC(C=0.1, dual=False), lambda rng: classes(rng, 60, 5))),
+    Setting("Huber, heavy tails", "paired", "heavy tails", _plain(
+        HuberRegressor(alpha=1.0, max_iter=1000), lambda rng: _tails(rng, 150, 6), 2000)),
+    Setting("SVC, breast cancer", "paired", "corners", _plain(
+        _scaled(SVC()), lambda rng: cancer(rng, 285, 10))),
+    Setting("SVC, digits 3 and 8", "paired", "corners", _plain(
+        _scaled(SVC()), lambda rng: digits(rng, (3, 8), 200))),
+    Setting("SVR, friedman", "paired", "corners", _plain(
+        _scaled(SVR(C=1.0, epsilon=0.2)), lambda rng: friedman(rng, 200, 10))),
+    Setting("naive Bayes, a class of six", "paired", "rare class", _plain(
+        GaussianNB(), lambda rng: tiny_class(rng, 150, 4, 6), least=2)),
+    Setting("quadratic discriminant, a class of thirty", "paired", "rare class", _plain(
+        QuadraticDiscriminantAnalysis(reg_param=0.1),
+        lambda rng: tiny_class(rng, 150, 3, 30), least=5)),
+    Setting("Lasso, wide", "paired", "interpolation", _plain(
+        Lasso(0.05), lambda rng: regression(rng, 100, 150), 3000)),
+    Setting("elastic net, categories of three, heavy tails", "paired", "rare categories", _plain(
+        ElasticNet(0.01, l1_ratio=0.5), _threes), held_out=True),
+    Setting("Lasso, penalty by an information criterion", "paired", "supervised step", _plain(
+        _scaled(LassoLarsIC("bic")), lambda rng: friedman(rng, 150, 12), 2000), held_out=True),
+    Setting("elastic net with a searched penalty", "paired", "supervised step", _plain(
+        _scaled(ElasticNetCV(alphas=10, cv=3)), lambda rng: regression(rng, 150, 15, 2.0), 1500),
+        held_out=True),
+    Setting("L1 logistic, one-hot words", "paired", "rare categories", _plain(
+        make_pipeline(OneHotEncoder(handle_unknown="ignore"),
+                      LogisticRegression(l1_ratio=1, C=1.0, solver="liblinear")),
+        lambda rng: (categories(rng, 250, 20), rng.integers(0, 2, 250)), 3000), held_out=True),
+    Setting("L1 softmax, a class of ten", "paired", "rare class", _plain(
+        LogisticRegression(l1_ratio=1, C=0.5, solver="saga", max_iter=2000),
+        lambda rng: tiny_class(rng, 150, 4, 10), 2000), held_out=True),
+    Setting("L1 logistic, digits 1 and 7", "paired", "rare columns", _plain(
+        _scaled(LogisticRegression(l1_ratio=1, C=0.3, solver="liblinear")),
+        lambda rng: digits(rng, (1, 7), 300)), held_out=True),
+    Setting("squared hinge with L1, clusters", "paired", "none", _plain(
+        LinearSVC(C=0.1, penalty="l1", dual=False), lambda rng: classes(rng, 200, 10)),
+        held_out=True),
+    Setting("squared tube, heavy tails", "paired", "heavy tails", _plain(
+        LinearSVR(C=0.1, epsilon=0.2, loss="squared_epsilon_insensitive", dual=False),
+        lambda rng: _tails(rng, 150, 5)), held_out=True),
+    Setting("hinge, nearly separable", "paired", "corners", _plain(
+        LinearSVC(C=0.1, loss="hinge", max_iter=20_000),
+        lambda rng: _near_separable(rng, 120, 6)), held_out=True),
+    Setting("SVC, linear kernel", "paired", "corners", _plain(
+        SVC(kernel="linear", C=0.3), lambda rng: classes(rng, 200, 5)), held_out=True),
+    Setting("SVC, every record twice", "paired", "duplicates", _plain(
+        SVC(C=1.0), _twin_classes), held_out=True),
+    Setting("SVR, narrow tube", "paired", "corners", _plain(
+        SVR(C=0.5, epsilon=0.05), lambda rng: regression(rng, 150, 6)), held_out=True),
+    Setting("linear discriminant, a class of eight", "paired", "rare class", _plain(
+        LinearDiscriminantAnalysis(), lambda rng: tiny_class(rng, 150, 5, 8), least=1),
+        held_out=True),
+    Setting("nearest centroid, a class of five", "paired", "rare class", _plain(
+        NearestCentroid(), lambda rng: tiny_class(rng, 150, 4, 5)), held_out=True),
+    Setting("naive Bayes, heavy tails", "paired", "heavy tails", _plain(
+        GaussianNB(), lambda rng: (rng.standard_t(2, size=(150, 4)), rng.integers(0, 2, 150))),
+        held_out=True),
+    Setting("Huber, categories of three", "paired", "rare categories", _plain(
+        HuberRegressor(alpha=0.1, max_iter=1000), _threes, 1500), held_out=True),
+    Setting("people, ridge", "people", "none", _of_people(
+        Ridge(1.0), lambda rng: regression(rng, 240, 8), shadows=8000, fits=ridge_fits(1.0))),
+    Setting("people, logistic", "people", "none", _of_people(
+        LogisticRegression(C=1.0), lambda rng: classes(rng, 240, 6), shadows=6000,
+        fits=logistic_fits(1.0))),
+    Setting("people, kernel ridge", "people", "interpolation", _of_people(
+        KernelRidge(alpha=0.3, kernel="rbf", gamma=0.1), lambda rng: regression(rng, 200, 4))),
+    Setting("people, rows of opposite targets", "people", "clashing rows", _clashing_people),
+    Setting("people, softmax", "people", "many classes", _of_people(
+        LogisticRegression(C=1.0, max_iter=300), lambda rng: classes(rng, 200, 5, 3),
+        shadows=1500), held_out=True),
+    Setting("people, ridge classifier", "people", "many classes", _of_people(
+        RidgeClassifier(1.0), lambda rng: classes(rng, 200, 6, 3)), held_out=True),
+    Setting("people, rows unlike, ridge 200 x 40", "people", "interpolation", _of_people(
+        Ridge(3.0), lambda rng: regression(rng, 200, 40), alike=0.0, shadows=6000,
+        fits=ridge_fits(3.0)), held_out=True),
+    Setting("people, categories of four", "people", "rare categories", _of_people(
+        Ridge(1.0), _rare_fours, alike=0.3, shadows=8000, fits=ridge_fits(1.0)), held_out=True),
     Setting("5 nearest neighbours", "training", "discrete answers", _training(
         KNeighborsClassifier(5), lambda rng: classes(rng, 150, 4), shadows=1500)),
     Setting("tree, leaves of 5", "training", "discrete answers", _training(
