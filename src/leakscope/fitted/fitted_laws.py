@@ -276,9 +276,7 @@ class FittedLaws:
                 )
             drawn = posterior_variance * self.yields[0], posterior_variance * self.yields[1]
         elif self.corner is not None:
-            return self.corner.pair(
-                self.nonmember_mean, self.nonmember_sd, answer_noise, self.provenance
-            )
+            return self.corner.pair(answer_noise, self.provenance)
         elif self.observes == "label":
             if answer_noise > 0.0:
                 raise InputError("A label takes no normal noise; leave answer_noise at 0.")

@@ -10,29 +10,27 @@ s = K_ii - k_i' M^{-1} k_i, with M = [[K_FF, 1], [1', 0]], and
 - a record that is taken out leaves f - beta s;
 - a record that is put in is moved towards its margin, by at most C s: no further than the margin.
 
-So its score with it is the one without it pushed through the corner of the loss, and lies exactly
-on the margin in a share of the training sets (`Corner`): whoever sees a score on the margin knows.
+So its score with it is the one without it pushed through the corner of the loss, and lies on the
+margin in a share of the training sets (`Corner`): whoever sees a score on the margin knows.
 
 With few features and a linear kernel the free ones pin all of f, and others take their place while
-a record comes or goes.  So what is not certain is fitted again where that is affordable
-(`leakscope.fitted.paired`), and the formulas are for sizes where it is not.
+a record comes or goes: no answer is turned then, and each law comes from the fits with, or without,
+the record alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.eigenvectors import symmetric_eigen
 from leakscope._numerics.memory import require_memory
-from leakscope.fitted.refits import Labels, score_records
-from leakscope.laws.distributions import NormalMixture, SpikeAndSlab
+from leakscope.fitted.refits import Labels
+from leakscope.laws.distributions import NormalMixture
 from leakscope.laws.pair import LawPair, Provenance
 
 Mask = npt.NDArray[np.bool_]
@@ -41,95 +39,121 @@ Mask = npt.NDArray[np.bool_]
 AT_BOUND = 1e-7
 # Directions of the free ones with less than this share of the largest are none.
 NO_DIRECTION = 1e-10
-# Halvings that find how far a record can move its score.
-HALVINGS = 60
-# Standard deviations beyond the mean that a record can reach at most: what is further off is none.
-ALL_REACH = 4.0
-# Scores within this of the margin, in parts of it, may be moved by a solver's tolerance.
-NEAR_MARGIN = 1e-2
+# Scores within so many of the solver's tolerances of a corner lie on it.
+NEAR_CORNER = 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class Corner:
-    """Scores with a record are those without it, pushed through the corner of a loss.
+    """Scores of fits on parts of the records, by where they lie beside the corner of a loss.
 
-    With v = ``side`` (score - ``place``): where v >= 0 nothing changes, where it is below it is
-    moved up by ``reach``, but not beyond 0.  For a normal score without the record, the one with it
-    is the law of soft(Z, reach / 2) with Z = v + reach / 2: an atom and two branches.
+    With v = ``side`` (score - ``place``), a score without the record is beyond the corner (v > 0)
+    and stays, or short of it and is moved up to it or towards it.  So both laws of v are mixtures
+    of four pieces: beyond it, moved onto it, on it either way (as those of a record with a copy
+    are), and short of it either way.  How often each occurs is counted, and each is normal by its
+    moments; what is on the corner is as far off as the solver leaves it.
     """
 
     place: FloatArray
     side: FloatArray
-    reach: FloatArray
+    member: NormalMixture
+    nonmember: NormalMixture
 
     @classmethod
     def of(
         cls,
         place: FloatArray,
         side: FloatArray,
-        mean: FloatArray,
-        sd: FloatArray,
-        shift: FloatArray,
+        answers: tuple[Mask, FloatArray, FloatArray],
+        tolerance: float,
     ) -> Corner:
-        """With the reach that gives a normal score this mean shift."""
-        a, wanted = side * (place - mean) / sd, side * shift / sd
-        low, high = np.zeros(len(a)), np.maximum(a, 0.0) + ALL_REACH
-        for _ in range(HALVINGS):
-            middle = 0.5 * (low + high)
-            more = _expected(a) - _expected(a - middle) < wanted
-            low, high = np.where(more, middle, low), np.where(more, high, middle)
-        return cls(place, side, sd * 0.5 * (low + high))
+        """From ``answers``: who was in each part (K, N), and the scores without and with records.
 
-    def shift(self, mean: FloatArray, sd: FloatArray) -> FloatArray:
-        """How far scores move in the mean."""
-        a = self.side * (self.place - mean) / sd
-        return np.asarray(self.side * sd * (_expected(a) - _expected(a - self.reach / sd)))
-
-    def chance(self, mean: FloatArray, sd: FloatArray) -> FloatArray:
-        """How often a score with the record lies on the corner."""
-        a = self.side * (self.place - mean) / sd
-        return np.asarray(special.ndtr(a) - special.ndtr(a - self.reach / sd))
-
-    def pair(self, mean: FloatArray, sd: FloatArray, noise: float, told: Provenance) -> LawPair:
-        """Both laws of v, where the score without the record has this mean and deviation."""
-        centre, reach = self.side * (mean - self.place), self.reach
-        if noise == 0.0:
-            return LawPair(
-                SpikeAndSlab(centre + 0.5 * reach, sd, 0.5 * reach),
-                SpikeAndSlab(centre, sd, 0.0 * reach),
-                told,
-            )
-        # Beyond the corner, within reach of it, and further off: each piece by its moments.
-        edges = [np.full(len(sd), np.inf), -centre / sd, (-reach - centre) / sd]
-        edges.append(np.full(len(sd), -np.inf))
-        pieces = [_piece(low, high) for high, low in pairwise(edges)]
-        chance, middle, spread = (np.stack(part, axis=1) for part in zip(*pieces, strict=True))
-        means, sds = centre[:, None] + sd[:, None] * middle, sd[:, None] * spread
-        after, narrow = means.copy(), sds.copy()
-        after[:, 1], narrow[:, 1] = 0.0, 0.0
-        after[:, 2] += reach
-        return LawPair(
-            NormalMixture(chance, after, np.hypot(narrow, noise)),
-            NormalMixture(chance, means, np.hypot(sds, noise)),
-            told,
+        Where no answer was turned, the scores with a record are those of the parts with it, and the
+        scores without it those of the others.  ``tolerance`` is the solver's.
+        """
+        inside, without, within = answers
+        out, into = side * (without - place), side * (within - place)
+        near = NEAR_CORNER * tolerance
+        own = into[inside & (np.abs(into) <= near)]
+        width = max(float(np.sqrt(np.mean(own**2))) if own.size else 0.0, 1e-3 * tolerance)
+        if not np.isfinite(into - out).any():
+            return cls(place, side, *_unpaired(out, into, near, width))
+        beyond, on = into > near, np.abs(into) <= near
+        already = on & (np.abs(out) <= near)
+        # Some lie there by chance, as many as in strips of this width beside it.
+        beside = np.sum((np.abs(out) > near) & (np.abs(out) <= 10.0 * near), axis=0) / 9.0
+        already &= already.sum(axis=0) > beside + 3.0 * np.sqrt(beside) + 3.0
+        pieces = beyond, on & ~already, already, into < -near
+        chance = np.stack([piece.mean(axis=0) for piece in pieces], axis=1)
+        middle, spread = _moments(pieces, out, width)
+        after, narrow = _moments(pieces, into, width)
+        after[:, 0], narrow[:, 0] = middle[:, 0], spread[:, 0]
+        after[:, 1:3], narrow[:, 1:3] = 0.0, width
+        middle[:, 2], spread[:, 2] = 0.0, width
+        return cls(
+            place,
+            side,
+            NormalMixture(chance, after, narrow),
+            NormalMixture(chance, middle, spread),
         )
 
+    @property
+    def chance(self) -> FloatArray:
+        """(N,) how often a score with the record lies on the corner."""
+        return np.asarray(self.member.weights[:, 1:3].sum(axis=1))
 
-def _expected(a: FloatArray) -> FloatArray:
-    """E max(a - e, 0) of a standard normal e."""
-    density = np.exp(-0.5 * a * a) / np.sqrt(2.0 * np.pi)
-    return np.asarray(a * special.ndtr(a) + density)
+    def pair(self, noise: float, told: Provenance) -> LawPair:
+        """Both laws of v, with normal noise of this standard deviation on every answer."""
+        laws = [
+            NormalMixture(law.raw_weights, law.means, np.hypot(law.sigmas, noise))
+            for law in (self.member, self.nonmember)
+        ]
+        return LawPair(laws[0], laws[1], told)
 
 
-def _piece(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Chance, mean and deviation of a standard normal between two edges."""
-    mass = np.maximum(special.ndtr(high) - special.ndtr(low), 1e-300)
-    ends = [np.where(np.isfinite(e), np.exp(-0.5 * e * e) / np.sqrt(2.0 * np.pi), 0.0)
-            for e in (low, high)]  # fmt: skip
-    mean = np.clip((ends[0] - ends[1]) / mass, np.maximum(low, -40.0), np.minimum(high, 40.0))
-    moved = [np.where(np.isfinite(e), e, 0.0) * d for e, d in zip((low, high), ends, strict=True)]
-    variance = 1.0 + (moved[0] - moved[1]) / mass - mean**2
-    return mass, mean, np.sqrt(np.clip(variance, 0.0, 1.0))
+def _unpaired(
+    out: FloatArray, into: FloatArray, near: float, width: float
+) -> tuple[NormalMixture, NormalMixture]:
+    """The same where a fit answers one way only; what is beyond the corner is as often so in both.
+
+    Pieces: beyond, on it, short of it.
+    """
+    known = [np.isfinite(side) for side in (into, out)]
+    count = [side.sum(axis=0) for side in known]
+    either = np.where(known[0], into, out)
+    beyond = (either > near).mean(axis=0)
+    laws = []
+    for v, total in zip((into, out), count, strict=True):
+        on, short = np.abs(v) <= near, v < -near
+        # Of those that are not beyond it.
+        share = on.sum(axis=0) / np.maximum((on | short).sum(axis=0), 1)
+        if v is out:
+            by_chance = np.sum((np.abs(v) > near) & (np.abs(v) <= 10.0 * near), axis=0) / 9.0
+            share = np.where(on.sum(axis=0) > by_chance + 3.0 * np.sqrt(by_chance) + 3.0, share, 0)
+        chance = np.stack([beyond, (1.0 - beyond) * share, (1.0 - beyond) * (1.0 - share)], axis=1)
+        middle, spread = _moments((either > near, on, short), np.where(total > 0, v, out), width)
+        shared = _moments((either > near,), either, width)
+        middle[:, 0], spread[:, 0] = shared[0][:, 0], shared[1][:, 0]
+        middle[:, 1], spread[:, 1] = 0.0, width
+        laws.append(NormalMixture(chance, middle, spread))
+    return laws[0], laws[1]
+
+
+def _moments(
+    pieces: tuple[Mask, ...], v: FloatArray, width: float
+) -> tuple[FloatArray, FloatArray]:
+    """(N, pieces) mean and deviation of v in each piece; of few scores, towards half of all's."""
+    whole = 0.25 * np.nanvar(v, axis=0)
+    means, sds = [], []
+    for piece in pieces:
+        here = piece & np.isfinite(v)
+        count = here.sum(axis=0)
+        mean = np.where(here, v, 0.0).sum(axis=0) / np.maximum(count, 1)
+        square = np.where(here, (v - mean) ** 2, 0.0).sum(axis=0)
+        means.append(mean)
+        sds.append(np.sqrt((square + 2.0 * whole) / (count + 1.0) + width**2))
+    return np.stack(means, axis=1), np.stack(sds, axis=1)
 
 
 def corner_yield(
@@ -219,22 +243,14 @@ def refusal(inner: Any) -> str | None:
     return None
 
 
-def beyond_margin(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> Mask:
-    """Whom coming or going changes nothing: the own margin is above 1, with room to spare."""
-    codes = np.searchsorted(inner.classes_, y)
-    score = np.asarray(inner.decision_function(X), dtype=np.float64)
-    return np.asarray(np.where(codes == 1, score, -score) > 1.0 + NEAR_MARGIN)
+def unknown(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
+    """Of linear machines: the free records pin all of f, and others take their place."""
+    return np.full(len(y), np.nan)
 
 
-def within_tube(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> Mask:
-    """Whom coming or going changes nothing: the residual is below epsilon, with room to spare."""
-    off = np.abs(np.asarray(inner.predict(X)) - np.asarray(y, dtype=np.float64))
-    return np.asarray(off < (1.0 - NEAR_MARGIN) * float(inner.epsilon))
-
-
-def stays(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
-    """Of linear machines: scores as they are, which holds where coming or going changes nothing."""
-    return score_records(inner, X, y)
+def curved(inner: Any) -> bool:
+    """Whether its free records leave more of f to move than a plane has."""
+    return not (isinstance(inner.kernel, str) and inner.kernel == "linear")
 
 
 def linear_refusal(inner: Any) -> str | None:

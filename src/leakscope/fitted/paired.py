@@ -32,11 +32,9 @@ Turned = Callable[[Any, FloatArray, Labels, Mask], FloatArray]
 
 # How many parts are fitted, by records times features of what reaches the model; a model that
 # chooses its own settings takes many fits each time.
-FITS = ((1e5, 64), (1e6, 32))
+FITS = ((3e4, 256), (1e5, 64), (1e6, 32))
+FITS_OF_CHOSEN = ((1e4, 64),)
 FEWEST_FITS = 16
-
-# Where records are fitted again one by one, at the first parts only: at most so many fits.
-MOST_REFITS = 4000
 
 # A refit on all records gives the released scores again, up to this share of their spread.
 SAME_FIT = 0.02
@@ -51,7 +49,8 @@ class Family:
     turned
         Of a fitted estimator, the features that reach it (N x d), the labels and who is in its
         training set (N,): the score of every record where that one record alone is taken out, if
-        it is in, or put in, if it is not.  Scores are those of `refits.score_records`.
+        it is in, or put in, if it is not; NaN where that is not known.  Scores are those of
+        `refits.score_records`.
     observes
         What an attacker sees: ``"prediction"`` of a quantity, ``"log_odds"`` or ``"scores"`` of the
         own label.
@@ -62,9 +61,6 @@ class Family:
         Why an estimator of this class cannot be taken, in a sentence; None where it can.
     suits
         Whether an estimator of this class belongs here; all do where left out.
-    certain
-        Of the same: whose answers are exact (N,).  The others are fitted again, one by one, where
-        that is affordable (``MOST_REFITS``).
     corner
         Of losses with a corner, on which answers with the record may lie exactly: where it is for
         every record, given an estimator, the labels and the mean score without the record, and
@@ -76,7 +72,6 @@ class Family:
     held: str = ""
     refusal: Callable[[Any], str | None] = lambda inner: None
     suits: Callable[[Any], bool] = lambda inner: True
-    certain: Callable[[Any, FloatArray, Labels, Mask], Mask] | None = None
     corner: Callable[[Any, Labels, FloatArray], tuple[FloatArray, FloatArray]] | None = None
 
 
@@ -121,26 +116,23 @@ FAMILIES: dict[str, Family] = {
     "NearestCentroid": Family(exact.nearest_centroid, "scores", refusal=exact.centroid_refusal),
     "HuberRegressor": Family(held_sets.huber, "prediction", OUTLIERS),
     "SVC": Family(
-        margins.svc, "scores", FREE, margins.refusal, certain=margins.beyond_margin,
-        corner=margins.at_margin,
+        margins.svc, "scores", FREE, margins.refusal, margins.curved, margins.at_margin
     ),
     "SVR": Family(
-        margins.svr, "prediction", FREE, margins.refusal, certain=margins.within_tube,
-        corner=margins.at_tube,
+        margins.svr, "prediction", FREE, margins.refusal, margins.curved, margins.at_tube
     ),
 }  # fmt: skip
 
 
-# Linear machines whose loss has a corner: only refits say what changes within the margin.
+# Linear machines whose loss has a corner: what a record changes is seen between fits only.
 WITH_CORNERS: dict[str, Family] = {
     "LinearSVC": Family(
-        margins.stays, "scores", "", margins.linear_refusal, certain=margins.beyond_margin,
-        corner=margins.at_margin,
+        margins.unknown, "scores", "", margins.linear_refusal, corner=margins.at_margin
     ),
-    "LinearSVR": Family(
-        margins.stays, "prediction", "", certain=margins.within_tube, corner=margins.at_tube,
-    ),
-}  # fmt: skip
+    "LinearSVR": Family(margins.unknown, "prediction", corner=margins.at_tube),
+    "SVC": Family(margins.unknown, "scores", "", margins.refusal, corner=margins.at_margin),
+    "SVR": Family(margins.unknown, "prediction", "", margins.refusal, corner=margins.at_tube),
+}
 
 
 def family_of(inner: Any) -> Family | None:
@@ -163,7 +155,7 @@ class Pairs:
         (K, N) whether the record was in the part.
     without, within
         (K, N) the score where the record is out, and where it is in, the others as they are; NaN
-        where it was not worth a refit.
+        where it is not known.
     """
 
     inside: Mask
@@ -174,6 +166,11 @@ class Pairs:
     def fits(self) -> int:
         """How many there are."""
         return len(self.inside)
+
+    @property
+    def own(self) -> FloatArray:
+        """(K, N) what the fits answer themselves, not turned."""
+        return np.where(self.inside, self.within, self.without)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,24 +199,7 @@ class PairedModel:
         name = " → ".join([*around, f"{type(inner).__name__}({inside})"])
         found = cls(whole, family, name)
         found._require_same_fit()
-        found._require_affordable()
         return found
-
-    def _require_affordable(self) -> None:
-        """Refuse what only refits would say, where they are too many."""
-        if self.family.certain is None or self.family.held:
-            return
-        found = self.whole.found
-        features = found.design.toarray() if hasattr(found.design, "toarray") else found.design
-        everybody = np.ones(self.records, dtype=np.bool_)
-        sure = self.family.certain(found.inner, np.asarray(features), self.whole.y, everybody)
-        count = int(np.count_nonzero(~sure))
-        if count * FEWEST_FITS > MOST_REFITS:
-            raise NoLawsError(
-                f"{self.name} would be fitted again {count * FEWEST_FITS} times, once for each of "
-                f"{count} records near the margin in {FEWEST_FITS} halves; `leakscope audit` "
-                "examines any estimator by a few models."
-            )
 
     def _require_same_fit(self) -> None:
         released = score_records(self.whole.found.inner, self.whole.found.design, self.whole.y)
@@ -282,10 +262,11 @@ class PairedModel:
     @property
     def fits(self) -> int:
         """How many parts are fitted."""
-        if self.whole.chosen:
-            return FEWEST_FITS
         size = float(self.records * np.shape(self.whole.found.design)[1])
-        return next((count for most, count in FITS if size <= most), FEWEST_FITS)
+        table = FITS_OF_CHOSEN if self.whole.chosen else FITS
+        found = next((count for most, count in table if size <= most), FEWEST_FITS)
+        # A fit that answers one way only says half as much.
+        return 2 * found if self.family.turned is margins.unknown else found
 
     def parts(self, fraction: float) -> Sequence[Rows]:
         """Random parts of the records, drawn apart: what varies between them is the spread."""
@@ -323,29 +304,9 @@ class PairedModel:
             features = design.toarray() if hasattr(design, "toarray") else np.asarray(design)
             own = score_records(inner, features, self.whole.y)
             other = self.family.turned(inner, features, self.whole.y, inside[number])
-            if self.family.certain is not None:
-                sure = self.family.certain(inner, features, self.whole.y, inside[number])
-                refitted = number < FEWEST_FITS
-                other = self._exact(np.flatnonzero(~sure), inside[number], other, refitted=refitted)
             without[number] = np.where(inside[number], other, own)
             within[number] = np.where(inside[number], own, other)
         return Pairs(inside, without, within)
-
-    def _exact(self, rows: Rows, inside: Mask, turned: FloatArray, *, refitted: bool) -> FloatArray:
-        """Answers of which those of these records are refitted, where all fits can afford it."""
-        if self.family.held and len(rows) * FEWEST_FITS > MOST_REFITS:
-            return turned
-        if not refitted:
-            # Not even of those that are certain: they are not like the others.
-            return np.full(len(turned), np.nan)
-        answers = turned.copy()
-        for row in rows.tolist():
-            other = inside.copy()
-            other[row] = not other[row]
-            here = np.flatnonzero(other)
-            if not self.whole.lacks_a_class(here):
-                answers[row] = self.whole.scores(here)[row]
-        return answers
 
 
 Described = FittedModel | PairedModel

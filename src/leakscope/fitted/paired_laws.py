@@ -7,9 +7,13 @@ It is known from K - 1 degrees of freedom only, so that each record's variance i
 that of records whose force moves their own score as far, as much as these are alike (Smyth 2004).
 
 What a family holds while a record comes or goes is checked: records spread over the ranks are
-really taken out and put in, and the model is fitted again, pipeline, search and all.  Where that
-changes a record's advantage it is refitted at more parts, and its shift is the one of the refits.
-A record is trusted where those refitted next to it in rank agree with the turned answers.
+really taken out and put in, and the model is fitted again, pipeline, search and all.  Shifts are
+changed as those of the records refitted next in rank are.  Where refits change an advantage, the
+record is refitted at more parts, and its shift is the one of the refits.
+
+A record is trusted where those refitted next to it in rank agree, and where the law's own test,
+counted on what the fits answer themselves, with the record and without, is worth what it says; and
+where the answers without it are spread as a normal law is, with no other record that leads them.
 """
 
 from __future__ import annotations
@@ -23,7 +27,6 @@ from scipy import special
 from leakscope._numerics.arrays import FloatArray
 from leakscope.errors import InputError
 from leakscope.fitted.cavity import Neighbours
-from leakscope.fitted.few_models import repeating
 from leakscope.fitted.fitted_laws import LED_WARNED, Diagnostics, FittedLaws, Observed
 from leakscope.fitted.margins import Corner
 from leakscope.fitted.paired import Mask, PairedModel, Pairs
@@ -40,25 +43,53 @@ AT_PARTS, AT_PARTS_OF_CHOSEN = 4, 2
 # Where these change the advantage, at one part in so many of all.
 MORE_PARTS = 4
 # An advantage from refits may differ by so much, or by this share of it.
-MOST_OFF, MOST_OFF_SHARE = 0.02, 0.15
+MOST_OFF, MOST_OFF_SHARE = 0.05, 0.15
+# Shifts are changed as in the median of so many refitted records next in rank.
+LIKE = 5
 # The power of the curve of spreads over yields, and from how many records on there is one.
 CURVE, FEWEST_FOR_CURVE = 2, 30
 # Below it a spread is rounding, as a share of the answers.
 ROUNDING = 1e-9
-# Kurtosis of the answers without a record: a normal law has 3, two lumps have 1.
-LEAST_KURTOSIS, MOST_KURTOSIS = 1.6, 6.0
+# How far the answers' distribution may lie from a normal one, beside so much by chance over the
+# root of the fits (Lilliefors: less in 99% of samples); and the kurtosis of one tail that is heavy.
+MOST_APART, BY_CHANCE, MOST_KURTOSIS = 0.04, 0.9, 6.0
+# By this factor the TPR at 1% FPR may be another with the skewness and kurtosis that are seen.
+MOST_TAIL = 1.6
+# Turned answers may be spread by another factor than the fits' own within so many of its errors.
+SPREAD_APART = 3.0
+# Where they are not used, the shift is known to this share of the spread.
+MOST_SHIFT_ERROR = 0.15
+# The share of one other record in the variance of a score, or the root of several's squares.
+MOST_LED = 0.4
+# At least this share of a record's answers are different numbers.
+LEAST_DIFFERENT = 0.9
 # Of a loss with two corners: the share of what moves to the other one.
 MOST_BACK = 0.05
+# An advantage that is counted on the fits may differ by so much beside so many of its errors.
+COUNTED_OFF, ERRORS = 0.05, 1.5
+# How often a score lies on a corner is counted too, to within this standard error.
+MOST_ERROR = 0.05
 
+# Where tails are looked at, and how finely.
+FPR, GRID_ENDS, GRID_POINTS = 0.01, 7.0, 1401
+# Records at a time whose answers are set beside all others' presence.
+TILE = 1000
+
+COUNTED = "its own test, counted on the fits with it and without it, is worth what is said"
 CHECK = (
     "refits with and without the records next to it in rank give their advantage within "
-    f"{MOST_OFF:g} or {100 * MOST_OFF_SHARE:.0f}%, and its answers neither repeat nor cluster"
+    f"{MOST_OFF:g} or {100 * MOST_OFF_SHARE:.0f}%; {COUNTED}; and its answers neither repeat, nor "
+    "cluster, nor follow one other record"
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Shift, spread without and with the record, and the errors of shift and log spread."""
+    """Shift, spread without and with the record, and the errors of shift and log spread.
+
+    ``alone`` says of whom they are those of the fits' own answers, because turned ones are spread
+    by another factor.
+    """
 
     mean: FloatArray
     shift: FloatArray
@@ -67,23 +98,29 @@ class Moments:
     shift_error: FloatArray
     log_sd_error: FloatArray
     corner: Corner | None = None
+    alone: Mask | None = None
 
     def moved(self, rows: Rows, gap: FloatArray) -> Moments:
         """With another shift of some records."""
         shift = self.shift.copy()
         shift[rows] += gap
-        if self.corner is None:
-            return replace(self, shift=shift)
-        corner = Corner.of(self.corner.place, self.corner.side, self.mean, self.sd_out, shift)
-        return replace(self, shift=shift, corner=corner)
+        return replace(self, shift=shift)
+
+    @property
+    def turned(self) -> Mask:
+        """Of whom turned answers are used."""
+        return np.ones(len(self.mean), dtype=np.bool_) if self.alone is None else ~self.alone
+
+    @property
+    def pair(self) -> LawPair:
+        """Laws with these moments, or those beside a corner."""
+        if self.corner is not None:
+            return self.corner.pair(0.0, Provenance())
+        return LawPair(Normal(self.mean + self.shift, self.sd_in), Normal(self.mean, self.sd_out))
 
     def advantage(self) -> FloatArray:
-        """Of laws with these moments."""
-        if self.corner is None:
-            pair = LawPair(Normal(self.shift, self.sd_in), Normal(0.0 * self.shift, self.sd_out))
-        else:
-            pair = self.corner.pair(self.mean, self.sd_out, 0.0, Provenance())
-        return np.asarray(advantage(pair))
+        """Of these laws."""
+        return np.asarray(advantage(self.pair))
 
 
 def yields_of(model: PairedModel, pairs: Pairs) -> FloatArray:
@@ -114,9 +151,11 @@ def moments_of(pairs: Pairs, like: FloatArray | None = None) -> Moments:
     """
     without, within = pairs.without, pairs.within
     differences = within - without
+    if not np.isfinite(differences).any():
+        return _unpaired(pairs, like)
     both, free = np.isfinite(differences).sum(axis=0), np.isfinite(without).sum(axis=0) - 1.0
     out, inside = np.nanvar(without, axis=0, ddof=1), np.nanvar(within, axis=0, ddof=1)
-    least = (ROUNDING * float(np.nanmax(np.abs(without)))) ** 2
+    least = _least_variance(pairs)
     out, inside = np.maximum(out, least), np.maximum(inside, least)
     variance, prior = squeezed(out, free, like)
     apart = np.maximum(np.nanvar(differences, axis=0, ddof=1), 0.0)
@@ -133,18 +172,58 @@ def moments_of(pairs: Pairs, like: FloatArray | None = None) -> Moments:
     )
 
 
-def _cornered(found: Moments, pairs: Pairs, model: PairedModel) -> Moments:
-    """How far each record can move its score, from the fits that were asked both ways alone.
+def _unpaired(pairs: Pairs, like: FloatArray | None) -> Moments:
+    """The same where a fit answers about a record one way only."""
+    sides = [np.where(mask, pairs.own, np.nan) for mask in (pairs.inside, ~pairs.inside)]
+    free = [np.isfinite(side).sum(axis=0) - 1.0 for side in sides]
+    least = _least_variance(pairs)
+    variances = [np.maximum(np.nanvar(side, axis=0, ddof=1), least) for side in sides]
+    means = [np.nanmean(side, axis=0) for side in sides]
+    out, prior = squeezed(variances[1], free[1], like)
+    noise = 0.5 / free[0] + 0.5 / free[1]
+    ratio = _towards_common(0.5 * np.log(variances[0] / variances[1]), noise)
+    return Moments(
+        mean=means[1],
+        shift=means[0] - means[1],
+        sd_out=np.sqrt(out),
+        sd_in=np.sqrt(out) * np.exp(ratio),
+        shift_error=np.sqrt(variances[0] / (free[0] + 1.0) + variances[1] / (free[1] + 1.0)),
+        log_sd_error=1.0 / np.sqrt(2.0 * (free[1] + prior)),
+    )
 
-    Mean and shift of the same fits belong together; the reach is what other fits share with them.
+
+def _least_variance(pairs: Pairs) -> FloatArray:
+    """(N,) of the answers about each record, below which it is rounding."""
+    return np.asarray((ROUNDING * np.maximum(np.abs(pairs.own).max(axis=0), 1e-150)) ** 2)
+
+
+def _as_spread(found: Moments, pairs: Pairs, like: FloatArray | None) -> Moments:
+    """With what the fits answer themselves, where turned answers are spread by another factor.
+
+    Near interpolation a record that is taken out moves its own score by more than all else.
     """
+    alone = _unpaired(pairs, like)
+    spreads = []
+    for answers, own in ((pairs.without, ~pairs.inside), (pairs.within, pairs.inside)):
+        sds = [np.nanstd(np.where(mask, answers, np.nan), axis=0) for mask in (own, ~own)]
+        spreads.append(np.abs(np.log(np.maximum(sds[1], 1e-300) / np.maximum(sds[0], 1e-300))))
+    noise = np.sqrt(2.0 / np.maximum(pairs.inside.sum(axis=0), 2.0))
+    apart = np.maximum(*spreads) > SPREAD_APART * noise
+    names = ("mean", "shift", "sd_out", "sd_in", "shift_error", "log_sd_error")
+    return replace(
+        found,
+        alone=apart,
+        **{n: np.where(apart, getattr(alone, n), getattr(found, n)) for n in names},
+    )
+
+
+def _cornered(found: Moments, pairs: Pairs, model: PairedModel) -> Moments:
+    """With the pieces beside the corner of the loss."""
     assert model.family.corner is not None
-    place, side = model.family.corner(model.whole.found.inner, model.whole.y, found.mean)
-    both = np.isfinite(pairs.within - pairs.without)
-    only = Pairs(pairs.inside, *(np.where(both, x, np.nan) for x in (pairs.without, pairs.within)))
-    own = moments_of(only, yields_of(model, only))
-    corner = Corner.of(place, side, own.mean, own.sd_out, own.shift)
-    return replace(found, corner=corner, shift=corner.shift(found.mean, found.sd_out))
+    inner = model.whole.found.inner
+    place, side = model.family.corner(inner, model.whole.y, found.mean)
+    answers = pairs.inside, pairs.without, pairs.within
+    return replace(found, corner=Corner.of(place, side, answers, float(inner.tol)))
 
 
 def squeezed(
@@ -213,12 +292,14 @@ class Refitted:
     """What refits of some records showed.
 
     ``rows`` are in the order of their ranks; ``gap`` is how much larger their shift is than by
-    turned answers; ``good`` whether that leaves their advantage what it is; ``long`` whether they
-    were refitted at so many parts that their shift is known.
+    turned answers; ``change`` (N,) by which share all shifts are larger, as those refitted next in
+    rank are; ``good`` whether an advantage is that of the refits; ``long`` whether a record was
+    refitted at so many parts that its shift is known.
     """
 
     rows: Rows
     gap: FloatArray
+    change: FloatArray
     good: Mask
     long: Mask
     refits: int
@@ -228,6 +309,15 @@ class Refitted:
         """Those whose shift refits say better."""
         return self.rows[self.long & np.isfinite(self.gap)]
 
+    def corrected(self, found: Moments) -> Moments:
+        """With shifts as refits have them."""
+        everybody = np.arange(len(self.change))
+        change = np.where(found.turned, self.change, 0.0)
+        change[self.measured] = 0.0
+        moved = found.moved(everybody, change * found.shift)
+        own = np.where(found.turned[self.measured], self.gap[np.isin(self.rows, self.measured)], 0)
+        return moved.moved(self.measured, own)
+
 
 def paired_laws(
     model: PairedModel, *, question: str, fraction: float | None, observes: Observed | None
@@ -236,12 +326,16 @@ def paired_laws(
     _require_asked(model, question, observes)
     share = require_fraction(0.5 if fraction is None else fraction, whole=False)
     pairs = model.pairs(share)
-    found = moments_of(pairs, yields_of(model, pairs))
-    if model.family.corner is not None:
+    like = yields_of(model, pairs)
+    found = moments_of(pairs, like)
+    seen = None
+    if model.family.corner is None:
+        found = _as_spread(found, pairs, like)
+        seen = _refitted(model, pairs, found)
+        found = seen.corrected(found)
+    else:
         found = _cornered(found, pairs, model)
-    seen = _refitted(model, pairs, found)
     trusted = _trusted(pairs, found, seen)
-    found = found.moved(seen.measured, seen.gap[np.isin(seen.rows, seen.measured)])
     sign = -1.0 if observes == "residual" else 1.0
     offset = model.targets if observes == "residual" else 0.0
     size = model.records
@@ -255,7 +349,7 @@ def paired_laws(
         observes=observes or model.family.observes,
         trusted=trusted,
         looked=np.ones(size, dtype=np.bool_),
-        check=CHECK,
+        check=COUNTED if seen is None else CHECK,
         largest_share=np.full(size, np.nan),
         moved_by_refits=None,
         warnings=_warnings(model, found, trusted),
@@ -310,19 +404,36 @@ def _refitted(model: PairedModel, pairs: Pairs, found: Moments) -> Refitted:
         for turn in range(count):
             gaps[place].append(_gap(model, pairs, int(known[(start + turn) % len(known)]), row))
 
-    def agree() -> tuple[FloatArray, Mask]:
+    exposure = found.advantage()
+    order = np.argsort(-exposure, kind="stable")
+
+    def agree(said: Moments) -> tuple[FloatArray, Mask]:
         gap = np.array([np.mean(some) for some in gaps])
-        now, then = found.advantage()[rows], found.moved(rows, gap).advantage()[rows]
+        now, then = said.advantage()[rows], found.moved(rows, gap).advantage()[rows]
         return gap, np.abs(then - now) <= np.maximum(MOST_OFF, MOST_OFF_SHARE * then)
 
     for place in range(len(rows)):
         refit(place, first)
-    _, good = agree()
+    gap, good = agree(found)
+    change = np.empty(len(exposure))
+    change[order] = _like_the_next(gap / found.shift[rows], rows, order)
+    everybody = np.arange(len(change))
     long = ~good
     for place in np.flatnonzero(long).tolist():
         refit(place, pairs.fits // MORE_PARTS - first)
-    gap, good = agree()
-    return Refitted(rows, gap, good, long, sum(map(len, gaps)))
+    gap, good = agree(found.moved(everybody, change * found.shift))
+    return Refitted(rows, gap, change, good, long, sum(map(len, gaps)))
+
+
+def _like_the_next(ratio: FloatArray, rows: Rows, order: Rows) -> FloatArray:
+    """(N,) by rank: the median change of a few refitted records next in rank; none where unsure."""
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    away = np.abs(rank[rows][None, :] - np.arange(len(order))[:, None])
+    next_ones = np.argsort(away, axis=1, kind="stable")[:, :LIKE]
+    found = np.median(np.nan_to_num(ratio)[next_ones], axis=1)
+    # A change that is larger than the shift is none that neighbours share.
+    return np.where(np.abs(found) < 1.0, found, 0.0)
 
 
 def _gap(model: PairedModel, pairs: Pairs, fit: int, row: int) -> float:
@@ -338,26 +449,91 @@ def _gap(model: PairedModel, pairs: Pairs, fit: int, row: int) -> float:
     return float(pairs.without[fit, row]) - answer
 
 
-def _trusted(pairs: Pairs, found: Moments, seen: Refitted) -> Mask:
-    """Whose neighbours in rank agree with refits, and whose answers are spread as normal ones."""
-    exposure, good = found.advantage(), seen.good
+def _trusted(pairs: Pairs, found: Moments, seen: Refitted | None) -> Mask:
+    """Whose neighbours in rank agree with refits, whose own fits agree, and who is spread well."""
+    passed = np.ones(len(found.shift), dtype=np.bool_) if seen is None else _next_agree(found, seen)
+    spread = found.sd_out > 1e3 * np.sqrt(_least_variance(pairs))
+    numbers = np.isfinite(found.shift) & np.isfinite(found.sd_out) & np.isfinite(found.sd_in)
+    good = passed & spread & numbers & counted_as_said(pairs, found)
+    if found.corner is None:
+        out, into = (
+            np.where(found.turned | mask, answers, np.nan)
+            for mask, answers in ((~pairs.inside, pairs.without), (pairs.inside, pairs.within))
+        )
+        good &= _one_lump(out) & _one_lump(into) & (leads(out, pairs.inside) <= MOST_LED)
+        good &= _different(out) & _different(into) & (tails_of(found, out, into) <= MOST_TAIL)
+    else:
+        good &= _pushed_one_way(pairs, found) & (_error_of_chance(pairs, found) <= MOST_ERROR)
+    return np.asarray(good)
+
+
+def _next_agree(found: Moments, seen: Refitted) -> Mask:
+    """Whether the refitted ones at or before each rank, and at or after it, agree."""
+    exposure = found.advantage()
     rank = np.empty(len(exposure), dtype=np.intp)
     rank[np.argsort(-exposure, kind="stable")] = np.arange(len(exposure))
-    places = rank[seen.rows]
-    # The refitted ones at or before each rank, and at or after it.
-    before = np.searchsorted(places, rank, side="right") - 1
-    after = np.searchsorted(places, rank, side="left")
-    passed = good[before] & good[np.minimum(after, len(places) - 1)]
+    order = np.argsort(rank[seen.rows], kind="stable")
+    places, good = rank[seen.rows][order], seen.good[order]
+    before = np.maximum(np.searchsorted(places, rank, side="right") - 1, 0)
+    after = np.minimum(np.searchsorted(places, rank, side="left"), len(places) - 1)
+    passed = good[before] & good[after]
     passed[seen.measured] = True
-    spread = found.sd_out > 1e3 * ROUNDING * float(np.nanmax(np.abs(pairs.without)))
-    numbers = np.isfinite(found.shift) & np.isfinite(found.sd_out) & np.isfinite(found.sd_in)
-    smooth = _one_lump(pairs.without)
-    if found.corner is None:
-        smooth &= ~repeating(pairs.without, np.ones_like(pairs.inside))
-        smooth &= ~repeating(pairs.within, np.ones_like(pairs.inside))
-    else:
-        smooth &= _pushed_one_way(pairs, found)
-    return np.asarray(passed & spread & numbers & smooth)
+    # Of those whose answers were not turned, the noise of so few fits.
+    passed = np.where(found.turned, passed, found.shift_error <= MOST_SHIFT_ERROR * found.sd_out)
+    return np.asarray(passed)
+
+
+def counted_as_said(pairs: Pairs, found: Moments) -> Mask:
+    """Whether the law's own test, on what the fits answer themselves, is worth what it says.
+
+    Its yeses are counted among the fits with the record and among those without it; of these
+    answers none was turned.
+    """
+    pair, answers = found.pair, pairs.own
+    if found.corner is not None:
+        answers = found.corner.side * (answers - found.corner.place)
+    with np.errstate(invalid="ignore"):
+        yes = pair.member.log_density(answers) > pair.nonmember.log_density(answers)
+    shares, variance = [], np.zeros(len(found.shift))
+    for mask in (pairs.inside, ~pairs.inside):
+        count = np.maximum(mask.sum(axis=0), 1)
+        often = (yes & mask).sum(axis=0)
+        smooth = (often + 1.0) / (count + 2.0)
+        variance += smooth * (1.0 - smooth) / count
+        shares.append(often / count)
+    error = np.sqrt(variance)
+    off = np.abs(shares[0] - shares[1] - np.asarray(advantage(pair)))
+    return np.asarray(off <= COUNTED_OFF + ERRORS * error)
+
+
+def leads(answers: FloatArray, inside: Mask) -> FloatArray:
+    """(N,) how much a few other records lead a record's answers (K, N): shares of the variance.
+
+    The share of one other record is the squared correlation of the answers with its presence; what
+    chance makes of so many others is left out, and several count as the root of their squares.
+    """
+    fits, size = answers.shape
+    least = min(special.chdtri(1.0, 0.5 / max(size, 2)) / fits, 1.0)
+    centred = np.nan_to_num(answers - np.nanmean(answers, axis=0))
+    centred /= np.maximum(np.linalg.norm(centred, axis=0), 1e-300)
+    present = inside - inside.mean(axis=0)
+    present /= np.maximum(np.linalg.norm(present, axis=0), 1e-300)
+    found = np.empty(size)
+    for start in range(0, size, TILE):
+        rows = np.arange(start, min(start + TILE, size))
+        shares = (centred[:, rows].T @ present) ** 2
+        shares[np.arange(len(rows)), rows] = 0.0
+        found[rows] = np.sqrt(np.sum(np.where(shares > least, shares, 0.0) ** 2, axis=1))
+    return found
+
+
+def _different(answers: FloatArray) -> Mask:
+    """Whether hardly any of a record's answers repeat, beside how far they are spread."""
+    step = np.maximum(ROUNDING * np.nanstd(answers, axis=0), 1e-300)
+    # Those that are not known come last.
+    apart = np.diff(np.sort(answers, axis=0), axis=0)
+    known = np.maximum(np.isfinite(apart).sum(axis=0), 1)
+    return np.asarray((apart > step).sum(axis=0) >= LEAST_DIFFERENT * known)
 
 
 def _pushed_one_way(pairs: Pairs, found: Moments) -> Mask:
@@ -368,12 +544,96 @@ def _pushed_one_way(pairs: Pairs, found: Moments) -> Mask:
     return np.asarray(back <= MOST_BACK * forth + ROUNDING)
 
 
+def _error_of_chance(pairs: Pairs, found: Moments) -> FloatArray:
+    """(N,) the standard error of how often a score with the record lies on the corner."""
+    assert found.corner is not None
+    fits = np.maximum(np.isfinite(pairs.within).sum(axis=0), 1)
+    return np.asarray(np.sqrt(found.corner.chance * (1.0 - found.corner.chance) / fits))
+
+
 def _one_lump(answers: FloatArray) -> Mask:
-    """Whether answers are spread as one normal law is, by their kurtosis."""
+    """Whether answers are spread as one normal law is: nowhere far from its distribution."""
+    ordered = np.sort(answers, axis=0)
+    count = np.maximum(np.isfinite(ordered).sum(axis=0), 1)
+    place = np.arange(1, len(ordered) + 1)[:, None] / count
+    sd = np.maximum(np.nanstd(answers, axis=0, ddof=1), 1e-300)
+    chance = special.ndtr((ordered - np.nanmean(answers, axis=0)) / sd)
+    apart = np.nanmax(np.maximum(place - chance, chance - place + 1.0 / count), axis=0)
+    even = apart <= MOST_APART + BY_CHANCE / np.sqrt(count)
+    return np.asarray(even & (_cumulants(answers)[1] + 3.0 <= MOST_KURTOSIS))
+
+
+def _cumulants(answers: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(N,) skewness and excess kurtosis."""
     centred = answers - np.nanmean(answers, axis=0)
-    square = np.nanmean(centred**2, axis=0)
-    kurtosis = np.nanmean(centred**4, axis=0) / np.maximum(square, 1e-300) ** 2
-    return np.asarray((kurtosis >= LEAST_KURTOSIS) & (kurtosis <= MOST_KURTOSIS))
+    sd = np.sqrt(np.maximum(np.nanmean(centred**2, axis=0), 1e-300))
+    return (
+        np.asarray(np.nanmean((centred / sd) ** 3, axis=0)),
+        np.asarray(np.nanmean((centred / sd) ** 4, axis=0) - 3.0),
+    )
+
+
+def tails_of(found: Moments, out: FloatArray, into: FloatArray) -> FloatArray:
+    """(N,) by which factor, at least 1, skewness and kurtosis change the TPR at 1% FPR.
+
+    Both densities are taken to second order around normal ones (Edgeworth), from the answers
+    without the record (``out``) and with it (``into``); what so few fits make of skewness and
+    kurtosis by chance is left out.
+    """
+    place, ratio = found.shift / found.sd_out, found.sd_in / found.sd_out
+    cumulants = []
+    for answers in (out, into):
+        fits = np.maximum(np.isfinite(answers).sum(axis=0), 8)
+        skewness, kurtosis = _cumulants(answers)
+        cumulants.append((_kept(skewness, 6.0 / fits), _kept(kurtosis, 24.0 / fits)))
+    found_ratio = np.empty(len(place))
+    grid = np.linspace(-GRID_ENDS, GRID_ENDS, GRID_POINTS)[None, :]
+    for start in range(0, len(place), TILE):
+        rows = slice(start, start + TILE)
+        # In the units of whichever law is narrower, around it.
+        narrow = np.minimum(ratio[rows], 1.0)[:, None]
+        x = np.where(narrow < 0.5, place[rows][:, None] + narrow * grid, grid)
+        at = x, (x - place[rows][:, None]) / ratio[rows][:, None]
+        plain = [np.exp(-0.5 * z**2) for z in at]
+        bent = [
+            density * _edgeworth(z, *(each[rows][:, None] for each in own))
+            for density, z, own in zip(plain, at, cumulants, strict=True)
+        ]
+        step = np.gradient(x, axis=1) / np.sqrt(2.0 * np.pi)
+        rates = [
+            _rate(inside * step / ratio[rows][:, None], outside * step)
+            for outside, inside in (plain, bent)
+        ]
+        found_ratio[rows] = np.exp(np.abs(np.log(np.maximum(rates[1], 1e-6) / rates[0])))
+    return found_ratio
+
+
+def _edgeworth(z: FloatArray, skewness: FloatArray, kurtosis: FloatArray) -> FloatArray:
+    """What a normal density is multiplied by, to second order; never below a thousandth."""
+    return np.maximum(
+        1.0
+        + skewness * (z**3 - 3.0 * z) / 6.0
+        + kurtosis * (z**4 - 6.0 * z**2 + 3.0) / 24.0
+        + skewness**2 * (z**6 - 15.0 * z**4 + 45.0 * z**2 - 15.0) / 72.0,
+        1e-3,
+    )
+
+
+def _rate(inside: FloatArray, outside: FloatArray) -> FloatArray:
+    """(N,) the TPR at 1% FPR of the best test between two densities on a grid."""
+    order = np.argsort(-inside / np.maximum(outside, 1e-300), axis=1)
+    fpr, tpr = (
+        np.cumsum(np.take_along_axis(density, order, axis=1), axis=1)
+        for density in (outside, inside)
+    )
+    last = np.argmax(fpr >= FPR * np.minimum(1.0, 0.99 * fpr[:, -1:] / FPR), axis=1)[:, None]
+    return np.asarray(np.maximum(np.take_along_axis(tpr, last, axis=1)[:, 0], 1e-6))
+
+
+def _kept(values: FloatArray, noise: FloatArray) -> FloatArray:
+    """Values of which as much is kept as is not their noise, of variance ``noise``."""
+    between = max(float(np.mean(values**2 - noise)), 0.0)
+    return np.asarray(values * between / (between + noise))
 
 
 def reasons(model: PairedModel, laws: FittedLaws, rows: Sequence[int]) -> Neighbours:
@@ -400,7 +660,7 @@ def reasons(model: PairedModel, laws: FittedLaws, rows: Sequence[int]) -> Neighb
 def _warnings(model: PairedModel, found: Moments, trusted: Mask) -> tuple[str, ...]:
     said, share = [], float(np.mean(~trusted))
     if found.corner is not None:
-        often = float(np.mean(found.corner.chance(found.mean, found.sd_out)))
+        often = float(np.mean(found.corner.chance))
         said.append(
             f"Members are answered with exactly {_corner_words(model)} in {100 * often:.0f}% of "
             "the cases, and an attacker who sees that knows; labels, or answers with few digits, "
@@ -421,7 +681,7 @@ def _corner_words(model: PairedModel) -> str:
 
 
 def _assumptions(
-    model: PairedModel, pairs: Pairs, moments: Moments, seen: Refitted, fraction: float
+    model: PairedModel, pairs: Pairs, moments: Moments, seen: Refitted | None, fraction: float
 ) -> tuple[Assumption, ...]:
     found = [
         *model.whole.found.assumptions,
@@ -437,7 +697,7 @@ def _assumptions(
             f"{100 * float(np.median(moments.log_sd_error)):.0f}%",
         ),
     ]
-    if model.family.held:
+    if model.family.held and seen is not None:
         found.append(
             Assumption(
                 f"{model.family.held} stays as it is when a record comes or goes",
@@ -452,7 +712,8 @@ def _assumptions(
                 f"what is learned beside the coefficients ({', '.join(learned)}) stays as it is "
                 "when a record comes or goes",
                 holds=None,
-                evidence=f"fitted again on each of {pairs.fits} parts and in {seen.refits} refits",
+                evidence=f"fitted again on each of {pairs.fits} parts"
+                + (f" and in {seen.refits} refits" if seen is not None else ""),
             )
         )
     return tuple(found)

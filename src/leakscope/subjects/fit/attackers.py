@@ -48,7 +48,7 @@ def against_attackers(
 
 def _quick(model: Described) -> bool:
     if isinstance(model, PairedModel):
-        return model.fits > FEWEST_FITS and model.family.certain is None
+        return model.fits > FEWEST_FITS and model.family.corner is None
     problem = model.problems[0]
     if problem.X is None:
         return problem.records**3 <= MOST_WORK

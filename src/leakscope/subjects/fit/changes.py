@@ -167,14 +167,14 @@ class AdvisedFit(Fit):
 
     @property
     def slow(self) -> bool:
-        """Whether the laws of each level take thousands of fits."""
-        return isinstance(self.described, PairedModel) and self.described.family.certain is not None
+        """Whether the laws of each level take hundreds of fits."""
+        return isinstance(self.described, PairedModel) and self.described.family.corner is not None
 
     def keep(self, units: Rows) -> AdvisedFit:
         """The model fitted on some of its records or groups."""
         if self.slow:
             raise Unavailable(
-                "which records to drop is not searched for: each try would take thousands of fits."
+                "which records to drop is not searched for: each try would take hundreds of fits."
             )
         return self.again(units=np.sort(units))
 

@@ -15,6 +15,7 @@ from scipy import special
 from leakscope import fitted, measures
 from leakscope._numerics.keys import as_key
 from leakscope._numerics.memory import format_bytes, require_memory
+from leakscope.data.arrays import read_arrays
 from leakscope.data.datasets import Dataset, RecordId
 from leakscope.data.doubts import array_doubts, doubts, two_classes
 from leakscope.data.files import told_as
@@ -31,7 +32,7 @@ from leakscope.fitted.people import neighbours_of_people
 from leakscope.fitted.problem import ConvexProblem, FittedModel, NoLawsError
 from leakscope.fitted.refits import WholeFit
 from leakscope.fitted.shadow import ProblemFits, shadows_of
-from leakscope.laws.distributions import Normal
+from leakscope.laws.distributions import Normal, NormalMixture
 from leakscope.laws.pair import LawPair
 from leakscope.results.audit import (
     EXPOSED_ABOVE,
@@ -940,6 +941,7 @@ def laws_of_fit(found: fitted.FittedLaws) -> PairLaws:
             "nonmember_sd": found.nonmember_sd,
             **refits,
             **weights,
+            **_pieces(found),
         },
         member=pair.member,
         nonmember=pair.nonmember,
@@ -953,16 +955,34 @@ def _corner_of(found: fitted.FittedLaws) -> Literal["margin", "tube"]:
     return "margin" if found.observes == "scores" else "tube"
 
 
+# The pieces of a law beside a corner, one row a record, in the order of `NormalMixture`.
+_PIECES = ("chance", "mean", "sd")
+
+
+def _pieces(found: fitted.FittedLaws) -> dict[str, NDArray[Any]]:
+    """Of both laws beside a corner, as arrays by name."""
+    if found.corner is None:
+        return {}
+    return {
+        f"corner_{name}_{side}": values
+        for side, law in (("with", found.corner.member), ("without", found.corner.nonmember))
+        for name, values in zip(_PIECES, (law.weights, law.means, law.sigmas), strict=True)
+    }
+
+
 def _cornered(audit: Audit, found: PairLaws) -> PairLaws:
-    """Laws of scores with a corner, from their means: a margin's is at 1."""
-    if audit.details.corner != "margin":
-        raise LawsNotStoredError("the laws of such predictions are not in the result; audit again.")
-    mean, sd = audit.table.of("mean_without"), audit.table.of("sd_without")
-    one = np.ones(len(mean))
-    corner = Corner.of(one, one, mean, sd, audit.table.of("mean_with") - mean)
+    """Laws of scores with a corner, from the pieces that the run directory keeps."""
+    names = [f"corner_{name}_{side}" for side in ("with", "without") for name in _PIECES]
+    place = None if audit.directory is None else audit.directory / "arrays.npz"
+    held = read_arrays(place, ("order", *names)) if place is not None and place.exists() else {}
+    if not all(name in held and len(held[name]) == audit.units for name in ("order", *names)):
+        raise LawsNotStoredError("the laws of such scores are not in the result; audit again.")
+    ranked = [np.asarray(held[name], dtype=np.float64)[held["order"]] for name in names]
+    nothing = np.zeros(audit.units)
+    corner = Corner(nothing, nothing, NormalMixture(*ranked[:3]), NormalMixture(*ranked[3:]))
 
     def pair(noise: float) -> LawPair:
-        return corner.pair(mean, sd, noise, found.provenance)
+        return corner.pair(noise, found.provenance)
 
     plain = pair(0.0)
     return replace(found, member=plain.member, nonmember=plain.nonmember, with_noise=pair)
