@@ -871,7 +871,13 @@ SETTINGS: tuple[Setting, ...] = (
         RidgeClassifier(1.0), lambda rng: classes(rng, 200, 6, 3)), held_out=True),
     Setting("people, rows unlike, ridge 200 x 40", "people", "interpolation", _of_people(
         Ridge(3.0), lambda rng: regression(rng, 200, 40), alike=0.0, shadows=6000,
-        fits=ridge_fits(3.0)), held_out=True),
+        fits=ridge_fits(3.0))),
+    Setting("people, rows unlike, logistic 240 x 15", "people", "unlike rows", _of_people(
+        LogisticRegression(C=0.3), lambda rng: classes(rng, 240, 15), alike=0.0, shadows=5000,
+        fits=logistic_fits(0.3)), held_out=True),
+    Setting("people, heavy tails, ridge 150 x 20", "people", "heavy tails", _of_people(
+        Ridge(2.0), lambda rng: _tails(rng, 150, 20), alike=0.4, shadows=6000,
+        fits=ridge_fits(2.0)), held_out=True),
     Setting("people, categories of four", "people", "rare categories", _of_people(
         Ridge(1.0), _rare_fours, alike=0.3, shadows=8000, fits=ridge_fits(1.0)), held_out=True),
     Setting("5 nearest neighbours", "training", "discrete answers", _training(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import (
@@ -21,7 +22,7 @@ from small_data import counts, regression, several_classes, two_classes
 
 from leakscope import fitted, measures
 from leakscope.errors import InputError
-from leakscope.fitted import people
+from leakscope.fitted import fitted_laws, people
 from leakscope.fitted.leave_one_out import leave_one_out
 from leakscope.fitted.people import RowScores, best_weights, joint_advantage
 from leakscope.fitted.people_cavity import one_step_out_of_people
@@ -293,3 +294,40 @@ def test_what_is_not_known_of_groups_is_a_sentence() -> None:
     ):
         with pytest.raises(InputError, match=said):
             fitted.laws_of(model, X, y, **given)
+
+
+def test_a_sum_that_loses_the_rate_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(3)
+    X = generator.normal(size=(160, 30))
+    y = X @ generator.normal(size=30) / 6.0 + generator.normal(size=160)
+    who = np.repeat(np.arange(40), 4)
+    model = Ridge(alpha=3.0).fit(X, y)
+    laws = fitted.laws_of(model, X, y, groups=who)
+    assert laws.people is not None
+    own = np.asarray(measures.tpr_at_fpr(laws.law_pair(), 0.01))
+    rates = laws.people.joint_rates(np.ones(40, dtype=bool), 0.01)
+    # The rate of the best test of all answers, on draws from both laws.
+    scores, draws = laws.people.scores[0], 40_000
+    for unit in range(3):
+        sides = [
+            generator.multivariate_normal(mean[unit], cov[unit], draws)
+            for mean, cov in ((scores.mean_in, scores.cov_in), (scores.mean_out, scores.cov_out))
+        ]
+        ratio = [
+            sum(
+                sign * multivariate_normal(mean[unit], cov[unit], allow_singular=True).logpdf(x)
+                for sign, mean, cov in (
+                    (1.0, scores.mean_in, scores.cov_in),
+                    (-1.0, scores.mean_out, scores.cov_out),
+                )
+            )
+            for x in sides
+        ]
+        counted = np.mean(ratio[0] > np.quantile(ratio[1], 0.99))
+        # The quantile of so many draws is off by a twentieth, and with it the rate.
+        assert rates[unit] == pytest.approx(counted, rel=0.2)
+    lost = rates > fitted_laws.MOST_LOST_RATE * own
+    assert 0 < lost.sum() < 40
+    assert not laws.trusted[lost].any()
+    monkeypatch.setattr(fitted_laws, "MOST_LOST_RATE", 100.0)
+    assert fitted.laws_of(model, X, y, groups=who).trusted[lost].any()

@@ -29,7 +29,7 @@ from leakscope.fitted.refits import Moved
 from leakscope.fitted.softmax_cavity import SoftmaxLaws, softmax_laws
 from leakscope.laws.distributions import Bernoulli, MultivariateNormal, Normal
 from leakscope.laws.pair import Assumption, LawPair, Provenance
-from leakscope.measures.pair_measures import advantage
+from leakscope.measures.pair_measures import advantage, tpr_at_fpr
 from leakscope.settings.audit import MODEL_DEFAULTS
 
 Observed = Literal["log_odds", "scores", "prediction", "residual", "label", "probabilities"]
@@ -57,12 +57,18 @@ ROUNDINGS = 1e4
 MOST_MOVED, MOST_IN_THE_MEDIAN = 0.4, 0.5
 
 # A group's numbers are those of one sum of its answers; where the best test of all of them has an
-# advantage larger by more than this, they are not trusted.
-MOST_LOST = 0.1
+# advantage larger by more than this, or a TPR at 1% FPR larger by more than this factor, they are
+# not trusted.  Where the advantage hardly differs, nobody looks at the rate.  What the best test
+# gets by the laws is what attacks on all answers get (docs/benchmarks/trust.md).
+MOST_LOST, MOST_LOST_RATE = 0.1, 1.5
+HARDLY_LOST, RATE_AT = 0.01, 0.01
 
 # What a record is trusted by.
 LED = "no other records, one or a few, carry more than 40% of its variance"
-SUMMED = f"the best test on all its answers gains at most {MOST_LOST:g} more"
+SUMMED = (
+    f"the best test on all its answers gains at most {MOST_LOST:g} more, and {MOST_LOST_RATE:g} "
+    "times the TPR at 1% FPR"
+)
 HELD = f"refits of the whole move its score by at most {MOST_MOVED:g} of its standard deviation"
 
 # A head that was stopped early is another model than the optimum, whose shift is larger: on digits
@@ -535,8 +541,8 @@ def _finished(
     lumpy = float(np.mean(lead[seen] > LUMPY_SHARE)) if seen.any() else 0.0
     trusted, looked, check = checks.trusted, seen, LED
     if people is not None:
-        own = np.asarray(advantage(_normals(found))) if question != "known_others" else people.joint
-        trusted = trusted & (people.joint - own <= MOST_LOST)
+        if question != "known_others":
+            trusted = trusted & _hardly_lost(people, _normals(found))
         check = f"{LED.replace('record', 'group')}; {SUMMED}"
     again = None
     if model.whole is not None and question != "known_others":
@@ -667,6 +673,15 @@ def _distance(away: Away, found: PredictionLaws, people: People | None) -> _Dist
     # A penalty that was found makes a training that was stopped early look nearer than it is.
     allowed = 0.5 * NEAREST if away.penalty_found else np.maximum(NEAREST, OF_SHIFT * shift)
     return _Distance(np.asarray(usual <= allowed), np.asarray(in_sd), away)
+
+
+def _hardly_lost(people: People, summed: LawPair) -> npt.NDArray[np.bool_]:
+    """Whether the sum of a group's answers tells nearly what all of them do."""
+    lost = people.joint - np.asarray(advantage(summed))
+    asked = (lost > HARDLY_LOST) & (lost <= MOST_LOST)
+    rates = people.joint_rates(asked, RATE_AT)
+    own = np.asarray(tpr_at_fpr(summed, RATE_AT))
+    return np.asarray((lost <= MOST_LOST) & (~asked | (rates <= MOST_LOST_RATE * own)))
 
 
 def _normals(found: PredictionLaws) -> LawPair:

@@ -117,25 +117,24 @@ def _unpaired(
 ) -> tuple[NormalMixture, NormalMixture]:
     """The same where a fit answers one way only; what is beyond the corner is as often so in both.
 
-    Pieces: beyond, on it, short of it.
+    Who is on it either way is not told apart.
     """
-    known = [np.isfinite(side) for side in (into, out)]
-    count = [side.sum(axis=0) for side in known]
-    either = np.where(known[0], into, out)
+    either = np.where(np.isfinite(into), into, out)
     beyond = (either > near).mean(axis=0)
     laws = []
-    for v, total in zip((into, out), count, strict=True):
+    for v in (into, out):
         on, short = np.abs(v) <= near, v < -near
         # Of those that are not beyond it.
         share = on.sum(axis=0) / np.maximum((on | short).sum(axis=0), 1)
         if v is out:
             by_chance = np.sum((np.abs(v) > near) & (np.abs(v) <= 10.0 * near), axis=0) / 9.0
             share = np.where(on.sum(axis=0) > by_chance + 3.0 * np.sqrt(by_chance) + 3.0, share, 0)
-        chance = np.stack([beyond, (1.0 - beyond) * share, (1.0 - beyond) * (1.0 - share)], axis=1)
-        middle, spread = _moments((either > near, on, short), np.where(total > 0, v, out), width)
+        rest = 1.0 - beyond
+        chance = np.stack([beyond, rest * share, 0.0 * rest, rest * (1.0 - share)], axis=1)
+        middle, spread = _moments((on, on, on, short), v, width)
         shared = _moments((either > near,), either, width)
         middle[:, 0], spread[:, 0] = shared[0][:, 0], shared[1][:, 0]
-        middle[:, 1], spread[:, 1] = 0.0, width
+        middle[:, 1:3], spread[:, 1:3] = 0.0, width
         laws.append(NormalMixture(chance, middle, spread))
     return laws[0], laws[1]
 

@@ -38,7 +38,7 @@ from leakscope.fitted.people_cavity import (
 from leakscope.fitted.problem import FittedModel
 from leakscope.laws.distributions import MultivariateNormal, Normal
 from leakscope.laws.pair import LawPair
-from leakscope.measures.pair_measures import advantage
+from leakscope.measures.pair_measures import advantage, tpr_at_fpr
 
 # Rows of G are looked at one by one up to so many products, and so many in any case.
 SHARE_WORK = 3e10
@@ -148,13 +148,17 @@ def joint_advantage(scores: RowScores) -> FloatArray:
         return np.ones(len(scores.units))
     if scores.rows.shape[1] == 1:
         return _told(scores, np.ones((len(scores.units), 1)))
+    return np.asarray(advantage(_all_answers(scores)))
+
+
+def _all_answers(scores: RowScores, some: Codes | slice = slice(None)) -> LawPair:
+    """Both laws of all answers about some of the persons."""
     jitter = RANK * np.einsum("uii->u", scores.cov_out) / scores.rows.shape[1]
     more = np.maximum(jitter, 1e-300)[:, None, None] * np.eye(scores.rows.shape[1])
-    pair = LawPair(
-        MultivariateNormal(scores.mean_in, scores.cov_in + more),
-        MultivariateNormal(scores.mean_out, scores.cov_out + more),
+    return LawPair(
+        MultivariateNormal(scores.mean_in[some], (scores.cov_in + more)[some]),
+        MultivariateNormal(scores.mean_out[some], (scores.cov_out + more)[some]),
     )
-    return np.asarray(advantage(pair))
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +194,15 @@ class People:
     def count(self) -> int:
         """How many persons there are."""
         return len(self.joint)
+
+    def joint_rates(self, asked: npt.NDArray[np.bool_], fpr: float) -> FloatArray:
+        """(P,) the TPR of the best test of all answers; only of those who are asked for."""
+        found = np.full(self.count, np.nan)
+        for each in self.scores:
+            some = np.flatnonzero(asked[each.units])
+            if some.size:
+                found[each.units[some]] = tpr_at_fpr(_all_answers(each, some), fpr)
+        return found
 
     def noised(self, sd: float) -> People:
         """The same with noise on every answer, weighed anew."""
