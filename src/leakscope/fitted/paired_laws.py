@@ -57,6 +57,8 @@ MOST_APART, BY_CHANCE, MOST_KURTOSIS = 0.04, 0.9, 6.0
 MOST_TAIL = 1.6
 # Turned answers may be spread by another factor than the fits' own within so many of its errors.
 SPREAD_APART = 3.0
+# Where both sides have so many of their own.
+FEWEST_ALONE = 16
 # Where they are not used, the shift is known to this share of the spread.
 MOST_SHIFT_ERROR = 0.15
 # The share of one other record in the variance of a score, or the root of several's squares.
@@ -174,22 +176,31 @@ def moments_of(pairs: Pairs, like: FloatArray | None = None) -> Moments:
 
 def _unpaired(pairs: Pairs, like: FloatArray | None) -> Moments:
     """The same where a fit answers about a record one way only."""
-    sides = [np.where(mask, pairs.own, np.nan) for mask in (pairs.inside, ~pairs.inside)]
-    free = [np.isfinite(side).sum(axis=0) - 1.0 for side in sides]
-    least = _least_variance(pairs)
-    variances = [np.maximum(np.nanvar(side, axis=0, ddof=1), least) for side in sides]
-    means = [np.nanmean(side, axis=0) for side in sides]
-    out, prior = squeezed(variances[1], free[1], like)
-    noise = 0.5 / free[0] + 0.5 / free[1]
-    ratio = _towards_common(0.5 * np.log(variances[0] / variances[1]), noise)
-    return Moments(
-        mean=means[1],
-        shift=means[0] - means[1],
-        sd_out=np.sqrt(out),
-        sd_in=np.sqrt(out) * np.exp(ratio),
-        shift_error=np.sqrt(variances[0] / (free[0] + 1.0) + variances[1] / (free[1] + 1.0)),
-        log_sd_error=1.0 / np.sqrt(2.0 * (free[1] + prior)),
+    (count_in, mean_in, inside), (count_out, mean_out, out) = (
+        _some(pairs.own, mask) for mask in (pairs.inside, ~pairs.inside)
     )
+    least = _least_variance(pairs)
+    inside, out = np.maximum(inside, least), np.maximum(out, least)
+    free = np.maximum(count_out - 1.0, 1.0)
+    variance, prior = squeezed(out, free, like)
+    noise = 0.5 / np.maximum(count_in - 1.0, 1.0) + 0.5 / free
+    ratio = _towards_common(0.5 * np.log(inside / out), noise)
+    return Moments(
+        mean=mean_out,
+        shift=mean_in - mean_out,
+        sd_out=np.sqrt(variance),
+        sd_in=np.sqrt(variance) * np.exp(ratio),
+        shift_error=np.sqrt(inside / np.maximum(count_in, 1) + out / np.maximum(count_out, 1)),
+        log_sd_error=1.0 / np.sqrt(2.0 * (free + prior)),
+    )
+
+
+def _some(answers: FloatArray, mask: Mask) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(N,) how many answers a mask has, their mean and their variance; 0 where there are none."""
+    count = mask.sum(axis=0).astype(np.float64)
+    mean = np.where(mask, answers, 0.0).sum(axis=0) / np.maximum(count, 1.0)
+    square = np.where(mask, (answers - mean) ** 2, 0.0).sum(axis=0)
+    return count, mean, square / np.maximum(count - 1.0, 1.0)
 
 
 def _least_variance(pairs: Pairs) -> FloatArray:
@@ -202,13 +213,13 @@ def _as_spread(found: Moments, pairs: Pairs, like: FloatArray | None) -> Moments
 
     Near interpolation a record that is taken out moves its own score by more than all else.
     """
-    alone = _unpaired(pairs, like)
-    spreads = []
+    alone, spreads = _unpaired(pairs, like), []
     for answers, own in ((pairs.without, ~pairs.inside), (pairs.within, pairs.inside)):
-        sds = [np.nanstd(np.where(mask, answers, np.nan), axis=0) for mask in (own, ~own)]
-        spreads.append(np.abs(np.log(np.maximum(sds[1], 1e-300) / np.maximum(sds[0], 1e-300))))
-    noise = np.sqrt(2.0 / np.maximum(pairs.inside.sum(axis=0), 2.0))
-    apart = np.maximum(*spreads) > SPREAD_APART * noise
+        squares = [_some(answers, mask)[2] for mask in (own, ~own)]
+        spreads.append(0.5 * np.abs(np.diff(np.log(np.maximum(squares, 1e-300)), axis=0)[0]))
+    fewest = np.minimum(pairs.inside.sum(axis=0), (~pairs.inside).sum(axis=0))
+    noise = np.sqrt(2.0 / np.maximum(fewest, 1))
+    apart = (np.maximum(*spreads) > SPREAD_APART * noise) & (fewest >= FEWEST_ALONE)
     names = ("mean", "shift", "sd_out", "sd_in", "shift_error", "log_sd_error")
     return replace(
         found,
