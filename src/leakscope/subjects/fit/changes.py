@@ -56,7 +56,7 @@ MOST_WORK = 4e9
 FEW = 20
 # Of models that are fitted on many parts each time.
 FEW_PAIRED = 12
-# Decades of penalty, one level each, where one takes thousands of fits.
+# Decades of penalty, one level each, where one takes hundreds of fits.
 SLOW_DECADES = 3
 
 # Names of features in a sentence, and numbers of features that are tried at first.
