@@ -892,10 +892,10 @@ Of a training a number is the mean of a posterior from a few models, here 8 wher
 REMARKS = """\
 Remarks on **after**: of fits, people, processes and files nothing that is trusted is surely off. Of
 paired fits five records of 4,225 are, four of 1,973 of the settings that were held out; before it
-was 183 of 3,775, nearly all beside the corners of support vector machines (one reach for all fits, 16
-refits, copies of a record on the margin) and where few others decide (categories of three, a class
-of five). Of three corner settings (SVC on breast cancer and digits, SVR on friedman) *before* is by
-the attack that knows nothing of the laws alone, and its rates may be blamed too much.
+was 183 of 3,775, nearly all beside the corners of support vector machines (one reach for all fits,
+16 refits, copies of a record on the margin) and where few others decide (categories of three, a
+class of five). Of three corner settings (SVC on breast cancer and digits, SVR on friedman) *before*
+is by the attack that knows nothing of the laws alone, and its rates may be blamed too much.
 
 A person's number is that of the best sum of their answers. What the laws say of the best test of
 all answers is what attacks on all of them reach (1.03 times on ridge with unlike rows, where it is
