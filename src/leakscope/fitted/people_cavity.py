@@ -562,7 +562,8 @@ def _change(old: FloatArray, new: FloatArray) -> float:
     """The largest relative change of a person's block, in the root mean square over persons."""
     change = np.sqrt(((new - old) ** 2).sum(axis=(1, 2)))
     size = np.sqrt((new**2).sum(axis=(1, 2)))
-    floor = 1e-12 * float(np.max(size, initial=0.0)) + 1e-300
+    # Where nothing is left of a spread that was there, the change is large, and still a number.
+    floor = 1e-12 * float(np.max([size, change], initial=0.0)) + 1e-300
     return float(np.sqrt(np.mean((change / np.maximum(size, floor)) ** 2)))
 
 
