@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PYTHON :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help audit serve figures charts test test-environment test-lowest style lint docs docs-check benchmark clean
+.PHONY: help audit serve figures test test-environment test-lowest style lint docs docs-check benchmark clean
 
 help:
 	@echo "make audit       set up, then audit scikit-learn's diabetes dataset and write a report"
@@ -37,11 +37,6 @@ serve: $(VENV)/.installed
 figures: $(VENV)/.installed
 	@$(PIP) --editable '.[conic,images,jax]'
 	@$(BIN)/leakscope reproduce all --output leakscope-runs/figures
-
-# The library that draws a report's charts: the package carries it, so that no report needs vl-convert.
-charts: $(VENV)/.installed-test
-	@$(BIN)/python -c "import gzip, pathlib, vl_convert; pathlib.Path('src/leakscope/reporting/templates/vega.js.gz').write_bytes(gzip.compress(vl_convert.javascript_bundle().encode(), 9, mtime=0))"
-	@echo "Say in src/leakscope/reporting/templates/vega.LICENSE which versions these are."
 
 test-environment: $(VENV)/.installed-test
 

@@ -207,6 +207,6 @@ def test_the_charts_library_is_the_one_that_is_named() -> None:
     templates = PACKAGE / "reporting" / "templates"
     named = (templates / "vega.LICENSE").read_text(encoding="utf-8")
     # Another version's bundle is another text.
-    if f"vl-convert {vl_convert.__version__} " in named:
+    if f"vl-convert {vl_convert.__version__} " in named and (templates / "vega.js.gz").is_file():
         carried = gzip.decompress((templates / "vega.js.gz").read_bytes()).decode("utf-8")
         assert carried == vl_convert.javascript_bundle()

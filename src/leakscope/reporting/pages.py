@@ -17,6 +17,7 @@ from importlib import resources
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
+from leakscope.errors import required
 from leakscope.results.decision import NOT_STATED
 from leakscope.results.shown import certain
 
@@ -224,7 +225,7 @@ def script_digest(source: str) -> str:
 def chart_library() -> str:
     """Vega, Vega-Lite and vega-embed in one script, in a scope of their own.
 
-    The package carries them (``make charts`` writes the file, docs/report.md says why).
+    An installed package carries them (setup.py); a bare checkout takes them from vl-convert.
 
     Examples
     --------
@@ -233,7 +234,10 @@ def chart_library() -> str:
     (True, False)
     """
     packed = resources.files("leakscope.reporting").joinpath("templates", "vega.js.gz")
-    bundle = gzip.decompress(packed.read_bytes()).decode("utf-8")
+    if packed.is_file():
+        bundle = gzip.decompress(packed.read_bytes()).decode("utf-8")
+    else:
+        bundle = required("vl_convert", "A page with charts").javascript_bundle()
     # ``</script`` and ``<!--`` occur in strings and regular expressions only, where a backslash
     # before the sign changes nothing.
     scoped = f"(() => {{{bundle}\n}})();"
