@@ -296,5 +296,5 @@ def test_a_measure_that_is_not_resolved_is_told(monkeypatch: pytest.MonkeyPatch)
     target, plain = AuditTarget("advantage", 1e-5), UnitLaws.measured
     monkeypatch.setattr(UnitLaws, "measured", lambda self, asked: plain(self, asked) + 1e-4)
     assert least_output_noise(small_model().separation(), target) is None
-    words = r"does not resolve advantage .* by a bound \(Pinsker\)"
+    words = r"has too few digits to show advantage .* by a bound \(Pinsker\)"
     assert re.search(words, output_noise_notes(target))

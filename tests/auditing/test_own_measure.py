@@ -88,14 +88,14 @@ def test_other_rates_and_seeds():
 
 
 def test_on_the_command_line(tmp_path, monkeypatch, capsys):
-    (tmp_path / "mine.py").write_text(
+    (tmp_path / "own_lift.py").write_text(
         "from leakscope import measures\n\n\n"
         "def lift(pair):\n    return measures.tpr_at_fpr(pair, 0.01) / 0.01\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     words = ["audit", "--example", "diabetes", "--run-dir", "run", "--top", "2"]
-    assert main([*words, "--measure", "mine:lift", "--fail-above", "lift=6"]) == 3
+    assert main([*words, "--measure", "own_lift:lift", "--fail-above", "lift=6"]) == 3
     told = capsys.readouterr()
     assert "lift" in told.out
     assert "above the limit, lift 6" in told.err

@@ -112,7 +112,7 @@ def test_any_setting_of_the_process_asks_for_it():
     ("given", "why"),
     [
         ({"X": X, "y": np.column_stack([Y, Y[::-1]])}, "there are 2 targets"),
-        ({"X": X[:12], "y": Y[:12]}, "there are 12 records only"),
+        ({"X": X[:12], "y": Y[:12]}, "there are only 12 records"),
     ],
 )
 def test_a_process_stands_in_where_no_model_can_be_fitted(given, why):

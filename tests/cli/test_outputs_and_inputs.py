@@ -39,6 +39,7 @@ LINES: dict[str, list[tuple[list[str], list[str]]]] = {
             ["d.csv", "m.skops"],
         ),
         (["d.csv", "--target", "y", "--train", "own_training:fit"], ["d.csv", "own_training.py"]),
+        (["d.csv", "--target", "y", "--measure", "own_training:fit"], ["own_training.py"]),
         (["d.parquet", "--target", "y", "--kernel", "linear", "--stream"], ["d.parquet"]),
         (["parts", "--target", "y", "--kernel", "linear"], ["parts/a.parquet"]),
     ],
@@ -96,6 +97,7 @@ READ |= {
     "before",
     "known",
     "canaries",
+    "measure",
 }
 
 SPELLINGS: dict[str, Callable[[Path, Path], Path]] = {

@@ -165,7 +165,7 @@ def test_several_classes_and_known_others_are_refused() -> None:
     one = Release(Ridge().fit(X, Y), X, Y, EVERYBODY)
     with pytest.raises(InputError, match="one output"):
         joint_laws([many, many])
-    with pytest.raises(InputError, match="certainty"):
+    with pytest.raises(InputError, match="is certain after one deterministic fit"):
         joint_laws([one, one], question="known_others")
     with pytest.raises(InputError, match="Several"):
         joint_laws([one])

@@ -50,6 +50,7 @@ SMALL = {
     "lood/mean_distance.py": "as many rows as features, 2,048 at most",
     "lood/posterior.py": "the queries asked together",
     "lood/query_climb.py": GROUP,
+    "lood/query_search.py": GROUP,
     "measures/multivariate_ratio.py": "as many rows as outputs",
     "measures/normal_divergence.py": "as many rows as outputs",
     "relu/kkt.py": NETWORK,

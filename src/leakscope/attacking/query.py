@@ -278,7 +278,7 @@ def _verdict(
         "itself does; no query can reveal more."
     )
     if normalised:
-        best = best.replace("none can reveal more", "others may reveal more (App. D.4)")
+        best = best.replace("no query can reveal more", "others may reveal more (App. D.4)")
     if search.objective == "mean_distance":
         best = (
             f"At the best query the mean answer moves {search.ratio:.3f} times as far, squared and "

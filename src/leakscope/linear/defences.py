@@ -27,7 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope._numerics.eigenvectors import symmetric_eigen
 from leakscope._numerics.keys import Key
+from leakscope._numerics.products import row_products
 from leakscope.errors import InputError
 from leakscope.linear.design import GaussianDesign, RecordNorms
 from leakscope.linear.moments import (
@@ -175,11 +177,11 @@ class _Spectrum:
     def of(cls, features: FloatArray, records: FloatArray) -> _Spectrum:
         n, p = features.shape
         if p >= n:
-            values, left = np.linalg.eigh(features @ features.T)
+            values, left = symmetric_eigen(row_products(features))
             values = np.maximum(values, 1e-14 * values[-1])
             inside = (left.T @ (features @ records)) / np.sqrt(values)[:, None]
         else:
-            values, right = np.linalg.eigh(features.T @ features)
+            values, right = symmetric_eigen(row_products(features.T))
             values = np.maximum(values, 1e-14 * values[-1])
             left = (features @ right) / np.sqrt(values)
             inside = right.T @ records
@@ -225,7 +227,7 @@ def _bagged(
         for bag in bags:
             weights[bag] += prediction_weights(features[bag], records, penalty)
         return weights / len(bags)
-    gram, asked = features @ features.T, features @ records
+    gram, asked = row_products(features), features @ records
     inner = gram[bags[:, :, None], bags[:, None, :]] + penalty * np.eye(bags.shape[1])
     solved = np.linalg.solve(inner, asked[bags])
     np.add.at(weights, bags, solved)

@@ -1001,7 +1001,7 @@ def _doubt(
         reasons.append(f"{what}, so their advantage was counted")
         remedies += ["give probabilities instead of labels, if the model has them"] * labels
     if counts.get("wide"):
-        reasons.append(f"the ends lie more than {NEAR:g} from the number")
+        reasons.append(f"these are wide (over {NEAR:g})")
     if telling:
         remedies.append("coarser answers (fewer digits, more neighbours) would tell less")
     else:
