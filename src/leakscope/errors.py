@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+__all__ = ["InputError", "Where", "in_python", "required", "told_in_python"]
+
 
 @dataclass(frozen=True)
 class Where:
