@@ -55,7 +55,8 @@ def test_theory_is_the_librarys() -> None:
 
 
 def test_curve_2a_is_eq_4_at_a_point() -> None:
-    table = make_2a(Order(key=Key(3))).panels[0].table
+    knobs = {"n": 1_000, "D": 10_000_000, "sigma": 1.0, "records": 100}
+    table = make_2a(Order(key=Key(3), knobs=knobs)).panels[0].table
     row = table[(table["source"] == "theory") & (table["p/n"] > 9.0)].iloc[0]
     n, dim = 1_000, 10_000_000
     p = round(row["p/n"] * n)
