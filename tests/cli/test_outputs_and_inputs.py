@@ -104,6 +104,7 @@ SPELLINGS: dict[str, Callable[[Path, Path], Path]] = {
     "as it is": lambda file, folder: file,
     "relative": lambda file, folder: Path(os.path.relpath(file)),
     "dots": lambda file, folder: file.parent / ".." / file.parent.name / file.name,
+    "no folder": lambda file, folder: file.parent / "new" / ".." / file.name,
     "link": lambda file, folder: _linked(os.symlink, file, folder),
     "hard link": lambda file, folder: _linked(os.link, file, folder),
     "folder link": lambda file, folder: _linked(os.symlink, file.parent, folder) / file.name,
@@ -216,7 +217,8 @@ def test_what_is_read_is_not_written_over(
         told = capsys.readouterr()
         row = (verb, option, read)
         assert status == 2, row
-        assert "would overwrite" in told.err, (row, told.err)
+        missing = spelling == "no folder" and "There is no folder" in told.err
+        assert missing or "would overwrite" in told.err, (row, told.err)
         assert told.err.count("\n") == 1, (row, told.err)
         assert told.out == "", row
         shutil.rmtree(folder)

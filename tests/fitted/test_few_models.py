@@ -11,7 +11,7 @@ from leakscope.attacking import lira, rmia
 from leakscope.attacking.score_attacks import ensemble_loss
 from leakscope.errors import InputError
 from leakscope.fitted import FewModels, few_models
-from leakscope.fitted.few_models import model_effects, tabulated
+from leakscope.fitted.few_models import model_effects, not_normal, tabulated
 from leakscope.fitted.record_population import (
     COMPOSITION_SHARE,
     composition_share,
@@ -334,3 +334,13 @@ def test_models_that_differ_by_a_constant_are_refused(step):
     mask = np.arange(4)[:, None] % 2 == np.arange(20) % 2
     with pytest.raises(InputError, match="differ by a constant at most"):
         few_models(odds, mask, random_state=0)
+
+
+def test_scores_beside_a_spread_of_nothing_are_numbers() -> None:
+    """Found by fuzzing: divided by almost nothing they overflowed."""
+    scores = np.full((40, 1), 3e10)
+    scores[::2] = 1e-280
+    side = np.zeros((40, 1), dtype=bool)
+    side[::2] = True
+    scores[0] = 2e-280
+    assert not_normal(scores, side).shape == (1,)

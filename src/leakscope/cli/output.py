@@ -109,7 +109,9 @@ def guard(verb: str, given: dict[str, Any]) -> None:
 
         require_new_file(Path(given["json_path"]), "--json needs a file name, or - for stdout")
     _require_apart(outputs)
-    there = {option: path for option, path in outputs.items() if is_there(path)}
+    # A folder that is still to be made may lead back: x/../data.csv is data.csv then.
+    meant = {option: Path(os.path.realpath(path)) for option, path in outputs.items()}
+    there = {option: path for option, path in meant.items() if is_there(path)}
     if not there:
         return
     others = [value for name, value in given.items() if name not in OUTPUTS]
@@ -117,9 +119,13 @@ def guard(verb: str, given: dict[str, Any]) -> None:
     for option, path in there.items():
         if path.is_file() and (path.suffix == ".py" or _of_a_run(path, verb)):
             what = "Python code" if path.suffix == ".py" else "a part of a run"
-            raise InputError(f"{option} {path} would overwrite {what}; name another file.")
+            raise InputError(
+                f"{option} {outputs[option]} would overwrite {what}; name another file."
+            )
         if any(_same_file(path, one) for one in read):
-            raise InputError(f"{option} {path} would overwrite a file that is read; name another.")
+            raise InputError(
+                f"{option} {outputs[option]} would overwrite a file that is read; name another."
+            )
 
 
 def standing(path: Path) -> Path:

@@ -184,8 +184,14 @@ def prepare(dataset: Dataset, *, scaling: Scaling = AUDIT_DEFAULTS.scaling) -> D
         with np.errstate(over="ignore", invalid="ignore"):
             found, mean, scale = standardised(dataset.target.reshape(-1, 1))
             target, spread = found[:, 0], float(np.ptp(dataset.target))
+            wide = float(np.std(target))
+        if not np.isfinite(wide):
+            raise InputError(
+                f"column {dataset.target_name!r} varies by {spread:.3g}, too much for float64; "
+                "divide it by a power of ten."
+            )
         # scikit-learn takes what varies by less than its rounding for constant, and does not scale
-        if spread > 0.0 and abs(float(np.std(target)) - 1.0) > 1e-6:
+        if spread > 0.0 and abs(wide - 1.0) > 1e-6:
             raise InputError(
                 f"column {dataset.target_name!r} varies by {spread:.3g} only, which float64 cannot "
                 f"tell from rounding around {mean[0]:.6g}; subtract its mean, or multiply it by a "

@@ -440,7 +440,10 @@ def not_normal(scores: FloatArray, side: NDArray[np.bool_]) -> NDArray[np.bool_]
     """
     count, mean, squares = means_and_squares(scores, side)
     spread = np.sqrt(squares / np.maximum(count - 1.0, 1.0))
-    own = np.sort(np.where(side, (scores - mean) / np.maximum(spread, 1e-300), np.inf), axis=0)
+    with np.errstate(over="ignore"):
+        # Infinite is who is not on this side.
+        away = np.clip((scores - mean) / np.maximum(spread, 1e-300), -1e300, 1e300)
+    own = np.sort(np.where(side, away, np.inf), axis=0)
     rank = np.arange(1, len(own) + 1)[:, None]
     normal = ndtr(own)
     off = np.maximum(rank / count - normal, normal - (rank - 1) / count)

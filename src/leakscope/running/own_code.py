@@ -276,7 +276,7 @@ def within(name: str, seconds: float | None, work: Callable[[], T]) -> T:
     listener.start()
     try:
         ready.wait()
-        listener.join(seconds)
+        listener.join(min(seconds, threading.TIMEOUT_MAX))
     finally:
         late = listener.is_alive()
         if late or not answer or child is not _kept.child:
