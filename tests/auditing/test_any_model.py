@@ -203,7 +203,7 @@ def table():
 
 def test_the_command_line_takes_any_estimator_by_its_name(capsys):
     table()
-    with open("mine.py", "w", encoding="utf-8") as stream:
+    with open("own_models.py", "w", encoding="utf-8") as stream:
         stream.write(
             "from sklearn.compose import make_column_transformer\n"
             "from sklearn.linear_model import LogisticRegression\n"
@@ -216,17 +216,17 @@ def test_the_command_line_takes_any_estimator_by_its_name(capsys):
             "tree = make_pipeline(codes, DecisionTreeClassifier(max_depth=2))\n"
         )
     asked = ["audit", "people.csv", "--target", "sick", "--model"]
-    assert main([*asked, "mine:logistic", "--run-dir", "one"]) == 0
+    assert main([*asked, "own_models:logistic", "--run-dir", "one"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "fitted on all records; people, 120 records; laws of one fit" in out
-    assert main([*asked, "mine:tree", "--models", "2", "--run-dir", "few"]) == 0
+    assert main([*asked, "own_models:tree", "--models", "2", "--run-dir", "few"]) == 0
     assert "2 models of halves, trained in 1 s" in " ".join(capsys.readouterr().out.split())
     # Both are opened again from their names.
     for run in ("one", "few"):
         assert main(["verify", run, "--models", "20", "--records", "1"]) in (0, 3, 4)
         capsys.readouterr()
-    assert main([*asked, "mine:nothing"]) == 2
-    assert "mine has no function nothing" in capsys.readouterr().err
+    assert main([*asked, "own_models:nothing"]) == 2
+    assert "own_models has no function nothing" in capsys.readouterr().err
     assert main([*asked, "ridge", "--models", "4"]) == 2
     assert "belongs to a training" in capsys.readouterr().err
 

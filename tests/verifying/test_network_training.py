@@ -143,7 +143,7 @@ def test_refusals(data):
 
 def test_a_function_of_ones_own(data, tmp_path, monkeypatch):
     X, y = data
-    (tmp_path / "mine.py").write_text(
+    (tmp_path / "own_network.py").write_text(
         "from sklearn.linear_model import Ridge\n"
         "def train(X, y, seed):\n    return Ridge(1e-6).fit(X, y)\n"
         "def none(X, y, seed):\n    return 3\n"
@@ -153,29 +153,29 @@ def test_a_function_of_ones_own(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     included = np.ones((1, 12), dtype=bool)
-    trainer = load_trainer("mine:train")
+    trainer = load_trainer("own_network:train")
     found = trainer.train(X, y, included, X[:3], Key(0))
     A = np.column_stack([X, np.ones(12)])
     expected = (A @ np.linalg.lstsq(A, y, rcond=None)[0])[:3]
     np.testing.assert_allclose(found.answers[0], expected, atol=1e-5)
-    assert trainer.describe()["name"] == "mine:train"
-    assert trainer.describe() != load_trainer("mine:none").describe()
+    assert trainer.describe()["name"] == "own_network:train"
+    assert trainer.describe() != load_trainer("own_network:none").describe()
     for name, message in (
         ("none", "returned int, which is not callable"),
         ("short", "one row per record is needed"),
         ("nan", "not finite"),
     ):
         with pytest.raises(InputError, match=message):
-            load_trainer(f"mine:{name}").train(X, y, included, X[:3], Key(0))
+            load_trainer(f"own_network:{name}").train(X, y, included, X[:3], Key(0))
     for text, message in (
         ("mine", "needs module:function"),
         ("absent:train", "cannot be imported"),
-        ("mine:absent", "has no function absent"),
+        ("own_network:absent", "has no function absent"),
     ):
         with pytest.raises(InputError, match=message):
             load_trainer(text)
     before = trainer.describe()["digest"]
-    with (tmp_path / "mine.py").open("a") as file:
+    with (tmp_path / "own_network.py").open("a") as file:
         file.write("# changed, and so not resumed\n")
     assert trainer.describe()["digest"] != before
     assert FunctionTrainer(len).describe()["digest"] == "unknown"
