@@ -61,7 +61,7 @@ test: style
 test-lowest: $(VENV)/.created
 	@$(PIP) uv
 	@$(BIN)/uv pip compile --quiet --resolution lowest-direct --extra test pyproject.toml -o $(VENV)/lowest.txt
-	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/lowest
+	@$(BIN)/uv venv --quiet --seed --clear --python $(BIN)/python $(VENV)/lowest
 	@$(BIN)/uv pip install --quiet --python $(VENV)/lowest/bin/python -r $(VENV)/lowest.txt
 	@$(BIN)/uv pip install --quiet --no-deps --python $(VENV)/lowest/bin/python --editable .
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)/lowest/bin/python -m pytest -n auto --dist loadgroup \

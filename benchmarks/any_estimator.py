@@ -3,8 +3,8 @@
 Every classifier and regressor of ``sklearn.utils.all_estimators()``, with its usual parameters, on
 one small table of each task: by which method it is answered, what that costs in seconds of the
 processor, the largest and the median advantage, and the share of the records that are trusted; of
-one that is refused the sentence.  ``--write`` puts the table into docs/estimators_answered.md;
-names as arguments restrict it.
+one that is refused the sentence.  ``--write`` puts the table into docs/estimators_answered.md; with
+names as arguments their rows only.
 """
 
 from __future__ import annotations
@@ -112,10 +112,18 @@ HEAD = (
 )
 
 
+def rewritten(page: str, lines: list[str]) -> str:
+    """The page with these rows in the place of those of the same estimators."""
+    made = {line.split("|")[1]: line for line in lines}
+    cells = [(line.split("|")[1:2] or [""])[0] for line in page.split("\n")]
+    kept = [made.get(cell, line) for cell, line in zip(cells, page.split("\n"), strict=True)]
+    return "\n".join(kept)
+
+
 def main() -> None:
     """Print the table, and write it where that is asked for."""
     wanted = [name for name in sys.argv[1:] if not name.startswith("--")]
-    parts = [f"scikit-learn {sklearn.__version__}.\n"]
+    parts, made = [f"scikit-learn {sklearn.__version__}.\n"], []
     for task, (X, y) in tables().items():
         lines = []
         for name, estimator in instances(task):
@@ -124,10 +132,13 @@ def main() -> None:
                 print(lines[-1], flush=True)
         parts.append(f"\n**{task.capitalize()}s**, {X.shape[0]} records x {X.shape[1]}:\n\n")
         parts.append(HEAD + "\n".join(lines) + "\n")
-    if "--write" in sys.argv:
-        text = PAGE.read_text(encoding="utf-8")
-        before, after = text.split(BEGIN)[0], text.split(END)[1]
-        PAGE.write_text(before + BEGIN + "\n" + "".join(parts) + "\n" + END + after, "utf-8")
+        made += lines
+    if "--write" not in sys.argv:
+        return
+    text = PAGE.read_text(encoding="utf-8")
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    whole = before + BEGIN + "\n" + "".join(parts) + "\n" + END + after
+    PAGE.write_text(rewritten(text, made) if wanted else whole, "utf-8")
 
 
 if __name__ == "__main__":

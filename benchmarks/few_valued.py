@@ -7,7 +7,7 @@ average.  Of those by which it is judged: the attack of `trust_audit.py` on 1,13
 other part.  Then 4, 16 and 64 of the models are taken.
 
     python benchmarks/few_valued.py FOLDER [docs/benchmarks/few_valued.md]
-    python benchmarks/few_valued.py FOLDER --judges
+    python benchmarks/few_valued.py FOLDER --judges [before]
 
 FOLDER keeps the models' scores; 30 minutes on one core without them, 5 with them.
 """
@@ -30,14 +30,17 @@ from sklearn.datasets import (
     make_circles,
     make_classification,
     make_friedman1,
+    make_friedman2,
     make_gaussian_quantiles,
     make_hastie_10_2,
     make_moons,
+    make_sparse_uncorrelated,
 )
 from sklearn.ensemble import (
     AdaBoostClassifier,
     ExtraTreesClassifier,
     GradientBoostingClassifier,
+    GradientBoostingRegressor,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
@@ -59,8 +62,8 @@ from leakscope.subjects.training.own_training import training_of
 
 # Of the trainings on which the method was chosen, and of those by which it is judged.
 MODELS, JUDGED_MODELS = 400, 1200
-# Of the latter, those from this one on are counted, and the first are asked.
-LEARNT = 64
+# Of the latter, those from this one on are counted, and so many of the first are asked.
+LEARNT, ASKED = 64, (4, 16, 64)
 OFF = 0.1
 
 
@@ -118,6 +121,52 @@ def settings() -> dict[str, tuple[Any, tuple[np.ndarray, np.ndarray], str]]:
 
 def judges() -> dict[str, tuple[Any, tuple[np.ndarray, np.ndarray], str]]:
     """Trainings and data that had no part in any choice: name, training, data, task."""
+    X, y = load_breast_cancer(return_X_y=True)
+    pixels, digit = load_digits(return_X_y=True)
+    curved = np.isin(digit, (3, 8, 9))
+    made = make_classification(800, 15, n_informative=4, flip_y=0.15, random_state=21)
+    sparse = make_sparse_uncorrelated(300, 8, random_state=22)
+    spread = make_blobs(180, 6, centers=4, cluster_std=6.0, random_state=23)
+    linear = make_classification(240, 10, n_informative=3, flip_y=0.2, random_state=24)
+    quantiles = make_gaussian_quantiles(n_samples=400, n_features=4, n_classes=3, random_state=25)
+    classes: dict[str, tuple[Any, Any]] = {
+        "15 boosted trees of depth 2, sums 300": (
+            GradientBoostingClassifier(n_estimators=15, max_depth=2),
+            (sparse[0], (sparse[1] > 0).astype(int)),
+        ),
+        "25 AdaBoost stumps, blobs 180": (AdaBoostClassifier(n_estimators=25), spread),
+        "forest of 20, leaves of 3, quantiles 400": (
+            RandomForestClassifier(20, min_samples_leaf=3),
+            quantiles,
+        ),
+        "20 extra trees, breast cancer 190": (ExtraTreesClassifier(20), (X[::3], y[::3])),
+        "SVC of degree 3, digits 3, 8, 9": (
+            SVC(kernel="poly", probability=True, C=0.1),
+            (pixels[curved][:210], digit[curved][:210]),
+        ),
+        "perceptron of 6, made 240": (
+            make_pipeline(
+                StandardScaler(), MLPClassifier((6,), "tanh", solver="lbfgs", max_iter=80)
+            ),
+            linear,
+        ),
+        "15 rounds of histogram boosting, made 800": (
+            HistGradientBoostingClassifier(max_iter=15, max_leaf_nodes=8),
+            made,
+        ),
+    }
+    return {
+        **{name: (*each, "classification") for name, each in classes.items()},
+        "25 boosted trees, Friedman 2": (
+            GradientBoostingRegressor(n_estimators=25),
+            make_friedman2(250, noise=50.0, random_state=26),
+            "regression",
+        ),
+    }
+
+
+def judges_before() -> dict[str, tuple[Any, tuple[np.ndarray, np.ndarray], str]]:
+    """Those that judged the first form; tests that are learnt were chosen on them."""
     hastie = make_hastie_10_2(1000, random_state=1)
     hastie = hastie[0], (hastie[1] > 0).astype(int)
     quantiles = make_gaussian_quantiles(n_samples=500, n_features=6, n_classes=2, random_state=2)
@@ -160,7 +209,7 @@ def judges() -> dict[str, tuple[Any, tuple[np.ndarray, np.ndarray], str]]:
 def trained(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Scores and who was trained on whom, models x records."""
     file = folder / f"{name.replace(' ', '_')}.npz"
-    judged = judges()
+    judged = judges() | judges_before()
     subject, (X, y), task = judged[name] if name in judged else settings()[name]
     labels = y if task == "classification" else None
     models = JUDGED_MODELS if name in judged else MODELS
@@ -211,17 +260,19 @@ def said(scores: np.ndarray, inside: np.ndarray, y: np.ndarray, task: str) -> fi
 def judged(name: str, folder: Path) -> str:
     """One row of the table of those that had no part in any choice."""
     scores, inside = trained(name, folder)
-    _, (_, y), task = judges()[name]
+    _, (_, y), task = (judges() | judges_before())[name]
     both = np.stack([scores, levelled(scores)], axis=2)[LEARNT:]
     truth, error, _, _ = np.array([
         attacked(both[inside[LEARNT:, row], row], both[~inside[LEARNT:, row], row])
         for row in range(len(y))
     ]).T  # fmt: skip
     most = np.argsort(-truth)[:30]
-    # Halves that have nothing to do with the models: whatever is claimed of them is wrong.
-    other = np.random.default_rng(1).permutation(len(y))
+    # Halves that have nothing to do with the models: whatever is claimed of them is wrong.  (Those
+    # of another record do: it may be a neighbour.)
+    labels = y if task == "classification" else None
+    other = np.stack([half(labels, len(y), number, 12) for number in range(max(ASKED))])
     cells = [name, f"{truth.mean():.3f}"]
-    for models in (4, 16, 64):
+    for models in ASKED:
         few = said(scores[:models], inside[:models], y, task)
         low, high = few.advantage.low - 2.0 * error, few.advantage.high + 2.0 * error
         covered = (low <= truth) & (truth <= high)
@@ -229,7 +280,7 @@ def judged(name: str, folder: Path) -> str:
         cells.append(f"{few.advantage.value.mean():.3f}")
         cells.append(f"{covered.mean():.0%}, {covered[most].mean():.0%}")
         cells.append(f"{int(np.sum(few.trusted & off))} of {int(few.trusted.sum())}")
-        null = said(scores[:models], inside[:models][:, other], y, task)
+        null = said(scores[:models], other[:models], y, task)
         cells.append(f"{int(null.exposed.sum())}")
     return f"| {' | '.join(cells)} |"
 
@@ -265,10 +316,10 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     if "--judges" in sys.argv:
         heading = ["training", "counted"]
-        for models in (4, 16, 64):
+        for models in ASKED:
             heading += [f"said by {models}", "covered: all, top 30", "trusted, off", "null"]
         print(f"| {' | '.join(heading)} |\n|---{'|--:' * (len(heading) - 1)}|")
-        for name in judges():
+        for name in judges_before() if "before" in sys.argv else judges():
             print(judged(name, folder), flush=True)
         return
     heading = ["training", "counted"]

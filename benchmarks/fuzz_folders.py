@@ -28,6 +28,7 @@ def folder_targets() -> dict[str, tuple[Write, list[bytes]]]:
     found: dict[str, tuple[Write, list[bytes]]] = {
         f"stream {name}": (_streamed(name), seeds) for name, seeds in streams.items()
     }
+    found["stream fit"] = (_streamed_fit, [SEEDS["parquet"], tables.parquet(table)])
     SEEDS["signed"] = _signed()
     for name, held in SEEDS["signed"].items():
         found[f"decide check {name}"] = (_filed(name), [held])
@@ -51,6 +52,16 @@ def _streamed(name: str) -> Write:
         return [line, line, ["report", "streamed"]]
 
     return write
+
+
+def _streamed_fit(folder: Path, data: bytes) -> list[list[str]]:
+    """The same of a fitted model, with numbers or classes as its target."""
+    (folder / "data.parquet").write_bytes(data)
+    line = ["audit", "data.parquet", "--stream", "--run-dir", "streamed"]
+    kind = ["--target", "y", "--model", "ridge", "--alpha", "1"]
+    if len(data) % 3 == 0:
+        kind = ["--target", "z", "--model", "logistic", "--C", "1", "--task", "classification"]
+    return [[*line, *kind], [*line, *kind], ["report", "streamed"]]
 
 
 def _filed(name: str) -> Write:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
+import itertools
 import json
 import sys
 import tempfile
@@ -68,6 +69,29 @@ WORDS: dict[str, tuple[str, ...]] = {
     "--decision": ("approved", "approved with conditions", "refused"),
     "--expires": ("2027-01-31", "2027-02-31", "tomorrow"),
     "--check": ("model", "data.csv", "decision.json"),
+    "--secret": ("a", "c", "y", "g", "gone"),
+    "--secret-prior": ("imputed", "shares"),
+    "--secret-within": ("0.5", "0", "-1", "nan", "1e300"),
+    "--secret-values": ("1,2", "0", "1,1", "nan", ",", "1e300,2"),
+    "--observes": ("log_odds", "label", "probabilities", "prediction", "residual"),
+    "--question": ("pool", "population"),
+    "--fraction": ("0.5", "1", "0.9", "0", "1e-9"),
+    "--noise": ("gaussian", "laplace", "0.1", "0"),
+    "--convention": ("text", "code"),
+    "--set": ("n=50", "n=0", "n=-3", "n=nan", "sigma=0", "D=3", "records=1", "m=3", "=", "n=1e400"),
+    "--guesses": ("3,3", "0,0", "60,1", "1", "a,b", "-1,2"),
+    "--claimed-epsilon": ("1", "0", "nan", "1e300"),
+    "--attacker-models": ("4", "4,16", "0", "3", "1e9"),
+    "--after": ("mine.skops", "data.csv", "head.safetensors", "gone.skops"),
+    "--before": ("mine.skops", "gone.skops"),
+    "--known": ("many.csv", "data.csv", "gone.csv"),
+    "--pool": ("many.csv", "data.csv", "gone.csv"),
+    "--held-out": ("set.csv", "data.csv", "gone.csv"),
+    "--measure": ("leakscope.measures:auc", "math:sin", "os:system", "a:b"),
+    "--try": ("alpha=1,2", "alpha=", "=", "n=1"),
+    "--budget": ("0.5", "0", "1", "nan"),
+    "--weight-decay": ("0.1", "0", "-1", "nan"),
+    "--minutes": ("0", "-1", "nan", "1e300"),
 }
 # They reach for other machines, start processes, or compute for as long as they are told to.
 LEFT_OUT = {
@@ -85,6 +109,9 @@ INPUTS = (
     "model/result.json",
     "model/arrays.npz",
     "q.csv",
+    "many.csv",
+    "mine.skops",
+    "canaries.csv",
 )
 BASES: dict[str, list[str]] = {
     "audit": ["audit", "data.csv", "--target", "y", "--kernel", "rbf"],
@@ -103,17 +130,57 @@ BASES: dict[str, list[str]] = {
         *("audit", "data.csv", "--target", "y", "--model", "ridge", "--alpha", "1"),
         *("--secret", "a"),
     ],
+    "audit secret of several": [
+        *("audit", "many.csv", "--target", "z", "--task", "classification", "--model", "logistic"),
+        *("--C", "1", "--secret", "c"),
+    ],
+    "audit people": [
+        *("audit", "many.csv", "--target", "y", "--model", "ridge", "--alpha", "1"),
+        *("--group", "g"),
+    ],
+    "audit head": [
+        *("audit", "many.csv", "--target", "y", "--ignore", "c", "--ignore", "g", "--ignore", "z"),
+        *("--model", "head.safetensors", "--weight-decay", "0.1", "--scaling", "none"),
+    ],
     "audit stream": [
         *("audit", "data.parquet", "--target", "y", "--kernel", "linear", "--stream"),
+    ],
+    "audit stream fit": [
+        *("audit", "many.parquet", "--target", "y", "--model", "ridge", "--alpha", "1", "--stream"),
+    ],
+    "erase after": ["erase", "fitted", "--record", "1", "--after", "mine.skops"],
+    "erase people": ["erase", "people", "--record", "p1"],
+    "verify people": ["verify", "people", "--models", "20", "--records", "2"],
+    "advise people": ["advise", "people", "--target-advantage", "0.5"],
+    "compose": ["compose", "fitted", "fitted2"],
+    "measure canaries": ["measure", "--canaries", "canaries.csv"],
+    "attack membership of a fit": [
+        *("attack", "membership", "ridge", "--alpha", "1", "--pool", "many.csv", "--target", "y"),
+        *("--queries", "asked.csv", "--answers", "told"),
+    ],
+    "attack reconstruct of a fit": [
+        *("attack", "reconstruct", "mine.skops", "--data", "numbers.csv", "--target", "y"),
+    ],
+    "plan linear latent": [
+        *("plan", "linear", "--model", "latent", "--n", "6", "--p", "4", "--dim", "2"),
+        *("--records", "2", "--draws", "8"),
+    ],
+    "plan lasso of data": [
+        *("plan", "lasso", "--data", "many.csv", "--target", "y", "--sigma-eta", "0.2"),
     ],
     "advise": ["advise", "run", "--target-advantage", "0.2"],
     "attack query": [
         *("attack", "query", "data.csv", "--target", "y", "--record", "1"),
         *("--steps", "3", "--starts", "2"),
     ],
+    "attack influence": [
+        *("attack", "influence", "data.csv", "--target", "y", "--queries", "data.csv"),
+    ],
     "attack reconstruct": ["attack", "reconstruct", "net.json", "--margin", "0.5"],
     "attack membership": ["attack", "membership", "net.json", "--queries", "q.csv"],
     "reproduce": ["reproduce", "lood-7"],
+    "plan network": ["plan", "network", "data.csv", "--target", "y", "--depths", "1"],
+    "reproduce set": ["reproduce", "linear-2a", "--set", "records=2"],
     "plan linear": ["plan", "linear", "--n", "10", "--p", "20", "--dim", "40"],
     "plan lasso": [
         *("plan", "lasso", "--alpha", "0.5", "--rho", "0.1", "--sigma-xi", "0.1"),
@@ -285,7 +352,7 @@ def _line(folder: Path, data: bytes) -> list[str]:
         options = [
             option
             for option in command.params
-            if option.param_type_name == "option" and not LEFT_OUT & set(option.opts)
+            if option.param_type_name == "option" and not _left_out(line, option)
         ]
         option = choices.pick(options)
         flag = option.opts[0]
@@ -299,14 +366,32 @@ def _line(folder: Path, data: bytes) -> list[str]:
 
 
 def every_line() -> Iterator[list[str]]:
-    """Every option of every command with every odd value, one at a time."""
+    """Every option of every command with every odd value, one at a time.
+
+    Of a command's second base and the next every fifth line, since they share most of their way.
+    """
+    seen: dict[str, int] = {}
     for _, base in sorted(BASES.items()):
-        for option in _command(base).params:
-            flag = option.opts[0]
-            if option.param_type_name != "option" or LEFT_OUT & set(option.opts):
-                continue
-            for value in _values(flag, option) if not option.is_flag else (None,):
-                yield [*base, flag, *([] if value is None else [value])]
+        command = _command(base)
+        before = seen.get(command.name, 0)
+        seen[command.name] = before + 1
+        stride = 5 if before else 1
+        yield from itertools.islice(_lines(base), before % stride, None, stride)
+
+
+def _lines(base: list[str]) -> Iterator[list[str]]:
+    for option in _command(base).params:
+        flag = option.opts[0]
+        if option.param_type_name != "option" or _left_out(base, option):
+            continue
+        for value in _values(flag, option) if not option.is_flag else (None,):
+            yield [*base, flag, *([] if value is None else [value])]
+
+
+def _left_out(line: list[str], option: Any) -> bool:
+    """Whether it is left out: the search for a target takes most of a minute on data."""
+    searches = option.opts[0].startswith("--target-") and line[:3] == ["plan", "lasso", "--data"]
+    return searches or bool(LEFT_OUT & set(option.opts))
 
 
 def _command(line: list[str]) -> Any:
@@ -324,7 +409,7 @@ def _values(flag: str, option: Any) -> tuple[str, ...]:
     """The odd values that an option may be given, by what it takes."""
     if flag in ("--json", "--sacro", "--keep"):
         return (*INPUTS, "-", "out.json", "gone/out.json", "run", "", "/dev/full", "a" * 5000)
-    if flag in ("--run-dir", "--output", "--html"):
+    if flag in ("--run-dir", "--output", "--html", "--save", "--picture"):
         return (*INPUTS, "new", "run", "data.csv", "new.html", "gone/x.html", "", ".", "a" * 5000)
     kind = option.metavar or ""
     if flag in MAY_BE_HUGE:
@@ -353,8 +438,14 @@ def prepare_seeds() -> dict[str, tuple[Write, list[bytes]]]:
     packed = _safetensors()
     run = documents.run_files()
     SEEDS["run"], SEEDS["models"] = run, _log_odds()
+    SEEDS["parquet"] = tables.parquet(_arrow_table())
     SEEDS["model"] = _run("--model", "ridge", "--alpha", "1")
     SEEDS["groups"] = _run("--kernel", "rbf", "--group", "a")
+    fitted = ("--model", "ridge", "--ignore", "c", "--ignore", "g", "--ignore", "z")
+    SEEDS["fitted"] = _run(*fitted, "--alpha", "1", "--scaling", "none", text=MANY)
+    SEEDS["fitted2"] = _run(*fitted, "--alpha", "5", "--scaling", "none", text=MANY)
+    SEEDS["people"] = _run("--model", "ridge", "--alpha", "1", "--group", "g", text=MANY)
+    SEEDS["mine"], SEEDS["head"] = _skops_without(), _head()
     SEEDS["results"] = _results()
     csv_seeds = [text.encode() for text in (tables.GOOD, "id,c,y\na,x,1\nb,z,2\nc,x,3\n")]
     csv_seeds.append(b'"a ""q""",b,y\n1,2,3\n"4\n",5,6\n')
@@ -432,7 +523,23 @@ def prepare_seeds() -> dict[str, tuple[Write, list[bytes]]]:
                 for law in (*WORDS["--member"], *WORDS["--nonmember"], "mixture:0.2*-1,2+0.8*3,1")
             ],
         ),
-        "command line": (_line, [bytes([i, 0] * 12) for i in range(12)]),
+        "command line": (_line, [bytes([i, 0] * 12) for i in range(40)]),
+        "canaries": (
+            _file("canaries.csv", "measure", "--canaries", "canaries.csv"),
+            [CANARIES.encode()],
+        ),
+        "head safetensors": (_file("head.safetensors", *BASES["audit head"]), [SEEDS["head"]]),
+        "erased skops": (_file("mine.skops", *BASES["erase after"]), [SEEDS["mine"]]),
+        "pool": (_file("many.csv", *BASES["attack membership of a fit"]), [MANY.encode()]),
+        "people": (_file("many.csv", *BASES["audit people"]), [MANY.encode()]),
+        "secret": (_file("many.csv", *BASES["audit secret of several"]), [MANY.encode()]),
+        "plan data": (_file("many.csv", *BASES["plan lasso of data"]), [MANY.encode()]),
+        "network records": (
+            _file(
+                *("set.csv", "attack", "network", "set.csv", "--width", "4", "--steps", "20"),
+            ),
+            [b"a,b,y\n1,2,1\n-1,0.5,-1\n0.2,-1,1\n-2,1,-1\n"],
+        ),
     }
     targets |= _model_files() | _services() | _labels() | _folders()
     for file in sorted(HUGGING_FACE.iterdir()):
@@ -446,14 +553,64 @@ def prepare_seeds() -> dict[str, tuple[Write, list[bytes]]]:
     return targets
 
 
-def _run(*options: str) -> dict[str, bytes]:
+# Enough records for a fit to be trusted: numbers, a column of text, people of two rows, classes.
+def _table(count: int) -> str:
+    return "a,b,g,c,z,y\n" + "".join(
+        f"{i * 37 % 11},{i * 17 % 7 + 0.5},p{i // 2},{'uvw'[i % 3]},{int(i * 7 % 5 > 2)},"
+        f"{i * 29 % 13 / 2}\n"
+        for i in range(count)
+    )
+
+
+MANY = _table(30)
+CANARIES = "score,included\n" + "".join(
+    f"{i * 37 % 101 / 50 + i % 2},{'true' if i % 2 else 'false'}\n" for i in range(60)
+)
+
+
+def _arrow_table() -> Any:
+    import pyarrow.csv
+
+    return pyarrow.csv.read_csv(io.BytesIO(_table(200).encode())).drop(["g"])
+
+
+def _many() -> tuple[Any, Any]:
+    import numpy as np
+
+    rows = [line.split(",") for line in MANY.split()[1:]]
+    table = np.array([[row[0], row[1], row[5]] for row in rows], dtype=np.float64)
+    return table[:, :2], table[:, 2]
+
+
+def _skops_without() -> bytes:
+    """The ridge regression of ``fitted`` without record 1."""
+    import numpy as np
+    import skops.io
+    from sklearn.linear_model import Ridge
+
+    X, y = _many()
+    kept = np.arange(len(y)) != 1
+    return bytes(skops.io.dumps(Ridge(alpha=1.0).fit(X[kept], y[kept])))
+
+
+def _head() -> bytes:
+    """A linear head at its optimum, whose weight decay of 0.1 leaves the bias alone."""
+    from safetensors.numpy import save
+    from sklearn.linear_model import Ridge
+
+    X, y = _many()
+    model = Ridge(alpha=0.1 * len(y) / 2.0).fit(X, y)
+    return bytes(save({"weight": model.coef_[None], "bias": model.intercept_.reshape(1)}))
+
+
+def _run(*options: str, text: str = "") -> dict[str, bytes]:
     """A whole run of an audit with these options, file by file."""
     from malformed_tables import GOOD
 
     from leakscope.cli import main
 
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
-        Path("data.csv").write_text(GOOD)
+        Path("data.csv").write_text(text or GOOD)
         line = ["audit", "data.csv", "--target", "y", *options, "--run-dir", "run"]
         with contextlib.redirect_stdout(io.StringIO()):
             assert main(line) in (0, 3, 4)
@@ -698,6 +855,11 @@ def _services() -> dict[str, tuple[Write, list[bytes]]]:
             services.trained_audit,
             [bytes([i, 0, 1, 0, 1, 0, 1, 0, i % 5, 0]) for i in range(37)],
         ),
+        "any model": (
+            services.any_model,
+            [bytes([i % 4, 0, i, 0, i % 3, 0, i % 4, 0, 0, 0, i % 6, 0]) for i in range(34)],
+        ),
+        "compose": (services.composed, [bytes(20), bytes(range(40)), bytes(range(3, 60, 2))]),
         "decide": (services.decided, [bytes(20), bytes(range(40)), bytes(range(3, 60, 2))]),
         "verify models": (services.shadow_verification, [bytes(12), bytes(range(24))]),
     }
@@ -728,7 +890,9 @@ def _results() -> dict[str, str]:
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
         furnish(Path(place))
         for name, line in BASES.items():
-            if line[0] in ("verify", "report", "compare", "advise"):
+            if line[0] in ("verify", "report", "compare", "advise") or {"latent", "--set"} & set(
+                line
+            ):
                 continue
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 # 3 and 4: a limit is passed, or that cannot be told
@@ -747,7 +911,17 @@ def furnish(folder: Path) -> None:
     (folder / "net.json").write_text(_json_network())
     (folder / "q.csv").write_text("x\n1\n2\n-1\n0.5\n")
     (folder / "models.npz").write_bytes(SEEDS["models"])
-    for name in ("run", "run2", "model", "groups"):
+    (folder / "many.csv").write_text(MANY)
+    (folder / "many.parquet").write_bytes(SEEDS["parquet"])
+    columns = [line.split(",") for line in MANY.split()]
+    for name, kept in (("numbers.csv", (0, 1, 5)), ("asked.csv", (0, 1, 2, 3, 4, 5, 5))):
+        text = "\n".join(",".join(row[k] for k in kept) for row in columns) + "\n"
+        (folder / name).write_text(text.replace("y,y\n", "y,told\n"))
+    (folder / "canaries.csv").write_text(CANARIES)
+    (folder / "set.csv").write_text("a,b,y\n1,2,1\n-1,0.5,-1\n0.2,-1,1\n-2,1,-1\n")
+    (folder / "mine.skops").write_bytes(SEEDS["mine"])
+    (folder / "head.safetensors").write_bytes(SEEDS["head"])
+    for name in ("run", "run2", "model", "groups", "fitted", "fitted2", "people"):
         (folder / name).mkdir()
         files = SEEDS.get(name, SEEDS["run"])
         for file, held in files.items():
@@ -755,5 +929,6 @@ def furnish(folder: Path) -> None:
             if file != "digests.json":
                 (folder / name / file).write_bytes(held)
         document = json.loads(files["result.json"])
-        document["dataset"]["source"]["file"] = str(folder / "data.csv")
+        data = "many.csv" if name in ("fitted", "fitted2", "people") else "data.csv"
+        document["dataset"]["source"]["file"] = str(folder / data)
         (folder / name / "result.json").write_text(json.dumps(document))

@@ -307,9 +307,17 @@ def trained_audit(folder: Path, data: bytes) -> list[list[str]]:
     if not choices.below(3):
         line += ["--task", choices.pick(("classification", "regression", "x"))]
     if not choices.below(4):
-        flag = choices.pick(("--seed", "--time-limit", "--keep", "--json", "--by", "--scaling"))
+        flag = choices.pick(
+            (
+                *("--seed", "--time-limit", "--keep", "--json", "--by", "--scaling", "--group"),
+                *("--answer-noise", "--observes", "--fraction", "--sample", "--secret"),
+            )
+        )
         kept = ("kept", "run", "many.csv", f"{module}.py", "run/result.json", "")
         line += [flag, choices.pick((*ODD_NUMBERS, "b", "none", *kept))]
+    elif not choices.below(8):
+        # It goes on for as long as it is told to.
+        line += ["--minutes", choices.pick(("0.001", "0.01", "0", "-1", "nan", "x", "1e-300"))]
     line += ["--run-dir", "trained"]
     more = choices.pick(
         (
@@ -328,7 +336,7 @@ def decided(folder: Path, data: bytes) -> list[list[str]]:
     from fuzz_inputs import ODD_NUMBERS, ODD_TEXTS, Choices, spoilt
 
     choices = Choices(data)
-    name = choices.pick(("model", "run", "groups"))
+    name = choices.pick(("model", "run", "groups", "people", "fitted"))
     file = folder / name / "result.json"
     document = json.loads(file.read_text())
     if choices.below(4):
@@ -359,6 +367,72 @@ def shadow_verification(folder: Path, data: bytes) -> list[str]:
     if not choices.below(3):
         line += [choices.pick(("--seed", "--draws", "--data")), choices.pick(ODD_NUMBERS)]
     return line
+
+
+MODELS = (
+    *("sklearn.svm:SVC", "sklearn.svm:SVR", "sklearn.svm:LinearSVC", "sklearn.svm:NuSVC"),
+    *("sklearn.linear_model:Lasso", "sklearn.linear_model:HuberRegressor", "lasso", "elastic_net"),
+    *("sklearn.linear_model:QuantileRegressor", "sklearn.linear_model:SGDClassifier"),
+    *("sklearn.linear_model:LassoCV", "sklearn.linear_model:BayesianRidge", "kernel_ridge"),
+    *("sklearn.linear_model:LogisticRegression", "sklearn.linear_model:GammaRegressor"),
+    *("sklearn.naive_bayes:GaussianNB", "sklearn.naive_bayes:MultinomialNB", "poisson", "linear"),
+    *("sklearn.discriminant_analysis:LinearDiscriminantAnalysis", "sklearn.dummy:DummyClassifier"),
+    *("sklearn.neighbors:NearestCentroid", "sklearn.tree:DecisionTreeRegressor", "sklearn.svm:x"),
+    *("sklearn.gaussian_process:GaussianProcessRegressor", "sklearn.cluster:KMeans"),
+    *("sklearn.preprocessing:StandardScaler", "sklearn.pipeline:Pipeline", "sklearn.base:clone"),
+)
+
+
+def any_model(folder: Path, data: bytes) -> list[list[str]]:
+    """``audit --model`` of whatever scikit-learn has, and what is then done with the run."""
+    from fuzz_inputs import ODD_NUMBERS, ODD_TEXTS, Choices
+
+    choices = Choices(data)
+    line = ["audit", "many.csv", "--target", choices.pick(("y", "z", "z", "c"))]
+    line += ["--model", choices.pick(MODELS), "--models", "2"]
+    line += choices.pick(([], ["--task", "classification"], ["--task", "regression"]))
+    line += choices.pick(([], [], ["--group", "g"], ["--ignore", "c", "--ignore", "g"]))
+    for _ in range(choices.below(3)):
+        flag = choices.pick(
+            (
+                *("--alpha", "--C", "--gamma", "--fraction", "--answer-noise", "--scaling"),
+                *("--observes", "--question", "--by", "--sample", "--secret", "--id", "--missing"),
+            )
+        )
+        words = ("none", "label", "prediction", "population", "c", "g", "12", "drop")
+        line += [flag, choices.pick((*ODD_NUMBERS, *words, *ODD_TEXTS[:6]))]
+    line += ["--run-dir", "of"]
+    more = choices.pick(
+        (
+            ["report", "of"],
+            ["verify", "of", "--models", "20", "--records", "2"],
+            ["decide", "of", "--threshold-tpr", "0.1"],
+            ["compose", "of", "fitted"],
+            ["erase", "of", "--record", choices.pick(("1", "p1", "0", "x")), "--save", "w.skops"],
+            ["advise", "of", "--target-advantage", "0.5"],
+        )
+    )
+    return [line, more]
+
+
+def composed(folder: Path, data: bytes) -> list[list[str]]:
+    """``compose`` and ``erase`` of runs whose results have odd values."""
+    from fuzz_inputs import ODD_NUMBERS, Choices, spoilt
+
+    choices = Choices(data)
+    name = choices.pick(("fitted", "fitted2", "people"))
+    file = folder / name / "result.json"
+    document = json.loads(file.read_text())
+    if choices.below(5):
+        spoilt(document, choices)
+        file.write_text(json.dumps(document))
+    others = [choices.pick(("fitted", "fitted2", "people", "run", "model")) for _ in range(2)]
+    line = ["compose", name, *others[: 1 + choices.below(2)]]
+    if not choices.below(3):
+        line += ["--budget", choices.pick(ODD_NUMBERS)]
+    erased = ["erase", name, "--record", choices.pick(("1", "p1", "29", "30", "-1", ""))]
+    erased += choices.pick(([], ["--after", "mine.skops"], ["--save", "made.skops"]))
+    return [line, erased]
 
 
 def users_own(problem: BaseException, folder: Path) -> bool:

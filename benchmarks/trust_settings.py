@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import make_column_transformer
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import (
@@ -43,6 +44,7 @@ from sklearn.linear_model import (
     RidgeClassifier,
     RidgeCV,
     TweedieRegressor,
+    lars_path,
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestCentroid
@@ -108,13 +110,15 @@ class Setting:
         return self.make(np.random.default_rng(zlib.crc32(self.origin.encode())))
 
 
-def ridge_fits(alpha: float) -> Callable[[Any, Any, NDArray[np.bool_]], FloatArray]:
+def ridge_fits(
+    alpha: float, weights: FloatArray | float = 1.0
+) -> Callable[[Any, Any, NDArray[np.bool_]], FloatArray]:
     """Ridge regressions with an intercept, by their normal equations, many at once."""
 
     def fits(X: FloatArray, y: FloatArray, rows: NDArray[np.bool_]) -> FloatArray:
         design = np.column_stack([np.ones(len(X)), X])
         penalty = np.diag([0.0] + [alpha] * X.shape[1])
-        kept = rows.astype(float)
+        kept = rows * weights
         gram = (kept @ np.einsum("ni,nj->nij", design, design).reshape(len(X), -1)).reshape(
             len(rows), *penalty.shape
         )
@@ -653,6 +657,72 @@ def _clashing_people(rng: np.random.Generator) -> Case:
     return Case(X, y, Ridge(1.0), shadows=6000, groups=who, fits=ridge_fits(1.0))
 
 
+# Twelve that no rule was chosen by: made, and run, after the rules stood.
+
+
+class Projected(TransformerMixin, BaseEstimator):
+    """The first two components of partial least squares, which look at the target."""
+
+    def fit(self, X: Any, y: Any) -> Projected:
+        self.inner_ = PLSRegression(2).fit(X, y)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        return np.asarray(self.inner_.transform(X))
+
+
+def _few_positives(rng: np.random.Generator, n: int, p: int, count: int) -> Any:
+    X = rng.normal(size=(n, p))
+    place = np.argsort(np.argsort(X[:, 0] + rng.normal(size=n)))
+    return X, (place >= n - count).astype(int)
+
+
+def _several_sizes(rng: np.random.Generator) -> Any:
+    """Categories of three, four and five records each, and a hundred others."""
+    own = np.repeat(np.arange(24), np.tile([3, 4, 5], 8))
+    X = np.zeros((len(own) + 100, 24))
+    X[np.arange(len(own)), own] = 1.0
+    return np.column_stack([X, rng.normal(size=(len(X), 2))]), rng.integers(0, 2, len(X))
+
+
+def _thrice(rng: np.random.Generator) -> Any:
+    X, y = regression(rng, 60, 12)
+    return np.repeat(X, 3, 0), np.repeat(y, 3)
+
+
+def _collinear(rng: np.random.Generator) -> Any:
+    X, y = regression(rng, 150, 5)
+    return np.column_stack([X, X + 1e-3 * rng.normal(size=X.shape)]), y
+
+
+def _function(rng: np.random.Generator) -> Any:
+    """A target without noise, of which a linear model sees a part."""
+    X = rng.uniform(-1.0, 1.0, size=(150, 3))
+    return X, X[:, 0] ** 2 - X[:, 1] + np.where(X[:, 2] > 0.9, 3.0, 0.0)
+
+
+def _weighted(rng: np.random.Generator) -> Case:
+    X, y = regression(rng, 180, 6)
+    weights = rng.lognormal(sigma=1.5, size=180)
+    return Case(
+        X, y, Ridge(1.0), {"sample_weight": weights}, shadows=6000, fits=ridge_fits(1.0, weights)
+    )
+
+
+def _huge_count(rng: np.random.Generator) -> Any:
+    X = rng.normal(size=(120, 4))
+    y = rng.poisson(np.exp(1.0 + 0.5 * X[:, 0])).astype(float)
+    y[7] = 5000.0
+    return X, y
+
+
+def _knot(rng: np.random.Generator) -> Case:
+    """The penalty is where a coefficient of the fit on all records enters."""
+    X, y = regression(rng, 140, 12, 2.0)
+    knots = lars_path(X - X.mean(axis=0), y - y.mean(), method="lasso")[0]
+    return Case(X, y, Lasso(float(knots[5])), shadows=4000)
+
+
 # Gaussian processes and files: X, y and the options of the process.
 
 
@@ -944,5 +1014,32 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("files, heavy tails", "stream", "heavy tails", _process(_far, noise_variance=0.1)),
     Setting("files, every record twice, noise 1e-9", "stream", "duplicates", _process(
         _twin_rows, noise_variance=1e-9)),
+    Setting("people, one label in thirty, logistic", "people", "imbalance", _of_people(
+        LogisticRegression(C=1.0), lambda rng: _few_positives(rng, 240, 4, 8), shadows=4000,
+        fits=logistic_fits(1.0)), held_out=True),
+    Setting("partial least squares, ridge", "fit", "supervised step", _plain(
+        make_pipeline(Projected(), Ridge(1.0)), lambda rng: regression(rng, 150, 30), 1500),
+        held_out=True),
+    Setting("logistic, categories of three to five", "fit", "rare categories", _plain(
+        LogisticRegression(C=3.0), _several_sizes, fits=logistic_fits(3.0)), held_out=True),
+    Setting("logistic, one label in 200", "fit", "imbalance", _plain(
+        LogisticRegression(C=1.0), lambda rng: _few_positives(rng, 600, 3, 3), 3000,
+        fits=logistic_fits(1.0)), held_out=True),
+    Setting("scaler of Cauchy features, logistic", "fit", "heavy tails", _plain(
+        _scaled(LogisticRegression(C=1.0)),
+        lambda rng: (rng.standard_cauchy(size=(150, 5)), rng.integers(0, 2, 150)), 1500),
+        held_out=True),
+    Setting("ridge, every record three times", "fit", "duplicates", _plain(
+        Ridge(1.0), _thrice, 6000, fits=ridge_fits(1.0)), held_out=True),
+    Setting("ridge, columns nearly twice", "fit", "collinear", _plain(
+        Ridge(1e-4), _collinear, fits=ridge_fits(1e-4)), held_out=True),
+    Setting("ridge, a function without noise", "fit", "no noise", _plain(
+        Ridge(0.1), _function, 6000, fits=ridge_fits(0.1)), held_out=True),
+    Setting("ridge, weights of heavy tails", "fit", "weights", _weighted, held_out=True),
+    Setting("softmax, a class of five", "fit", "rare class", _plain(
+        LogisticRegression(C=1.0), lambda rng: tiny_class(rng, 150, 4, 5), 1500), held_out=True),
+    Setting("Poisson, one count of 5,000", "fit", "heavy tails", _plain(
+        PoissonRegressor(alpha=0.1, max_iter=500), _huge_count, 1500), held_out=True),
+    Setting("Lasso at a knot of its path", "paired", "corners", _knot, held_out=True),
 )  # fmt: skip
 SETTINGS += tuple(many(setting) for setting in SETTINGS if setting.kind == "training")

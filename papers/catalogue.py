@@ -42,19 +42,22 @@ MODULES: tuple[str, ...] = (
     "lood_11",
     "lood_12",
     "lood_13",
+    "lood_14",
     "lood_e1",
     "lood_e2",
     "lood_section_6",
 )
 
 
-# The conference version of linear numbers some figures otherwise; none of these is another's name.
-CONFERENCE = {
+# Other names of figures, none of which is another's name: the conference version of linear numbers
+# some otherwise, and the sheets of pictures of lood are one figure.
+ALIASES = {
     "linear-3c": "linear-4",
     "linear-4a": "linear-5a",
     "linear-4b": "linear-5b",
     "linear-4c": "linear-5c",
     "linear-5": "linear-6",
+    **{f"lood-{part}": "lood-14" for part in range(15, 20)},
 }
 
 
@@ -89,8 +92,8 @@ def find_figure(name: str) -> Figure:
     leakscope.errors.InputError: there is no figure 'linear-99'...
     """
     known = {figure.name: figure for figure in figures()}
-    if name in known or name in CONFERENCE:
-        return known[CONFERENCE.get(name, name)]
+    if name in known or name in ALIASES:
+        return known[ALIASES.get(name, name)]
     near = difflib.get_close_matches(name, known, n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "`leakscope reproduce` lists them."
     raise InputError(f"there is no figure {name!r}; {hint}")

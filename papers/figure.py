@@ -68,6 +68,10 @@ class Order:
         """Whether the paper's size is asked for."""
         return self.size == "full"
 
+    def whole(self, name: str) -> int:
+        """One of the figure's parameters that is a whole number."""
+        return int(self.knobs[name])
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -209,6 +213,8 @@ class Figure:
     knobs
         Parameters that can be changed, by name, with the paper's own values; whole numbers stay
         whole.
+    quick
+        Values of some of them that the quick size takes in place of the paper's.
 
     Examples
     --------
@@ -217,6 +223,10 @@ class Figure:
     ...                 knobs={"n": 100, "sigma": 1.0})
     >>> figure.turned({"n": 500})
     {'n': 500, 'sigma': 1.0}
+    >>> figure.turned({"m": 5})
+    Traceback (most recent call last):
+    ...
+    leakscope.errors.InputError: linear-9 has no parameter m to set; it has n, sigma.
     """
 
     name: str
@@ -226,9 +236,14 @@ class Figure:
     make: Callable[[Order], Made]
     full: str = "the same machine, minutes"
     knobs: Mapping[str, float] = field(default_factory=dict)
+    quick: Mapping[str, float] = field(default_factory=dict)
 
-    def turned(self, given: Mapping[str, float]) -> dict[str, float]:
-        """The paper's parameters, with some of them changed; a sentence for one there is not."""
+    def own(self, size: Size) -> dict[str, float]:
+        """The parameters of this size where none is changed."""
+        return {**self.knobs, **(self.quick if size == "quick" else {})}
+
+    def turned(self, given: Mapping[str, float], size: Size = "full") -> dict[str, float]:
+        """The parameters of this size, with some changed; a sentence for one there is not."""
         for name, value in given.items():
             if name not in self.knobs:
                 known = f"it has {', '.join(self.knobs)}" if self.knobs else "it has none"
@@ -239,5 +254,5 @@ class Figure:
                 raise InputError(f"{name} must be a whole number, but it is {value}.")
         return {
             name: type(own)(given[name]) if name in given else own
-            for name, own in self.knobs.items()
+            for name, own in self.own(size).items()
         }

@@ -10,16 +10,18 @@ from leakscope.lasso import LassoSetting
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lasso_runs import (
+    KNOBS,
     STEADY,
     LassoRuns,
     agreement,
     curve,
+    data_model,
+    edge_of,
     points,
     run_lasso,
     together,
 )
 
-DATA = LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0)
 LAMBDAS = (0.2, 0.5, 1.0, 1.5)
 LARGE = (1.0, 1.5)  # where the text says that noise lowers the error
 
@@ -35,7 +37,8 @@ ERROR = ("sigma_eta", "generalization_error")
 def make(order: Order) -> Made:
     """Both panels, and the claims of Section 4.1."""
     p, datasets = 1000, 100 if order.full else 24
-    edge = float(lasso.stability_edge(DATA.alpha))
+    data = data_model(order)
+    edge = edge_of(data)
     sparsity: list[pd.DataFrame] = []
     error: list[pd.DataFrame] = []
     outer: list[pd.DataFrame] = []
@@ -44,9 +47,9 @@ def make(order: Order) -> Made:
     for number, lam in enumerate(LAMBDAS):
         order.step(f"message passing at lambda = {lam:g}")
         label, most = f"λ = {lam:g}", lam / edge
-        theory = lasso.state_evolution(DATA.change(lam=lam, sigma_eta=most * CURVE))
+        theory = lasso.state_evolution(data.change(lam=lam, sigma_eta=most * CURVE))
         noise = most * SHARES
-        trial = DATA.change(lam=np.full(noise.size, lam), sigma_eta=noise)
+        trial = data.change(lam=np.full(noise.size, lam), sigma_eta=noise)
         sizes = {"coefficients": p, "datasets": datasets}
         runs[lam] = run_lasso(trial, **sizes, key=order.key.child(number))
         outside = trial.change(mechanism="output")
@@ -61,7 +64,7 @@ def make(order: Order) -> Made:
         ]
         name = f"{label}, output"
         found = lasso.prediction_errors(
-            lasso.state_evolution(DATA.change(lam=lam, sigma_eta=most * CURVE, mechanism="output"))
+            lasso.state_evolution(data.change(lam=lam, sigma_eta=most * CURVE, mechanism="output"))
         )
         outer += [
             curve(ERROR, most * CURVE, found.generalization_error, name),
@@ -74,9 +77,9 @@ def make(order: Order) -> Made:
             Panel("(b) generalisation error", together(error + outer), *ERROR, "curve",
                   "low", "high", y_log=True, x_title="σ_η", y_title="E"),
         ),
-        claims=(*_theory_claims(edge), *_simulated_claims(edge, runs, plain)),
+        claims=(*_theory_claims(data, edge), *_simulated_claims(data, edge, runs, plain)),
         settings={
-            "alpha": 0.5, "rho": 0.1, "sigma_xi": 0.1, "lam": list(LAMBDAS),
+            **order.knobs, "lam": list(LAMBDAS),
             "coefficients": p, "datasets": datasets,
         },
         notes=(
@@ -86,14 +89,14 @@ def make(order: Order) -> Made:
     )  # fmt: skip
 
 
-def _theory_claims(edge: float) -> list[Claim]:
+def _theory_claims(data: LassoSetting, edge: float) -> list[Claim]:
     grid = np.array(LAMBDAS)[:, None]
     active = lasso.state_evolution(
-        DATA.change(lam=grid, sigma_eta=grid / edge * CURVE)
+        data.change(lam=grid, sigma_eta=grid / edge * CURVE)
     ).active_fraction
     denser = bool((np.diff(active, axis=1) > 0.0).all())
     common = 0.8 * min(LAMBDAS) / edge
-    ends = lasso.state_evolution(DATA.change(lam=grid, sigma_eta=[0.0, common])).active_fraction
+    ends = lasso.state_evolution(data.change(lam=grid, sigma_eta=[0.0, common])).active_fraction
     rise = ends[:, 1] - ends[:, 0]
     return [
         judge(
@@ -118,12 +121,15 @@ def _theory_claims(edge: float) -> list[Claim]:
 
 
 def _simulated_claims(
-    edge: float, runs: dict[float, LassoRuns], plain: dict[float, LassoRuns]
+    data: LassoSetting,
+    edge: float,
+    runs: dict[float, LassoRuns],
+    plain: dict[float, LassoRuns],
 ) -> list[Claim]:
     measured, lower, seen = [], True, True
     for lam in LARGE:
         noise = lam / edge * np.append(CURVE, SHARES[1])
-        theory = lasso.state_evolution(DATA.change(lam=lam, sigma_eta=noise)).error
+        theory = lasso.state_evolution(data.change(lam=lam, sigma_eta=noise)).error
         least = int(np.argmin(theory))
         values = runs[lam].generalization_error
         less = values[:, 1] - values[:, 0]  # the same datasets
@@ -149,8 +155,8 @@ def _simulated_claims(
         before = plain[lam].generalization_error
         added.append(before[:, 1:] - before[:, :1])
         expected.append(noise[1:] ** 2)
-        point = lasso.state_evolution(DATA.change(lam=lam, sigma_eta=noise))
-        steady = point.active_fraction <= STEADY * DATA.alpha
+        point = lasso.state_evolution(data.change(lam=lam, sigma_eta=noise))
+        steady = point.active_fraction <= STEADY * data.alpha
         found = runs[lam]
         simulated += [found.active_fraction[:, steady], found.generalization_error[:, steady]]
         theory_values += [point.active_fraction[steady], point.error[steady]]
@@ -181,5 +187,6 @@ FIGURES = (
         "non-zero share and error of the LASSO against the noise in its objective",
         make,
         full="one core, half a minute",
+        knobs=KNOBS,
     ),
 )

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 
 from leakscope import lasso
+from leakscope.settings import LassoMechanism
 from papers.arrays import FloatArray
 from papers.claims import Claim
 from papers.figure import Figure, Made, Order, Panel
-from papers.lasso_divergences import DATA, DIVERGENCES, judge_both
+from papers.lasso_divergences import DIVERGENCES, judge_both
 from papers.lasso_optimal_noise import (
     ALLOWED,
     EqualError,
@@ -18,8 +19,9 @@ from papers.lasso_optimal_noise import (
     optima,
     penalties,
 )
+from papers.lasso_runs import KNOBS, data_model
 
-MECHANISMS = ("output", "objective")
+MECHANISMS: tuple[LassoMechanism, ...] = ("output", "objective")
 
 Found = dict[str, dict[str, Optima]]
 
@@ -27,14 +29,15 @@ Found = dict[str, dict[str, Optima]]
 def make(order: Order) -> Made:
     """Both panels by both divergences, and what Section 6.4 concludes from them."""
     lam = penalties(40 if order.full else 14)
+    data = data_model(order)
     order.step("optimal noise of both mechanisms")
     found: Found = {
-        name: {"output": optima(lam, "output", name), "objective": optima(lam, "objective", name)}
+        name: {mechanism: optima(data, lam, mechanism, name) for mechanism in MECHANISMS}
         for name in DIVERGENCES
     }
     order.step("both mechanisms at equal error")
-    equal: dict[str, EqualError] = {name: equal_error(lam, name) for name in DIVERGENCES}
-    plain = lasso.state_evolution(DATA.change(lam=lam)).error
+    equal: dict[str, EqualError] = {name: equal_error(data, lam, name) for name in DIVERGENCES}
+    plain = lasso.state_evolution(data.change(lam=lam)).error
     panels = []
     for words, names in (("component-wise", ("component_wise", "printed")), ("joint", ("joint",))):
         panels += [
@@ -48,7 +51,7 @@ def make(order: Order) -> Made:
         panels=tuple(panels),
         claims=(*_error_claims(found, plain), *_kl_claims(found), *_steady_claims(equal)),
         settings={
-            "alpha": 0.5, "rho": 0.1, "sigma_xi": 0.1, "lam": [0.1, 2.0], "penalties": lam.size,
+            **order.knobs, "lam": [0.1, 2.0], "penalties": lam.size,
         },
         notes=(
             "The caption does not give the range of λ; here it is 0.1 to 2. Dashed: by the printed "
@@ -156,5 +159,6 @@ FIGURES = (
         "error and on-average KL at the optimal noise",
         make,
         full="one core, half a minute",
+        knobs=KNOBS,
     ),
 )

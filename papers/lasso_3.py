@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from leakscope import lasso
-from leakscope.lasso import LassoSetting
+from leakscope import InputError, lasso
 from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
@@ -16,6 +15,7 @@ from papers.lasso_runs import (
     agreement,
     agreement_of,
     curve,
+    data_model,
     points,
     run_lasso,
     together,
@@ -23,7 +23,6 @@ from papers.lasso_runs import (
 
 RATIO = ("active_fraction", "ratio")
 ALPHAS = (0.5, 0.3)
-NOISE = 0.1
 
 BOUNDARY = ("sigma_eta", "lam")
 SEVERAL_ALPHAS = (0.3, 0.5, 0.7)
@@ -34,11 +33,18 @@ OTHERS = ((0.1, 0.1), (0.5, 1.0))
 def make_ratio(order: Order) -> Made:
     """Panel (a), with Claim 4.2."""
     p, datasets, iterations = (1000, 100, 1000) if order.full else (1000, 12, 400)
+    base = data_model(order)
+    noise = float(base.sigma_eta)
     frames, scaled, same_gap = [], [], []
     for number, alpha in enumerate(ALPHAS):
         order.step(f"message passing at alpha = {alpha:g}")
-        data = LassoSetting(alpha, 0.1, 1.0, 1.0, NOISE)
-        edge = NOISE * float(lasso.stability_edge(alpha))
+        data = base.change(alpha=alpha)
+        edge = noise * float(lasso.stability_edge(alpha))
+        if 3.0 * edge >= 2.0:
+            raise InputError(
+                f"at α = {alpha:g} only λ above {edge:.2f} bears this sigma_eta, and the figure "
+                "needs it to be below 0.67; take a smaller one."
+            )
         theory = lasso.state_evolution(data.change(lam=np.geomspace(1.06 * edge, 4.0, 150)))
         lam = np.geomspace(3.0 * edge, 2.0, 7)
         trial = data.change(lam=lam)
@@ -52,7 +58,7 @@ def make_ratio(order: Order) -> Made:
         ]
         # two noises on one fit: none, and on the output
         outside = data.change(lam=np.tile(lam, 2), mechanism="output",
-                               sigma_eta=np.repeat([0.0, NOISE], lam.size))  # fmt: skip
+                               sigma_eta=np.repeat([0.0, noise], lam.size))  # fmt: skip
         both = run_lasso(outside, **sizes, key=order.key.child(number), iterations=iterations)
         plain, noisy = (
             LassoRuns(*(part[:, half] for part in both))
@@ -72,7 +78,7 @@ def make_ratio(order: Order) -> Made:
     moved = np.concatenate(same_gap, axis=1)
     unmoved = agreement(moved, np.zeros(moved.shape[1]))
     near = lasso.state_evolution(
-        LassoSetting(0.5, 0.1, 1.0, NOISE * float(lasso.stability_edge(0.5)) * 1.001, NOISE)
+        base.change(alpha=ALPHAS[0], lam=noise * float(lasso.stability_edge(ALPHAS[0])) * 1.001)
     )
     far = float(lasso.prediction_errors(near).ratio)
     return Made(
@@ -92,8 +98,8 @@ def make_ratio(order: Order) -> Made:
             judge(
                 "the ratio diverges as ρ̂ approaches α (Eq. 43)",
                 "Sec. 4.2.3, Fig. 3(a)",
-                f"{far:.3g} at ρ̂ = {float(near.active_fraction):.4f} of α = 0.5, where 1.001 of "
-                "the least λ is left",
+                f"{far:.3g} at ρ̂ = {float(near.active_fraction):.4f} of α = {ALPHAS[0]:g}, where "
+                "1.001 of the least λ is left",
                 as_printed=bool(far > 1e3),
             ),
             judge(
@@ -105,7 +111,7 @@ def make_ratio(order: Order) -> Made:
             ),
         ),
         settings={
-            "alpha": list(ALPHAS), "rho": 0.1, "sigma_xi": 1.0, "sigma_eta": NOISE,
+            "alpha": list(ALPHAS), **order.knobs,
             "coefficients": p, "datasets": datasets,
         },
         notes=("Section 4.2.2 calls this figure Fig. 2(b).",),
@@ -115,11 +121,11 @@ def make_ratio(order: Order) -> Made:
 def make_boundary(order: Order) -> Made:
     """Panel (b), with the convergence condition."""
     p, runs, noises = (500, 100, 6) if order.full else (200, 16, 3)
-    data = LassoSetting(0.5, 0.5, 0.1, 1.0, 0.0)
+    data = data_model(order)
     levels = np.linspace(0.2, 1.0, noises)
     found = run_boundary(data, levels, coefficients=p, runs=runs, key=order.key.child(0),
                          others=OTHERS, step=order.step)  # fmt: skip
-    edge = float(lasso.stability_edge(0.5))
+    edge = float(lasso.stability_edge(data.alpha))
     ends = np.array([0.1, 1.1])
     frames = [
         curve(BOUNDARY, ends, edge * ends, "closed form"),
@@ -145,9 +151,9 @@ def make_boundary(order: Order) -> Made:
             Panel("(b) least λ at which the algorithm converges", together(frames), *BOUNDARY,
                   "curve", x_title="σ_η", y_title="λ"),
         ),
-        claims=_boundary_claims(found, programme, levels),
+        claims=_boundary_claims(found, programme, levels, edge),
         settings={
-            "alpha": 0.5, "rho": 0.5, "sigma_xi": 0.1, "coefficients": p, "runs": runs,
+            **order.knobs, "coefficients": p, "runs": runs,
             "sigma_eta": levels.tolist(), "coefficients_other_alpha": p // 2,
             "runs_other_alpha": count,
         },
@@ -162,10 +168,9 @@ def make_boundary(order: Order) -> Made:
 
 
 def _boundary_claims(
-    found: BoundaryRuns, programme: dict[float, FloatArray], levels: FloatArray
+    found: BoundaryRuns, programme: dict[float, FloatArray], levels: FloatArray, edge: float
 ) -> tuple[Claim, ...]:
     edges = found.edges
-    edge = float(lasso.stability_edge(0.5))
     stderr = edges.std(ddof=1) / np.sqrt(edges.size)
     limits = {alpha: float(lasso.stability_edge(alpha)) for alpha in programme}
     t = agreement_of(
@@ -222,6 +227,7 @@ FIGURES = (
         "ratio of generalisation and training error against the non-zero share",
         make_ratio,
         full="one core, a minute",
+        knobs={"rho": 0.1, "sigma_xi": 1.0, "sigma_eta": 0.1},
     ),
     Figure(
         "lasso-3b",
@@ -230,5 +236,6 @@ FIGURES = (
         "where message passing and coordinate descent converge",
         make_boundary,
         full="one core, ten minutes",
+        knobs={"alpha": 0.5, "rho": 0.5, "sigma_xi": 0.1},
     ),
 )

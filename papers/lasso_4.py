@@ -18,9 +18,9 @@ from papers.lasso_histogram import (
     histogram_frame,
     kolmogorov_p,
 )
-from papers.lasso_runs import LEVEL
+from papers.lasso_runs import LEVEL, data_model
 
-SETTING = LassoSetting(0.5, 0.3, 0.1, 0.5, 0.1)
+KNOBS = {"alpha": 0.5, "rho": 0.3, "sigma_xi": 0.1, "lam": 0.5, "sigma_eta": 0.1}
 
 # True coefficient and noise of the panels (a) to (j), from the caption.
 PANELS = (
@@ -37,8 +37,9 @@ NOTICEABLE = 0.1
 def make(order: Order) -> Made:
     """Ten panels, and what Section 5.1 says of their agreement."""
     p, realisations, width = (5000, 1000, 0.1) if order.full else (1000, 480, 0.2)
-    estimates = _estimates(p, realisations, order.key, order.step)
-    point = lasso.state_evolution(SETTING)
+    setting = data_model(order)
+    point = lasso.state_evolution(setting)
+    estimates = _estimates(setting, p, realisations, order.key, order.step)
     panels, laws = [], []
     for place, (truth, noise) in enumerate(PANELS):
         law = lasso.law_over_data(point, truth, noise)
@@ -55,8 +56,7 @@ def make(order: Order) -> Made:
         panels=tuple(panels),
         claims=_claims(laws, estimates),
         settings={
-            "alpha": 0.5, "rho": 0.3, "sigma_xi": 0.1, "lam": 0.5, "sigma_eta": 0.1,
-            "coefficients": p, "realisations": realisations, "bin": width,
+            **order.knobs, "coefficients": p, "realisations": realisations, "bin": width,
         },
         notes=(
             f"The paper has p = 5000, 1000 realisations and bins of 0.01; here {p}, {realisations} "
@@ -66,15 +66,17 @@ def make(order: Order) -> Made:
     )  # fmt: skip
 
 
-def _estimates(p: int, realisations: int, key: Key, step: OnStep) -> FloatArray:
+def _estimates(
+    setting: LassoSetting, p: int, realisations: int, key: Key, step: OnStep
+) -> FloatArray:
     """(realisations, panels) estimates of the ten coefficients over features and label noise."""
-    n = round(float(SETTING.alpha) * p)
+    n = round(float(setting.alpha) * p)
     generator = key.child(0).generator()
     # One signal and one noise for all datasets: with quantiles for draws, both have the variance
     # that theory takes them to have.
-    active = round(float(SETTING.rho) * p)
+    active = round(float(setting.rho) * p)
     truth = generator.permutation(np.append(_quantiles(active), np.zeros(p - active)))
-    noise = float(SETTING.sigma_eta) * generator.permutation(_quantiles(p))
+    noise = float(setting.sigma_eta) * generator.permutation(_quantiles(p))
     places: list[int] = []
     for value, own in PANELS:
         free = np.abs(truth - value)
@@ -87,8 +89,8 @@ def _estimates(p: int, realisations: int, key: Key, step: OnStep) -> FloatArray:
             step(f"dataset {number} of {realisations}")
         generator = key.child(1, number).generator()
         X = generator.normal(0.0, p**-0.5, (n, p))
-        y = X @ truth + generator.normal(0.0, float(SETTING.sigma_xi), n)
-        passed = lasso.message_passing(X, y, float(SETTING.lam), noise, tol=1e-6)
+        y = X @ truth + generator.normal(0.0, float(setting.sigma_xi), n)
+        passed = lasso.message_passing(X, y, float(setting.lam), noise, tol=1e-6)
         found[number] = passed.coef[0, places]
     return found
 
@@ -143,5 +145,6 @@ FIGURES = (
         "the law of an estimated coefficient over datasets",
         make,
         full="one core, a quarter of an hour",
+        knobs=KNOBS,
     ),
 )

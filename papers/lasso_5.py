@@ -14,9 +14,9 @@ from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lasso_histogram import AXES, averaged, bin_edges, histogram_frame
-from papers.lasso_runs import Agreement, agreement, draw, interval_columns
+from papers.lasso_runs import Agreement, agreement, data_model, draw, interval_columns
 
-SETTING = LassoSetting(0.5, 0.5, 0.1, 1.0, 0.5)
+KNOBS = {"alpha": 0.5, "rho": 0.5, "sigma_xi": 0.1, "lam": 1.0, "sigma_eta": 0.5}
 
 # True coefficients of the panels (a) to (f), from the caption.
 TRUTHS = (0.0, 0.3554, 1.308, -1.279, 2.191, -2.432)
@@ -39,8 +39,9 @@ class OverNoise(NamedTuple):
 def make(order: Order) -> Made:
     """Six panels, what averaging over datasets hides, and Claim 5.1."""
     p, datasets, noises = (500, 100, 1000) if order.full else (500, 32, 100)
-    found = _run(order, p, datasets, noises)
-    point = lasso.state_evolution(SETTING)
+    setting = data_model(order)
+    point = lasso.state_evolution(setting)
+    found = _run(order, setting, p, datasets, noises)
     both = lasso.noise_overlap(point)
     panels, laws = [], []
     for place, truth in enumerate(TRUTHS):
@@ -54,18 +55,17 @@ def make(order: Order) -> Made:
                   y_title=f"share in bins of {WIDTH:g}")
         )  # fmt: skip
         laws.append(law)
-    own = float((point.scale * SETTING.sigma_eta) ** 2)
+    own = float((point.scale * setting.sigma_eta) ** 2)
     expected = {
-        "printed": (own, float(point.error / SETTING.alpha)),
-        "theory": (float(both.sigma**2), float(both.overlap_error / SETTING.alpha)),
+        "printed": (own, float(point.error / setting.alpha)),
+        "theory": (float(both.sigma**2), float(both.overlap_error / setting.alpha)),
     }
     panels.append(_variances(found, expected))
     return Made(
         panels=tuple(panels),
         claims=(*_averaged_claims(found, laws), _fixed_data_claim(found, expected)),
         settings={
-            "alpha": 0.5, "rho": 0.5, "sigma_xi": 0.1, "lam": 1.0, "sigma_eta": 0.5,
-            "coefficients": p, "datasets": datasets, "noises": noises,
+            **order.knobs, "coefficients": p, "datasets": datasets, "noises": noises,
         },
         notes=(
             "Averaged over datasets, as in the paper, the printed law and the corrected one are "
@@ -75,15 +75,15 @@ def make(order: Order) -> Made:
     )  # fmt: skip
 
 
-def _run(order: Order, p: int, datasets: int, noises: int) -> OverNoise:
+def _run(order: Order, setting: LassoSetting, p: int, datasets: int, noises: int) -> OverNoise:
     estimates: list[list[FloatArray]] = [[] for _ in TRUTHS]
     spread, location = [], []
-    sigma, lam = float(SETTING.sigma_eta), float(SETTING.lam)
+    sigma, lam = float(setting.sigma_eta), float(setting.lam)
     for number in range(datasets):
         if number % max(1, datasets // 10) == 0:
             order.step(f"dataset {number} of {datasets}")
         key = order.key.child(number)
-        data = draw(SETTING, p, key)
+        data = draw(setting, p, key)
         truth, y = data.truth.copy(), data.y.copy()
         places: list[int] = []
         for value in TRUTHS[1:]:
@@ -185,5 +185,6 @@ FIGURES = (
         "the law of an estimated coefficient over the privacy noise",
         make,
         full="one core, two minutes",
+        knobs=KNOBS,
     ),
 )

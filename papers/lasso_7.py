@@ -25,14 +25,13 @@ from papers.lasso_divergences import (
     simulated_joint,
     simulated_parts,
 )
-from papers.lasso_runs import Agreement, agreement_of
+from papers.lasso_runs import KNOBS, Agreement, agreement_of, data_model
 
-SWEEPS = (
-    Sweep("a", "lam", "λ", (0.5, 1.0, 1.5)),
-    Sweep("b", "rho", "ρ", (0.05, 0.1, 0.2)),
-    Sweep("c", "alpha", "α", (0.3, 0.5, 0.8)),
+SWEPT = (
+    ("a", "lam", (0.5, 1.0, 1.5)),
+    ("b", "rho", (0.05, 0.1, 0.2)),
+    ("c", "alpha", (0.3, 0.5, 0.8)),
 )
-FIXED = {"a": "α = 0.5, ρ = 0.1", "b": "α = 0.5, λ = 1", "c": "ρ = 0.1, λ = 1"}
 
 # Noise as a share of what the problem can bear.
 CURVE = np.linspace(0.05, 0.97, 93)
@@ -60,7 +59,9 @@ def make(order: Order) -> Made:
     larger = Sizes(1000, 60, 16, 20) if order.full else Sizes(400, 24, 8, 12)
     panels: list[Panel] = []
     rows: list[Row] = []
-    for number, sweep in enumerate(SWEEPS):
+    data = data_model(order)
+    sweeps = [Sweep(*swept, data) for swept in SWEPT]
+    for number, sweep in enumerate(sweeps):
         parts, whole = list[pd.DataFrame](), list[pd.DataFrame]()
         for place, value in enumerate(sweep.values):
             noises, label = sweep.edge(value) * CURVE, sweep.label(value)
@@ -82,16 +83,18 @@ def make(order: Order) -> Made:
                 whole.append(estimate_frame(noise, row.whole, label, larger.datasets))
         for words, frames in (("component-wise", parts), ("joint", whole)):
             panels.append(
-                Panel(f"({sweep.letter}) {FIXED[sweep.letter]}: {words}",
+                Panel(f"({sweep.letter}) {sweep.fixed}: {words}",
                       pd.concat(frames, ignore_index=True), *AXES, "curve", "low", "high",
                       y_log=True, x_title="σ_η", y_title=f"on-average KL, {words}")
             )  # fmt: skip
     return Made(
         panels=tuple(panels),
-        claims=(*_shape_claims(), *_order_claims(), *_formula_claims(rows, sizes, larger)),
+        claims=(
+            *_shape_claims(sweeps), *_order_claims(sweeps), *_formula_claims(rows, sizes, larger),
+        ),
         settings={
-            "alpha": 0.5, "rho": 0.1, "sigma_xi": 0.1, "lam": 1.0,
-            **{f"{sweep.parameter}_swept": list(sweep.values) for sweep in SWEEPS},
+            **order.knobs,
+            **{f"{sweep.parameter}_swept": list(sweep.values) for sweep in sweeps},
             "component_wise": sizes._asdict(), "joint": larger._asdict(),
         },
         notes=(
@@ -103,19 +106,23 @@ def make(order: Order) -> Made:
     )  # fmt: skip
 
 
-def _curves() -> Iterator[tuple[Sweep, float]]:
-    """Every curve of the figure once; the middle ones of (b) and (c) are that of (a)."""
-    for sweep in SWEEPS:
-        for place, value in enumerate(sweep.values):
-            if sweep is SWEEPS[0] or place != 1:
+def _curves(sweeps: list[Sweep]) -> Iterator[tuple[Sweep, float]]:
+    """Every curve of the figure once; the paper's middle ones of (b) and (c) are that of (a)."""
+    seen = set()
+    for sweep in sweeps:
+        for value in sweep.values:
+            base = sweep.setting(value, 0.0, "objective")
+            place = tuple(float(getattr(base, name)) for name in ("alpha", "rho", "lam"))
+            if place not in seen:
+                seen.add(place)
                 yield sweep, value
 
 
-def _shape_claims() -> list[Claim]:
+def _shape_claims(sweeps: list[Sweep]) -> list[Claim]:
     turns: dict[str, list[bool]] = {name: [] for name in DIVERGENCES}
     rises: dict[str, list[bool]] = {name: [] for name in DIVERGENCES}
     ends: dict[str, tuple[float, float]] = {}
-    for sweep, value in _curves():
+    for sweep, value in _curves(sweeps):
         edge = sweep.edge(value)
         kl = all_kl(sweep.setting(value, edge * CURVE, "objective"))
         near = all_kl(sweep.setting(value, edge * NEAR, "objective"))
@@ -148,10 +155,10 @@ def _shape_claims() -> list[Claim]:
     ]
 
 
-def _order_claims() -> list[Claim]:
+def _order_claims(sweeps: list[Sweep]) -> list[Claim]:
     claims: list[Claim] = []
     for sweep, rising, words in zip(
-        SWEEPS, (False, True, False), ("smaller λ", "larger ρ", "smaller α"), strict=True
+        sweeps, (False, True, False), ("smaller λ", "larger ρ", "smaller α"), strict=True
     ):
         most = min(sweep.edge(value) for value in sweep.values)
         share = ordered(sweep, "objective", most * np.linspace(0.05, 0.9, 35), rising)
@@ -224,5 +231,6 @@ FIGURES = (
         "on-average KL of objective perturbation against the noise",
         make,
         full="one core, five minutes",
+        knobs={**KNOBS, "lam": 1.0},
     ),
 )

@@ -8,13 +8,15 @@ import numpy as np
 import pandas as pd
 
 from leakscope import lasso
+from leakscope.lasso import LassoSetting
 from leakscope.planning import lasso_trade_off
 from leakscope.settings import LassoDivergence, LassoMechanism
 from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
-from papers.lasso_divergences import DATA, DIVERGENCES, judge_both
+from papers.lasso_divergences import DIVERGENCES, judge_both
 from papers.lasso_optimal_noise import Optima, optima
+from papers.lasso_runs import KNOBS, data_model, edge_of
 
 LAMBDAS = (0.5, 1.0, 1.5)
 MECHANISMS: tuple[LassoMechanism, ...] = ("output", "objective")
@@ -45,23 +47,30 @@ class Curve(NamedTuple):
 def make(order: Order) -> Made:
     """Panels (a) and (b), the latter for both divergences, and what Section 6.4 says of them."""
     order.step("curves and their optima")
+    data = data_model(order)
     best: dict[str, dict[str, Optima]] = {
-        mechanism: {name: optima(np.array(LAMBDAS), mechanism, name) for name in DIVERGENCES}
+        mechanism: {name: optima(data, np.array(LAMBDAS), mechanism, name) for name in DIVERGENCES}
         for mechanism in MECHANISMS
     }
-    outside = {lam: _curve(lam, "output", OUTPUT) for lam in LAMBDAS}
-    inside = {lam: _curve(lam, "objective", _edge(lam) * OBJECTIVE) for lam in LAMBDAS}
+    plain = {lam: float(lasso.state_evolution(data.change(lam=lam)).error) for lam in LAMBDAS}
+    edges = {lam: lam / edge_of(data) for lam in LAMBDAS}
+    outside = {lam: _curve(data, lam, "output", OUTPUT) for lam in LAMBDAS}
+    inside = {lam: _curve(data, lam, "objective", edges[lam] * OBJECTIVE) for lam in LAMBDAS}
+    near = {lam: _curve(data, lam, "objective", edges[lam] * NEAR_EDGE) for lam in LAMBDAS}
     return Made(
         panels=(
             _panel("(a) output perturbation", "on-average KL, nats",
-                   _table(outside, best["output"], "joint", printed=True)),
+                   _table(plain, outside, best["output"], "joint", printed=True)),
             _panel("(b) objective perturbation: component-wise", "on-average KL, component-wise",
-                   _table(inside, best["objective"], "component_wise", printed=True)),
+                   _table(plain, inside, best["objective"], "component_wise", printed=True)),
             _panel("(b) objective perturbation: joint", "on-average KL, joint",
-                   _table(inside, best["objective"], "joint", printed=False)),
+                   _table(plain, inside, best["objective"], "joint", printed=False)),
         ),
-        claims=(*_output_claims(outside, best["output"]), *_objective_claims(best["objective"])),
-        settings={"alpha": 0.5, "rho": 0.1, "sigma_xi": 0.1, "lam": list(LAMBDAS)},
+        claims=(
+            *_output_claims(plain, outside, best["output"]),
+            *_objective_claims(plain, near, best["objective"]),
+        ),
+        settings={**order.knobs, "lam": list(LAMBDAS)},
         notes=(
             "Dotted vertical lines are the error without noise, crosses the points nearest to the "
             "origin. "
@@ -76,22 +85,19 @@ def _panel(title: str, y_title: str, table: pd.DataFrame) -> Panel:
                  x_title="generalisation error E", y_title=y_title)  # fmt: skip
 
 
-def _edge(lam: float) -> float:
-    return float(lam / lasso.stability_edge(DATA.alpha))
-
-
-def _noiseless(lam: float) -> float:
-    return float(lasso.state_evolution(DATA.change(lam=lam)).error)
-
-
-def _curve(lam: float, mechanism: LassoMechanism, noises: FloatArray) -> Curve:
-    found = lasso_trade_off(DATA.change(lam=lam, mechanism=mechanism), noises)
+def _curve(data: LassoSetting, lam: float, mechanism: LassoMechanism, noises: FloatArray) -> Curve:
+    found = lasso_trade_off(data.change(lam=lam, mechanism=mechanism), noises)
     kl = {name: getattr(found, field) for name, field in FIELDS.items()}
     return Curve(noises, found.generalization_error, kl)
 
 
 def _table(
-    curves: dict[float, Curve], best: dict[str, Optima], solid: LassoDivergence, *, printed: bool
+    plain: dict[float, float],
+    curves: dict[float, Curve],
+    best: dict[str, Optima],
+    solid: LassoDivergence,
+    *,
+    printed: bool,
 ) -> pd.DataFrame:
     """One panel: a divergence solid with its optima, the printed one dashed where it belongs."""
     names: tuple[LassoDivergence, ...] = (solid, "printed") if printed else (solid,)
@@ -105,7 +111,7 @@ def _table(
             frames.append(_rows(curve.error, curve.kl[name], label, source, curve.sigma_eta))
         frames.append(_rows(at.error[place], at.kl[place], label, "marked", at.sigma_eta[place]))
     for lam in LAMBDAS:
-        upright = np.full(2, _noiseless(lam))
+        upright = np.full(2, plain[lam])
         frames.append(_rows(upright, ends, f"λ = {lam:g}", "no noise", ends))
     return pd.concat(frames, ignore_index=True)
 
@@ -124,21 +130,23 @@ def _rows(
     )
 
 
-def _output_claims(curves: dict[float, Curve], best: dict[str, Optima]) -> list[Claim]:
+def _output_claims(
+    plain: dict[float, float], curves: dict[float, Curve], best: dict[str, Optima]
+) -> list[Claim]:
     monotone = all(
         (np.diff(curve.error) > 0.0).all() and (np.diff(curve.kl[name]) < 0.0).all()
         for curve in curves.values()
         for name in ("printed", "joint")
     )
     weak = curves[1.0]
-    corner = _corner(best, "joint")
+    corner = _corner(plain, best, "joint")
     return [
         judge(
             "under output perturbation more error means less divergence, without a turn",
             "Sec. 6.4, Fig. 8(a)",
             f"λ = 1: KL {weak.kl['joint'][0]:.3g} at E = {weak.error[0]:.4f} to "
             f"{weak.kl['joint'][-1]:.3g} at {weak.error[-1]:.3g}; without noise E = "
-            f"{_noiseless(1.0):.4f}",
+            f"{plain[1.0]:.4f}",
             as_printed=monotone,
         ),
         judge(
@@ -151,13 +159,14 @@ def _output_claims(curves: dict[float, Curve], best: dict[str, Optima]) -> list[
     ]
 
 
-def _corner(best: dict[str, Optima], name: str) -> FloatArray:
-    noiseless = np.array([_noiseless(lam) for lam in LAMBDAS])
+def _corner(plain: dict[float, float], best: dict[str, Optima], name: str) -> FloatArray:
+    noiseless = np.array([plain[lam] for lam in LAMBDAS])
     return np.asarray(np.hypot(best[name].error - noiseless, best[name].kl))
 
 
-def _objective_claims(best: dict[str, Optima]) -> list[Claim]:
-    curves = {lam: _curve(lam, "objective", _edge(lam) * NEAR_EDGE) for lam in LAMBDAS}
+def _objective_claims(
+    plain: dict[float, float], curves: dict[float, Curve], best: dict[str, Optima]
+) -> list[Claim]:
     first = {name: [_first_part(curves[lam], name) for lam in LAMBDAS] for name in DIVERGENCES}
     later = {
         name: [
@@ -166,7 +175,7 @@ def _objective_claims(best: dict[str, Optima]) -> list[Claim]:
         ]
         for name in DIVERGENCES
     }
-    corner = {name: _corner(best, name) for name in DIVERGENCES}
+    corner = {name: _corner(plain, best, name) for name in DIVERGENCES}
     last = {name: [float(curves[lam].kl[name][-1]) for lam in LAMBDAS] for name in DIVERGENCES}
     at_best = {name: best[name].kl for name in DIVERGENCES}
     return [
@@ -246,5 +255,6 @@ FIGURES = (
         "error against on-average KL for both mechanisms",
         make,
         full="the same, seconds",
+        knobs=KNOBS,
     ),
 )

@@ -10,6 +10,7 @@ from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lasso_divergences import DIVERGENCES, WORDS, judge_both
 from papers.lasso_optimal_noise import Optima, monotone, optima, penalties
+from papers.lasso_runs import data_model
 
 RHOS = (0.05, 0.1, 0.2)
 AXES = ("lam", "sigma_eta")
@@ -20,15 +21,17 @@ Found = dict[str, dict[float, Optima]]
 def make(order: Order) -> Made:
     """Output perturbation, objective perturbation by both divergences, and Section 6.4's claims."""
     lam = penalties(40 if order.full else 14)
+    data = data_model(order)
     order.step("optimal noise of output perturbation")
     # corrected, the component-wise divergence of output perturbation is the joint one
     output: Found = {
-        name: {rho: optima(lam, "output", name, rho) for rho in RHOS}
+        name: {rho: optima(data.change(rho=rho), lam, "output", name) for rho in RHOS}
         for name in ("printed", "joint")
     }
     order.step("optimal noise of objective perturbation")
     objective: Found = {
-        name: {rho: optima(lam, "objective", name, rho) for rho in RHOS} for name in DIVERGENCES
+        name: {rho: optima(data.change(rho=rho), lam, "objective", name) for rho in RHOS}
+        for name in DIVERGENCES
     }
     return Made(
         panels=(
@@ -38,7 +41,7 @@ def make(order: Order) -> Made:
         ),
         claims=(*_output_claims(output), *_objective_claims(objective)),
         settings={
-            "alpha": 0.5, "sigma_xi": 0.1, "rho": list(RHOS), "lam": [0.1, 2.0],
+            **order.knobs, "rho": list(RHOS), "lam": [0.1, 2.0],
             "penalties": lam.size,
         },
         notes=(
@@ -130,5 +133,6 @@ FIGURES = (
         "the optimal noise against the penalty",
         make,
         full="one core, half a minute",
+        knobs={"alpha": 0.5, "sigma_xi": 0.1},
     ),
 )

@@ -21,29 +21,47 @@ from leakscope.laws import Key
 from leakscope.settings import LassoDivergence, LassoMechanism
 from papers.arrays import FloatArray
 from papers.claims import Claim, judge
+from papers.lasso_runs import edge_of
 
-DATA = LassoSetting(0.5, 0.1, 0.1, 1.0, 0.0)
 DIVERGENCES: tuple[LassoDivergence, ...] = ("printed", "component_wise", "joint")
 WORDS = {"printed": "printed", "component_wise": "corrected", "joint": "joint"}
 
+SYMBOLS = {"alpha": "α", "rho": "ρ", "lam": "λ"}
 AXES = ("sigma_eta", "kl")
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The curves of one panel: a parameter and its values; the others are those of `DATA`."""
+    """The curves of one panel: a parameter and its values; the others are those of ``data``."""
 
     letter: str
     parameter: str
-    symbol: str
     values: tuple[float, ...]
+    data: LassoSetting
+
+    @property
+    def symbol(self) -> str:
+        """The parameter as the paper writes it."""
+        return SYMBOLS[self.parameter]
+
+    @property
+    def fixed(self) -> str:
+        """The parameters that all curves share, in words."""
+        return ", ".join(
+            f"{symbol} = {float(getattr(self.data, name)):g}"
+            for name, symbol in SYMBOLS.items()
+            if name != self.parameter
+        )
 
     def setting(
-        self, value: float, sigma_eta: FloatArray | float, mechanism: LassoMechanism
+        self,
+        value: FloatArray | float,
+        sigma_eta: FloatArray | float,
+        mechanism: LassoMechanism,
     ) -> LassoSetting:
         """One curve's settings."""
         given = {self.parameter: value, "sigma_eta": sigma_eta, "mechanism": mechanism}
-        return DATA.change(**given)
+        return self.data.change(**given)
 
     def label(self, value: float) -> str:
         """The curve's name."""
@@ -52,7 +70,7 @@ class Sweep:
     def edge(self, value: float) -> float:
         """The largest sigma_eta that objective perturbation bears on this curve."""
         base = self.setting(value, 0.0, "objective")
-        return float(base.lam / lasso.stability_edge(base.alpha))
+        return float(base.lam) / edge_of(base)
 
 
 class Sizes(NamedTuple):

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakscope import lasso
+from leakscope.lasso import LassoSetting
 from leakscope.planning import least_kl, optimal_noise
 from leakscope.settings import LassoDivergence, LassoMechanism
 from papers.arrays import FloatArray
-from papers.lasso_divergences import DATA
 
 # How much above the noiseless error both mechanisms may go when compared at equal error.
 ALLOWED = 1.1
@@ -52,10 +52,10 @@ def penalties(count: int) -> FloatArray:
 
 
 def optima(
-    lam: FloatArray, mechanism: LassoMechanism, divergence: LassoDivergence, rho: float = 0.1
+    data: LassoSetting, lam: FloatArray, mechanism: LassoMechanism, divergence: LassoDivergence
 ) -> Optima:
     """The optimal noise of the paper at each λ."""
-    base = DATA.change(rho=rho, mechanism=mechanism)
+    base = data.change(mechanism=mechanism)
     found = [optimal_noise(base.change(lam=float(one)), divergence=divergence) for one in lam]
     columns = [
         np.array([getattr(choice, name) for choice in found], dtype=np.float64)
@@ -64,11 +64,11 @@ def optima(
     return Optima(lam, *columns)
 
 
-def equal_error(lam: FloatArray, divergence: LassoDivergence) -> EqualError:
+def equal_error(data: LassoSetting, lam: FloatArray, divergence: LassoDivergence) -> EqualError:
     """Both mechanisms at `ALLOWED` times the noiseless error, with the least divergence there."""
     rows = []
     for one in lam:
-        base = DATA.change(lam=float(one))
+        base = data.change(lam=float(one))
         target = ALLOWED * float(lasso.state_evolution(base).error)
         objective = least_kl(base, target, divergence=divergence)
         output = least_kl(base.change(mechanism="output"), target, divergence=divergence)

@@ -14,9 +14,10 @@ import pandas as pd
 from scipy import stats
 
 from leakscope import InputError
-from leakscope.lasso import LassoSetting, message_passing
+from leakscope.lasso import LassoSetting, message_passing, stability_edge
 from leakscope.laws import Key
 from papers.arrays import FloatArray
+from papers.figure import Order
 
 # The chance that agreement is refused though theory is right, over all tests of a claim.
 LEVEL = 1e-3
@@ -24,6 +25,28 @@ LEVEL = 1e-3
 # Nearer to the edge than this the error of a finite problem has heavy tails: its mean over datasets
 # says little (docs/lasso.md), and no claim rests on it.
 STEADY = 0.6
+
+# The data model of most figures.
+KNOBS = {"alpha": 0.5, "rho": 0.1, "sigma_xi": 0.1}
+
+
+def data_model(order: Order) -> LassoSetting:
+    """The data model that was asked for; what the figure does not set is its own to change."""
+    knobs = {**KNOBS, "lam": 1.0, "sigma_eta": 0.0, **order.knobs}
+    return LassoSetting(
+        knobs["alpha"], knobs["rho"], knobs["sigma_xi"], knobs["lam"], knobs["sigma_eta"]
+    )
+
+
+def edge_of(setting: LassoSetting) -> float:
+    """The least λ/σ_η that objective perturbation bears, for figures that run up to it."""
+    edge = float(stability_edge(setting.alpha))
+    if edge == 0.0:
+        raise InputError(
+            "alpha must be below 1: from there on every noise is borne, and the "
+            "figure runs up to the largest one."
+        )
+    return edge
 
 
 class LassoData(NamedTuple):

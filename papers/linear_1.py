@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from leakscope import linear
+from leakscope import InputError, linear
 from leakscope.laws import Key, LawPair, Normal, NormalMixture
 from leakscope.linear import GaussianDesign, RecordNorms, law_pair
 from papers.arrays import FloatArray
@@ -19,7 +19,7 @@ from papers.mean_interval import Mean, around
 
 RATIOS = (1.5, 2.0, 5.0, 10.0, 50.0)
 SIDES = ("member", "non-member")
-N, SPARE = 400, 50  # the paper's n, and D/n
+KNOBS = {"n": 400, "D": 20_000, "sigma": 1.0}
 PREDICTIONS = 20_000
 BINS = 81
 WHERE = "Sec. 3.2 and Fig. 1"
@@ -27,10 +27,16 @@ WHERE = "Sec. 3.2 and Fig. 1"
 
 def make(order: Order) -> Made:
     """Eq. (2)'s standard deviations, whole matrices beside them, and histograms at five p/n."""
-    n, matrices = (N, 200) if order.full else (100, 40)
-    records, designs = _record(n, order.key.child(0))
+    whole = GaussianDesign(order.whole("n"), order.whole("D"), order.whole("D"), _sigma(order))
+    parts, matrices = (1, 200) if order.full else (4, 40)
+    # (a) has whole matrices, and at quick size a quarter of the records and of the features
+    n, dim = whole.n // parts, whole.dim // parts
+    ratios = tuple(ratio for ratio in RATIOS if round(ratio * n) <= dim)
+    if len(ratios) < 2:
+        raise InputError(f"D must be {RATIOS[1]:g} times n or more.")
+    records, designs = _record(GaussianDesign(n, dim, dim, whole.sigma), ratios, order.key.child(0))
     order.step("curves")
-    curves = _curves(n, records[-1])
+    curves = _curves(designs[-1], records[-1])
     order.step(f"{matrices} whole matrices for each p")
     spread = {
         design.ratio: _whole_matrices(design, norms, order.key.child(1, k), matrices)
@@ -44,7 +50,7 @@ def make(order: Order) -> Made:
     columns = ["p/n", "record", "sd", "source", "low", "high"]
     table = pd.concat([curves, pd.DataFrame(points, columns=columns)], ignore_index=True)
     order.step("histograms")
-    large = list(zip(*_record(N, order.key.child(0)), strict=True))
+    large = list(zip(*_record(whole, ratios, order.key.child(0)), strict=True))
     pairs = [
         linear.law_pair(design, norms, draws=PREDICTIONS, random_state=order.key.child(2, k))
         for k, (norms, design) in enumerate(large)
@@ -61,12 +67,12 @@ def make(order: Order) -> Made:
                 f"({letter}) p/n = {ratio:g}", _histogram(sample, limit), x="prediction",
                 y="density", series="record", low="low", high="high",
             )
-            for letter, ratio, sample, limit in zip("bcdef", RATIOS, drawn, limits, strict=True)
+            for letter, ratio, sample, limit in zip("bcdef", ratios, drawn, limits, strict=False)
         ),
     ]  # fmt: skip
     settings = {
-        "p/n": RATIOS, "sigma": 1.0, "(a)": {"n": n, "D": SPARE * n, "matrices": matrices},
-        "(b-f)": {"n": N, "D": SPARE * N, "predictions": PREDICTIONS},
+        "p/n": ratios, "sigma": whole.sigma, "(a)": {"n": n, "D": dim, "matrices": matrices},
+        "(b-f)": {"n": whole.n, "D": whole.dim, "predictions": PREDICTIONS},
     }  # fmt: skip
     notes = [
         "The text does not say which five values of p/n are drawn; these are ours.",
@@ -74,30 +80,39 @@ def make(order: Order) -> Made:
         "matrices; the points of (a) are from whole matrices.",
     ]
     if not order.full:
-        notes.append("In (a) n = 100 and D = 5,000 in place of 400 and 20,000, the same D/n.")
+        notes.append(
+            f"In (a) n = {n:,} and D = {dim:,} in place of {whole.n:,} and {whole.dim:,}, the same "
+            "D/n."
+        )
     claims = (
         _eq_2(designs, records, spread),
-        _eq_1(drawn, limits),
+        _eq_1(ratios, drawn, limits),
         _one_falls(spread),
-        _crossing(N, SPARE * N),
+        _crossing(whole),
     )
     return Made(tuple(panels), claims, settings=settings, notes=tuple(notes))
 
 
-def _record(n: int, key: Key) -> tuple[list[RecordNorms], list[GaussianDesign]]:
+def _sigma(order: Order) -> float:
+    return float(order.knobs["sigma"])
+
+
+def _record(
+    whole: GaussianDesign, ratios: tuple[float, ...], key: Key
+) -> tuple[list[RecordNorms], list[GaussianDesign]]:
     """One record x0 at each p, and the designs it is asked in."""
-    sizes = [round(ratio * n) for ratio in RATIOS]
-    designs = [GaussianDesign(n, p, SPARE * n, 1.0) for p in sizes]
-    return growing_norms(sizes, SPARE * n, 1, key), designs
+    sizes = [round(ratio * whole.n) for ratio in ratios]
+    designs = [GaussianDesign(whole.n, p, whole.dim, whole.sigma) for p in sizes]
+    return growing_norms(sizes, whole.dim, 1, key), designs
 
 
-def _curves(n: int, norms: RecordNorms) -> pd.DataFrame:
+def _curves(design: GaussianDesign, norms: RecordNorms) -> pd.DataFrame:
     """Eq. (2) along p/n, for a record whose norm is spread evenly over its features."""
-    dim, total = SPARE * n, float(norms.used[0] + norms.unused[0])
+    n, dim, total = design.n, design.dim, float(norms.used[0] + norms.unused[0])
     rows = []
-    for p in np.unique(np.geomspace(1.05 * n, dim, 80).astype(int)).tolist():
+    for p in np.unique(np.geomspace(max(1.05 * n, n + 2), dim, 80).astype(int)).tolist():
         there = RecordNorms.of(total * p / dim, total * (dim - p) / dim)
-        sides = _eq_2_variances(GaussianDesign(n, p, dim, 1.0), there)
+        sides = _eq_2_variances(GaussianDesign(n, p, dim, design.sigma), there)
         for side, variance in zip(SIDES, sides, strict=True):
             rows.append((p / n, side, variance**0.5, "theory", np.nan, np.nan))
     return pd.DataFrame(rows, columns=["p/n", "record", "sd", "source", "low", "high"])
@@ -167,11 +182,15 @@ def _eq_2(
     )  # fmt: skip
 
 
-def _eq_1(drawn: list[tuple[FloatArray, FloatArray]], limits: list[LawPair]) -> Claim:
+def _eq_1(
+    ratios: tuple[float, ...],
+    drawn: list[tuple[FloatArray, FloatArray]],
+    limits: list[LawPair],
+) -> Claim:
     """Kolmogorov's distance to Eq. (1); below the 1% point over all histograms it is not seen."""
     bound = float(special.kolmogi(0.01 / (2 * len(drawn)))) / PREDICTIONS**0.5
     largest, where = 0.0, ""
-    for ratio, sample, limit in zip(RATIOS, drawn, limits, strict=True):
+    for ratio, sample, limit in zip(ratios, drawn, limits, strict=True):
         for side, values, law in zip(SIDES, sample, (limit.member, limit.nonmember), strict=True):
             assert isinstance(law, Normal)
             cdf = np.asarray(law.cdf(np.sort(values)[:, None])).ravel()
@@ -203,12 +222,13 @@ def _one_falls(spread: dict[float, tuple[Mean, Mean]]) -> Claim:
     )  # fmt: skip
 
 
-def _crossing(n: int, dim: int) -> Claim:
+def _crossing(whole: GaussianDesign) -> Claim:
     """Where sigma_0 = sigma_1 at the typical record; n/D and 1/n move it from 2."""
-    sizes = np.arange(n + 2, 4 * n)
+    n, dim = whole.n, whole.dim
+    sizes = np.arange(n + 2, min(4 * n, dim + 1))
     gaps = []
     for p in sizes.tolist():
-        design = GaussianDesign(n, p, dim, 1.0)
+        design = GaussianDesign(n, p, dim, whole.sigma)
         member, other = _eq_2_variances(design, RecordNorms.typical(design))
         gaps.append(other - member)
     falls = bool(np.all(np.diff(gaps) < 0.0))
@@ -223,6 +243,6 @@ def _crossing(n: int, dim: int) -> Claim:
 FIGURES = (
     Figure(
         "linear-1", "linear", "Fig. 1(a-f)", "the two laws of a prediction, p/n from 1.5 to 50",
-        make, full="one core, 12 minutes (1,000 matrices of 400 x 20,000)",
+        make, full="one core, 12 minutes (1,000 matrices of 400 x 20,000)", knobs=KNOBS,
     ),
 )  # fmt: skip

@@ -7,16 +7,16 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from leakscope import linear
+from leakscope import InputError, linear
 from leakscope.linear import GaussianDesign, OutputNoise, RecordNorms
 from leakscope.planning import equivalence_gap, linear_advantage, trade_off_curve
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.mean_interval import Mean, around
 
-DESIGN = GaussianDesign(100, 3_000, 3_000, 1.0)  # all features in use
-SIZES = (220, 250, 300, 400, 600, 1_000, 3_000)
-KNOBS = {
+KNOBS = {"n": 100, "D": 3_000, "sigma": 1.0}
+RATIOS = (2.2, 2.5, 3.0, 4.0, 6.0, 10.0, 30.0)
+WAYS = {
     "features": "fewer features",
     "noise_nonmembers": "noise for non-members (Lemma 4.4)",
     "noise": "noise on every answer",
@@ -27,15 +27,19 @@ ERRATUM = "linear 3"
 def make(order: Order) -> Made:
     """Both trade-offs in the limit, the finite-n law beside them, and noise for everyone."""
     points = 50 if order.full else 25
+    # all features in use
+    design = GaussianDesign(order.whole("n"), order.whole("D"), order.whole("D"), _sigma(order))
+    if design.dim < 4 * design.n:
+        raise InputError("D must be 4 times n or more.")
     order.step("curves")
-    floor = linear.generalization_error(DESIGN).value
-    sizes = np.unique(np.geomspace(2.05 * DESIGN.n, DESIGN.dim, points).astype(int))
-    sigmas = np.sqrt([max(_error(p) - floor, 0.0) for p in sizes.tolist()])
+    floor = linear.generalization_error(design).value
+    sizes = np.unique(np.geomspace(2.05 * design.n, design.dim, points).astype(int))
+    sigmas = np.sqrt([max(_error(design, p) - floor, 0.0) for p in sizes.tolist()])
     rows: list[tuple[float, float, str, str, float, float]] = []
     curves = {}
-    for knob, name in KNOBS.items():
+    for knob, name in WAYS.items():
         levels = sizes if knob == "features" else sigmas
-        curve = trade_off_curve(DESIGN, knob, [float(x) for x in levels])  # type: ignore[arg-type]
+        curve = trade_off_curve(design, knob, [float(x) for x in levels])  # type: ignore[arg-type]
         curves[knob] = curve
         rows += [
             (error, value, name, "theory", np.nan, np.nan)
@@ -43,10 +47,10 @@ def make(order: Order) -> Made:
         ]
     order.step("finite-n law")
     draws = 20_000 if order.full else 2_000
-    fewer, noisy = _finite_n(order, draws, floor)
-    for name, found in ((KNOBS["features"], fewer), (KNOBS["noise_nonmembers"], noisy)):
+    fewer, noisy = _finite_n(order, design, draws, floor)
+    for name, found in ((WAYS["features"], fewer), (WAYS["noise_nonmembers"], noisy)):
         rows += [
-            (_error(p), one.value, name, "simulation", one.low, one.high)
+            (_error(design, p), one.value, name, "simulation", one.low, one.high)
             for p, one in found.items()
         ]
     columns = ["error", "advantage", "knob", "source", "low", "high"]
@@ -56,36 +60,48 @@ def make(order: Order) -> Made:
     )  # fmt: skip
     known = curves["noise"].advantage
     apart = float(np.abs(curves["features"].advantage - known).max())
-    gap = equivalence_gap(DESIGN, points=points)
+    gap = equivalence_gap(design, points=points)
     # a fiftieth of the curve's range cannot be seen on the figure
     bound = float(np.ptp(curves["features"].advantage)) / 50.0
     claims = (
         _equivalent(fewer, noisy, gap, bound),
         _deployable(apart, gap, bound),
         _falls(curves["noise_nonmembers"].advantage, curves["noise_nonmembers"].settings),
-        _enough_noise(),
+        _enough_noise(design),
     )
-    settings = {"n": DESIGN.n, "D": DESIGN.dim, "sigma": DESIGN.sigma, "designs": draws}
+    settings = {**order.knobs, "designs": draws}
     notes = (
         "Noise on every answer is ours: it can be deployed, noise for non-members cannot.",
-        "Points are the exact law at n = 100; errors are Prop. 4.3 and Eq. (6), exact at every n.",
+        f"Points are the exact law at n = {design.n:,}; errors are Prop. 4.3 and Eq. (6), exact at "
+        "every n.",
     )
     return Made((panel,), claims, settings=settings, notes=notes)
 
 
-def _error(p: int) -> float:
-    return linear.generalization_error(GaussianDesign(DESIGN.n, p, DESIGN.dim, DESIGN.sigma)).value
+def _sigma(order: Order) -> float:
+    return float(order.knobs["sigma"])
 
 
-def _finite_n(order: Order, draws: int, floor: float) -> tuple[dict[int, Mean], dict[int, Mean]]:
+def _fewer(whole: GaussianDesign, p: int) -> GaussianDesign:
+    return GaussianDesign(whole.n, p, whole.dim, whole.sigma)
+
+
+def _error(whole: GaussianDesign, p: int) -> float:
+    return linear.generalization_error(_fewer(whole, p)).value
+
+
+def _finite_n(
+    order: Order, whole: GaussianDesign, draws: int, floor: float
+) -> tuple[dict[int, Mean], dict[int, Mean]]:
     """The exact law's advantage with p features, and with all and noise of the same error."""
     fewer: dict[int, Mean] = {}
     noisy: dict[int, Mean] = {}
-    for p in SIZES:
-        noise = OutputNoise(max(_error(p) - floor, 0.0) ** 0.5, to="nonmembers")
+    sizes = [round(ratio * whole.n) for ratio in RATIOS]
+    for p in (p for p in sizes if p <= whole.dim):
+        noise = OutputNoise(max(_error(whole, p) - floor, 0.0) ** 0.5, to="nonmembers")
         for found, design, added in (
-            (fewer, GaussianDesign(DESIGN.n, p, DESIGN.dim, DESIGN.sigma), None),
-            (noisy, DESIGN, noise),
+            (fewer, _fewer(whole, p), None),
+            (noisy, whole, noise),
         ):
             one = linear_advantage(
                 design, attacker="label_hidden", noise=added, draws=draws,
@@ -131,18 +147,18 @@ def _falls(advantage: np.ndarray, sigmas: np.ndarray) -> Claim:
     )  # fmt: skip
 
 
-def _enough_noise() -> Claim:
+def _enough_noise(design: GaussianDesign) -> Claim:
     """At the record of average norms, with the noise that makes the two variances equal."""
-    typical = RecordNorms.typical(DESIGN)
-    pair = linear.law_pair(DESIGN, typical, method="asymptotic")
+    typical = RecordNorms.typical(design)
+    pair = linear.law_pair(design, typical, method="asymptotic")
     member, other = (np.asarray(law.sigma)[0] for law in (pair.member, pair.nonmember))  # type: ignore[attr-defined]
     sigma = float(np.sqrt(member**2 - other**2))
     noise = OutputNoise(sigma, to="nonmembers")
-    hidden = linear.law_pair(DESIGN, typical, method="asymptotic", noise=noise)
+    hidden = linear.law_pair(design, typical, method="asymptotic", noise=noise)
     from leakscope import measures
 
     left = float(np.asarray(measures.advantage(hidden))[0])
-    over = linear_advantage(DESIGN, attacker="label_hidden", method="asymptotic", noise=noise).value
+    over = linear_advantage(design, attacker="label_hidden", method="asymptotic", noise=noise).value
     return judge(
         "enough noise for non-members makes the advantage zero", "Sec. 4.2",
         f"{left:.1e} at the record of average norm with a standard deviation of {sigma:.2f}; "
@@ -154,6 +170,6 @@ def _enough_noise() -> Claim:
 FIGURES = (
     Figure(
         "linear-4", "linear", "Fig. 4", "fewer features against noise, at equal error", make,
-        full="one core, one minute",
+        full="one core, one minute", knobs=KNOBS,
     ),
 )  # fmt: skip

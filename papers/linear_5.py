@@ -7,14 +7,14 @@ the text says (``text``) and what the authors' code does (``published``).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from leakscope import linear
+from leakscope import InputError, linear
 from leakscope.laws import Key, LawPair
 from leakscope.linear import Convention, DataModel
 from leakscope.measures import scored_advantage
@@ -35,13 +35,14 @@ SERIES = {
     EXACT: "the code, in exact arithmetic",
 }
 
-Model = Callable[[int, Convention], DataModel]
+Knobs = Mapping[str, float]
+Model = Callable[[int, Convention, Knobs], DataModel]
 
 
 class World(NamedTuple):
     """A panel of the figure: its model, its p, and what was read off the authors' paths."""
 
-    n: int
+    knobs: Knobs  # n, and what else the model has
     model: Model
     read: dict[int, float]
     sizes: tuple[int, ...]  # the authors'
@@ -50,25 +51,25 @@ class World(NamedTuple):
     dear: int  # under `text`, fewer designs from this p on
 
 
-def latent(p: int, convention: Convention) -> DataModel:
-    """Fig. 5(a): p covariates of 20 latent features, 200 records."""
-    return linear.LatentSpace(200, p, 20, convention=convention)
+def latent(p: int, convention: Convention, knobs: Knobs) -> DataModel:
+    """Fig. 5(a): p covariates of d latent features, n records."""
+    return linear.LatentSpace(int(knobs["n"]), p, int(knobs["d"]), convention=convention)
 
 
-def fourier(p: int, convention: Convention, *, rounding: bool = True) -> DataModel:
-    """Fig. 5(b): p frequencies, 128 of 1,024 times."""
-    return linear.FourierSeries(128, p, convention=convention, rounding=rounding)
+def fourier(p: int, convention: Convention, knobs: Knobs, *, rounding: bool = True) -> DataModel:
+    """Fig. 5(b): p frequencies, n of 1,024 times."""
+    return linear.FourierSeries(int(knobs["n"]), p, convention=convention, rounding=rounding)
 
 
-def random_relu(p: int, convention: Convention) -> DataModel:
-    """Fig. 5(c): p random ReLU features of 5,000, 100 records."""
-    return linear.RandomRelu(100, p, 5_000, convention=convention)
+def random_relu(p: int, convention: Convention, knobs: Knobs) -> DataModel:
+    """Fig. 5(c): p random ReLU features of D, n records."""
+    return linear.RandomRelu(int(knobs["n"]), p, int(knobs["D"]), convention=convention)
 
 
 # Values good to 0.01 or 0.02: means over 20 records.
 WORLDS = {
     "5a": World(
-        200, latent,
+        {"n": 200, "d": 20}, latent,
         {90: 0.054, 110: 0.067, 190: 0.199, 210: 0.093, 230: 0.073, 500: 0.175, 2_000: 0.190},
         (10, 30, 50, 70, 90, 110, 130, 150, 170, 190, 210, 230, 250, 270, 290, 320, 350, 400, 450,
          500, 550, 600, 700, 850, 1_000, 1_250, 1_500, 1_750, 2_000, 2_500, 3_000, 4_000, 5_000,
@@ -76,14 +77,15 @@ WORLDS = {
         (30, 90, 110, 150, 190, 210, 230, 290, 500, 2_000), (20, 4), 10_000,
     ),
     "5b": World(
-        128, fourier, {64: 0.021, 128: 0.12, 256: 0.452, 1_024: 0.960},
+        {"n": 128}, fourier, {64: 0.021, 128: 0.12, 256: 0.452, 1_024: 0.960},
         (8, 16, 32, 48, 64, 72, 80, 88, 96, 104, 112, 118, 124, 128, 132, 148, 160, 176, 192, 224,
          240, 248, 256, 264, 288, 320, 384, 448, 464, 480, 488, 496, 504, 512, 520, 528, 536, 544,
          640, 768, 896, 1_024),
         (32, 64, 96, 128, 192, 256, 512, 1_024), (6, 10), 10_000,
     ),
     "5c": World(
-        100, random_relu, {50: 0.107, 90: 0.237, 110: 0.661, 400: 0.018, 4_000: 0.477},
+        {"n": 100, "D": 5_000}, random_relu,
+        {50: 0.107, 90: 0.237, 110: 0.661, 400: 0.018, 4_000: 0.477},
         (5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 110, 120, 140, 160, 180, 200, 225, 250, 275, 300,
          325, 350, 375, 400, 450, 500, 550, 600, 750, 1_000, 1_500, 2_000, 2_500, 3_000, 3_500,
          4_000),
@@ -111,43 +113,51 @@ class Curve(NamedTuple):
 
 def make(panel: str, order: Order) -> Made:
     """One panel: the histogram adversary at each p, in both conventions."""
-    world = WORLDS[panel]
+    own = WORLDS[panel]
+    world = own._replace(knobs=order.knobs)
+    # what was read off the figure is of the paper's own model
+    printed = world.knobs == own.knobs
+    n, where = order.whole("n"), f"Fig. {panel[0]}({panel[1]})"
+    sizes = world.sizes if order.full else world.few
+    # the text's random ReLU features go to 1,000 only at quick size
+    last = min(sizes[-1], 1_000) if panel == "5c" and not order.full else sizes[-1]
+    if last <= 1.2 * n:
+        raise InputError(f"n must be below {last / 1.2:.0f}: the largest p is {last:,}.")
     records, designs = (20, 40) if order.full else world.quick
     curves: dict[str, Curve] = {}
     for number, convention in enumerate(CONVENTIONS):
         order.step(convention)
-        sizes = world.sizes if order.full else world.few
         # what is drawn is `published`, where records differ most
         count = records if order.full or convention == "published" else min(records, 6)
         key = order.key.child(number)
         curves[convention] = _curve(world, convention, sizes, count, designs, key, order.full)
-    if panel == "5b":
+    if panel == "5b" and printed:
         order.step("exact arithmetic")
         exact = world._replace(model=partial(fourier, rounding=False))
-        sizes = tuple(world.read)
         curves[EXACT] = _curve(
-            exact, "published", sizes, records, designs, order.key.child(2), True
+            exact, "published", tuple(world.read), records, designs, order.key.child(2), True
         )
     rows = [
-        (p / world.n, one.value, SERIES[name], "simulation", one.low, one.high)
+        (p / n, one.value, SERIES[name], "simulation", one.low, one.high)
         for name, curve in curves.items()
         for p, one in curve.histogram.items()
     ]
     rows += [
-        (p / world.n, value, "read off the figure", "published", np.nan, np.nan)
-        for p, value in world.read.items()
+        (p / n, value, "read off the figure", "published", np.nan, np.nan)
+        for p, value in (world.read if printed else {}).items()
     ]
     drawn = Panel(
-        f"Fig. {panel[0]}({panel[1]}), n = {world.n}", pd.DataFrame(rows, columns=COLUMNS),
+        f"{where}, n = {n:,}", pd.DataFrame(rows, columns=COLUMNS),
         x="p/n", y="advantage", series="series", low="low", high="high", x_log=True,
         joined=True,
     )  # fmt: skip
-    claims = [_rises(f"Fig. {panel[0]}({panel[1]})", curves, world.n)]
-    claims.append(_comes_back(f"Fig. {panel[0]}({panel[1]})", world, curves, records))
-    if panel == "5b":
+    claims = [_rises(where, curves, n)]
+    if printed:
+        claims.append(_comes_back(where, world, curves, records))
+    if EXACT in curves:
         claims.append(_well_posed(world, curves, records))
     settings = {
-        "n": world.n, "model": repr(world.model(world.few[-1], "text")), "records": records,
+        "n": n, "model": repr(world.model(world.few[-1], "text", world.knobs)), "records": records,
         "designs": designs, "predictions": 100_000, "p": list(curves["published"].histogram),
     }  # fmt: skip
     notes = [
@@ -178,7 +188,7 @@ def _curve(
         if dear and not full and p > 1_000:
             continue
         count, drawn = (max(records // 5, 2), max(designs // 4, 4)) if dear else (records, designs)
-        pairs = record_pairs(world.model(p, convention), count, drawn, key)
+        pairs = record_pairs(world.model(p, convention, world.knobs), count, drawn, key)
         generator = key.child(2, p).generator()
         histogram[p] = mean_interval(
             [histogram_of_law(pair, generator, convention=convention) for pair in pairs]
@@ -253,7 +263,7 @@ def _well_posed(world: World, curves: dict[str, Curve], records: int) -> Claim:
 
 FIGURES = tuple(
     Figure(f"linear-{panel}", "linear", f"Fig. {panel[0]}({panel[1]})", title, partial(make, panel),
-           full=full)
+           full=full, knobs=WORLDS[panel].knobs)
     for panel, title, full in (
         ("5a", "latent space: advantage against p/n", "one core, 20 minutes"),
         ("5b", "time series: advantage against p/n", "one core, 10 minutes"),

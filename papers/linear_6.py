@@ -13,41 +13,49 @@ from leakscope.linear import GaussianDesign, RecordNorms
 from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
-from papers.linear_3 import DIM, ERRATUM, LARGE, RIDGES, N
+from papers.linear_3 import ERRATUM, LARGE, RIDGES, at, whole_design, within
 from papers.linear_records import growing_norms
 from papers.mean_interval import Mean, mean_interval
 
 SIDES = ("member", "non-member")
 RATIOS = (1.1, 1.5, 2.0, 4.0, 10.0, 30.0, 100.0)
 COLUMNS = ["p/n", "variance", "n lambda", "source", "low", "high"]
+KNOBS = {"n": 1_000, "D": 10_000_000, "sigma": 1.0}
 Cells = dict[tuple[float, float], tuple[Mean, Mean]]
+Records = dict[float, tuple[GaussianDesign, RecordNorms]]  # by p/n
 
 
 def make(order: Order) -> Made:
     """Thm 4.1's two variances at one record, with the finite-n law's; printed form dashed."""
-    ratios = sorted({*np.geomspace(1.05, 100.0, 40).tolist(), *RATIOS})
-    sizes = [round(ratio * N) for ratio in ratios]
-    records = growing_norms(sizes, DIM, 1, order.key.child(0))
+    whole = whole_design(order)
+    n = whole.n
+    ratios = within(whole, tuple(sorted({*np.geomspace(1.05, 100.0, 40).tolist(), *RATIOS})))
+    sizes = sorted({round(ratio * n) for ratio in ratios})
+    records = dict(zip(sizes, growing_norms(sizes, whole.dim, 1, order.key.child(0)), strict=True))
     rows: dict[str, list[tuple[float, float, str, str, float, float]]] = {s: [] for s in SIDES}
     order.step("Thm 4.1")
-    for ridge, (p, norms) in itertools.product(RIDGES[1:], zip(sizes, records, strict=True)):
+    for ridge, (p, norms) in itertools.product(RIDGES[1:], records.items()):
         for source, printed in (("theory", False), ("printed", True)):
-            found = variances(N, p, ridge, norms, printed=printed)
+            found = variances(at(whole, p, ridge), norms, printed=printed)
             for side, value in zip(SIDES, found, strict=True):
                 if side == "member" or not printed:
-                    rows[side].append((p / N, value, f"{N * ridge:g}", source, np.nan, np.nan))
+                    rows[side].append((p / n, value, f"{n * ridge:g}", source, np.nan, np.nan))
     order.step("finite-n law")
     draws = 10_000 if order.full else 400
-    chosen = {p: norms for p, norms in zip(sizes, records, strict=True) if p / N in RATIOS}
+    chosen: Records = {
+        ratio: (at(whole, p, 0.0), records[p])
+        for ratio in RATIOS
+        if (p := round(ratio * n)) in records
+    }
     exact: Cells = {}
-    for ridge, (p, norms) in itertools.product(RIDGES[1:], chosen.items()):
-        design = GaussianDesign(N, p, DIM, 1.0, ridge)
-        key = order.key.child(1, p, round(1e3 * ridge))
-        pair = linear.law_pair(design, norms, draws=draws, random_state=key)
+    for ridge, (ratio, (design, norms)) in itertools.product(RIDGES[1:], chosen.items()):
+        key = order.key.child(1, design.p, round(1e3 * ridge))
+        ridged = at(design, design.p, ridge)
+        pair = linear.law_pair(ridged, norms, draws=draws, random_state=key)
         both = [mean_interval(_variances_of(law)) for law in (pair.member, pair.nonmember)]
-        exact[p / N, ridge] = both[0], both[1]
+        exact[ratio, ridge] = both[0], both[1]
         for side, one in zip(SIDES, both, strict=True):
-            place = (p / N, one.value, f"{N * ridge:g}", "simulation", one.low, one.high)
+            place = (design.p / n, one.value, f"{n * ridge:g}", "simulation", one.low, one.high)
             rows[side].append(place)
     panels = tuple(
         Panel(
@@ -58,7 +66,7 @@ def make(order: Order) -> Made:
         for side in SIDES
     )  # fmt: skip
     claims = (_meets(exact, chosen), _both_fall(exact, chosen), _easier(exact, chosen))
-    settings = {"n": N, "D": DIM, "sigma": 1.0, "ridges": RIDGES[1:], "designs": draws}
+    settings = {**order.knobs, "ridges": RIDGES[1:], "designs": draws}
     notes = (
         "The text does not say which ridges are drawn; lambda is as in Fig. 7, and p/n the axis.",
         "The caption has the two variances' symbols the wrong way round: sigma_0 is for test "
@@ -74,21 +82,21 @@ def _variances_of(law: Law) -> FloatArray:
 
 
 def variances(
-    n: int, p: int, ridge: float, norms: RecordNorms, *, printed: bool = False
+    design: GaussianDesign, norms: RecordNorms, *, printed: bool = False
 ) -> tuple[float, float]:
     """sigma_1^2 and sigma_0^2 of Thm 4.1 at one record."""
-    found = linear.ridge_variances(GaussianDesign(n, p, DIM, 1.0, ridge), norms, printed=printed)
+    found = linear.ridge_variances(design, norms, printed=printed)
     return float(found[0][0]), float(found[1][0])
 
 
-def _meets(exact: Cells, records: dict[int, RecordNorms]) -> Claim:
+def _meets(exact: Cells, records: Records) -> Claim:
     """Relative differences against 4 standard errors and 1% for what the limit leaves out."""
     share, gap, place = {}, {}, {}
     for printed in (True, False):
         worst = (0.0, 0.0, "")
         for (ratio, ridge), both in exact.items():
-            p = round(ratio * N)
-            formula = variances(N, p, ridge, records[p], printed=printed)
+            design, norms = records[ratio]
+            formula = variances(at(design, design.p, ridge), norms, printed=printed)
             for side, value, one in zip(SIDES, formula, both, strict=True):
                 off = abs(value / one.value - 1.0)
                 allowed = 4.0 * one.stderr / one.value + 0.01
@@ -103,20 +111,19 @@ def _meets(exact: Cells, records: dict[int, RecordNorms]) -> Claim:
     )  # fmt: skip
 
 
-def _both_fall(exact: Cells, records: dict[int, RecordNorms]) -> Claim:
+def _both_fall(exact: Cells, records: Records) -> Claim:
     """From one ridge to the next, at every p/n and on both sides, beyond the draws' errors."""
     scores = []
     for side in (0, 1):
-        for ratio in RATIOS:
+        for ratio in records:
             line = [exact[ratio, ridge][side] for ridge in RIDGES[1:]]
             scores += [
                 (a.value - b.value) / np.hypot(a.stderr, b.stderr)
                 for a, b in itertools.pairwise(line)
             ]
     formula = []
-    for ratio, side in itertools.product(RATIOS, (0, 1)):
-        p = round(ratio * N)
-        line_ = [variances(N, p, ridge, records[p])[side] for ridge in RIDGES[1:]]
+    for (design, norms), side in itertools.product(records.values(), (0, 1)):
+        line_ = [variances(at(design, design.p, ridge), norms)[side] for ridge in RIDGES[1:]]
         formula += [b < a for a, b in itertools.pairwise(line_)]
     return judge(
         "more ridge lowers the variance at members, and at others", "Fig. 6, Sec. 4.1",
@@ -127,19 +134,18 @@ def _both_fall(exact: Cells, records: dict[int, RecordNorms]) -> Claim:
     )  # fmt: skip
 
 
-def _easier(exact: Cells, records: dict[int, RecordNorms]) -> Claim:
+def _easier(exact: Cells, records: Records) -> Claim:
     """The laws are zero-mean normals: what tells them apart is the ratio of the variances."""
     rises, seen = {}, {}
-    for ratio in RATIOS:
-        p = round(ratio * N)
-        line = [variances(N, p, ridge, records[p]) for ridge in RIDGES[1:]]
+    for ratio, (design, norms) in records.items():
+        line = [variances(at(design, design.p, ridge), norms) for ridge in RIDGES[1:]]
         apart = [abs(np.log(member / other)) for member, other in line]
         rises[ratio] = all(a < b for a, b in itertools.pairwise(apart))
         first, last = (exact[ratio, ridge] for ridge in (RIDGES[1], RIDGES[-1]))
         seen[ratio] = (first[0].value / first[1].value, last[0].value / last[1].value)
     words = "; ".join(f"{a:.2f} to {b:.2f} at p/n = {ratio:g}" for ratio, (a, b) in seen.items())
     # Farther out the ratio hardly changes, and the draws need not show it.
-    nearest = [ratio for ratio in RATIOS if ratio >= LARGE[0]][:2]
+    nearest = [ratio for ratio in records if ratio >= LARGE[0]][:2]
     return judge(
         "the two laws become easier to tell apart with more ridge", "Fig. 6, caption",
         f"variance at members over that at others, finite-n law, least to largest ridge: {words}; "
@@ -153,6 +159,6 @@ def _easier(exact: Cells, records: dict[int, RecordNorms]) -> Claim:
 FIGURES = (
     Figure(
         "linear-6", "linear", "Fig. 6", "ridge: variances at members and at others", make,
-        full="one core, one minute",
+        full="one core, one minute", knobs=KNOBS,
     ),
 )  # fmt: skip

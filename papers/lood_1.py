@@ -22,14 +22,19 @@ from papers.binomial_share import all_of, share_of, side_of
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lood_6 import table_of
-from papers.lood_networks import SCALES, Trained, trained
+from papers.lood_networks import KNOBS, QUICK, SCALES, Trained, trained
 from papers.lood_newcomers import (
     DRAWS,
-    NOISE,
     kernels_of,
     newcomers,
     pool,
     rank_correlation,
+)
+from papers.lood_newcomers import (
+    KNOBS as POOL_KNOBS,
+)
+from papers.lood_newcomers import (
+    QUICK as POOL_QUICK,
 )
 from papers.paired_correlations import correlation_gap
 
@@ -50,8 +55,11 @@ def make_a(order: Order) -> Made:
     data = pool(order, key)
     name, kernel = list(kernels_of(data.X).items())[1]
     order.step(f"records added, {name}")
+    noise = order.knobs["noise_variance"]
     found = {
-        kind: newcomers(kernel, data.X, data.y, S, labels, key.child(2, 1, number))
+        kind: newcomers(
+            kernel, data.X, data.y, S, labels, key.child(2, 1, number), noise_variance=noise
+        )
         for number, (kind, (S, labels)) in enumerate(data.added.items())
     }
     both = found["pictures"].joined(found["uniform pixels"])
@@ -99,7 +107,7 @@ def make_a(order: Order) -> Made:
             **data.images.settings,
             "records": len(data.y),
             "added": {kind: len(part.kl) for kind, part in found.items()},
-            "noise_variance": NOISE,
+            "noise_variance": noise,
             "draws": DRAWS,
         },
         notes=data.images.notes,
@@ -308,6 +316,8 @@ FIGURES = (
         "LOOD against the AUC of the best attack under a Gaussian process",
         make_a,
         full="one core, a minute; --data for the pictures",
+        knobs=POOL_KNOBS,
+        quick=POOL_QUICK,
     ),
     Figure(
         "lood-1b",
@@ -316,6 +326,8 @@ FIGURES = (
         "attacks on trained networks against attacks on their Gaussian process",
         make_b,
         full=FULL,
+        knobs=KNOBS,
+        quick=QUICK,
     ),
     Figure(
         "lood-1c",
@@ -324,5 +336,7 @@ FIGURES = (
         "mean distance, influence functions and TracIn against leave-one-out retraining",
         make_c,
         full=FULL,
+        knobs=KNOBS,
+        quick=QUICK,
     ),
 )

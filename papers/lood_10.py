@@ -27,8 +27,9 @@ SLIGHTLY = 2.0
 def make(order: Order) -> Made:
     """Searches under normalisation by each training set's own mean and deviation."""
     key = order.key.child(10)
-    records, searched, starts, depth = (500, 20, 8, 5) if order.full else (60, 8, 4, 2)
-    images = load_images(order.data, records, key.child(0), ten_classes=True)
+    searched, starts = (20, 8) if order.full else (8, 4)
+    depth = order.whole("depth")
+    images = load_images(order.data, order.whole("records"), key.child(0), ten_classes=True)
     X, y = images.X, images.y
     kernel = conv_net(depth, images.input_shape)
     rows = key.child(1).generator().permutation(len(y))[:searched]
@@ -141,6 +142,7 @@ FIGURES = (
         "queries that reveal more than the record, under data-dependent normalisation",
         make,
         full="one H200, 10 minutes, with --data",
-        knobs={"noise_variance": NOISE},
+        knobs={"noise_variance": NOISE, "depth": 5, "records": 500},
+        quick={"depth": 2, "records": 60},
     ),
 )

@@ -8,11 +8,9 @@ from papers.claims import judge
 from papers.figure import Figure, Made, Order
 from papers.lood_sine import (
     HIGH,
+    KNOBS,
     LOW,
-    NOISE,
     PUBLISHED_POINT,
-    RECORDS,
-    SAME,
     grid,
     marked_panel,
     shown,
@@ -36,7 +34,7 @@ def make(order: Order) -> Made:
     Q, own = float(queries[np.argmax(distance)]), float(distance[queries == S][0])
     redrawn = REDRAWN[order.size]
     order.step(f"{redrawn} other draws of the points")
-    others = np.abs([sine(key.child(1, number)).worst for number in range(redrawn)])
+    others = np.abs([sine(key.child(1, number), order.knobs).worst for number in range(redrawn)])
     far = np.abs(places) > 4.8
     return Made(
         panels=(
@@ -82,7 +80,7 @@ def make(order: Order) -> Made:
                 "Fig. 11(b)",
                 f"Q* = {Q:.3f}, where the mean distance is {distance.max() / own:.3f} times as "
                 "large",
-                as_printed=bool(abs(Q - S) > SAME and distance.max() > own),
+                as_printed=bool(abs(Q - S) > data.same and distance.max() > own),
             ),
             judge(
                 "the gradient is small where S is far from the data and where its label is "
@@ -99,13 +97,12 @@ def make(order: Order) -> Made:
             ),
         ),
         settings={
-            "records": RECORDS,
-            "noise_variance": NOISE,
+            **order.knobs,
             "S*": S,
             "queries": len(queries),
             "other draws of the points": redrawn,
         },
-        notes=("The ten points are drawn anew: the paper does not print its own.",),
+        notes=(f"The {data.count} points are drawn anew: the paper does not print its own.",),
     )
 
 
@@ -122,5 +119,6 @@ FIGURES = (
         "the gradient of the mean distance at the record, and a record that is not its own peak",
         make,
         full="one core, seconds",
+        knobs=KNOBS,
     ),
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from papers.claims import judge
 from papers.figure import Figure, Made, Order
-from papers.lood_sine import NOISE, RECORDS, grid, marked_panel, shown
+from papers.lood_sine import KNOBS, grid, marked_panel, shown
 
 PLACES = (-5.0, 0.0, 5.0)
 
@@ -46,7 +46,7 @@ def make(order: Order) -> Made:
                 "where S is far from the data (-5 and 5) the most influenced query is nearly S",
                 "App. F.1, Fig. 12",
                 f"Q* is {far[0]:.3f} and {far[1]:.3f} away from S",
-                as_printed=bool(max(far) < NEARLY),
+                as_printed=bool(max(far) < NEARLY * data.length_scale),
             ),
             judge(
                 "where S is among the data (0) it may be elsewhere, and the mean distance is very "
@@ -63,10 +63,10 @@ def make(order: Order) -> Made:
                 as_printed=bool(middle > max(far)),
             ),
         ),
-        settings={"records": RECORDS, "noise_variance": NOISE, "S": [*PLACES, data.worst]},
+        settings={**order.knobs, "S": [*PLACES, data.worst]},
         notes=(
-            "The ten points are drawn anew: the paper does not print its own. They are those of "
-            "Fig. 7 and 11, and the fourth panel is Fig. 11's record, for comparison.",
+            f"The {data.count} points are drawn anew: the paper does not print its own. They "
+            "are those of Fig. 7 and 11, and the fourth panel is Fig. 11's record, for comparison.",
         ),
     )
 
@@ -79,5 +79,6 @@ FIGURES = (
         "the mean distance over the query for records far from and among the others",
         make,
         full="one core, seconds",
+        knobs=KNOBS,
     ),
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from leakscope import kernels, lood
+from leakscope.laws import Key
 from papers.arrays import FloatArray
 from papers.binomial_share import Share, share_of
 from papers.claims import Claim, judge
@@ -26,21 +27,34 @@ FEW = 0.1
 # Searches that a machine does together; they share every product with the records.
 TOGETHER = 50
 
+Found = Mapping[str, Sequence[lood.QuerySearch]]
+
 CLIMBS = {"lood": "climbing LOOD (the paper)", "correlation": "climbing the correlation"}
 
 
-def make(order: Order) -> Made:
-    """Many runs with one random start each, by two ways uphill."""
+@dataclass(frozen=True)
+class Runs:
+    """The pictures, the kernel, and searches with one random start each, by way uphill."""
+
+    images: Images
+    kernel: kernels.Kernel
+    depth: int
+    starts: Key
+    found: Found
+
+
+def searched(order: Order, climbs: Sequence[str]) -> Runs:
+    """The runs of Fig. 2, whose pictures are Figs. 14 to 19."""
     key = order.key.child(2)
     records, runs, depth = (10_000, 500, 10) if order.full else (100, 40, 3)
     images = load_images(order.data, records, key.child(0))
     kernel = kernels.nngp(depth=depth)
     chosen = key.child(1).generator().permutation(len(images.y))[:runs]
     found: dict[str, list[lood.QuerySearch]] = {}
-    for climb, name in CLIMBS.items():
+    for climb in climbs:
         found[climb] = []
         for begin in range(0, len(chosen), TOGETHER):
-            order.step(f"{name}, runs {begin + 1} to {min(begin + TOGETHER, len(chosen))}")
+            order.step(f"{CLIMBS[climb]}, runs {begin + 1} to {min(begin + TOGETHER, len(chosen))}")
             found[climb] += lood.search_each(
                 images.X,
                 images.y,
@@ -53,6 +67,13 @@ def make(order: Order) -> Made:
                 box=(0.0, 1.0),
                 random_state=key.child(2),
             )
+    return Runs(images, kernel, depth, key.child(2), found)
+
+
+def make(order: Order) -> Made:
+    """Many runs with one random start each, by two ways uphill."""
+    runs = searched(order, tuple(CLIMBS))
+    images, found = runs.images, runs.found
     alike = {climb: likeness(images, runs_) for climb, runs_ in found.items()}
     return Made(
         panels=(_cumulative(found), _scatter(found, alike)),
@@ -60,14 +81,14 @@ def make(order: Order) -> Made:
         pictures=_pictures(images, found["lood"], alike["lood"]),
         settings={
             **images.settings,
-            "runs": len(chosen),
-            "depth": depth,
+            "runs": len(found["lood"]),
+            "depth": runs.depth,
             "noise_variance": order.knobs["noise_variance"],
         },
         notes=(
             *images.notes,
             *(() if order.full else ("A network of depth 3 in place of 10.",)),
-            "The paper's pictures of all runs (Fig. 14 to 19) are the points of the second panel.",
+            "All runs as pictures: lood-14.",
         ),
     )
 
@@ -116,7 +137,7 @@ def _ratios(found: Sequence[lood.QuerySearch]) -> FloatArray:
     return np.array([one.ratio for one in found])
 
 
-def _cumulative(found: dict[str, list[lood.QuerySearch]]) -> Panel:
+def _cumulative(found: Found) -> Panel:
     rows = []
     for climb, runs in found.items():
         kl = np.sort([float(one.prediction_kl[0]) for one in runs])
@@ -142,7 +163,7 @@ def _cumulative(found: dict[str, list[lood.QuerySearch]]) -> Panel:
     )
 
 
-def _scatter(found: dict[str, list[lood.QuerySearch]], alike: dict[str, Likeness]) -> Panel:
+def _scatter(found: Found, alike: dict[str, Likeness]) -> Panel:
     rows = [
         pd.DataFrame(
             {
@@ -166,9 +187,7 @@ def _scatter(found: dict[str, list[lood.QuerySearch]], alike: dict[str, Likeness
     )
 
 
-def _claims(
-    images: Images, found: dict[str, list[lood.QuerySearch]], alike: dict[str, Likeness]
-) -> tuple[Claim, ...]:
+def _claims(images: Images, found: Found, alike: dict[str, Likeness]) -> tuple[Claim, ...]:
     ratio = {climb: _ratios(runs) for climb, runs in found.items()}
     recovered = {
         climb: share_of([one.starts_recovered for one in runs]) for climb, runs in found.items()

@@ -8,7 +8,7 @@ import pandas as pd
 from leakscope import kernels, lood
 from papers.claims import judge
 from papers.figure import Figure, Made, Order, Panel, Picture
-from papers.lood_groups import GROUP, NOISE, RANKS, GroupRun, run_group
+from papers.lood_groups import GROUP, KNOBS, QUICK, RANKS, GroupRun, run_group
 from papers.lood_images import Images, load_images
 
 # Rows of the paper's figure: random initialisations.
@@ -21,12 +21,18 @@ SLIGHTLY, SIMILAR = 1.5, 0.9
 def make(order: Order) -> Made:
     """Pictures for three starts, and LOOD for all of them."""
     key = order.key.child(3)
-    records, starts, depth = (1000, 20, 5) if order.full else (100, 12, 3)
-    images = load_images(order.data, records, key.child(0))
+    starts, depth, noise = (
+        20 if order.full else 12,
+        order.whole("depth"),
+        order.knobs["noise_variance"],
+    )
+    images = load_images(order.data, order.whole("records"), key.child(0))
     rows = key.child(1).generator().choice(len(images.y), GROUP, replace=False)
     kernel = kernels.nngp(depth=depth)
     order.step(f"a group of three, {starts} starts")
-    run = run_group(images.X, images.y, rows, kernel, key.child(2), starts=starts)
+    run = run_group(
+        images.X, images.y, rows, kernel, key.child(2), noise_variance=noise, starts=starts
+    )
     three, one = run.found[3], run.found[1]
     every = int(three.recovered.all(axis=1).sum())
     by_rank = three.recovered.sum(axis=0)
@@ -60,13 +66,13 @@ def make(order: Order) -> Made:
                 as_printed=images.told(bool(SIMILAR <= three.ratio <= 1.0 + 1e-8)),
             ),
         ),
-        pictures=_pictures(images, run, kernel),
+        pictures=_pictures(images, run, kernel, noise),
         settings={
             **images.settings,
             "group": list(run.members),
             "starts": starts,
             "depth": depth,
-            "noise_variance": NOISE,
+            "noise_variance": noise,
         },
         notes=(*images.notes, "Members are ordered by the group's LOOD at their own point."),
     )
@@ -125,13 +131,15 @@ def _recovered(run: GroupRun) -> Panel:
     )
 
 
-def _pictures(images: Images, run: GroupRun, kernel: kernels.Kernel) -> tuple[Picture, ...]:
+def _pictures(
+    images: Images, run: GroupRun, kernel: kernels.Kernel, noise: float
+) -> tuple[Picture, ...]:
     without = lood.distinguish(
         images.X,
         images.y,
         leave_out=list(run.members),
         kernel=kernel,
-        noise_variance=NOISE,
+        noise_variance=noise,
     ).mean_without
     labels = images.y[list(run.members)]
     right = ["right" if m * y > 0.0 else "wrong" for m, y in zip(without, labels, strict=True)]
@@ -171,5 +179,7 @@ FIGURES = (
         "a group of three pictures reconstructed by queries that climb LOOD",
         make,
         full="one core, 3 minutes; --data for the pictures",
+        knobs=KNOBS,
+        quick=QUICK,
     ),
 )

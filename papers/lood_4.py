@@ -17,17 +17,18 @@ from papers.claims import judge
 from papers.figure import Figure, Made, Order, Panel
 from papers.lood_images import load_images
 from papers.lood_networks import (
-    NOISE as NETWORK_NOISE,
+    KNOBS as NETWORK_KNOBS,
 )
 from papers.lood_networks import (
-    SCALES,
+    QUICK,
     SMALL,
     by_process,
     problem,
+    scale_of,
     trainer_of,
 )
 from papers.lood_perturbed import beside, directions, scales, scan
-from papers.lood_sine import HIGH, KERNEL, LOW
+from papers.lood_sine import HIGH, KNOBS, LOW
 
 NOISE = 0.01
 
@@ -43,11 +44,12 @@ PUBLISHED_PEAK = (-2.375, 5.978)
 
 def make_a(order: Order) -> Made:
     """KL over all queries for three records of a sine."""
-    X = np.linspace(LOW, HIGH, 20)
+    X = np.linspace(LOW, HIGH, order.whole("records"))
+    noise, kernel = order.knobs["noise_variance"], kernels.rbf(order.knobs["length_scale"])
     queries = np.unique(np.append(np.linspace(LOW, HIGH, 4001 if order.full else 801), X))
-    found = lood.influence(X[:, None], np.sin(X), queries[:, None], KERNEL, NOISE)
+    found = lood.influence(X[:, None], np.sin(X), queries[:, None], kernel, noise)
     peaks = queries[np.argmax(found.kl, axis=1)]
-    chosen = (0, 7, 14)
+    chosen = sorted({len(X) * place // 20 for place in (0, 7, 14)})
     rows = [
         pd.DataFrame(
             {
@@ -82,28 +84,37 @@ def make_a(order: Order) -> Made:
                 as_printed=away == 0.0,
             ),
         ),
-        settings={"records": len(X), "noise_variance": NOISE, "queries": len(queries)},
-        notes=("Twenty evenly spaced points: the paper does not say which.",),
+        settings={**order.knobs, "queries": len(queries)},
+        notes=(f"{_spelled(len(X))} evenly spaced points: the paper does not say which.",),
     )
+
+
+def _spelled(count: int) -> str:
+    return "Twenty" if count == 20 else f"{count:,}"
 
 
 def make_b(order: Order) -> Made:
     """KL along random directions through pictures."""
     key = order.key.child(4, 1)
-    records, count, depth = (1000, 70, 10) if order.full else (150, 24, 10)
-    images = load_images(order.data, records, key.child(0))
+    count, depth, noise = (
+        70 if order.full else 24,
+        order.whole("depth"),
+        order.knobs["noise_variance"],
+    )
+    images = load_images(order.data, order.whole("records"), key.child(0))
     chosen = key.child(1).generator().permutation(len(images.y))[:count]
+    count = len(chosen)
     x = scales(101 if order.full else 41)
     R = directions(count, images.X.shape[1], key.child(2))
     order.step(f"{count} scans of {len(x)} queries")
-    found = scan(images.X, images.y, chosen, kernels.nngp(depth=depth), x, R, noise_variance=NOISE)
+    found = scan(images.X, images.y, chosen, kernels.nngp(depth=depth), x, R, noise_variance=noise)
     excess = float(np.max(found.kl.max(axis=1) / found.own) - 1.0)
     left = float(np.median(found.kl[:, [0, -1]].mean(axis=1) / found.own))
     rows = [
         pd.DataFrame(
             {"x": x, "kl": found.kl[j], "record": f"record {chosen[j]}", "source": "theory"}
         )
-        for j in range(DRAWN)
+        for j in range(min(DRAWN, count))
     ]
     return Made(
         panels=(
@@ -133,7 +144,7 @@ def make_b(order: Order) -> Made:
             "scanned": count,
             "scales": len(x),
             "depth": depth,
-            "noise_variance": NOISE,
+            "noise_variance": noise,
         },
         notes=images.notes,
     )
@@ -142,12 +153,12 @@ def make_b(order: Order) -> Made:
 def make_c(order: Order) -> Made:
     """AUC of attacks on trained networks along the same directions."""
     key = order.key.child(4, 2)
-    scale = SCALES[order.size]
+    scale = scale_of(order.size, order.knobs)
     count, points = (20, 21) if order.full else (8, 11)
     models = scale.models
     data = problem(order.data, scale, key.child(0))
     X, y = data.X, data.y
-    predicted = by_process(kernels.nngp(scale.depth)(X), y, NETWORK_NOISE).auc
+    predicted = by_process(kernels.nngp(scale.depth)(X), y, order.knobs["noise_variance"]).auc
     chosen = choose_records(predicted, count, random_state=key.child(1))
     x = scales(points)
     R = directions(count, X.shape[1], key.child(2))
@@ -248,6 +259,7 @@ FIGURES = (
         "LOOD over all queries on a sine, RBF",
         make_a,
         full="one core, seconds",
+        knobs={**KNOBS, "records": 20},
     ),
     Figure(
         "lood-4b",
@@ -256,6 +268,8 @@ FIGURES = (
         "LOOD of pictures at queries beside the record, under the process of a network",
         make_b,
         full="one core, a minute; --data for the pictures",
+        knobs={"noise_variance": NOISE, "depth": 10, "records": 1000},
+        quick={"records": 150},
     ),
     Figure(
         "lood-4c",
@@ -264,5 +278,7 @@ FIGURES = (
         "attacks on trained networks at queries beside the record",
         make_c,
         full="one H200, 2 minutes, with --data (20 records; the paper has 70)",
+        knobs=NETWORK_KNOBS,
+        quick=QUICK,
     ),
 )

@@ -9,7 +9,7 @@ from leakscope import kernels, lood
 from papers.binomial_share import share_of, side_of
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
-from papers.lood_networks import NOISE, Trained, by_process, trained
+from papers.lood_networks import KNOBS, QUICK, Trained, by_process, trained
 from papers.lood_section_6 import on_sphere
 
 ERRATUM = "lood 1"
@@ -88,7 +88,7 @@ def _process(relu: Trained, gelu: Trained) -> Claim:
     for phi in ("relu", "gelu"):
         start = lood.edge_of_chaos(phi, variance=2.0)
         kernel = kernels.nngp(relu.scale.depth, phi, start.weight_variance, start.bias_variance)
-        areas[phi] = by_process(kernel(sphere), y, NOISE).auc
+        areas[phi] = by_process(kernel(sphere), y, relu.noise_variance).auc
     edge = share_of(areas["gelu"] > areas["relu"])
     return judge(
         "under the process every record leaks more with GELU than with ReLU",
@@ -123,5 +123,7 @@ FIGURES = (
         "ReLU against GELU, under the process and in trained networks",
         make,
         full="one H200, 10 minutes, with --data; docs/benchmarks/retraining.md has a run",
+        knobs=KNOBS,
+        quick=QUICK,
     ),
 )

@@ -13,7 +13,8 @@ from papers.figure import Figure, Made, Order, Panel
 from papers.lood_images import Images
 from papers.lood_newcomers import (
     DRAWS,
-    NOISE,
+    KNOBS,
+    QUICK,
     Newcomers,
     kernels_of,
     newcomers,
@@ -32,10 +33,13 @@ def make(order: Order) -> Made:
     key = order.key.child(6)
     data = pool(order, key)
     found: dict[str, dict[str, Newcomers]] = {}
+    noise = order.knobs["noise_variance"]
     for place, (name, kernel) in enumerate(kernels_of(data.X).items()):
         order.step(f"records added, {name}")
         found[name] = {
-            kind: newcomers(kernel, data.X, data.y, S, labels, key.child(2, place, number))
+            kind: newcomers(
+                kernel, data.X, data.y, S, labels, key.child(2, place, number), noise_variance=noise
+            )
             for number, (kind, (S, labels)) in enumerate(data.added.items())
         }
     panels = [
@@ -49,7 +53,7 @@ def make(order: Order) -> Made:
             **data.images.settings,
             "records": len(data.y),
             "added": {"pictures": count, "uniform pixels": count},
-            "noise_variance": NOISE,
+            "noise_variance": noise,
             "draws": DRAWS,
         },
         notes=(
@@ -178,5 +182,7 @@ FIGURES = (
         "mean distance and KL against the AUC of the best attack",
         make,
         full="one core, 2 minutes; --data for the pictures",
+        knobs=KNOBS,
+        quick=QUICK,
     ),
 )

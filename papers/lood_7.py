@@ -8,7 +8,7 @@ from leakscope import kernels, lood
 from papers.arrays import FloatArray
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order
-from papers.lood_sine import LOW, NOISE, RECORDS, SAME, grid, marked_panel, shown
+from papers.lood_sine import KNOBS, LOW, grid, marked_panel, shown
 
 
 def make(order: Order) -> Made:
@@ -37,7 +37,7 @@ def make(order: Order) -> Made:
             "Fig. 7, left",
             f"S* = {S:.3f}, Q* = {Q:.3f}, where the mean distance is "
             f"{distance[best['M']] / distance[own]:.3f} times that at S*",
-            as_printed=bool(abs(Q - S) > SAME and distance[best["M"]] > distance[own]),
+            as_printed=bool(abs(Q - S) > data.same and distance[best["M"]] > distance[own]),
         ),
         judge(
             "the query that maximises KL is the differing record",
@@ -83,10 +83,10 @@ def make(order: Order) -> Made:
             for (title, name), values in curves.items()
         ),
         claims=claims,
-        settings={"records": RECORDS, "noise_variance": NOISE, "S*": S, "queries": len(queries)},
+        settings={**order.knobs, "S*": S, "queries": len(queries)},
         notes=(
-            "The ten points are drawn anew: the paper does not print its own. Fig. 11 and 12 show "
-            "the same ones.",
+            f"The {data.count} points are drawn anew: the paper does not print its own. Fig. 11 "
+            "and 12 show the same ones.",
         ),
     )
 
@@ -102,7 +102,8 @@ def _homogeneity(order: Order) -> Claim:
     X, y = generator.normal(size=(20, 3)), generator.normal(size=20)
     queries = generator.normal(size=(50, 3))
     once, twice = (
-        lood.influence(X, y, scale * queries, kernels.nngp(depth=2), NOISE) for scale in (1.0, 2.0)
+        lood.influence(X, y, scale * queries, kernels.nngp(depth=2), order.knobs["noise_variance"])
+        for scale in (1.0, 2.0)
     )
     grown = twice.mean_distance / once.mean_distance
     same = float(np.max(np.abs(twice.kl / once.kl - 1.0)))
@@ -126,5 +127,6 @@ FIGURES = (
         "mean distance, variance ratio and KL over the query, on ten points of a sine",
         make,
         full="one core, seconds",
+        knobs=KNOBS,
     ),
 )

@@ -39,12 +39,17 @@ def conv_net(depth: int, input_shape: tuple[int, int, int]) -> Any:
 
 
 def auc_at(
-    X: FloatArray, y: FloatArray, record: int, queries: FloatArray, kernel: kernels.Kernel
+    X: FloatArray,
+    y: FloatArray,
+    record: int,
+    queries: FloatArray,
+    kernel: kernels.Kernel,
+    noise: float,
 ) -> FloatArray:
     """(q,) AUC of the best attack on a record at each query, asked alone."""
     found = [
         lood.distinguish(
-            X, y, leave_out=[record], queries=query[None, :], kernel=kernel, noise_variance=NOISE
+            X, y, leave_out=[record], queries=query[None, :], kernel=kernel, noise_variance=noise
         ).sufficient_pair()
         for query in queries
     ]
@@ -54,9 +59,9 @@ def auc_at(
 def make(order: Order) -> Made:
     """A few records under each network, eight starts each."""
     key = order.key.child(8)
-    records, chosen, starts = (1000, 10, 4) if order.full else (60, 8, 4)
-    depth = 5 if order.full else 2
-    images = load_images(order.data, records, key.child(0), ten_classes=True)
+    chosen, starts = (10, 4) if order.full else (8, 4)
+    depth, noise = order.whole("depth"), order.knobs["noise_variance"]
+    images = load_images(order.data, order.whole("records"), key.child(0), ten_classes=True)
     X, y = images.X, images.y
     rows = key.child(1).generator().permutation(len(y))[:chosen]
     networks = {
@@ -72,14 +77,14 @@ def make(order: Order) -> Made:
             y,
             records=[int(row) for row in rows],
             kernel=kernel,
-            noise_variance=NOISE,
+            noise_variance=noise,
             climb="lood",
             starts=starts,
             box=(0.0, 1.0),
             random_state=key.child(2),
         )
         for row, one in zip(rows, found, strict=True):
-            there, own = auc_at(X, y, int(row), np.vstack([one.query, X[[row]]]), kernel)
+            there, own = auc_at(X, y, int(row), np.vstack([one.query, X[[row]]]), kernel, noise)
             table.append(
                 {
                     "network": name,
@@ -146,7 +151,7 @@ def make(order: Order) -> Made:
             "searched": [int(row) for row in rows],
             "starts": starts,
             "depth": depth,
-            "noise_variance": NOISE,
+            "noise_variance": noise,
         },
         notes=images.notes,
     )
@@ -160,5 +165,7 @@ FIGURES = (
         "reconstruction under dense and convolutional networks",
         make,
         full="one H200, 5 minutes, with --data",
+        knobs={"noise_variance": NOISE, "depth": 5, "records": 1000},
+        quick={"depth": 2, "records": 60},
     ),
 )

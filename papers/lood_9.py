@@ -25,8 +25,9 @@ CONVERGED = 0.99
 def make(order: Order) -> Made:
     """Runs of 10, 20 and many steps from the same random pictures."""
     key = order.key.child(9)
-    records, depth, starts, steps = (1000, 5, 8, 300) if order.full else (100, 3, 8, 100)
-    images = load_images(order.data, records, key.child(0), ten_classes=True)
+    starts, steps = (8, 300) if order.full else (8, 100)
+    depth, noise = order.whole("depth"), order.knobs["noise_variance"]
+    images = load_images(order.data, order.whole("records"), key.child(0), ten_classes=True)
     row = int(key.child(1).generator().integers(len(images.y)))
     runs = {}
     for count in (*SHOWN, steps):
@@ -36,7 +37,7 @@ def make(order: Order) -> Made:
             images.y,
             leave_out=[row],
             kernel=kernels.nngp(depth=depth),
-            noise_variance=NOISE,
+            noise_variance=noise,
             climb="lood",
             starts=starts,
             steps=count,
@@ -119,7 +120,7 @@ def make(order: Order) -> Made:
             "steps": steps,
             "step_size": STEP_SIZE,
             "depth": depth,
-            "noise_variance": NOISE,
+            "noise_variance": noise,
         },
         notes=(
             *images.notes,
@@ -137,5 +138,7 @@ FIGURES = (
         "a search for the most revealing query, step by step",
         make,
         full="one core, 2 minutes; --data for the pictures",
+        knobs={"noise_variance": NOISE, "depth": 5, "records": 1000},
+        quick={"depth": 3, "records": 100},
     ),
 )

@@ -36,6 +36,7 @@ def ratios(
     queries: int,
     key: Key,
     *,
+    noise_variance: float,
     steps: int = 300,
 ) -> FloatArray:
     """(records,) LOOD of the best queries over LOOD of the record itself, one start each.
@@ -49,7 +50,7 @@ def ratios(
             y,
             records=[int(row) for row in records[begin : begin + TOGETHER]],
             kernel=kernel,
-            noise_variance=NOISE,
+            noise_variance=noise_variance,
             queries=queries,
             climb="lood",
             steps=steps,
@@ -63,8 +64,8 @@ def ratios(
 def make(order: Order) -> Made:
     """Ratios for depths and numbers of queries."""
     key = order.key.child(61)
-    records, chosen = (10_000, 500) if order.full else (100, 16)
-    images = load_images(order.data, records, key.child(0))
+    chosen, noise = 500 if order.full else 16, order.knobs["noise_variance"]
+    images = load_images(order.data, order.whole("records"), key.child(0))
     rows = key.child(1).generator().permutation(len(images.y))[:chosen]
     table: list[dict[str, Any]] = []
     for depth, count in FULL if order.full else QUICK:
@@ -76,6 +77,7 @@ def make(order: Order) -> Made:
             kernels.nngp(depth=depth),
             count,
             key.child(2, depth, count),
+            noise_variance=noise,
             steps=300 if order.full else 200,
         )
         table.append(
@@ -129,7 +131,7 @@ def make(order: Order) -> Made:
             **images.settings,
             "searched": len(rows),
             "cells": [list(cell) for cell in (FULL if order.full else QUICK)],
-            "noise_variance": NOISE,
+            "noise_variance": noise,
         },
         notes=(
             *images.notes,
@@ -147,5 +149,7 @@ FIGURES = (
         "several queries together against the record alone",
         make,
         full="one H200, 15 minutes, with --data",
+        knobs={"noise_variance": NOISE, "records": 10_000},
+        quick={"records": 100},
     ),
 )

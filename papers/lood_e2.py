@@ -14,7 +14,7 @@ from papers.arrays import FloatArray
 from papers.binomial_share import all_of, share_of, side_of
 from papers.claims import Claim, judge
 from papers.figure import Figure, Made, Order, Panel
-from papers.lood_groups import NOISE, QUERIES, RANKS, GroupRun, run_groups
+from papers.lood_groups import KNOBS, QUERIES, QUICK, RANKS, GroupRun, run_groups
 from papers.lood_images import load_images
 
 # The paper's counts: runs that converged, and runs that recovered the most and the least exposed.
@@ -35,11 +35,18 @@ RESAMPLES = 4000
 def make(order: Order) -> Made:
     """Ten groups, ten starts each, with one query and with three."""
     key = order.key.child(62)
-    records, groups, starts, depth = (1000, 10, 10, 5) if order.full else (100, 8, 8, 3)
-    images = load_images(order.data, records, key.child(0))
+    groups, starts = (10, 10) if order.full else (8, 8)
+    depth, noise = order.whole("depth"), order.knobs["noise_variance"]
+    images = load_images(order.data, order.whole("records"), key.child(0))
     order.step(f"{groups} groups of three, {starts} starts each")
     runs = run_groups(
-        images.X, images.y, groups, kernels.nngp(depth=depth), key.child(1), starts=starts
+        images.X,
+        images.y,
+        groups,
+        kernels.nngp(depth=depth),
+        key.child(1),
+        noise_variance=noise,
+        starts=starts,
     )
     found = counts(runs, key.child(2))
     return Made(
@@ -63,7 +70,7 @@ def make(order: Order) -> Made:
             "groups": groups,
             "starts": starts,
             "depth": depth,
-            "noise_variance": NOISE,
+            "noise_variance": noise,
         },
         notes=(
             *images.notes,
@@ -199,5 +206,7 @@ FIGURES = (
         "how often members of a group of three are recovered",
         make,
         full="one core, 10 minutes; --data for the pictures",
+        knobs=KNOBS,
+        quick=QUICK,
     ),
 )

@@ -12,7 +12,8 @@ from leakscope import kernels, lood
 from leakscope.laws import Key
 from papers.arrays import FloatArray
 
-NOISE = 0.01
+KNOBS = {"noise_variance": 0.01, "depth": 5, "records": 1000}
+QUICK = {"depth": 3, "records": 100}
 GROUP = 3
 QUERIES = (1, 3)
 RANKS = ("most exposed", "middle", "least exposed")
@@ -44,6 +45,7 @@ def run_group(
     kernel: kernels.Kernel,
     key: Key,
     *,
+    noise_variance: float,
     starts: int,
     steps: int = 300,
 ) -> GroupRun:
@@ -55,7 +57,7 @@ def run_group(
             leave_out=[int(i) for i in rows],
             queries=X[[row]],
             kernel=kernel,
-            noise_variance=NOISE,
+            noise_variance=noise_variance,
         ).kl
         for row in rows
     }
@@ -67,7 +69,7 @@ def run_group(
             leave_out=members,
             queries=count,
             kernel=kernel,
-            noise_variance=NOISE,
+            noise_variance=noise_variance,
             climb="lood",
             starts=starts,
             steps=steps,
@@ -86,6 +88,7 @@ def run_groups(
     kernel: kernels.Kernel,
     key: Key,
     *,
+    noise_variance: float,
     starts: int,
     steps: int = 300,
 ) -> list[GroupRun]:
@@ -93,5 +96,16 @@ def run_groups(
     runs = []
     for number in range(groups):
         rows = key.child(0, number).generator().choice(len(y), GROUP, replace=False)
-        runs.append(run_group(X, y, rows, kernel, key.child(1, number), starts=starts, steps=steps))
+        runs.append(
+            run_group(
+                X,
+                y,
+                rows,
+                kernel,
+                key.child(1, number),
+                noise_variance=noise_variance,
+                starts=starts,
+                steps=steps,
+            )
+        )
     return runs

@@ -26,6 +26,8 @@ CIFAR_FILE = "cifar10_car_plane.npz"
 
 # A picture on the page is small; whole pixels, enlarged to about this many.
 SHOWN_SIDE = 96
+# And a sheet of many pictures about so wide.
+SHEET_SIDE = 930
 
 SMALLER = (
     "Pictures are scikit-learn's digits {} and {} (8 x 8) in place of CIFAR-10, which --data "
@@ -89,6 +91,24 @@ class Images:
         parts = [part for tile in tiles for part in (tile, seam)][:-1]
         whole = np.concatenate(parts, axis=1)
         return Picture(caption, png(whole, whole.shape, 0.0, 1.0, shown_side=SHOWN_SIDE))
+
+    def sheet(self, caption: str, above: ArrayLike, below: ArrayLike, columns: int) -> Picture:
+        """Pairs of rows, one over the other, so many pairs side by side."""
+        height, width = self.shape[:2]
+        pairs = [
+            np.clip(np.asarray(rows, dtype=np.float64), 0.0, 1.0).reshape(-1, *self.shape)
+            for rows in (above, below)
+        ]
+        lines = -(-len(pairs[0]) // columns)
+        # A pixel between the two of a pair and between columns, three between lines of pairs.
+        size = (lines * (2 * height + 4) - 3, columns * (width + 1) - 1)
+        whole = np.ones((*size, *self.shape[2:]))
+        for place, pair in enumerate(zip(*pairs, strict=True)):
+            line, column = divmod(place, columns)
+            top, left = line * (2 * height + 4), column * (width + 1)
+            for row, tile in zip((top, top + height + 1), pair, strict=True):
+                whole[row : row + height, left : left + width] = tile
+        return Picture(caption, png(whole, whole.shape, 0.0, 1.0, shown_side=SHEET_SIDE))
 
 
 def load_images(

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -32,8 +33,10 @@ from papers.arrays import FloatArray
 from papers.figure import Order, Size
 from papers.lood_images import load_images
 
-# The authors' code has 0.05 on the kernel's diagonal.
-NOISE = 0.05
+# The authors' code has 0.05 on the kernel's diagonal; n, width and depth of the networks, and
+# epochs of SGD.
+KNOBS = {"noise_variance": 0.05, "n": 1000, "width": 1024, "depth": 10, "epochs": 50}
+QUICK = {"n": 64, "width": 64, "depth": 2, "epochs": 40}
 
 # Few records of digits that are harder to tell apart: with many of easy ones nothing leaks.
 DIGITS = (3, 8)
@@ -82,6 +85,11 @@ SCALES: dict[Size, Scale] = {
     "quick": Scale(64, 2, 64, 2, 28, 20, 40, 32, 2),
     "full": Scale(1000, 1, 1024, 10, 90, 50, 50, 128, 2),
 }
+
+
+def scale_of(size: Size, knobs: Mapping[str, float]) -> Scale:
+    """The scale of this size, with the parameters that were asked for."""
+    return replace(SCALES[size], **{name: int(knobs[name]) for name in QUICK})
 
 
 @dataclass(frozen=True)
@@ -173,6 +181,8 @@ class Trained:
         (m,) mean answer with the record less without it, towards its own label.
     predicted
         Of all n records, under the process of the network's own depth and activation.
+    noise_variance
+        Of that process.
     seconds, analytic_seconds
         Of retraining, and of the process for all records once compiled.
     """
@@ -187,6 +197,7 @@ class Trained:
     shift: FloatArray
     stderr: FloatArray
     predicted: Predicted
+    noise_variance: float
     seconds: float
     analytic_seconds: float
     loss: float
@@ -199,7 +210,7 @@ class Trained:
     @property
     def notes(self) -> tuple[str, ...]:
         """How this differs from the paper's."""
-        small = (SMALL,) if self.scale != SCALES["full"] else ()
+        small = (SMALL,) if self.scale.models < SCALES["full"].models else ()
         return (*self.problem.notes, *small)
 
     @property
@@ -208,7 +219,7 @@ class Trained:
         return {
             "data": self.problem.name,
             **vars(self.scale),
-            "noise_variance": NOISE,
+            "noise_variance": self.noise_variance,
             "learning_rate": self.trainer.learning_rate,
             "median final loss": float(f"{self.loss:.2g}"),
         }
@@ -220,24 +231,25 @@ def trained(order: Order, activation: str = "relu") -> Trained:
     Figures that share the networks share one run in a process.
     """
     order.step(f"networks with {activation}, with and without records")
-    return _trained(order.size, order.key.child(1), order.data, activation)
+    scale = scale_of(order.size, order.knobs)
+    noise = order.knobs["noise_variance"]
+    return _trained(scale, noise, order.key.child(1), order.data, activation)
 
 
 @lru_cache(maxsize=4)
-def _trained(size: Size, key: Key, data: Path | None, activation: str) -> Trained:
-    scale = SCALES[size]
+def _trained(scale: Scale, noise: float, key: Key, data: Path | None, activation: str) -> Trained:
     found = problem(data, scale, key.child(0))
     X, y = found.X, found.y
     # The records are those that ReLU's process strings out, whatever is trained.
     chosen = choose_records(
-        by_process(kernels.nngp(scale.depth)(X), y, NOISE).auc,
+        by_process(kernels.nngp(scale.depth)(X), y, noise).auc,
         scale.records,
         random_state=key.child(1),
     )
     kernel = kernels.nngp(scale.depth, activation)
-    by_process(kernel(X), y, NOISE)
+    by_process(kernel(X), y, noise)
     start = time.perf_counter()
-    predicted = by_process(kernel(X), y, NOISE)
+    predicted = by_process(kernel(X), y, noise)
     analytic = time.perf_counter() - start
     trainer = trainer_of(X, scale, activation)
     plan = RetrainingPlan(
@@ -266,6 +278,7 @@ def _trained(size: Size, key: Key, data: Path | None, activation: str) -> Traine
         shift=y[chosen] * difference.shift[:, 0],
         stderr=difference.stderr[:, 0],
         predicted=predicted,
+        noise_variance=noise,
         seconds=seconds,
         analytic_seconds=analytic,
         loss=float(np.median(run.losses)),

@@ -17,7 +17,8 @@ from papers.arrays import FloatArray
 from papers.figure import Order
 from papers.lood_images import Images, load_images
 
-NOISE = 0.01
+KNOBS = {"noise_variance": 0.01, "records": 1000}
+QUICK = {"records": 120}
 
 # The paper's attack is run on so many samples from each of the two laws.
 DRAWS = 5000
@@ -59,7 +60,7 @@ def newcomers(
     labels: FloatArray,
     key: Key,
     *,
-    noise_variance: float = NOISE,
+    noise_variance: float,
     draws: int = DRAWS,
 ) -> Newcomers:
     """The laws of each row of S, added alone to (X, y), at its own point."""
@@ -106,7 +107,7 @@ class Pool:
 
 def pool(order: Order, key: Key) -> Pool:
     """D of 1,000 pictures and 100 of each kind to add, or 120 and 40 where it is to be quick."""
-    size, count = (1000, 100) if order.full else (120, 40)
+    size, count = order.whole("records"), 100 if order.full else 40
     images = load_images(order.data, size + count, key.child(0), ten_classes=True)
     size = len(images.y) - count
     generator = key.child(1).generator()

@@ -6,6 +6,7 @@ record S has the label sin(S).  Fig. 7, 11 and 12 show it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,13 +18,8 @@ from leakscope.laws import Key
 from papers.arrays import FloatArray
 from papers.figure import Order, Panel
 
-NOISE = 0.01
-KERNEL = kernels.rbf(1.0)
+KNOBS = {"records": 10, "noise_variance": 0.01, "length_scale": 1.0}
 LOW, HIGH = -5.0, 5.0
-RECORDS = 10
-
-# Two queries this near are the same: a twentieth of the kernel's length scale.
-SAME = 0.05
 
 # The differing point that the paper's own ten points gave (Fig. 11).
 PUBLISHED_POINT = 3.899
@@ -37,10 +33,29 @@ class Sine:
     ----------
     x, y
         (n,) places and labels.
+    noise_variance, length_scale
+        Of the Gaussian process.
     """
 
     x: FloatArray
     y: FloatArray
+    noise_variance: float
+    length_scale: float
+
+    @property
+    def kernel(self) -> kernels.Kernel:
+        """RBF."""
+        return kernels.rbf(self.length_scale)
+
+    @property
+    def count(self) -> str:
+        """How many points there are, in words where they are the paper's ten."""
+        return "ten" if len(self.x) == 10 else str(len(self.x))
+
+    @property
+    def same(self) -> float:
+        """Two queries this near are the same: a twentieth of the kernel's length scale."""
+        return 0.05 * self.length_scale
 
     def label(self, place: float) -> float:
         """What the differing record is labelled."""
@@ -50,12 +65,17 @@ class Sine:
         """What a record at ``place`` changes at each query; the last row of the arrays."""
         X = np.append(self.x, place)[:, None]
         y = np.append(self.y, self.label(place))
-        return lood.influence(X, y, queries[:, None], KERNEL, NOISE)
+        return lood.influence(X, y, queries[:, None], self.kernel, self.noise_variance)
 
     def self_influence(self, place: float) -> lood.SelfInfluence:
         """Prop. 5.1's gradient and regime at a record at ``place``, and a better query."""
         return lood.self_influence(
-            self.x[:, None], self.y, [place], self.label(place), KERNEL, NOISE
+            self.x[:, None],
+            self.y,
+            [place],
+            self.label(place),
+            self.kernel,
+            self.noise_variance,
         )
 
     @cached_property
@@ -65,22 +85,22 @@ class Sine:
             self.x[:, None],
             self.y,
             lambda s: float(np.sin(s[0])),
-            KERNEL,
-            NOISE,
+            self.kernel,
+            self.noise_variance,
             bounds=[(LOW, HIGH)],
         )
         return float(found.point[0])
 
 
 def shown(order: Order) -> Sine:
-    """The ten points that Fig. 7, 11 and 12 all show, as the paper's do."""
-    return sine(order.key.child(11, 0))
+    """The points that Fig. 7, 11 and 12 all show, as the paper's do."""
+    return sine(order.key.child(11, 0), order.knobs)
 
 
-def sine(key: Key) -> Sine:
-    """Ten points, drawn as the paper draws them."""
-    x = np.sort(key.generator().normal(size=RECORDS))
-    return Sine(x, np.sin(x))
+def sine(key: Key, knobs: Mapping[str, float] = KNOBS) -> Sine:
+    """Ten points or so, drawn as the paper draws them."""
+    x = np.sort(key.generator().normal(size=int(knobs["records"])))
+    return Sine(x, np.sin(x), knobs["noise_variance"], knobs["length_scale"])
 
 
 def grid(order: Order, *places: float) -> FloatArray:

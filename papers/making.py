@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,7 @@ def reproduce(
         key=key,
         data=None if data is None else Path(data),
         step=on_step or (lambda words: None),
-        knobs=figure.turned(knobs or {}),
+        knobs=figure.turned(knobs or {}, size),
     )
     start = time.perf_counter()
     made = _made(figure, order, knobs or {})
@@ -92,7 +93,7 @@ def reproduce(
         warnings=[],
         name=figure.name,
         title=figure.title,
-        notes=[*made.notes, *_turned(figure, knobs or {})],
+        notes=[*made.notes, *_turned(figure, size, knobs or {})],
         claims=[ClaimEntry(**vars(claim)) for claim in made.claims],
         panels=[_entry(panel) for panel in made.panels],
         pictures=[PictureEntry.of(picture.caption, picture.png) for picture in made.pictures],
@@ -121,29 +122,34 @@ def is_made(
 
 
 def _made(figure: Figure, order: Order, knobs: Mapping[str, float]) -> Made:
-    """What comes of the figure; where its parameters were changed, a sentence if nothing does."""
-    try:
+    """What comes of the figure; where its parameters were changed, a sentence if nothing does.
+
+    No figure divides by zero at the paper's values, so a warning of that kind is a refusal too.
+    """
+    if not knobs:
         return figure.make(order)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            return figure.make(order)
     except InputError as error:
-        if not knobs:
-            raise
         raise InputError(f"{figure.name} cannot be made with {_told(knobs)}: {error}") from error
-    except (ArithmeticError, LookupError, ValueError) as error:
-        if not knobs:
-            raise
+    except (ArithmeticError, LookupError, MemoryError, RuntimeWarning, ValueError) as error:
         raise InputError(
             f"{figure.name} cannot be made with {_told(knobs)} ({type(error).__name__}: {error}); "
             "take a value nearer to the paper's."
         ) from error
 
 
-def _turned(figure: Figure, knobs: Mapping[str, float]) -> list[str]:
+def _turned(figure: Figure, size: Size, knobs: Mapping[str, float]) -> list[str]:
     if not knobs:
         return []
     own = _told({name: figure.knobs[name] for name in knobs})
+    smaller = {name: value for name, value in figure.quick.items() if name in knobs}
+    here = f" ({_told(smaller)} at quick size)" if smaller and size == "quick" else ""
     return [
-        f"Made with {_told(knobs)} in place of the paper's {own}; the claims are the paper's, "
-        "judged by these numbers."
+        f"Made with {_told(knobs)} in place of the paper's {own}{here}; the claims are the "
+        "paper's, judged by these numbers."
     ]
 
 

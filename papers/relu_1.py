@@ -17,7 +17,7 @@ from papers.relu_margin import MarginRow, margin_experiment
 
 DIMENSIONS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 FEW = (1, 5, 10, 20, 50, 100, 200, 500)
-POINTS = 20
+KNOBS = {"n": 20, "width": 10_000}
 COLUMNS = ["d", "share", "series", "source", "low", "high"]
 # Sec. 5: "about 80%" of test points are below the margin at d = 20.
 ABOVE_AT_20 = 0.2
@@ -26,14 +26,15 @@ ABOVE_AT_20 = 0.2
 def make(order: Order) -> Made:
     """Networks on 20 points of the sphere for each d, trained until near a KKT point."""
     dimensions: Sequence[int]
+    n = order.whole("n")
     if order.full:
-        plan = TrainingPlan(width=10_000, steps=40_000, flow_steps=8_000)
+        plan = TrainingPlan(width=order.whole("width"), steps=40_000, flow_steps=8_000)
         dimensions, networks, tests = DIMENSIONS, 50, 5_000
     else:
-        plan = TrainingPlan(width=100, steps=4_000, flow_steps=800)
+        plan = TrainingPlan(width=order.whole("width"), steps=4_000, flow_steps=800)
         dimensions, networks, tests = FEW, 8, 500
     found = margin_experiment(
-        dimensions, n=POINTS, plan=plan, networks=networks, test_points=tests,
+        dimensions, n=n, plan=plan, networks=networks, test_points=tests,
         random_state=order.key.child(0),
         progress=lambda row: order.step(f"d = {row.features} trained"),
     )  # fmt: skip
@@ -61,11 +62,11 @@ def make(order: Order) -> Made:
         _fewer_above(fitted),
         _nearly_all(by_d[100]),
         _about_eighty(by_d[20]),
-        _one_dimension(by_d[1]),
-        _theorem_covers(order),
+        _one_dimension(by_d[1], n),
+        _theorem_covers(order, n),
     )
     settings = {
-        "n": POINTS, "width": plan.width, "networks": networks, "test_points": tests,
+        "n": n, "width": plan.width, "networks": networks, "test_points": tests,
         "steps": plan.steps, "flow_steps": plan.flow_steps,
         "fitted": {row.features: row.fitted for row in found.rows},
         "largest_kkt_residual": {row.features: row.residual_largest for row in fitted},
@@ -152,24 +153,24 @@ def _about_eighty(row: MarginRow) -> Claim:
     )  # fmt: skip
 
 
-def _one_dimension(row: MarginRow) -> Claim:
+def _one_dimension(row: MarginRow, n: int) -> Claim:
     return judge(
         "the experiment covers d from 1 on", "Sec. 5",
-        f"at d = 1 the sphere has two points: {row.fitted} of {row.networks} networks fit their 20 "
-        "labels",
+        f"at d = 1 the sphere has two points: {row.fitted} of {row.networks} networks fit their "
+        f"{n} labels",
         as_printed=row.fitted > 0, erratum="relu 7",
     )  # fmt: skip
 
 
-def _theorem_covers(order: Order) -> Claim:
-    """Whether every one of 20 points is proven to be on the margin, at d = 400 = n^2."""
+def _theorem_covers(order: Order, n: int) -> Claim:
+    """Whether every one of n points is proven to be on the margin, at d = n^2."""
     trials = 1_000 if order.full else 200
-    found = coverage(SphereData(400), POINTS, trials=trials, random_state=order.key.child(1))
+    found = coverage(SphereData(n**2), n, trials=trials, random_state=order.key.child(1))
     printed, sharp = (Share(round(x * trials), trials) for x in (found.printed, found.gram))
     return judge(
-        "for 20 points Thm 4.2 asks for d = 400 or so", "Sec. 5",
-        f"training sets at d = 400 that it covers: {printed} with the constants of its lemmas, "
-        f"{sharp} with the whole Gram matrix in their place",
+        f"for {n} points Thm 4.2 asks for d = {n**2:,} or so", "Sec. 5",
+        f"training sets at d = {n**2:,} that it covers: {printed} with the constants of its "
+        f"lemmas, {sharp} with the whole Gram matrix in their place",
         as_printed=printed.above(0.5), corrected=sharp.above(0.5),
         erratum="relu 5",
     )  # fmt: skip
@@ -179,5 +180,6 @@ FIGURES = (
     Figure(
         "relu-1", "relu", "Fig. 1(a-c)", "training and test points against the margin, d to 1,000",
         make, full="one H200, 5 minutes (docs/benchmarks/relu_margin.md)",
+        knobs=KNOBS, quick={"width": 100},
     ),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from leakscope import relu
+from leakscope import InputError, relu
 from leakscope.relu import Form, MaxMarginNetwork, Reconstruction
 from papers.arrays import FloatArray
 from papers.binomial_share import Share
@@ -36,8 +36,10 @@ class Case(NamedTuple):
     found: dict[Form, Reconstruction]
 
 
-def training_set(kind: Kind, generator: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """3 to 15 records with coin-flip labels, normal or uniform on [-10, 10].
+def training_set(
+    kind: Kind, generator: np.random.Generator, fewest: int = 3, most: int = 15
+) -> tuple[FloatArray, FloatArray]:
+    """``fewest`` to ``most`` records with coin-flip labels, normal or uniform on [-10, 10].
 
     Examples
     --------
@@ -47,7 +49,7 @@ def training_set(kind: Kind, generator: np.random.Generator) -> tuple[FloatArray
     >>> x.size == y.size, set(y.tolist()) <= {-1.0, 1.0}
     (True, True)
     """
-    n = int(generator.integers(3, 16))
+    n = int(generator.integers(fewest, most + 1))
     x = generator.standard_normal(n) if kind == "normal" else generator.uniform(-10.0, 10.0, n)
     return x, generator.choice([-1.0, 1.0], n)
 
@@ -55,12 +57,15 @@ def training_set(kind: Kind, generator: np.random.Generator) -> tuple[FloatArray
 def make(order: Order) -> Made:
     """Exact maximum-margin networks, and the candidates of three forms of the algorithm."""
     count = 200 if order.full else 25
+    fewest, most = order.whole("fewest"), order.whole("most")
+    if fewest > most:
+        raise InputError(f"fewest must be at most {most}, the most records.")
     cases = []
     for number, kind in enumerate(KINDS):
         order.step(f"{kind} records")
         for i in range(count):
             generator = order.key.child(number, i).generator()
-            best = relu.max_margin_network(*training_set(kind, generator))
+            best = relu.max_margin_network(*training_set(kind, generator, fewest, most))
             found = {form: relu.reconstruct(best, form=form) for form in FORMS}
             cases.append(Case(kind, best, found))
     order.step("queries")
@@ -71,7 +76,8 @@ def make(order: Order) -> Made:
     )
     claims = (_a_quarter(cases), _exhaustive(cases), _theorem_3_2(cases), _partial_knowledge(cases))
     settings = {
-        "networks": {kind: count for kind in KINDS}, "records": "3 to 15", "labels": "fair coins",
+        "networks": {kind: count for kind in KINDS}, "records": f"{fewest} to {most}",
+        "labels": "fair coins",
         "largest_duality_gap": max(abs(case.best.gap) for case in cases),
     }  # fmt: skip
     notes = (
@@ -201,6 +207,6 @@ def _partial_knowledge(cases: Sequence[Case]) -> Claim:
 FIGURES = (
     Figure(
         "relu-algorithm-1", "relu", "Algorithm 1", "training records from the weights, one input",
-        make, full="one core, three minutes (400 networks)",
+        make, full="one core, three minutes (400 networks)", knobs={"fewest": 3, "most": 15},
     ),
 )  # fmt: skip

@@ -1,8 +1,10 @@
-"""Audits of each kind in one call, as the tests ask for them."""
+"""Audits of each kind in one call, as the tests ask for them, and a model of two spellings."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from sklearn.linear_model import LogisticRegression
 
 from leakscope.auditing.audit import examined
 from leakscope.data import Dataset
@@ -87,3 +89,12 @@ def trained_audit(
         ),
         explain=0,
     )
+
+
+def l1_logistic(share: float, **more: Any) -> LogisticRegression:
+    """Logistic regression with this share of L1, which scikit-learn names otherwise before 1.8."""
+    if LogisticRegression().penalty == "deprecated":
+        return LogisticRegression(l1_ratio=share, **more)
+    if share == 1.0:
+        return LogisticRegression(penalty="l1", **more)
+    return LogisticRegression(penalty="elasticnet", l1_ratio=share, **more)

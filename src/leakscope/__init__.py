@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from leakscope.advising import AuditTarget
     from leakscope.advising.advise import advise
     from leakscope.attacking import (
+        attack_influence,
         attack_membership,
         attack_network,
         attack_query,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from leakscope.errors import InputError
     from leakscope.estimators import AuditedClassifier, AuditedRegressor, LeakageAuditor
     from leakscope.measuring.measure import measure
-    from leakscope.planning import plan_lasso, plan_linear
+    from leakscope.planning import plan_lasso, plan_linear, plan_network
     from leakscope.reporting import report
     from leakscope.results.audit import Audit
     from leakscope.serving import serve
@@ -58,6 +59,7 @@ __all__ = [
     "LeakageAuditor",
     "__version__",
     "advise",
+    "attack_influence",
     "attack_membership",
     "attack_network",
     "attack_query",
@@ -78,6 +80,7 @@ __all__ = [
     "measures",
     "plan_lasso",
     "plan_linear",
+    "plan_network",
     "report",
     "results",
     "serve",
@@ -121,6 +124,7 @@ _NAMES = {
     "InputError": "leakscope.errors",
     "LeakageAuditor": "leakscope.estimators",
     "advise": "leakscope.advising",
+    "attack_influence": "leakscope.attacking",
     "attack_membership": "leakscope.attacking",
     "attack_network": "leakscope.attacking",
     "attack_query": "leakscope.attacking",
@@ -134,6 +138,7 @@ _NAMES = {
     "measure": "leakscope.measuring",
     "plan_lasso": "leakscope.planning",
     "plan_linear": "leakscope.planning",
+    "plan_network": "leakscope.planning",
     "report": "leakscope.reporting",
     "serve": "leakscope.serving",
     "verify": "leakscope.verifying",

@@ -129,7 +129,7 @@ def test_an_estimator_is_changed_by_its_parameters() -> None:
     features, labels = load_breast_cancer(return_X_y=True)
     features, labels = features[:200], labels[:200]
     forest = RandomForestClassifier(10, random_state=0)
-    result = trained_audit(features, labels, forest, models=4)
+    result = trained_audit(features, labels, forest, models=16)
     found = leakscope.advise(result, TARGET, tries={"min_samples_leaf": [5, 12, 90]})
     option = next(option for option in found.options if option.name == "min_samples_leaf")
     assert [point.setting for point in option.curve] == [

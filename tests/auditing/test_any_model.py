@@ -34,6 +34,7 @@ from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.fitted.from_sklearn import no_laws
 from leakscope.subjects.training.own_training import training_of
+from tests.audits import l1_logistic
 
 X10, Y10 = load_diabetes(return_X_y=True)
 XW, YW = load_wine(return_X_y=True)
@@ -104,7 +105,7 @@ def test_why_one_fit_is_not_enough_is_a_sentence_known_before_any_fit(model):
         GridSearchCV(Ridge(), {"alpha": [1.0, 2.0]}),
         CalibratedClassifierCV(LogisticRegression(), ensemble=False),
         SGDClassifier(loss="log_loss"),
-        LogisticRegression(l1_ratio=1.0, solver="saga"),
+        l1_logistic(1.0, solver="saga"),
     ],
 )
 def test_where_one_fit_is_enough_is_known_before_any_fit(model):
@@ -125,7 +126,7 @@ def test_what_has_no_laws_of_one_fit_is_trained_again():
 
 def test_an_l1_fit_that_has_not_converged_is_a_recipe():
     """As that of a smooth loss is; it was refused."""
-    early = LogisticRegression(l1_ratio=1.0, solver="saga", C=10.0, max_iter=3)
+    early = l1_logistic(1.0, solver="saga", C=10.0, max_iter=3)
     found = quietly(XB, YB, model=early, models=2)
     assert found.subject == "training"
     assert "has not converged" in found.warnings[0]

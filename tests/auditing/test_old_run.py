@@ -40,10 +40,12 @@ def test_an_audit_gives_the_same_numbers():
     result = process_audit(data.read_example("iris"), AuditSettings(**known))
     stored = arrays()
     found = {name: getattr(result, name) for name in ("kl", "kl_reverse", "advantage", "auc")}
+    # The search for the noise stops within 1e-6 of its logarithm, and rounding says where: on
+    # another processor 3e-11 away, which moved a KL by 3e-10.  With the stored noise see below.
     for name, values in (found | dict(result.laws.arrays)).items():
-        np.testing.assert_allclose(values, stored[name], rtol=1e-10, atol=1e-11, err_msg=name)
+        np.testing.assert_allclose(values, stored[name], rtol=1e-8, atol=1e-9, err_msg=name)
     assert result.laws.separation.noise_variance == pytest.approx(
-        run.document.details.noise_variance, rel=1e-10
+        run.document.details.noise_variance, rel=1e-9
     )
 
 

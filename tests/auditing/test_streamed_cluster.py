@@ -13,12 +13,14 @@ from contextlib import contextmanager
 import pandas as pd
 import pytest
 from test_streamed import LINEAR, RECORDS, answers_of, folder
+from test_streamed_fits import cancer, diabetes, of_answers
 
 from leakscope import auditing
 from leakscope.cli import main
 from leakscope.errors import InputError
 from leakscope.running.cell_store import read_cells
 from leakscope.running.cells import cluster_client
+from leakscope.settings import ModelSettings
 
 pytest.importorskip("distributed")
 
@@ -92,6 +94,31 @@ def test_a_scheduler_that_dies_leaves_what_is_finished(folder, tmp_path):
     auditing.audit_streamed(folder, directory=tmp_path / "whole", settings=LINEAR, **ASKED)
     assert len(answers_of(run)) == RECORDS
     pd.testing.assert_frame_equal(answers_of(run), answers_of(tmp_path / "whole"))
+
+
+def test_fits_on_a_cluster_have_the_same_numbers(tmp_path):
+    fits = {
+        "ridge": (diabetes(), ModelSettings(model="ridge")),
+        "logistic": (cancer(), ModelSettings(model="logistic", C=0.01)),
+    }
+    with cluster(tmp_path) as (_, address), cluster_client(scheduler=address) as client:
+        for name, (frame, chosen) in fits.items():
+            file = tmp_path / f"{name}.parquet"
+            frame.to_parquet(file, row_group_size=150)
+            found = [
+                auditing.audit_streamed(
+                    file, directory=tmp_path / f"{name}-{place}", chosen=chosen, target="target",
+                    cell_records=200, client=other,
+                )
+                for place, other in (("there", client), ("here", None))
+            ]  # fmt: skip
+            assert found[0].model == found[1].model
+            pd.testing.assert_frame_equal(
+                of_answers(tmp_path / f"{name}-there"),
+                of_answers(tmp_path / f"{name}-here"),
+                check_exact=True,
+            )
+            pd.testing.assert_frame_equal(found[0].to_frame(), found[1].to_frame())
 
 
 def test_a_worker_of_another_version(folder, tmp_path, capsys):

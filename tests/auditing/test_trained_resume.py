@@ -18,7 +18,9 @@ from small_training import Linear, X, Y, train
 import leakscope
 from leakscope import InputError
 from leakscope.running.cell_store import read_cells
+from leakscope.settings import audit as settings_of_audits
 from leakscope.subjects.training.own_training import training_of
+from leakscope.subjects.training.subject import rungs
 
 
 def test_four_models_then_eight_trains_four(tmp_path: Path) -> None:
@@ -58,6 +60,18 @@ def test_minutes_go_on_while_models_pay_and_from_where_they_stopped(tmp_path: Pa
     assert np.array_equal(same.advantage, short.advantage)
 
 
+def test_without_models_the_usual_minutes_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models that train in milliseconds do not stop at four; a number that is given is kept."""
+    monkeypatch.setattr(settings_of_audits, "USUAL_MINUTES", 0.05)
+    found = leakscope.audit(X, Y, train=train)
+    assert found.details.models > 4
+    assert found.details.models in rungs()
+    assert found.settings["models"] == found.details.models
+    again = leakscope.audit(X, Y, train=train, models=found.details.models)
+    assert np.array_equal(again.advantage, found.advantage)
+    assert leakscope.audit(X, Y, train=train, models=6).details.models == 6
+
+
 def test_minutes_stop_where_more_models_tell_nothing_more() -> None:
     """Ridge towards a huge penalty: nothing is given away, which a few models show."""
 
@@ -77,8 +91,10 @@ from pathlib import Path
 import numpy as np
 from leakscope.subjects.training.half_models import train_halves
 from leakscope.subjects.training.own_training import training_of
+from leakscope.subjects.training.subject import rungs
 from leakscope.running import open_cells
 from leakscope.running.cell_store import read_cells
+from leakscope.settings import audit as settings_of_audits
 
 folder = Path(sys.argv[1])
 log = folder / "log"

@@ -21,6 +21,7 @@ from leakscope.settings.plan import (
     LassoPlanSettings,
     LinearDesignSettings,
     LinearPlanSettings,
+    NetworkPlanSettings,
 )
 from leakscope.settings.setting import described
 from leakscope.settings.verify import RetrainingSettings, VerifySettings
@@ -48,6 +49,7 @@ VERBS = [
     (("plan", "linear"), LinearPlanSettings, ()),
     (("plan", "lasso"), LassoDesignSettings, ()),
     (("plan", "lasso"), LassoPlanSettings, ()),
+    (("plan", "network"), NetworkPlanSettings, ()),
 ]
 
 

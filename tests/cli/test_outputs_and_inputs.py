@@ -67,6 +67,9 @@ LINES: dict[str, list[tuple[list[str], list[str]]]] = {
         (["--logits", "logits.npz"], ["logits.npz"]),
     ],
     "attack query": [(["d.csv", "--target", "y", "--record", "1"], ["d.csv"])],
+    "attack influence": [
+        (["d.csv", "--target", "y", "--queries", "q.csv"], ["d.csv", "q.csv"]),
+    ],
     "attack reconstruct": [
         (["net.json", "--data", "d.csv"], ["net.json", "d.csv"]),
         (["m.skops", "--known", "q.csv", "--target", "y"], ["m.skops", "q.csv"]),
@@ -78,6 +81,7 @@ LINES: dict[str, list[tuple[list[str], list[str]]]] = {
     "attack network": [(["d.csv", "--held-out", "copy.csv"], ["d.csv", "copy.csv"])],
     "reproduce": [(["linear-2b", "--data", "parts"], ["parts/a.parquet"])],
     "plan lasso": [(["--data", "d.csv", "--target", "y", "--sigma-eta", "0.2"], ["d.csv"])],
+    "plan network": [(["d.csv", "--target", "y", "--depths", "1"], ["d.csv"])],
     # These read no file.
     "plan linear": [],
     "serve": [],

@@ -27,12 +27,20 @@ def schema() -> str:
 
 
 def _short(value: Any) -> Any:
-    """Docstrings' first lines only, no titles, and every field required: all are always written."""
+    """Docstrings' first lines only, no titles, and every field required: all are always written.
+
+    What JSON Schema takes for granted goes too: pydantic writes ``additionalProperties: true``
+    since 2.11 and left it out before.
+    """
     if isinstance(value, list):
         return [_short(entry) for entry in value]
     if not isinstance(value, dict):
         return value
-    found = {name: _short(entry) for name, entry in value.items() if not _is_title(name, entry)}
+    found = {
+        name: _short(entry)
+        for name, entry in value.items()
+        if not _is_title(name, entry) and (name, entry) != ("additionalProperties", True)
+    }
     if isinstance(found.get("description"), str):
         found["description"] = found["description"].split("\n\n")[0]
     if isinstance(found.get("properties"), dict):

@@ -12,7 +12,13 @@ from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
     QuadraticDiscriminantAnalysis,
 )
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import (
+    BernoulliNB,
+    CategoricalNB,
+    ComplementNB,
+    GaussianNB,
+    MultinomialNB,
+)
 from sklearn.neighbors import NearestCentroid
 
 import leakscope
@@ -40,10 +46,25 @@ def clouds(classes: int, size: int = 90, features: int = 4, seed: int = 0) -> tu
     return X + 0.8 * rng.normal(size=(classes, features))[y], np.array(list("abcd"))[y]
 
 
+# Whose features are counts.
+OF_COUNTS = [
+    MultinomialNB(),
+    MultinomialNB(alpha=0.3, fit_prior=False),
+    ComplementNB(),
+    ComplementNB(norm=True),
+    BernoulliNB(binarize=1.0),
+    BernoulliNB(binarize=2.0, alpha=0.01, fit_prior=False),
+    CategoricalNB(min_categories=9),
+    CategoricalNB(alpha=0.1, min_categories=12),
+]
+
+
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("model", [*MODELS, *OF_COUNTS], ids=str)
 def test_exact_to_the_last_digits(model: Any, classes: int) -> None:
     X, y = clouds(classes)
+    if model in OF_COUNTS:
+        X = np.clip(np.round(np.abs(X)), 0.0, 8.0)
     inside = np.random.default_rng(1).permutation(len(y)) < len(y) // 2
     first = clone(model).fit(X[inside], y[inside])
     family = family_of(first)
@@ -100,3 +121,4 @@ def test_the_audit_says_how_and_what_has_no_sums_is_trained() -> None:
     shrunk = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
     assert "with shrinkage" in str(no_laws(shrunk))
     assert "medians" in str(no_laws(NearestCentroid(metric="manhattan")))
+    assert "min_categories" in str(no_laws(CategoricalNB()))

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
+from types import SimpleNamespace
+from typing import cast
+
+import mpmath
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import integrate
 
+from leakscope.errors import InputError
 from leakscope.fitted.losses import (
     LogisticLoss,
     Loss,
     PoissonLoss,
     SquareLoss,
     TweedieLoss,
+    _inverse_times,
     diagonal_yield,
     moments,
     sigma_points,
@@ -19,7 +27,11 @@ from leakscope.fitted.losses import (
     softmax_prox,
     square_root,
 )
+from leakscope.fitted.problem import ConvexProblem
 from leakscope.fitted.responses import coupled_diagonal
+from leakscope.fitted.softmax_cavity import SoftmaxCavity, _settled
+
+FloatArray = NDArray[np.floating]
 
 LOSSES: list[Loss] = [
     *(SquareLoss(), LogisticLoss(), PoissonLoss()),
@@ -54,6 +66,37 @@ def test_softmax_prox_solves_its_equation() -> None:
         target = np.eye(6)[generator.integers(0, 6, 200)]
         z = softmax_prox(m, k, target, m)
         np.testing.assert_allclose(z + k * (softmax(z) - target), m, atol=1e-5 * (1.0 + scale))
+
+
+def test_softmax_prox_has_its_digits_where_a_class_is_sure() -> None:
+    """A column that one record alone has: 1 - p'q was 0 by rounding, and the warning was shown."""
+    target = np.array([1.0, 0.0, 0.0, 0.0])
+    p = np.array([1.0 - 3e-9, 1e-9, 1e-9, 1e-9])
+    for kind, close in ((np.float32, 1e-6), (np.float64, 1e-12)):
+        for size in (1e3, 1e9, 1e17):
+            k = np.array([size, 1.0, 2.0, 3.0])
+            x = np.array([1.0, -1.0, 0.5, 2.0])
+            small = [value.astype(kind) for value in (p, k * p, x)]
+            found = _inverse_times(*small)
+            exact = _exactly(p.astype(kind), k, x)
+            np.testing.assert_allclose(found, exact, rtol=close, atol=close)
+    m, k = np.zeros((1, 4), np.float32), np.full((1, 4), 1e8, np.float32)
+    with np.errstate(all="raise", under="ignore"):
+        z = softmax_prox(m, k, target.astype(np.float32)[None], m + k * target * 0.5)
+    assert np.isfinite(z).all()
+
+
+def _exactly(p: FloatArray, k: FloatArray, x: FloatArray) -> FloatArray:
+    """(I + k h)^{-1} x in sixty digits."""
+    with mpmath.workdps(60):
+        total = mpmath.fsum(map(float, p))
+        share = [mpmath.mpf(float(value)) / total for value in p]
+        rows = [
+            [(i == j) + mpmath.mpf(k[i]) * share[i] * ((i == j) - share[j]) for j in range(len(p))]
+            for i in range(len(p))
+        ]
+        solved = mpmath.lu_solve(mpmath.matrix(rows), mpmath.matrix([float(v) for v in x]))
+        return np.array([float(value) for value in solved])
 
 
 def test_moments_against_integration() -> None:
@@ -116,3 +159,21 @@ def test_roots_of_covariances_that_rounding_left_negative() -> None:
     assert root.dtype == np.float32
     largest = np.abs(covariances).max()
     np.testing.assert_allclose(root @ np.swapaxes(root, 1, 2), covariances, atol=2e-4 * largest)
+
+
+@pytest.mark.parametrize("ends", ["in nothing", "in no inverse"])
+def test_rounds_that_run_away_are_one_sentence(ends: str) -> None:
+    """Location-30 with C = 1,000: four warnings of NumPy's, and laws that are no numbers."""
+
+    def solve(problem: ConvexProblem, fraction: float) -> SoftmaxCavity:
+        if ends == "in no inverse":
+            raise np.linalg.LinAlgError
+        grown = np.exp(np.full((2, 3), 1e3))
+        found = SimpleNamespace(mean=grown - grown, variance=grown)
+        return cast("SoftmaxCavity", found)
+
+    problem = cast("ConvexProblem", SimpleNamespace(name="Softmax(C=1000)", records=400))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InputError, match=r"C=1000\) follows its 400 records .* penalty\.$"):
+            _settled(problem, 0.5, solve)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -253,3 +254,38 @@ def test_a_constant_of_one_number(tmp_path: Path) -> None:
     assert found.linear is not None
     assert found.linear.scale is not None
     assert found.linear.scale.tolist() == [0.5, 0.5]
+
+
+# Trainings.
+
+
+class Verbose(Ridge):
+    """An estimator whose repr is eleven lines, as boosters' are."""
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return "Verbose(\n" + "".join(f"    parameter_{i}={i},\n" for i in range(9)) + ")"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_repr_of_many_lines_does_not_bury_the_answer() -> None:
+    found = leakscope.audit(X, Y, train=Verbose())
+    assert "\n" not in found.sentences[0]
+    assert found.sentences[0].startswith("Examined: Verbose( parameter_0=0")
+    assert len(found.sentences[0]) < 220
+    assert found.sentences[0].endswith("40 records.")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_training_that_fails_in_python_names_no_folder_that_is_gone() -> None:
+    calls: list[int] = []
+
+    def fails(X: Any, y: Any, seed: int) -> Any:
+        calls.append(seed)
+        if len(calls) > 4:
+            raise ValueError("no more")
+        return Ridge().fit(X, y).predict
+
+    with pytest.raises(InputError, match=r"fails failed \(ValueError: no more") as told:
+        leakscope.audit(X, Y, train=fails)
+    assert tempfile.gettempdir() not in str(told.value)
+    assert "--" not in str(told.value)

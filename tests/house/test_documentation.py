@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from project import PAGES, ROOT, blocks
+from project import PAGES, ROOT, RoundedOutput, blocks, same_output
 
 import leakscope
 import papers
@@ -121,7 +121,7 @@ def run_examples(text: str, name: str, *, required: bool = True) -> None:
     test = doctest.DocTestParser().get_doctest(text, {}, name, None, None)
     assert test.examples or not required, f"{name}: the Examples section shows nothing"
     report: list[str] = []
-    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner = doctest.DocTestRunner(RoundedOutput(), optionflags=doctest.NORMALIZE_WHITESPACE)
     runner.run(test, out=report.append)
     assert runner.failures == 0, "".join(report)
 
@@ -131,3 +131,16 @@ def test_no_finding_waits_to_be_measured() -> None:
     text = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8").lower()
     assert "to be re-measured" not in text
     assert "to be measured again" not in text
+
+
+def test_an_example_s_numbers_are_those_of_any_machine() -> None:
+    """One in the last digit is a machine's rounding; two, another word or another line is not."""
+    written = "KL 0.1905 (error\n0.08814), ... of -3.2e-05\nend\n"
+    assert same_output(written, "KL 0.1905 (error 0.08814), 3.5 of -3.2e-05\nend\n")
+    assert same_output(written, "KL 0.1906 (error 0.08813), 3.5 of -3.3e-05\nend\n")
+    assert not same_output(written, "KL 0.1907 (error 0.08813), 3.5 of -3.2e-05\nend\n")
+    assert not same_output(written, "KL 0.1906 (error 0.8813), 3.5 of -3.2e-05\nend\n")
+    assert not same_output(written, "KL 0.1906 (errors 0.08813), 3.5 of -3.2e-05\nend\n")
+    assert not same_output(written, "KL 0.1906 (error 0.08813), 3.5 of -3.2e-05\n")
+    assert not same_output("version 0.2\n", "version 0.4\n")
+    assert not RoundedOutput().check_output("a ... b 1.2", "a c b 1.3", 0)

@@ -27,7 +27,7 @@ HOUSE: dict[str, tuple[str, ...]] = {
     "running": ("results",),
     "subjects": ("lood", "fitted", "kernels", "measures", "data", "results", "settings", "running"),
     "auditing": ("subjects", "data", "results", "settings"),
-    "planning": ("linear", "lasso", "measures", "results", "settings"),
+    "planning": ("linear", "lasso", "lood", "measures", "results", "settings"),
     "attacking": ("auditing", "subjects", "relu"),
     "measuring": ("fitted", "measures", "results", "settings"),
     "verifying": ("auditing", "subjects", "planning", "attacking"),

@@ -147,6 +147,7 @@ REFUSED = [
     ("attack membership n.onnx --queries q.csv", "onnx"),
     ("attack membership n.json --queries q.csv --picture found.png", "vl_convert"),
     ("attack network two.csv", "jax"),
+    ("plan network table.csv --target y", "jax"),
     ("attack reconstruct n.json", "jax"),
     ("verify rbf --network 16 --records 2 --models 4", "jax"),
     ("serve", "starlette"),

@@ -18,3 +18,17 @@ def test_the_version_and_its_date_are_the_same_everywhere() -> None:
     assert f"\ndate-released: {date}\n" in citation
     # What is not released yet stands first.
     assert changes.index("## [Unreleased]") < changes.index(f"## [{newest}]")
+
+
+def test_the_readme_fits_two_screens_and_its_count_of_trust_is_the_page_s() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 95
+    assert readme.count("![") == 1
+    page = (ROOT / "docs" / "benchmarks" / "trust.md").read_text(encoding="utf-8")
+    settings = len(re.findall(r"^\| (?!setting|\*\*).*\|$", page, re.MULTILINE))
+    trusted, off = re.findall(r"(\d+) \(\d+%\) \| (\d+) \([\d.]+%\)", page)[-1]
+    assert f"{settings} settings made to break it" in readme
+    assert f"of {int(trusted):,} trusted records {off} were surely off" in readme
+    assert (
+        f"{settings} settings were made to break this" in (ROOT / "docs" / "paper.md").read_text()
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -238,3 +239,27 @@ def test_fig_5b_rests_on_rounding() -> None:
         found.append(float(np.median(variance)) / model.label_variance(query))
     assert found[0] > 0.5
     assert found[1] < 0.05
+
+
+@pytest.mark.parametrize("sigma", [-1.0, -np.inf, np.inf, np.nan])
+def test_a_world_whose_noise_is_no_standard_deviation_is_refused(sigma: float) -> None:
+    """-1 was taken for 1, and -inf left a warning of NumPy's."""
+    for make in (linear.LatentSpace, linear.RandomRelu):
+        with pytest.raises(InputError, match="sigma must be zero or above"):
+            make(6, 4, 9, sigma)
+
+
+@pytest.mark.parametrize(
+    ("make", "sizes"),
+    [
+        (linear.LatentSpace, (6, 4, 10**12)),
+        (linear.FourierSeries, (6, 4, 10**13)),
+        (linear.RandomRelu, (6, 4, 10**12)),
+    ],
+)
+def test_a_world_too_large_for_memory_is_refused_before_it_is_drawn(
+    make: Callable[..., linear.DataModel], sizes: tuple[int, ...]
+) -> None:
+    """A latent space of a thousand million took gigabytes and half a minute, and went on."""
+    with pytest.raises(InputError, match=r"One design of this .* GB"):
+        make(*sizes)

@@ -11,7 +11,7 @@ from leakscope.laws import Key, SpikeAndSlab
 from papers import lasso_4, lasso_5, lasso_6, reproduce
 from papers.coordinate_descent import coordinate_descent
 from papers.lasso_boundary import run_boundary
-from papers.lasso_divergences import DIVERGENCES, judge_both
+from papers.lasso_divergences import DIVERGENCES, Sweep, judge_both
 from papers.lasso_histogram import bin_edges, counted, kolmogorov_p, law_masses
 from papers.lasso_optimal_noise import monotone, optima
 from papers.lasso_runs import agreement, draw, run_lasso
@@ -112,7 +112,7 @@ def test_both_divergences_are_judged() -> None:
 
 
 def test_the_paper_s_optimum_is_nearest_to_the_origin() -> None:
-    at = optima(np.array([1.0]), "objective", "printed")
+    at = optima(DATA, np.array([1.0]), "objective", "printed")
     noise = np.linspace(0.05, 0.8, 2000)
     point = lasso.state_evolution(DATA.change(sigma_eta=noise))
     distance = np.hypot(point.error, lasso.onavg_kl(point, "printed"))
@@ -122,7 +122,7 @@ def test_the_paper_s_optimum_is_nearest_to_the_origin() -> None:
 
 
 def test_claims_of_fig_4_turn_with_wrong_estimates() -> None:
-    point = lasso.state_evolution(lasso_4.SETTING)
+    point = lasso.state_evolution(LassoSetting(**lasso_4.KNOBS))
     laws = [lasso.law_over_data(point, *pair) for pair in lasso_4.PANELS]
     right = np.stack([law.sample(Key(9).child(i), 600) for i, law in enumerate(laws)], axis=1)
     agrees, deviates = lasso_4._claims(laws, right)
@@ -149,7 +149,8 @@ def test_claim_5_1_needs_its_erratum() -> None:
 
 def test_eq_60_cannot_be_told_from_few_refits() -> None:
     kl = {name: np.asarray(value) for name, value in (("printed", 0.02), ("joint", 0.032))}
-    row = lasso_6.Row(lasso_6.SWEEPS[0], 0.1, lasso.simulated.DatasetMean(0.03, 0.01), kl, 10)
+    few = lasso.simulated.DatasetMean(0.03, 0.01)
+    row = lasso_6.Row(Sweep(*lasso_6.SWEPT[0], DATA), 0.1, few, kl, 10)
     assert lasso_6._formula([row]).verdict == "cannot tell"
     sharp = row._replace(found=lasso.simulated.DatasetMean(0.0318, 0.0005), datasets=60)
     assert lasso_6._formula([sharp]).verdict == "holds with the erratum"

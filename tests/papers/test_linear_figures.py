@@ -13,7 +13,7 @@ from leakscope.measures import advantage
 from leakscope.planning import linear_advantage
 from papers import Order, linear_6, reproduce
 from papers.linear_2 import READ, make_2a, meets_reading
-from papers.linear_3 import Cell, increases, meets_formula
+from papers.linear_3 import Cell, at, increases, meets_formula
 from papers.linear_5 import Curve, World, _comes_back, _rises, latent
 from papers.linear_histogram import histogram_advantage
 from papers.linear_records import (
@@ -103,19 +103,20 @@ def _ridge_cells(*, printed: bool) -> dict[Cell, Mean]:
 
 def test_the_ridge_claims_turn() -> None:
     right, wrong = _ridge_cells(printed=False), _ridge_cells(printed=True)
-    assert meets_formula(right, 100, 3_000, "Thm 4.1").verdict == "holds with the erratum"
+    whole = GaussianDesign(100, 3_000, 3_000, 1.0)
+    assert meets_formula(right, whole, "Thm 4.1").verdict == "holds with the erratum"
     # were the laws those of the printed formula, the paper would be right
-    assert meets_formula(wrong, 100, 3_000, "Thm 4.1").verdict == "holds"
-    assert increases(right, 100, 3_000, "Sec. 4.1").verdict == "holds"
+    assert meets_formula(wrong, whole, "Thm 4.1").verdict == "holds"
+    assert increases(right, whole, "Sec. 4.1").verdict == "holds"
     falling = {cell: right[cell[0], 5.0 - cell[1]] for cell in right if cell[1] in (0.0, 5.0)}
-    assert increases(falling, 100, 3_000, "Sec. 4.1").verdict == "does not hold"
+    assert increases(falling, whole, "Sec. 4.1").verdict == "does not hold"
     vague = {cell: around(one.value, 0.5) for cell, one in right.items()}
-    assert increases(vague, 100, 3_000, "Sec. 4.1").verdict == "cannot tell"
+    assert increases(vague, whole, "Sec. 4.1").verdict == "cannot tell"
 
 
 def test_the_data_model_claims_turn() -> None:
     read = {300: 0.1, 1_000: 0.3}
-    world = World(200, latent, read, (), (), (20, 4), 10_000)
+    world = World({"n": 200, "d": 20}, latent, read, (), (), (20, 4), 10_000)
     generator = Key(5).generator()
 
     def curve(values: dict[int, float]) -> Curve:
@@ -140,13 +141,19 @@ def test_the_same_key_gives_the_same_figure() -> None:
 
 
 def test_more_ridge_tells_the_laws_apart_at_every_ratio_that_is_drawn():
-    sizes = [round(ratio * linear_6.N) for ratio in linear_6.RATIOS]
-    records = dict(zip(sizes, growing_norms(sizes, linear_6.DIM, 1, Key(8)), strict=True))
+    n, dim = 1_000, 10_000_000
+    sizes = [round(ratio * n) for ratio in linear_6.RATIOS]
+    records = {
+        ratio: (GaussianDesign(n, p, dim, 1.0), norms)
+        for ratio, p, norms in zip(
+            linear_6.RATIOS, sizes, growing_norms(sizes, dim, 1, Key(8)), strict=True
+        )
+    }
     exact = {
         (ratio, ridge): tuple(
-            around(value, 1e-6) for value in linear_6.variances(linear_6.N, p, ridge, records[p])
+            around(value, 1e-6) for value in linear_6.variances(at(design, design.p, ridge), norms)
         )
-        for ratio, p in zip(linear_6.RATIOS, sizes, strict=True)
+        for ratio, (design, norms) in records.items()
         for ridge in linear_6.RIDGES[1:]
     }
     claim = linear_6._easier(exact, records)

@@ -12,16 +12,34 @@ from scipy import stats
 from leakscope import InputError, kernels, lood
 from leakscope.laws import Key
 from leakscope.verifying import Interval
-from papers import Order, lood_4, lood_5, lood_6, lood_7, lood_8, lood_11, lood_12, lood_e2
+from papers import (
+    Order,
+    find_figure,
+    lood_4,
+    lood_5,
+    lood_6,
+    lood_7,
+    lood_8,
+    lood_11,
+    lood_12,
+    lood_14,
+    lood_e2,
+)
 from papers.binomial_share import Share, all_of, share_of, side_of
+from papers.lood_2 import Runs
 from papers.lood_e1 import ratios as several_queries
 from papers.lood_groups import GroupRun
 from papers.lood_images import load_images
 from papers.lood_newcomers import Newcomers, newcomers
 from papers.lood_perturbed import Scans, directions, scales, scan
 from papers.lood_section_6 import _gap_grows, bound_table, on_sphere, ratios
-from papers.lood_sine import KERNEL, NOISE, sine
+from papers.lood_sine import sine
 from papers.paired_correlations import correlation_gap
+
+
+def asked(name, **given):
+    """The order of a figure with the paper's parameters."""
+    return Order(knobs=find_figure(name).own("quick"), **given)
 
 
 def posterior(X, y, query, kernel, noise):
@@ -108,7 +126,7 @@ def test_the_pictures_of_a_folder(tmp_path):
 
 def test_three_figures_show_the_same_ten_points():
     """The fourth panel of lood-12 was said to be lood-11's record, and was another."""
-    made = [module.make(Order()) for module in (lood_7, lood_11, lood_12)]
+    made = [module.make(asked("lood-7")) for module in (lood_7, lood_11, lood_12)]
     records = []
     for figure in made:
         for panel in figure.panels:
@@ -135,8 +153,9 @@ def test_the_gradient_of_the_sine_is_a_slope():
 def test_the_sine_by_two_refits():
     data, place, query = sine(Key(3)), 2.5, np.array([1.7])
     X, y = np.append(data.x, place)[:, None], np.append(data.y, np.sin(place))
-    with_it, _ = posterior(X, y, query, KERNEL, NOISE)
-    without, _ = posterior(data.x[:, None], data.y, query, KERNEL, NOISE)
+    kernel = kernels.rbf(1.0)
+    with_it, _ = posterior(X, y, query, kernel, 0.01)
+    without, _ = posterior(data.x[:, None], data.y, query, kernel, 0.01)
     found = data.at(place, query).mean_distance[-1, 0]
     assert found == pytest.approx(0.5 * (with_it - without) ** 2, rel=1e-9)
 
@@ -159,7 +178,7 @@ def test_a_scan_that_peaks_elsewhere_turns_the_verdict(monkeypatch):
         return Scans(x, kl, kl[:, len(x) // 2])
 
     monkeypatch.setattr(lood_4, "scan", elsewhere)
-    (claim,) = lood_4.make_b(Order()).claims
+    (claim,) = lood_4.make_b(asked("lood-4b")).claims
     assert claim.verdict == "does not hold"
 
 
@@ -193,6 +212,7 @@ def test_a_claim_about_every_record_is_judged_as_one(below, verdict, monkeypatch
             predicted=SimpleNamespace(auc=auc),
             problem=SimpleNamespace(X=X, y=np.ones(12)),
             scale=SimpleNamespace(depth=1),
+            noise_variance=0.05,
         )
         for auc in (relu, gelu)
     ]
@@ -266,7 +286,9 @@ def test_a_mean_over_groups_holds_its_share():
 def test_several_queries_reach_the_record_and_no_further():
     images = load_images(None, 30, Key(0))
     kernel, records = kernels.nngp(depth=1), np.array([2, 9, 12, 20])
-    found = several_queries(images.X, images.y, records, kernel, 2, Key(1), steps=200)
+    found = several_queries(
+        images.X, images.y, records, kernel, 2, Key(1), noise_variance=0.01, steps=200
+    )
     assert (found <= 1.0 + 1e-8).all()
     assert np.median(found) > 0.99
 
@@ -289,19 +311,66 @@ def test_ratios_and_bounds_of_section_6():
 @pytest.mark.parametrize("module", [lood_7, lood_12])
 def test_the_same_key_gives_the_same_tables(module):
     (figure,) = module.FIGURES
-    once, again, other = (figure.make(Order(key=Key(seed))) for seed in (1, 1, 2))
+    once, again, other = (figure.make(asked(figure.name, key=Key(seed))) for seed in (1, 1, 2))
     for one, two in zip(once.panels, again.panels, strict=True):
         assert one.table.equals(two.table)
     assert not once.panels[0].table.equals(other.panels[0].table)
 
 
 def test_the_proof_s_term_is_an_erratum_whatever_the_draw():
-    claims = {claim.text: claim for claim in lood_7.make(Order(key=Key(5))).claims}
+    claims = {claim.text: claim for claim in lood_7.make(asked("lood-7", key=Key(5))).claims}
     turned = [claim for claim in claims.values() if claim.erratum == "lood 7"]
     assert [claim.verdict for claim in turned] == ["holds with the erratum"] * 2
 
 
 def test_the_published_point_is_marked(monkeypatch):
     monkeypatch.setattr(lood_11, "REDRAWN", {"quick": 1, "full": 1})
-    made = lood_11.make(Order())
+    made = lood_11.make(asked("lood-11"))
     assert any("the paper's S* = 3.899" in str(name) for name in made.panels[0].table["curve"])
+
+
+def test_where_a_run_begins_is_its_start_and_the_correlation_that_of_a_refit():
+    """The starts are drawn a second time for Figs. 14 to 19: LOOD there is the trace's first."""
+    images = load_images(None, 24, Key(3))
+    kernel, noise, rows = kernels.nngp(depth=2), 0.05, [3, 11]
+    found = lood.search_each(
+        images.X, images.y, records=rows, kernel=kernel, noise_variance=noise, climb="lood",
+        starts=1, steps=2, box=(0.0, 1.0), random_state=Key(8),
+    )  # fmt: skip
+    runs = Runs(images, kernel, 2, Key(8), {"lood": found})
+    correlations = lood_14.start_correlations(runs, noise)
+    for one, row, correlation in zip(found, rows, correlations, strict=True):
+        begin = Key(8).child(row).generator().uniform(size=(1, images.X.shape[1]))
+        there = lood.distinguish(
+            images.X, images.y, leave_out=[row], queries=begin, kernel=kernel, noise_variance=noise
+        )
+        assert one.trace[0, 0] == pytest.approx(there.kl, rel=1e-8)
+        others = np.delete(images.X, row, axis=0)
+        asked = np.vstack([begin, images.X[[row]]])
+        cross = kernel(asked, others)
+        inverse = np.linalg.inv(kernel(others) + noise * np.eye(len(others)))
+        covariance = kernel(asked) - cross @ inverse @ cross.T
+        expected = covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1])
+        assert correlation == pytest.approx(expected, rel=1e-8)
+
+
+def test_a_sheet_has_each_record_above_its_query(monkeypatch):
+    images = load_images(None, 10, Key(0))
+    drawn = {}
+
+    def drawing(whole, *others, **named):
+        drawn["whole"] = whole
+        return b""
+
+    monkeypatch.setattr("papers.lood_images.png", drawing)
+    images.sheet("five", images.X[:5], 1.0 - images.X[:5], 3)
+    whole = drawn["whole"]
+    assert whole.shape == (2 * (2 * 8 + 4) - 3, 3 * 9 - 1)
+    np.testing.assert_array_equal(whole[20:28, 9:17], images.X[4].reshape(8, 8))
+    np.testing.assert_array_equal(whole[29:37, 9:17], 1.0 - images.X[4].reshape(8, 8))
+    # White where there is no sixth pair.
+    assert (whole[20:, 18:] == 1.0).all()
+
+
+def test_all_six_numbers_are_one_figure():
+    assert {find_figure(f"lood-{part}").name for part in range(14, 20)} == {"lood-14"}

@@ -51,7 +51,7 @@ def test_shares_of_section_5_turn() -> None:
     assert _about_eighty(GROWING[1]).verdict == "holds"
     assert _about_eighty(row(20, 0.9, 0.5)).verdict == "does not hold"
     nobody = dataclasses.replace(row(1, 0.0, 0.0), fitted=0)
-    assert _one_dimension(nobody).verdict == "does not hold"
+    assert _one_dimension(nobody, 20).verdict == "does not hold"
 
 
 def _cases(count: int) -> list[Case]:

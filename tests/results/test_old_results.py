@@ -24,6 +24,7 @@ FILES = sorted(OLD.glob("*.json"))
 
 # Kinds of result that there were not then.
 NEW_KINDS = {
+    "attack_influence",
     "attack_membership_model",
     "attack_network",
     "attack_reconstruct_model",
@@ -34,6 +35,7 @@ NEW_KINDS = {
     "erase",
     "measure_canaries",
     "measure_models",
+    "plan_network",
 }
 
 

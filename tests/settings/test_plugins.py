@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,6 +80,51 @@ def test_the_template_is_found(installed: Path, tmp_path: Path) -> None:
     assert "files that end in .blocks cannot be read" in bare.stderr
 
 
+def test_the_template_s_attack_is_met_in_measure(installed: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    trained_on = rng.random((9, 300)) < 0.5
+    log_odds = rng.normal(0.0, 3.0, 300) + rng.normal(size=(9, 300)) + 1.5 * trained_on
+    np.savez(tmp_path / "models.npz", log_odds=log_odds, trained_on=trained_on)
+    words = ("measure", "--logits", "models.npz", "--attack")
+    done = leakscope(tmp_path, *words, "difference", "--json", "found.json", beside=installed)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["settings"]["attack"] == "difference"
+    # By hand: the same scores, and the share of pairs that they rank rightly.
+    without = ~trained_on[1:]
+    scores = log_odds[0] - (log_odds[1:] * without).sum(axis=0) / np.maximum(without.sum(axis=0), 1)
+    inside, outside = scores[trained_on[0]], scores[~trained_on[0]]
+    assert found["auc"] == pytest.approx(np.mean(inside[:, None] > outside[None, :]), abs=1e-12)
+    # Records differ far more than membership moves them, which the attack takes out.
+    plain = log_odds[0]
+    own = np.mean(plain[trained_on[0]][:, None] > plain[~trained_on[0]][None, :])
+    assert found["auc"] > own + 0.05
+    unknown = leakscope(tmp_path, *words, "nothing", beside=installed)
+    assert unknown.returncode == 2
+    assert "brings an attack called 'nothing'; they bring difference." in unknown.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "trained_on", "said"),
+    [
+        ("def it(a, b, c): return a[:3]", [1, 0, 1, 0], "must give one score for each of 4"),
+        ("def it(a, b, c): raise KeyError('x')", [1, 0, 1, 0], "failed (KeyError: 'x')."),
+        ("def it(a, b, c): return a", [1, 1, 1, 1], "but it was on 4 of 4."),
+        ("it = 3", [1, 0, 1, 0], "brings an attack called 'xyz'; they bring none."),
+    ],
+)
+def test_an_attack_that_cannot_be_measured_gets_a_sentence(
+    code: str, trained_on: list[int], said: str, tmp_path: Path
+) -> None:
+    there = package(tmp_path / "there", "own", "leakscope.attacks", "xyz = own_attack:it")
+    (there / "own_attack.py").write_text(code)
+    mask = np.array([trained_on, [0, 1, 0, 1]], dtype=bool)
+    np.savez(tmp_path / "m.npz", log_odds=np.arange(8.0).reshape(2, 4), trained_on=mask)
+    done = leakscope(tmp_path, "measure", "--logits", "m.npz", "--attack", "xyz", beside=there)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
 def test_a_kind_of_another_package(tmp_path: Path) -> None:
     source = ROOT / "tests" / "subjects" / "nearest_neighbours.py"
     there = package(
@@ -106,6 +153,7 @@ def test_a_kind_of_another_package(tmp_path: Path) -> None:
         ("leakscope.subjects", "it = 3", "a subclass of leakscope.subjects.Subject, but it is a"),
         ("leakscope.kernels", "it = 3", "must be a leakscope.settings.NamedKernel, but it is a"),
         ("leakscope.readers", "it = 3", "must be a function from a path to a pandas table, but"),
+        ("leakscope.attacks", "it = 3", "must be a function from answers of models to scores, but"),
     ],
 )
 def test_a_broken_one_is_a_sentence_and_no_end(

@@ -13,7 +13,7 @@ from leakscope import __version__, lood, measures
 from leakscope._numerics.arrays import FloatArray
 from leakscope.data.datasets import Dataset, RecordId
 from leakscope.data.pictures import picture_shape, png
-from leakscope.data.preparation import prepare, standardised
+from leakscope.data.preparation import feature_scales, prepare
 from leakscope.errors import InputError
 from leakscope.laws.pair import LawPair
 from leakscope.lood import query_search
@@ -83,12 +83,7 @@ def attack_query(
         # The model's own normalisation takes the place of ours.
         model = model.model_copy(update={"scaling": "none"})
     prepared = prepare(dataset, scaling=model.scaling)
-    mean, scale = np.zeros(raw.shape[1]), np.ones(raw.shape[1])
-    if model.scaling == "standard":
-        # Indicators of a category are not scaled, here as in ``prepare``.
-        scaled = np.setdiff1d(np.arange(raw.shape[1]), dataset.indicators)
-        if scaled.size:
-            _, mean[scaled], scale[scaled] = standardised(raw[:, scaled])
+    mean, scale = feature_scales(dataset, model.scaling)
     box = None
     if how.box is not None:
         box = ((how.box[0] - mean) / scale, (how.box[1] - mean) / scale)

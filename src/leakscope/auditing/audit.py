@@ -150,9 +150,9 @@ def audit(
         Of a training: ``"classification"`` or ``"regression"``, where neither the estimator nor
         y says so.
     models, minutes, keep
-        Of a training: how many models, an even number; for how many minutes to go on with more
-        while they pay, ``models`` being the least; and a directory that keeps each one's
-        answers, so that none is trained twice.
+        Of a training: how many models, an even number; for how many minutes to add more while
+        they help, ``models`` being the least; and a directory that keeps each one's answers, so
+        that none is trained twice.  Without any of them: four models, and more for one minute.
     kernel
         From :mod:`leakscope.kernels`, or a kernel's name, such as ``"rbf"``: its length scale is
         then the median distance between records.
@@ -229,7 +229,7 @@ def audit(
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> found = leakscope.audit(X, y, model=DecisionTreeClassifier(min_samples_leaf=5))
+    >>> found = leakscope.audit(X, y, model=DecisionTreeClassifier(min_samples_leaf=5), models=4)
     >>> found.details.models, found.to_frame().columns[:2].tolist()
     (4, ['record_id', 'advantage'])
     """

@@ -26,6 +26,7 @@ from leakscope.settings.advise import TARGET_DELTA, TARGET_FPR, AdviseSettings
 if TYPE_CHECKING:
     from leakscope.results import Advice
     from leakscope.results.advice import AdviceOption, Target
+    from leakscope.results.audit import ExaminedModel
 
 SUMMARY = "The cheapest change that keeps every record below a target."
 EPILOG = "Example: leakscope advise diabetes-run --target-advantage 0.2"
@@ -230,7 +231,8 @@ def _page(found: Advice) -> str:
     parts.append(table(list(shown), rows))
     parts.append(wrapped(found.sentence))
     parts += [wrapped(note) for option in found.options[:1] for note in option.notes]
-    parts += [wrapped(_again(found.best))] if found.best is not None and _again(found.best) else []
+    again = "" if found.best is None else _again(found.best, found.model)
+    parts += [wrapped(again)] if again else []
     parts += [wrapped(f"{o.name}: {o.check.sentence}") for o in found.options if o.check]
     if everywhere == {"own", "any"}:
         parts.append(wrapped(OWN_POINT))
@@ -244,11 +246,14 @@ def _page(found: Advice) -> str:
 AGAIN = {"C": "--C", "alpha": "--alpha", "output_sd": "--answer-noise"}
 
 
-def _again(option: AdviceOption) -> str:
+def _again(option: AdviceOption, model: ExaminedModel | None) -> str:
     """How to audit the changed model; nothing where that is no matter of the audit's options."""
     if not option.setting or not option.setting.keys() <= AGAIN.keys():
         return ""
     told = " ".join(f"{AGAIN[name]} {value:.6g}" for name, value in option.setting.items())
+    if model is not None and model.stand_in and option.setting.keys() & {"C", "alpha"}:
+        # A penalty belongs to a model that is named.
+        told = f"--model {'logistic' if 'C' in option.setting else 'ridge'} {told}"
     return f"To have it on record: audit again as before, with {told}, and decide on that run."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +24,7 @@ from leakscope.cli.output import (
     STDOUT,
     Guarded,
     emit_json,
+    in_options,
     say,
     show,
     standing,
@@ -52,6 +54,24 @@ def _attack() -> None:
     pass
 
 
+# What of an audit's process the attacks on one take.
+PROCESS = Options(
+    AuditSettings,
+    without=(
+        "fit_kernel_scale",
+        "sensitivity",
+        "route",
+        "inducing",
+        "error",
+        "seed",
+        "explain",
+    ),
+    texts={"noise_variance": "The noise on the target, in squared units of it as used."},
+)
+OF_PROCESS = {
+    "How the data are read": READING,
+    "The Gaussian process that stands for the model": (*KERNEL, "noise_variance"),
+}
 SECTIONS = {
     "Options": (
         "record",
@@ -64,8 +84,7 @@ SECTIONS = {
         "run_dir",
         "json_path",
     ),
-    "How the data are read": READING,
-    "The Gaussian process that stands for the model": (*KERNEL, "noise_variance"),
+    **OF_PROCESS,
     "How the query is searched for": (
         "objective",
         "starts",
@@ -81,19 +100,7 @@ SECTIONS = {
 @app.command("query", cls=sectioned(SECTIONS), short_help=QUERY_SUMMARY, epilog=EPILOG)
 @with_options(
     data=Options(DataSettings, without=("group_column", "by")),
-    model=Options(
-        AuditSettings,
-        without=(
-            "fit_kernel_scale",
-            "sensitivity",
-            "route",
-            "inducing",
-            "error",
-            "seed",
-            "explain",
-        ),
-        texts={"noise_variance": "The noise on the target, in squared units of it as used."},
-    ),
+    model=PROCESS,
     search=Options(QuerySettings),
 )
 def query(
@@ -137,6 +144,68 @@ def query(
     emit_json(found, json_path)
     if json_path != STDOUT:
         show(page(found) + f"\n\nRun directory: {place}\n")
+
+
+INFLUENCE_SUMMARY = "What queries of your own give away about each record."
+INFLUENCE_EPILOG = "Example: leakscope attack influence data.csv --target y --queries asked.csv"
+INFLUENCE_SECTIONS = {
+    "Options": ("queries", "example", "target", "id_column", "task", "top", "run_dir", "json_path"),
+    **OF_PROCESS,
+}
+
+
+@app.command(
+    "influence",
+    cls=sectioned(INFLUENCE_SECTIONS),
+    short_help=INFLUENCE_SUMMARY,
+    epilog=INFLUENCE_EPILOG,
+)
+@with_options(data=Options(DataSettings, without=("group_column", "by")), model=PROCESS)
+def influence(
+    *,
+    file: DatasetFile = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where the model is asked: a file with the columns of FILE, without the target.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    example: Example = None,
+    data: DataSettings,
+    model: AuditSettings,
+    top: Annotated[int, typer.Option(help="How many records to print.", metavar="COUNT")] = 10,
+    json_path: JsonPath = None,
+    run_dir: RunDirectory = None,
+) -> None:
+    """How much each record's leaving changes the answers at queries of your own.
+
+    For every record: the query whose answer it changes most, and what an attacker who asks all
+    queries can tell about it.  It speaks of a model family, not of your trained model.
+    """
+    from leakscope.attacking import attack_influence
+    from leakscope.results.run_directory import default_run_directory, require_free
+
+    if queries is None:
+        raise InputError("Which queries?  Name a file of them with --queries.")
+    if top < 0:
+        raise InputError(f"--top must be zero or more, but it is {top}.")
+    if run_dir is not None:
+        require_free(run_dir)
+    model = model.model_copy(update={"sensitivity": False})
+    dataset = dataset_from(data, file, example)
+    place = run_dir or standing(default_run_directory("attack-influence", dataset.name))
+    with in_options(influence):
+        found = attack_influence(dataset, queries, model, run_dir=place)
+    for sentence in found.warnings:
+        say(f"warning: {sentence}")
+    emit_json(found, json_path)
+    if json_path != STDOUT:
+        short = found.in_short(top)
+        parts = [short.title, *map(wrapped, short.sentences)]
+        parts += [table(short.headings, short.rows)] if short.rows else []
+        show("\n\n".join([*parts, f"Run directory: {place}\n"]))
 
 
 app.command(

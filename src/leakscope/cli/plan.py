@@ -1,4 +1,4 @@
-"""``leakscope plan linear|lasso``: leakage and error before training, and what meets a target."""
+"""``leakscope plan linear|lasso|network``: leakage and error before training."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leakscope.cli.options import JsonPath, Options, dataset_from, with_options
+from leakscope.cli.options import (
+    DatasetFile,
+    Example,
+    JsonPath,
+    Options,
+    dataset_from,
+    with_options,
+)
 from leakscope.cli.output import (
     STDOUT,
     Guarded,
@@ -19,12 +26,14 @@ from leakscope.cli.output import (
     write_page,
 )
 from leakscope.errors import InputError
+from leakscope.settings.audit import AuditSettings
 from leakscope.settings.data import DataSettings
 from leakscope.settings.plan import (
     LassoDesignSettings,
     LassoPlanSettings,
     LinearDesignSettings,
     LinearPlanSettings,
+    NetworkPlanSettings,
 )
 from leakscope.settings.setting import described
 
@@ -37,6 +46,7 @@ LINEAR_EXAMPLE = "Example: leakscope plan linear --n 100 --p 400 --dim 3000 --si
 LASSO_EXAMPLE = (
     "Example: leakscope plan lasso --alpha 0.5 --rho 0.1 --sigma-xi 0.1 --lam 1 --sigma-eta 0.2"
 )
+NETWORK_EXAMPLE = "Example: leakscope plan network --example wine --activation relu --depths 1,5"
 LINEAR, LASSO = Options(LinearDesignSettings), Options(LassoDesignSettings)
 TABLE = Options(
     DataSettings,
@@ -50,6 +60,11 @@ Page = Annotated[
         metavar="FILE.html",
         show_default=False,
     ),
+]
+
+NetworkPage = Annotated[
+    Path | None,
+    typer.Option(help="Write a page with the chart.", metavar="FILE.html", show_default=False),
 ]
 
 app = typer.Typer(
@@ -242,14 +257,58 @@ def lasso(
     )
 
 
-def _along(settings: LinearPlanSettings | LassoPlanSettings, html: Path | None, knob: str) -> Any:
-    """The curve that is asked for; a page has all of them."""
-    if settings.curve is None and settings.settings is not None:
-        raise InputError(f"--settings belongs to --curve: name the knob, such as --curve {knob}.")
+@app.command(
+    "network",
+    cls=Guarded,
+    short_help="Infinitely wide networks on your records: which gives away least.",
+    epilog=NETWORK_EXAMPLE,
+)
+@with_options(
+    data=Options(DataSettings, without=("group_column", "by")),
+    networks=Options(NetworkPlanSettings),
+    settings=Options(
+        AuditSettings,
+        without=tuple(
+            name for name in AuditSettings.model_fields if name not in ("scaling", "noise_variance")
+        ),
+        texts={"noise_variance": "The noise on the target, in squared units of it as used."},
+    ),
+)
+def network(
+    *,
+    file: DatasetFile = None,
+    example: Example = None,
+    data: DataSettings,
+    networks: NetworkPlanSettings,
+    settings: AuditSettings,
+    html: NetworkPage = None,
+    json_path: JsonPath = None,
+) -> None:
+    """How much networks of several activations, depths and forms would give away about records.
+
+    Every network is infinitely wide and Bayesian (its NNGP kernel), on the same records: the
+    largest and the median advantage beside the error of each label from the others.
+    """
+    _require_page(html)
+    from leakscope.planning import plan_network
+
+    dataset = dataset_from(data, file, example)
+    _answer(network, lambda: plan_network(dataset, networks, settings), html, json_path)
+
+
+def _require_page(html: Path | None) -> None:
+    """Refuse, before any work is done, a file that no page can go to."""
     if html is not None:
         from leakscope.reporting.writing import require_report_path
 
         require_report_path(html)
+
+
+def _along(settings: LinearPlanSettings | LassoPlanSettings, html: Path | None, knob: str) -> Any:
+    """The curve that is asked for; a page has all of them."""
+    if settings.curve is None and settings.settings is not None:
+        raise InputError(f"--settings belongs to --curve: name the knob, such as --curve {knob}.")
+    _require_page(html)
     if settings.curve is None:
         return None if html is None else "all"
     return settings.curve if settings.settings is None else {settings.curve: settings.settings}

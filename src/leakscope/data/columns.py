@@ -44,7 +44,7 @@ def column_name(columns: Sequence[str], wanted: str, role: str, where: str) -> s
     except (ValueError, IndexError):
         raise InputError(
             f"{where} has no column {shown(wanted)} for the {role}; the columns are "
-            f"{listed(columns)}."
+            f"{listed(columns, 40)}."
         ) from None
 
 

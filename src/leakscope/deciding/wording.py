@@ -284,4 +284,6 @@ def _limit(limit: ThresholdEntry, found: Exposure | None, unit: str) -> str:
         )
     count = "" if found is None else f" of {len(found.ids)}"
     verb = "is" if limit.above == 1 else "are"
-    return f"{words} Not met: {limit.above}{count} {unit}s {verb} above it."
+    # Where there are intervals, those are counted that lie above it as a whole.
+    surely = " surely" if found is not None and found.low else ""
+    return f"{words} Not met: {limit.above}{count} {unit}s {verb}{surely} above it."

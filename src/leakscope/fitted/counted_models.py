@@ -2,17 +2,17 @@
 
 Votes, leaves, neighbours and labels take few values; a boosted tree's answer stays where it is and
 jumps now and then.  Two normals fitted to such answers say far too much (0.53 for 0.13).  Here no
-law is fitted.  A record's answers are cut in two at a place that is chosen without looking at who
-was trained on it, and the answers above the cut are counted: x of the models with the record, z of
-those without.  x/n - z/m is an unbiased estimate of the advantage of that test, at any number of
-models.  Where to cut (at the middle of the answers, at their mean, or into the two most compact
-parts; as they are or levelled) is one choice for all records: the one that tells most on average.
+law is believed.  A test says yes or no of every model, without having seen who that model was
+trained on, and is counted: x of the models with the record, z of those without.  x/n - z/m is an
+unbiased estimate of the advantage of that test, at any number of models.  A test is a blind cut (at
+the middle of the answers, at their mean, or into the two most compact parts), or is learnt on other
+models (the best cut, or the ratio of two normals); of the answers as they are or levelled.  Records
+that the models find about as hard have one test: the one that tells most on average.
 
-Given how many are above the cut in all, x has Fisher's noncentral hypergeometric law, whose odds
-ratio follows from the advantage.  The prior is a beta law for records that the models find about
-as hard, with the mean and the spread that their counts show; how hard is the mean over all models,
-blind too, so that no record's own count has a say in whom it is likened to.  The posterior is a sum
-over a grid.
+Both counts are binomial; nothing is known of the chance of a yes without the record, which is
+integrated out.  The prior of the advantage is a beta law for records that are as hard, with the
+mean and the spread that their counts show; how hard is the mean over all models, blind too, so that
+no record's own count has a say in whom it is likened to.  The posterior is a sum over a grid.
 """
 
 from __future__ import annotations
@@ -21,22 +21,32 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, ndtri
-from scipy.stats import beta, binom, hypergeom
+from scipy.special import ndtri
+from scipy.stats import beta, hypergeom
 
 from leakscope._numerics.arrays import FloatArray
+from leakscope.fitted.record_population import means_and_squares
 
 Mask = NDArray[np.bool_]
 
-# The places at which an advantage is weighed.
+# The places at which an advantage is weighed, and at which the chance of a yes without the record,
+# in parts of what the advantage leaves; so many counts are weighed at once.
 GRID = (np.arange(100) + 0.5) / 100.0
+SHARES = (np.arange(64) + 0.5) / 64.0
+AT_ONCE = 1_000
 # Records that are as hard and share a prior, and how many such parts there are at most.
 RECORDS_PER_PART, MOST_PARTS = 60, 10
 # A prior's standard deviation is at least its mean, as an exponential law's is, however alike the
-# counts are, and its variance at most this part of the largest that a beta law has.
-LEAST_SPREAD, MOST_VARIANCE = 1.0, 0.95
+# counts are; but its variance then need not be more than the first, and never is more than the
+# second, of these parts of the largest that a beta law has.
+LEAST_VARIANCE, MOST_VARIANCE = 0.5, 0.95
 # The mean of a prior keeps this far from nothing and from everything.
 LEAST_MEAN = 0.01
+# How many blind cuts `cuts` makes.
+BLIND = 3
+# Tests that are learnt are tried on one of so many parts of the models, and learnt on the others;
+# fewer models teach nothing.
+FOLDS, LEAST_LEARNT = 8, 16
 # Answers that differ by less, in parts of their range, are one answer but for rounding.
 ONE_ANSWER = 1e-9
 
@@ -55,7 +65,12 @@ class Counted:
     probability: FloatArray
     certainty: FloatArray
 
-    def take(self, rows: Mask) -> Counted:
+    @property
+    def mean(self) -> FloatArray:
+        """(records,) of the posterior."""
+        return np.asarray(self.probability @ GRID)
+
+    def take(self, rows: Mask | NDArray[np.intp]) -> Counted:
         """Those of some records."""
         return Counted(self.probability[rows], self.certainty[rows])
 
@@ -84,30 +99,104 @@ def counted(forms: tuple[FloatArray, ...], trained_on: Mask, directions: float) 
     Examples
     --------
     >>> import numpy as np
-    >>> from leakscope.fitted.counted_models import GRID, counted
+    >>> from leakscope.fitted.counted_models import counted
     >>> rng = np.random.default_rng(0)
     >>> inside = np.tile(np.arange(60) % 2 == np.arange(2)[:, None], (100, 1))
     >>> right = (rng.random(inside.shape) < np.where(inside, 0.9, 0.6)).astype(float)
     >>> found = counted((right,), inside, 60.0)
-    >>> float((found.probability @ GRID).mean().round(1))
+    >>> float(found.mean.mean().round(1))
     0.3
     """
     n_in, n_out = trained_on.sum(axis=0), (~trained_on).sum(axis=0)
-    tried = []
-    for scores in forms:
-        for cut in cuts(scores):
-            above = scores > cut
-            tried.append(((above & trained_on).sum(axis=0), (above & ~trained_on).sum(axis=0)))
-    x, z = max(tried, key=lambda hits: float(np.mean(hits[0] / n_in - hits[1] / n_out)))
-    log_p = log_likelihood(x, n_in, x + z, n_in + n_out)
-    hard = forms[0].mean(axis=0)
-    for part, prior in _priors(x / n_in, z / n_out, n_in, n_out, hard, directions):
+    tried = hits(forms, trained_on)
+    x, z = np.empty_like(n_in), np.empty_like(n_in)
+    many = int(np.clip(len(n_in) // RECORDS_PER_PART, 1, MOST_PARTS))
+    parts = np.array_split(np.argsort(forms[0].mean(axis=0), kind="stable"), many)
+    for part in parts:
+        gains = (tried[:, 0, part] / n_in[part] - tried[:, 1, part] / n_out[part]).mean(axis=1)
+        # What was learnt must tell more than by chance, or the luckiest test would be taken.
+        gains[BLIND * len(forms) :] -= np.sqrt(1.0 / (len(trained_on) * min(directions, len(part))))
+        x[part], z[part] = tried[int(np.argmax(gains))][:, part]
+    log_p = log_likelihood(x, n_in, z, n_out)
+    for part, prior in _priors(x / n_in, z / n_out, n_in, n_out, parts, directions):
         log_p[part] += prior
     probability = np.exp(log_p - log_p.max(axis=1, keepdims=True))
     probability /= probability.sum(axis=1, keepdims=True)
     # The chance of as many hits with the record, or more, where training on it changes nothing.
     chance = len(tried) * hypergeom.sf(x - 1, n_in + n_out, x + z, n_in)
     return Counted(probability, -ndtri(np.clip(chance, 1e-300, 1.0 - 1e-12)))
+
+
+def hits(forms: tuple[FloatArray, ...], trained_on: Mask) -> NDArray[np.intp]:
+    """(tests, 2, records) how many models with the record, and without it, each test says yes of.
+
+    Blind cuts first, `BLIND` for each form.  Then tests that are learnt for each record on some
+    models and tried on the others: the best cut, the ratio of two normals, whose spreads may
+    differ, and whether the other models with answers around this one's were more often trained on
+    the record, whatever the laws are.
+    """
+    folds = np.arange(len(trained_on)) // 2 % FOLDS
+    said = [scores > cut for scores in forms for cut in cuts(scores)]
+    for scores in forms if len(trained_on) >= LEAST_LEARNT else ():
+        for learnt in (best_cut, ratio_of_normals):
+            yes = np.empty(scores.shape, dtype=np.bool_)
+            for fold in range(FOLDS):
+                own = folds == fold
+                yes[own] = learnt(scores[~own], trained_on[~own], scores[own])
+            said.append(yes)
+        said.append(neighbours_say(scores, trained_on, folds))
+    return np.stack([
+        np.stack([(yes & trained_on).sum(axis=0), (yes & ~trained_on).sum(axis=0)]) for yes in said
+    ])  # fmt: skip
+
+
+def neighbours_say(scores: FloatArray, trained_on: Mask, folds: NDArray[np.intp]) -> Mask:
+    """Whether most models of other folds with answers near this one's were trained on it."""
+    models = len(scores)
+    # Wide enough to be sure of a majority, narrow enough to see two peaks.
+    reach = max(2, round(0.25 * models**0.8))
+    order = np.argsort(scores, axis=0, kind="stable")
+    rank = np.argsort(order, axis=0, kind="stable")
+    first, last = np.maximum(rank - reach, 0), np.minimum(rank + reach + 1, models)
+    yes = np.empty(scores.shape, dtype=np.bool_)
+    for fold in range(FOLDS):
+        other = (folds != fold)[:, None]
+        own = np.flatnonzero(folds == fold)
+        near = []
+        for side in (trained_on & other, ~trained_on & other):
+            there = np.take_along_axis(side, order, axis=0).cumsum(axis=0)
+            there = np.concatenate([np.zeros((1, scores.shape[1]), dtype=np.intp), there])
+            within = [np.take_along_axis(there, end[own], axis=0) for end in (last, first)]
+            near.append((within[0] - within[1]) / np.maximum(there[-1], 1))
+        yes[own] = near[0] > near[1]
+    return yes
+
+
+def best_cut(scores: FloatArray, trained_on: Mask, asked: FloatArray) -> Mask:
+    """Whether the asked scores are above the cut that tells each record's own best."""
+    order = np.argsort(scores, axis=0)
+    sorted_scores = np.take_along_axis(scores, order, axis=0)
+    inside = np.take_along_axis(trained_on, order, axis=0)
+    n_in = trained_on.sum(axis=0)
+    below_in, below_out = np.cumsum(inside, axis=0)[:-1], np.cumsum(~inside, axis=0)[:-1]
+    gain = below_out / np.maximum(len(scores) - n_in, 1) - below_in / np.maximum(n_in, 1)
+    gain = np.where(np.diff(sorted_scores, axis=0) > 0.0, gain, -np.inf)
+    best = np.argmax(gain, axis=0)
+    columns = np.arange(scores.shape[1])
+    cut = 0.5 * (sorted_scores[best, columns] + sorted_scores[best + 1, columns])
+    # A record with one answer is cut nowhere.
+    return np.asarray(asked > np.where(np.isfinite(gain.max(axis=0)), cut, np.inf))
+
+
+def ratio_of_normals(scores: FloatArray, trained_on: Mask, asked: FloatArray) -> Mask:
+    """Whether normals with the means and spreads of both sides speak for training."""
+    told = []
+    for side in (trained_on, ~trained_on):
+        count, mean, squares = means_and_squares(scores, side)
+        spread = np.sqrt(squares / np.maximum(count - 1.0, 1.0))
+        spread = np.maximum(spread, 1e-9 * max(float(np.ptp(scores)), 1e-300))
+        told.append(-0.5 * ((asked - mean) / spread) ** 2 - np.log(spread))
+    return np.asarray(told[0] > told[1])
 
 
 def cuts(scores: FloatArray) -> FloatArray:
@@ -136,37 +225,24 @@ def cuts(scores: FloatArray) -> FloatArray:
 
 
 def log_likelihood(
-    hits: NDArray[np.intp],
-    n_in: NDArray[np.intp],
-    total: NDArray[np.intp],
-    models: NDArray[np.intp],
+    x: NDArray[np.intp], n_in: NDArray[np.intp], z: NDArray[np.intp], n_out: NDArray[np.intp]
 ) -> FloatArray:
-    """(records, places) of ``hits`` above the cut among the ``n_in`` models with the record.
+    """(records, places) of a yes for x of n_in models with the record, and z of n_out without.
 
-    ``total`` of all ``models`` are above it.  Where p and q are the shares above the cut with and
-    without the record, their mean is that of ``total`` and their difference the advantage.  An
-    advantage of A needs a mean share of A/2 or more on both sides of the cut, and the chance of
-    one as small as was seen counts too.
+    Both are binomial.  Where the advantage is A the chances are q without the record and q + A with
+    it, and q is as likely to be anywhere between 0 and 1 - A.
     """
-    found = np.empty((len(hits), len(GRID)))
-    kinds, which = np.unique(np.stack([n_in, total, models]), axis=1, return_inverse=True)
-    for number, (inside, above, count) in enumerate(kinds.T.tolist()):
-        rows = np.flatnonzero(which.reshape(-1) == number)
-        outside = count - inside
-        least = max(0, above - outside)
-        x = np.arange(least, min(inside, above) + 1)[:, None]
-        ways = -gammaln(x + 1) - gammaln(inside - x + 1)
-        ways = ways - gammaln(above - x + 1) - gammaln(outside - above + x + 1)
-        edge = 0.5 / (count + 1)
-        share = (above + 0.5) / (count + 1)
-        p = np.clip(share + GRID * outside / count, edge, 1.0 - edge)
-        q = np.clip(share - GRID * inside / count, edge, 1.0 - edge)
-        log_p = ways + x * (np.log(p) - np.log1p(-p) - np.log(q) + np.log1p(-q))
-        log_p -= log_p.max(axis=0)
-        log_p -= np.log(np.exp(log_p).sum(axis=0))
-        room = np.minimum(2.0 * binom.cdf(min(above, count - above), count, 0.5 * GRID), 1.0)
-        found[rows] = log_p[hits[rows] - least] + np.log(np.maximum(room, 1e-300))
-    return found
+    q = (1.0 - GRID[:, None]) * SHARES
+    chances = np.stack([q + GRID[:, None], 1.0 - q - GRID[:, None], q, 1.0 - q])
+    logs = np.log(np.maximum(chances, 1e-300)).reshape(4, -1)
+    counts, which = np.unique(np.stack([x, n_in - x, z, n_out - z]), axis=1, return_inverse=True)
+    found = np.empty((counts.shape[1], len(GRID)))
+    for start in range(0, len(found), AT_ONCE):
+        some = slice(start, start + AT_ONCE)
+        log_p = (counts[:, some].T @ logs).reshape(-1, len(GRID), len(SHARES))
+        most = log_p.max(axis=2)
+        found[some] = most + np.log(np.exp(log_p - most[:, :, None]).mean(axis=2))
+    return np.asarray(found[which.reshape(-1)])
 
 
 def _priors(
@@ -174,7 +250,7 @@ def _priors(
     q: FloatArray,
     n_in: NDArray[np.intp],
     n_out: NDArray[np.intp],
-    hard: FloatArray,
+    parts: list[NDArray[np.intp]],
     directions: float,
 ) -> list[tuple[NDArray[np.intp], FloatArray]]:
     """The rows of records that are as hard, and the log of their beta prior on the grid.
@@ -184,13 +260,12 @@ def _priors(
     """
     gain = p - q
     noise = p * (1.0 - p) / np.maximum(n_in - 1, 1) + q * (1.0 - q) / np.maximum(n_out - 1, 1)
-    many = int(np.clip(len(gain) // RECORDS_PER_PART, 1, MOST_PARTS))
     found = []
-    for part in np.array_split(np.argsort(hard, kind="stable"), many):
+    for part in parts:
         mean = float(np.clip(gain[part].mean(), LEAST_MEAN, 1.0 - LEAST_MEAN))
         most = mean * (1.0 - mean)
         variance = float(np.var(gain[part]) - noise[part].mean())
-        variance = max(variance, (LEAST_SPREAD * mean) ** 2)
+        variance = max(variance, min(mean**2, LEAST_VARIANCE * most))
         variance += 1.0 / (directions * float((n_in + n_out)[part].mean()))
         weight = most / min(variance, MOST_VARIANCE * most) - 1.0
         found.append((part, beta.logpdf(GRID, weight * mean, weight * (1.0 - mean))))

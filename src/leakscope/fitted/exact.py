@@ -3,13 +3,14 @@
 Gaussian naive Bayes, linear and quadratic discriminant analysis and the nearest centroid are known
 by each class's count n, mean m and scatter S = sum (x - m)(x - m)'.  Where a record x of the class
 comes (s = +1) or goes (s = -1), n' = n + s, m' = m + s u / n' with u = x - m, and
-S' = S + s (n / n') u u'.  Nothing is held, and nothing is approximated: what a refit says of the
-record follows from these.
+S' = S + s (n / n') u u'.  Naive Bayes of counts is known by the sums of its features, which move by
+s x.  Nothing is held, and nothing is approximated: what a refit says of the record follows from
+these.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,10 @@ from leakscope.fitted.refits import Labels
 
 # Scatter with less than this share in a direction has no inverse that can be moved by one record.
 NO_SCATTER = 1e-10
+# scikit-learn adds at least so much to a count where it is not told otherwise.
+LEAST_ADDED = 1e-10
+# Below this share of the largest a sum of counts is rounding.
+NO_COUNT = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +131,98 @@ def naive_bayes(inner: Any, X: FloatArray, y: Labels, inside: Any) -> FloatArray
         with np.errstate(divide="ignore", invalid="ignore"):
             scores[:, number] = -0.5 * np.sum(np.log(variance) + away**2 / variance, axis=1)
     return found.log_odds(scores)
+
+
+def _of_counts(inner: Any, X: FloatArray, y: Labels, inside: Any) -> tuple[_Classes, FloatArray]:
+    """The classes of a naive Bayes of counts, and what is added to each count, (d,)."""
+    shares = inner.class_prior
+    if shares is None and not inner.fit_prior:
+        shares = np.full(len(inner.classes_), 1.0 / len(inner.classes_))
+    added = np.asarray(inner.alpha, dtype=np.float64)
+    if not inner.force_alpha:
+        added = np.maximum(added, LEAST_ADDED)
+    found = _Classes.of(inner, X, y, inside, shares)
+    return found, np.broadcast_to(added, (X.shape[1],))
+
+
+def multinomial(inner: Any, X: FloatArray, y: Labels, inside: Any) -> FloatArray:
+    """Multinomial naive Bayes: shares of a class's counts; a record's own class is moved."""
+    found, added = _of_counts(inner, X, y, inside)
+    counts = found.means * found.counts[:, None]
+    scores = np.empty((len(y), len(counts)))
+    for number, count in enumerate(counts):
+        own = np.where(found.codes == number, found.sign, 0.0)[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = _counted(count + own * X) + added
+            logs = np.log(moved) - np.log(moved.sum(axis=1, keepdims=True))
+            scores[:, number] = np.sum(X * logs, axis=1)
+    return found.log_odds(scores)
+
+
+def complement(inner: Any, X: FloatArray, y: Labels, inside: Any) -> FloatArray:
+    """Complement naive Bayes: the counts of all other classes, which a record's own has not."""
+    found, added = _of_counts(inner, X, y, inside)
+    counts = found.means * found.counts[:, None]
+    scores = np.empty((len(y), len(counts)))
+    for number, count in enumerate(counts):
+        other = np.where(found.codes == number, 0.0, found.sign)[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = _counted(counts.sum(axis=0) - count + other * X) + added
+            logs = np.log(moved / moved.sum(axis=1, keepdims=True))
+            if inner.norm:
+                logs /= -logs.sum(axis=1, keepdims=True)
+            scores[:, number] = -np.sum(X * logs, axis=1)
+    # It has no shares of the classes; without a class it has another number of them.
+    scores = np.where((found.after > 0.0)[:, None], scores, np.nan)
+    return replace(found, priors=np.ones_like(scores)).log_odds(scores)
+
+
+def bernoulli(inner: Any, X: FloatArray, y: Labels, inside: Any) -> FloatArray:
+    """Bernoulli naive Bayes: how many of a class have each feature."""
+    has = X if inner.binarize is None else np.greater(X, inner.binarize).astype(np.float64)
+    found, added = _of_counts(inner, has, y, inside)
+    scores = np.empty((len(y), len(found.counts)))
+    for number, count in enumerate(found.counts):
+        own = np.where(found.codes == number, found.sign, 0.0)
+        some = _counted(found.means[number] * count + own[:, None] * has) + added
+        chance = some / ((count + own)[:, None] + 2.0 * added)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.where(has > 0.0, has * np.log(chance), 0.0)
+            logs += np.where(has < 1.0, (1.0 - has) * np.log1p(-chance), 0.0)
+        scores[:, number] = logs.sum(axis=1)
+    return found.log_odds(scores)
+
+
+def categorical(inner: Any, X: FloatArray, y: Labels, inside: Any) -> FloatArray:
+    """Categorical naive Bayes: how many of a class have the record's own category."""
+    found, added = _of_counts(inner, X, y, inside)
+    codes, sizes = X.astype(np.intp), np.asarray(inner.n_categories_)
+    scores = np.zeros((len(y), len(found.counts)))
+    for column in range(X.shape[1]):
+        alike = np.zeros((len(found.counts), int(sizes[column])))
+        np.add.at(alike, (found.codes[inside], codes[inside, column]), 1.0)
+        for number, count in enumerate(found.counts):
+            own = np.where(found.codes == number, found.sign, 0.0)
+            same = alike[number, codes[:, column]] + own + added[column]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                scores[:, number] += np.log(same / (count + own + sizes[column] * added[column]))
+    return found.log_odds(scores)
+
+
+def _counted(sums: FloatArray) -> FloatArray:
+    """Sums less a record's own share: none is what rounding leaves of it."""
+    return np.where(sums < NO_COUNT * np.max(sums, initial=0.0), 0.0, sums)
+
+
+def categorical_refusal(inner: Any) -> str | None:
+    """How many categories there are must not follow from the records."""
+    told = inner.min_categories
+    if told is None or np.any(np.asarray(getattr(inner, "n_categories_", 0)) > np.asarray(told)):
+        return (
+            f"{type(inner).__name__} learns from the records how many categories there are; give "
+            "min_categories"
+        )
+    return None
 
 
 def nearest_centroid(inner: Any, X: FloatArray, y: Labels, inside: Any) -> FloatArray:

@@ -80,8 +80,12 @@ SOUND, BENT, COUNTED, TELLING = 0, 1, 2, 3
 # Laws that say more than this many times what is counted are wrong, where that is more than three
 # errors and more than the difference that matters.
 OVERSTATED, ERRORS = 1.5, 3.0
-# A record with at least so many models on a side is held against the normal law there; further
-# off than this over the root of their number are one in a hundred normal samples (Lilliefors).
+# Where the count's interval leaves out what the law says, the law is wrong; with so many models on
+# each side the count is then the better number (it errs by 0.05 for a boosted tree, the law 0.06).
+COUNTED_ENDS, LEAST_OWN = (0.025, 0.975), 64
+# A record with at least so many models on a side is held against the normal law there, and against
+# the count; further off than this over the root of their number are one in a hundred normal samples
+# (Lilliefors).
 LEAST_HELD, FURTHEST = 16, 1.031
 # Models on each side of a trusted record.
 LEAST_SIDE = 4
@@ -367,12 +371,12 @@ def few_models(
     u, log_s, m, log_r, certainty = columns[:5]
     found = [CredibleInterval(*columns[at : at + 3]) for at in range(5, len(columns), 3)]
     forms = (scores, levelled) if level_models else (scores,)
-    doubt = _doubted(doubt, forms, mask, found[0], sums)
+    by_count = counted(forms, mask, sums.directions)
+    doubt = _doubted(doubt, forms, mask, found[0], sums, by_count)
     rows = np.flatnonzero(doubt != SOUND)
     draws = RecordDraws(sums, population, key, provenance, rows[:0], None)
     if rows.size:
-        own = tuple(form[:, rows] for form in forms)
-        by_count = counted(own, mask[:, rows], sums.directions)
+        by_count = by_count.take(rows)
         whole = replace(draws, rows=rows, counted=by_count).of_counted()
         for each, level in zip(found, (0.0, *asked), strict=True):
             _count_into(each, rows, whole, confidence, doubt[rows], level)
@@ -413,9 +417,11 @@ def _doubted(
     mask: NDArray[np.bool_],
     advantage: CredibleInterval,
     sums: RecordSums,
+    by_count: Counted,
 ) -> NDArray[np.int8]:
     """What is given; all are to be counted where the laws say more than can be counted.
 
+    A record whose law the count does not bear out is bent; with many models the count is better.
     With one model on a side there is nothing to count.
     """
     doubt = answer_doubts(forms[0], mask) if given is None else np.asarray(given, dtype=np.int8)
@@ -430,6 +436,12 @@ def _doubted(
     if float(advantage.value.mean()) > OVERSTATED * max(gain, 0.0) + max(ERRORS * error, NEAR):
         doubt = np.maximum(doubt, COUNTED)
     bent = not_normal(forms[-1], mask) | not_normal(forms[-1], ~mask)
+    low, high = by_count.quantiles(np.array(COUNTED_ENDS)).T
+    fewest = np.minimum(sums.n_in, sums.n_out)
+    outside = (fewest >= LEAST_HELD) & ((advantage.value < low) | (advantage.value > high))
+    far = np.abs(by_count.mean - advantage.value) > NEAR
+    bent |= outside | ((fewest >= LEAST_HELD) & far)
+    doubt = np.where(outside & (fewest >= LEAST_OWN), np.maximum(doubt, COUNTED), doubt)
     return np.maximum(doubt, np.where(bent, BENT, SOUND)).astype(np.int8)
 
 

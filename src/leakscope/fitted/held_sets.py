@@ -190,6 +190,16 @@ def lasso(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
     return turned(J, z, target, inside, SquareLoss(), growing=(slope, curvature))
 
 
+def relevance(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
+    """ARDRegression: (z - y)²/2 summed + w' diag(lambda) w / (2 alpha), precisions as they are."""
+    J, coefficients = _active(inner, X)
+    fixed = np.zeros(J.shape[1])
+    active = np.asarray(inner.coef_) != 0.0
+    fixed[: len(coefficients)] = np.asarray(inner.lambda_)[active] / float(inner.alpha_)
+    z, target = np.asarray(inner.predict(X)), np.asarray(y, dtype=np.float64)
+    return turned(J, z, target, inside, SquareLoss(), fixed=fixed)
+
+
 def lasso_refusal(inner: Any) -> str | None:
     """Several targets are fitted together, and one at a time is audited."""
     names = class_names(inner)
@@ -201,9 +211,13 @@ def lasso_refusal(inner: Any) -> str | None:
 
 
 def l1_share(inner: Any) -> float:
-    """The share of the L1 penalty in that of a logistic regression."""
-    if str(getattr(inner, "penalty", "")) == "l1":
-        return 1.0
+    """The share of the L1 penalty in that of a logistic regression.
+
+    Before scikit-learn 1.8 the penalty is named, and l1_ratio counts for ``"elasticnet"`` alone.
+    """
+    penalty = str(getattr(inner, "penalty", ""))
+    if penalty in ("l1", "l2", "None"):
+        return float(penalty == "l1")
     named = getattr(inner, "l1_ratio_", getattr(inner, "l1_ratio", None))
     try:
         return float(np.max(np.nan_to_num(np.ravel(np.asarray(named, dtype=np.float64)))))
@@ -220,7 +234,7 @@ def _weighed(inner: Any, y: Labels, inside: Mask) -> tuple[FloatArray, FloatArra
     """
     from sklearn.utils.class_weight import compute_class_weight
 
-    C = float(np.ravel(getattr(inner, "C_", inner.C))[0])
+    C = float(np.ravel(inner.C_ if hasattr(inner, "C_") else inner.C)[0])
     codes = np.searchsorted(inner.classes_, y)
     weights = compute_class_weight(inner.class_weight, classes=inner.classes_, y=y[inside])
     classes = len(weights)

@@ -403,11 +403,15 @@ def _inner(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def _inverse_times(p: FloatArray, kp: FloatArray, x: FloatArray) -> FloatArray:
-    """(I + k h)^{-1} x with h = diag p - p p', along the last axis."""
+    """(I + k h)^{-1} x with h = diag p - p p', along the last axis.
+
+    What is left of 1 - p'q is the sum of p / (1 + kp), since p sums to one: taken so, it has its
+    digits where a yield is large and a probability near one.
+    """
     denominator = 1.0 + kp
     u = x / denominator
     q = kp / denominator
-    return np.asarray(u + q * (_inner(p, u) / (1.0 - _inner(p, q)))[..., None])
+    return np.asarray(u + q * (_inner(p, u) / _inner(p, 1.0 / denominator))[..., None])
 
 
 def one_hot(codes: Codes, classes: int, kind: npt.DTypeLike = np.float64) -> FloatArray:

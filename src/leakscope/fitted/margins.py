@@ -16,11 +16,24 @@ margin in a share of the training sets (`Corner`): whoever sees a score on the m
 With few features and a linear kernel the free ones pin all of f, and others take their place while
 a record comes or goes: no answer is turned then, and each law comes from the fits with, or without,
 the record alone.
+
+Several classes are one machine for each two of them.  A record is in the machines of its own class;
+what is seen is its margin against the nearest other class, the least of theirs, and the corner is
+the same: a margin of 1.
+
+The nu forms (Schoelkopf et al. 2000) hold, in place of the margin, the sum of the weights, nu times
+the records of the machine: one more row of M, with the signs t of the free ones, answers with the
+margin rho (of a tube -epsilon).  With a unit vector e there, u = (k, 1, t), s = K_ii - u' M^{-1} u,
+h = u' M^{-1} e and q = e' M^{-1} e, a weight da of the record and dn of the sum move the distance
+g = t f - rho by s da + t h dn, and rho by t h da - q dn.  A record that comes (dn = nu) gets the
+weight that puts g at 0, within its bounds.  NuSVC divides by rho, so that its corner is 1 too; that
+of NuSVR moves from fit to fit.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -29,7 +42,7 @@ import numpy.typing as npt
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.eigenvectors import symmetric_eigen
 from leakscope._numerics.memory import require_memory
-from leakscope.fitted.refits import Labels
+from leakscope.fitted.refits import Labels, Rows, class_names, margins_of_classes
 from leakscope.laws.distributions import NormalMixture
 from leakscope.laws.pair import LawPair, Provenance
 
@@ -155,33 +168,49 @@ def _moments(
     return np.stack(means, axis=1), np.stack(sds, axis=1)
 
 
-def corner_yield(
-    kernel: FloatArray, rows: npt.NDArray[np.intp], free: Mask, *, intercept: bool
-) -> FloatArray:
-    """(N,) s of every record: how far a unit of its own weight moves its own answer.
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """The free ones held: M^{-1}, and u of every record (N, rows of M)."""
 
-    ``kernel`` is N x N, ``rows`` are the records of the training set and ``free`` says which of
-    them are on the margin.
-    """
-    held = rows[free]
-    size = len(held) + int(intercept)
-    own = np.diagonal(kernel).copy()
-    if size == int(intercept):
-        return own
-    M = np.zeros((size, size))
-    M[: len(held), : len(held)] = kernel[np.ix_(held, held)]
-    beside = kernel[:, held]
-    if intercept:
-        M[-1, :-1] = M[:-1, -1] = 1.0
-        beside = np.column_stack([beside, np.ones(len(kernel))])
-    values, vectors = symmetric_eigen(M)
-    good = np.abs(values) > NO_DIRECTION * float(np.max(np.abs(values)))
-    inverse = (vectors[:, good] / values[good]) @ vectors[:, good].T
-    found = own - np.einsum("np,pq,nq->n", beside, inverse, beside, optimize=True)
-    # A free record's own s is what the other free ones leave of it.
-    alone = np.diagonal(inverse)[: len(held)]
-    found[held] = np.where(alone > 0.0, 1.0 / np.maximum(alone, 1e-300), own[held])
-    return np.asarray(np.clip(found, 0.0, own))
+    own: FloatArray
+    held: Rows
+    inverse: FloatArray
+    beside: FloatArray
+
+    @classmethod
+    def of(cls, kernel: FloatArray, held: Rows, borders: FloatArray) -> _Held:
+        """Of a kernel N x N and the free ones; ``borders`` (N, c) are what sums over them keep."""
+        beside = np.column_stack([kernel[:, held], borders])
+        size, free = beside.shape[1], len(held)
+        own = np.diagonal(kernel).copy()
+        if not free:
+            return cls(own, held, np.zeros((size, size)), beside)
+        M = np.zeros((size, size))
+        M[:free] = beside[held]
+        M[free:, :free] = borders[held].T
+        values, vectors = symmetric_eigen(M)
+        good = np.abs(values) > NO_DIRECTION * float(np.max(np.abs(values)))
+        inverse = (vectors[:, good] / values[good]) @ vectors[:, good].T
+        return cls(own, held, inverse, beside)
+
+    @property
+    def yields(self) -> FloatArray:
+        """(N,) s: of a free record, what the other free ones leave of it."""
+        found = self.own - np.einsum(
+            "np,pq,nq->n", self.beside, self.inverse, self.beside, optimize=True
+        )
+        alone = np.diagonal(self.inverse)[: len(self.held)]
+        own = self.own[self.held]
+        found[self.held] = np.where(alone > 0.0, 1.0 / np.maximum(alone, 1e-300), own)
+        return np.asarray(np.clip(found, 0.0, self.own))
+
+    @property
+    def last(self) -> tuple[FloatArray, float]:
+        """(N,) h of every record, and q: of the last border; of a free one (M^{-1} e)_i."""
+        column = self.inverse[:, -1]
+        found = self.beside @ column
+        found[self.held] = column[: len(self.held)]
+        return np.asarray(found), float(column[-1])
 
 
 def _kernel(inner: Any, X: FloatArray) -> FloatArray:
@@ -194,24 +223,82 @@ def _kernel(inner: Any, X: FloatArray) -> FloatArray:
     return np.asarray(pairwise_kernels(X, metric=inner.kernel, filter_params=True, **settings))
 
 
-def yields(inner: Any, X: FloatArray, inside: Mask, bound: FloatArray) -> tuple[FloatArray, ...]:
-    """Weights beta of all records (zero where out), and s of all, of a fitted SVC or SVR."""
-    rows = np.flatnonzero(inside)
-    beta = np.zeros(len(X))
-    beta[rows[np.asarray(inner.support_)]] = np.ravel(inner.dual_coef_)
-    size = np.abs(beta[rows])
-    free = (size > AT_BOUND * bound[rows]) & (size < (1.0 - AT_BOUND) * bound[rows])
-    return beta, corner_yield(_kernel(inner, X), rows, free, intercept=True)
+def _weights(inner: Any, inside: Mask) -> FloatArray:
+    """(N, machines' rows) |beta| of every record as the estimator has them, zero where out."""
+    found = np.zeros((len(inside), len(inner.dual_coef_)))
+    found[np.flatnonzero(inside)[np.asarray(inner.support_)]] = np.abs(inner.dual_coef_).T
+    return found
+
+
+def _free(size: FloatArray, bound: FloatArray, inside: Mask) -> Rows:
+    """Who of the training set has a weight between none and all."""
+    between = (size > AT_BOUND * bound) & (size < (1.0 - AT_BOUND) * bound)
+    return np.flatnonzero(inside & between)
 
 
 def svc(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
-    """SVC of two classes: the own label's margin y f."""
+    """SVC and NuSVC: the own class's margin t f against the nearest other."""
     codes = np.searchsorted(inner.classes_, y)
-    bound = float(inner.C) * np.asarray(inner.class_weight_)[codes]
-    beta, s = yields(inner, X, inside, bound)
-    sign = np.where(codes == 1, 1.0, -1.0)
-    own = sign * np.asarray(inner.decision_function(X), dtype=np.float64)
-    return np.where(inside, own - sign * beta * s, pushed(own, bound * s))
+    kernel, margins = _kernel(inner, X), margins_of_classes(inner, X)
+    weights = _weights(inner, inside)
+    found = np.full(len(y), np.inf)
+    for first, second in combinations(range(len(inner.classes_)), 2):
+        rows = np.flatnonzero((codes == first) | (codes == second))
+        is_first = codes[rows] == first
+        other = np.where(is_first, second, first)
+        # libsvm keeps the weights against class j in row j, or before it where the own is before.
+        size = weights[rows, np.where(is_first, second - 1, first)]
+        own = margins[rows, codes[rows], other]
+        part, beside = inside[rows], kernel[np.ix_(rows, rows)]
+        if "NuSVC" in class_names(inner):
+            sign = np.where(is_first, 1.0, -1.0)
+            total, nu = float(size.sum()), float(inner.nu)
+            rho = nu * float(np.count_nonzero(part)) / max(total, 1e-300)
+            g, rho_then = _nu_turned(
+                beside, size * rho, rho * (own - 1.0), sign, rho, part, bound=1.0, share=nu
+            )
+            turned = 1.0 + g / np.where(rho_then > 0.0, rho_then, np.nan)
+        else:
+            bound = float(inner.C) * np.asarray(inner.class_weight_)[codes[rows]]
+            held = _free(size, bound, part)
+            s = _Held.of(beside, held, np.ones((len(rows), 1))).yields
+            turned = np.where(part, own - size * s, pushed(own, bound * s))
+        found[rows] = np.minimum(found[rows], turned)
+    return found
+
+
+def _nu_turned(
+    kernel: FloatArray,
+    size: FloatArray,
+    g: FloatArray,
+    sign: FloatArray,
+    rho: float,
+    inside: Mask,
+    *,
+    bound: float,
+    share: float,
+) -> tuple[FloatArray, FloatArray]:
+    """g and rho of every record where it comes or goes: of a nu form, all records of one machine.
+
+    ``size`` (N,) are the weights, ``sign`` t, ``bound`` the most that one may have, and ``share``
+    what one record more adds to the sum of the weights.
+    """
+    held = _free(size, np.full(len(size), bound), inside)
+    found = _Held.of(kernel, held, np.column_stack([np.ones(len(size)), sign]))
+    s, (h, q) = found.yields, found.last
+    added = np.where(inside, -share, share)
+    # Put in: at no weight, and then at the weight that leads to the margin.
+    start = g + sign * h * added
+    joined = np.where(start < 0.0, np.minimum(-start / np.maximum(s, 1e-300), bound), 0.0)
+    weight = np.where(inside, -size, joined)
+    moved, margin = start + s * weight, rho - q * added + sign * h * weight
+    # A free one leaves: the others stay, and its own distance is whatever takes its weight away.
+    freed = s[held] * (-sign[held] * size[held] - added[held] * h[held])
+    moved[held] = sign[held] * freed
+    margin[held] = rho - q * added[held] - freed * h[held]
+    # On the margin, exactly.
+    moved[~inside & (joined > 0.0) & (joined < bound)] = 0.0
+    return moved, margin
 
 
 def pushed(own: FloatArray, most: FloatArray) -> FloatArray:
@@ -222,22 +309,39 @@ def pushed(own: FloatArray, most: FloatArray) -> FloatArray:
 def svr(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
     """SVR: the prediction."""
     target, C = np.asarray(y, dtype=np.float64), float(inner.C)
-    beta, s = yields(inner, X, inside, np.full(len(X), C))
-    own = np.asarray(inner.predict(X), dtype=np.float64)
+    size, own = _weights(inner, inside)[:, 0], np.asarray(inner.predict(X), dtype=np.float64)
+    held = _free(size, np.full(len(X), C), inside)
+    s = _Held.of(_kernel(inner, X), held, np.ones((len(X), 1))).yields
     off, epsilon = own - target, float(inner.epsilon)
     moved = np.sign(off) * np.maximum(np.abs(off) - C * s, epsilon)
     joined = target + np.where(np.abs(off) > epsilon, moved, off)
-    return np.where(inside, own - beta * s, joined)
+    # What is beyond the tube is pulled to it.
+    return np.where(inside, own + np.sign(off) * size * s, joined)
+
+
+def nu_svr(inner: Any, X: FloatArray, y: Labels, inside: Mask) -> FloatArray:
+    """NuSVR: the prediction; the tube's width is learned."""
+    target, C = np.asarray(y, dtype=np.float64), float(inner.C)
+    size, own = _weights(inner, inside)[:, 0], np.asarray(inner.predict(X), dtype=np.float64)
+    off = own - target
+    # The free ones lie on the tube; without any, it is as wide as what is within reaches.
+    some = _free(size, np.full(len(X), C), inside)
+    on = np.abs(off[some]) if some.size else np.abs(off[inside & (size == 0.0)])
+    epsilon = float(np.median(on)) if some.size else float(np.max(on, initial=0.0))
+    sign = np.where(off > 0.0, -1.0, 1.0)
+    g = epsilon - np.abs(off)
+    moved, rho = _nu_turned(
+        _kernel(inner, X), size, g, sign, -epsilon, inside, bound=C, share=C * float(inner.nu)
+    )
+    return np.asarray(target + sign * (moved + rho))
 
 
 def refusal(inner: Any) -> str | None:
-    """Several classes are many machines, and a kernel matrix is no features."""
+    """A kernel matrix is no features, and balanced weights follow the records."""
     name = type(inner).__name__
-    if len(getattr(inner, "classes_", ())) > 2:
-        return f"{name} of several classes is a vote of machines for two"
     if isinstance(inner.kernel, str) and inner.kernel == "precomputed":
         return f"{name} with a kernel matrix of its own has no features; give the kernel's name"
-    if isinstance(getattr(inner, "class_weight", None), str):
+    if isinstance(getattr(inner, "class_weight", None), str) and "NuSVC" not in class_names(inner):
         return f"{name} has balanced weights, which follow the records; give them as numbers"
     return None
 
@@ -271,3 +375,9 @@ def at_tube(inner: Any, y: Labels, without: FloatArray) -> tuple[FloatArray, Flo
     target = np.asarray(y, dtype=np.float64)
     side = np.where(without < target, 1.0, -1.0)
     return target - side * float(inner.epsilon), side
+
+
+def at_target(inner: Any, y: Labels, without: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """A tube of no width: a quantile regression goes through some of its records."""
+    target = np.asarray(y, dtype=np.float64)
+    return target, np.where(without < target, 1.0, -1.0)

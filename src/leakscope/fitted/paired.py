@@ -13,6 +13,7 @@ one is added.  `leakscope.fitted.paired_laws` makes laws of the pairs, and check
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -79,6 +80,7 @@ ACTIVE = "the set of coefficients that are not zero"
 MARGIN = "the set of records within the margin"
 OUTLIERS = "the set of outliers"
 FREE = "the set of support vectors on the margin"
+PRECISIONS = "the precision of each coefficient"
 
 _LASSO = Family(held_sets.lasso, "prediction", ACTIVE, held_sets.lasso_refusal)
 _L1 = Family(
@@ -96,6 +98,7 @@ FAMILIES: dict[str, Family] = {
     "LassoLars": _LASSO,
     "LassoLarsCV": _LASSO,
     "LassoLarsIC": _LASSO,
+    "ARDRegression": Family(held_sets.relevance, "prediction", PRECISIONS),
     "LogisticRegression": _L1,
     "LogisticRegressionCV": _L1,
     "LinearSVC": Family(
@@ -107,6 +110,10 @@ FAMILIES: dict[str, Family] = {
         suits=lambda inner: inner.loss == "squared_epsilon_insensitive",
     ),
     "GaussianNB": Family(exact.naive_bayes, "log_odds"),
+    "MultinomialNB": Family(exact.multinomial, "log_odds"),
+    "ComplementNB": Family(exact.complement, "log_odds"),
+    "BernoulliNB": Family(exact.bernoulli, "log_odds"),
+    "CategoricalNB": Family(exact.categorical, "log_odds", refusal=exact.categorical_refusal),
     "LinearDiscriminantAnalysis": Family(
         exact.linear_discriminant, "log_odds", refusal=exact.discriminant_refusal
     ),
@@ -121,6 +128,10 @@ FAMILIES: dict[str, Family] = {
     "SVR": Family(
         margins.svr, "prediction", FREE, margins.refusal, margins.curved, margins.at_tube
     ),
+    "NuSVC": Family(
+        margins.svc, "scores", FREE, margins.refusal, margins.curved, margins.at_margin
+    ),
+    "NuSVR": Family(margins.nu_svr, "prediction", FREE, margins.refusal, margins.curved),
 }  # fmt: skip
 
 
@@ -132,6 +143,8 @@ WITH_CORNERS: dict[str, Family] = {
     "LinearSVR": Family(margins.unknown, "prediction", corner=margins.at_tube),
     "SVC": Family(margins.unknown, "scores", "", margins.refusal, corner=margins.at_margin),
     "SVR": Family(margins.unknown, "prediction", "", margins.refusal, corner=margins.at_tube),
+    "NuSVC": Family(margins.unknown, "scores", "", margins.refusal, corner=margins.at_margin),
+    "QuantileRegressor": Family(margins.unknown, "prediction", corner=margins.at_target),
 }
 
 
@@ -287,7 +300,10 @@ class PairedModel:
     def pairs(self, fraction: float) -> Pairs:
         """Fit every part, and ask it about every record both ways."""
         if fraction not in self.seen:
-            self.seen[fraction] = self._pairs(self.parts(fraction))
+            with warnings.catch_warnings():
+                # Fitted on a frame and asked with its numbers: the columns are the same.
+                warnings.filterwarnings("ignore", "X does not have valid feature names")
+                self.seen[fraction] = self._pairs(self.parts(fraction))
         return self.seen[fraction]
 
     def _pairs(self, parts: Sequence[Rows]) -> Pairs:
@@ -303,7 +319,14 @@ class PairedModel:
             inner, design = self.whole.fitted_on(rows)
             features = design.toarray() if hasattr(design, "toarray") else np.asarray(design)
             own = score_records(inner, features, self.whole.y)
-            other = self.family.turned(inner, features, self.whole.y, inside[number])
+            try:
+                other = self.family.turned(inner, features, self.whole.y, inside[number])
+            except np.linalg.LinAlgError as error:
+                raise InputError(
+                    "A fit on a random half of the records follows them exactly, so that what one "
+                    "record changes is not defined; use a larger penalty, fewer features or more "
+                    "records."
+                ) from error
             without[number] = np.where(inside[number], other, own)
             within[number] = np.where(inside[number], own, other)
         return Pairs(inside, without, within)
@@ -323,7 +346,9 @@ def _own_parameters(inner: Any) -> dict[str, Any]:
         if isinstance(value, (bool, int, float, str)) and value != usual.get(name)
     }
     for name in ("alpha", "l1_ratio", "C"):
-        value = getattr(inner, f"{name}_", None)
-        if value is not None and np.size(value) == 1:
-            found[name] = float(np.ravel(value)[0])
+        chosen: Any = getattr(inner, f"{name}_", None)
+        value = np.ravel(chosen)
+        # A chosen share of L1 may be none at all.
+        if value.size == 1 and value[0] is not None:
+            found[name] = float(value[0])
     return {k: f"{v:.4g}" if isinstance(v, float) else str(v) for k, v in found.items()}

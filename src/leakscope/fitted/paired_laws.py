@@ -50,6 +50,8 @@ LIKE = 5
 CURVE, FEWEST_FOR_CURVE = 2, 30
 # Below it a spread is rounding, as a share of the answers.
 ROUNDING = 1e-9
+# How near to its corner a solver comes that takes no tolerance.
+SOLVED = 1e-6
 # How far the answers' distribution may lie from a normal one, beside so much by chance over the
 # root of the fits (Lilliefors: less in 99% of samples); and the kurtosis of one tail that is heavy.
 MOST_APART, BY_CHANCE, MOST_KURTOSIS = 0.04, 0.9, 6.0
@@ -234,7 +236,8 @@ def _cornered(found: Moments, pairs: Pairs, model: PairedModel) -> Moments:
     inner = model.whole.found.inner
     place, side = model.family.corner(inner, model.whole.y, found.mean)
     answers = pairs.inside, pairs.without, pairs.within
-    return replace(found, corner=Corner.of(place, side, answers, float(inner.tol)))
+    tolerance = float(getattr(inner, "tol", SOLVED))
+    return replace(found, corner=Corner.of(place, side, answers, tolerance))
 
 
 def squeezed(

@@ -34,6 +34,8 @@ Labels = npt.NDArray[Any]
 Rows = npt.NDArray[np.intp]
 
 _SEARCHES = ("BaseSearchCV", "GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV")
+# These decide at another threshold; what their model answers is its own.
+_THRESHOLDS = ("FixedThresholdClassifier", "TunedThresholdClassifierCV")
 
 # What has no penalty of its own to set, and what has: the class, and the settings taken over.
 _WITH_PENALTY = {
@@ -48,7 +50,7 @@ _WITH_PENALTY = {
 
 # Those whose penalty is C, its inverse.
 _INVERSE = (
-    "LogisticRegression", "LogisticRegressionCV", "LinearSVC", "LinearSVR", "SVC", "SVR",
+    "LogisticRegression", "LogisticRegressionCV", "LinearSVC", "LinearSVR", "SVC", "SVR", "NuSVR",
 )  # fmt: skip
 # Decision values of several classes that are log-odds before a softmax.
 _WITH_LOG_ODDS = (
@@ -141,6 +143,8 @@ def unwrapped(estimator: Any, X: Any) -> Unwrapped:
             estimator, calibrated = _one_calibrated(estimator, assumptions), True
         elif "FrozenEstimator" in names:
             estimator = estimator.estimator
+        elif _only_decides(estimator, names):
+            estimator = getattr(estimator, "estimator_", estimator.estimator)
         else:
             return Unwrapped(estimator, X, tuple(steps), searched, calibrated, tuple(assumptions))
     raise InputError("The estimator is wrapped more than twenty times; pass the inner one.")
@@ -159,6 +163,8 @@ def innermost(estimator: Any) -> Any:
             estimator = getattr(estimator, "best_estimator_", estimator.estimator)
         elif "FrozenEstimator" in names or _is_one_calibrated(estimator, names):
             estimator = estimator.estimator
+        elif _only_decides(estimator, names):
+            estimator = getattr(estimator, "estimator_", estimator.estimator)
         else:
             break
     return estimator
@@ -208,6 +214,11 @@ def _require_width(step: Any, following: Any, X: Any) -> None:
     require_memory(
         3 * 8 * rows * width, f"{rows} x {width} features", "use fewer records or features"
     )
+
+
+def _only_decides(estimator: Any, names: list[str]) -> bool:
+    """Whether its answers are those of one model fitted on all records."""
+    return any(name in names for name in _THRESHOLDS) and bool(getattr(estimator, "refit", True))
 
 
 def _is_one_calibrated(calibrated: Any, names: list[str]) -> bool:
@@ -308,10 +319,34 @@ def fit_again(
     return fresh
 
 
+def margins_of_classes(estimator: Any, X: Any) -> FloatArray:
+    """(N, C, C) the margin of each class against each other one, of one machine for each two."""
+    from copy import copy
+
+    asked = copy(estimator).set_params(decision_function_shape="ovo")
+    values = np.asarray(asked.decision_function(X), dtype=np.float64)
+    classes = len(estimator.classes_)
+    # Of two classes what is above zero is the second, of several the first.
+    values = -values[:, None] if values.ndim == 1 else values
+    found = np.zeros((len(values), classes, classes))
+    first, second = np.triu_indices(classes, 1)
+    found[:, first, second], found[:, second, first] = values, -values
+    return found
+
+
+def _against_the_nearest(estimator: Any, X: Any, codes: Rows) -> FloatArray:
+    """The own class's margin against the other class that is nearest."""
+    found = margins_of_classes(estimator, X)[np.arange(len(codes)), codes]
+    found[np.arange(len(codes)), codes] = np.inf
+    return np.asarray(found.min(axis=1))
+
+
 def score_records(estimator: Any, X: Any, y: Labels) -> FloatArray:
     """The score that the laws are about: own label's log-odds or margin, or the prediction."""
     if hasattr(estimator, "decision_function"):
         codes = np.searchsorted(estimator.classes_, y)
+        if "BaseSVC" in class_names(estimator):
+            return _against_the_nearest(estimator, X, codes)
         score = np.asarray(estimator.decision_function(X), dtype=np.float64)
         if score.ndim == 1:
             return np.asarray(np.where(codes == 1, score, -score))
@@ -320,7 +355,7 @@ def score_records(estimator: Any, X: Any, y: Labels) -> FloatArray:
         return np.asarray(score[np.arange(len(codes)), codes])
     if hasattr(estimator, "predict_proba"):
         codes = np.searchsorted(estimator.classes_, y)
-        if "GaussianNB" in class_names(estimator):
+        if "_BaseNB" in class_names(estimator):
             # A probability of one to the last digit has no log-odds; these have.
             return np.asarray(own_log_odds(estimator.predict_joint_log_proba(X), codes))
         chance = np.asarray(estimator.predict_proba(X), dtype=np.float64)[

@@ -16,6 +16,7 @@ average over the sigma points.  There everything is in single precision.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from scipy import special
 
 from leakscope._numerics.arrays import FloatArray
 from leakscope._numerics.memory import require_memory
+from leakscope.errors import InputError
 from leakscope.fitted.cavity import PredictionLaws, Question, Shares, too_small
 from leakscope.fitted.losses import (
     Codes,
@@ -399,11 +401,30 @@ class SoftmaxLaws(PredictionLaws):
         return laws
 
 
+def _settled(
+    problem: ConvexProblem,
+    fraction: float,
+    solve: Callable[[ConvexProblem, float], SoftmaxCavity],
+) -> SoftmaxCavity:
+    """The rounds' end; a sentence where they run away, as with hardly a penalty."""
+    try:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found = solve(problem, fraction)
+    except np.linalg.LinAlgError:
+        found = None
+    if found is None or not (np.isfinite(found.mean).all() and np.isfinite(found.variance).all()):
+        raise InputError(
+            f"{problem.name} follows its {problem.records} records so closely that the laws of its "
+            "answers have no spread which can be computed; use a larger penalty."
+        )
+    return found
+
+
 def softmax_laws(problem: ConvexProblem, question: Question, fraction: float) -> SoftmaxLaws:
     """The laws under the pool or the population question."""
     assert problem.X is not None
     many = problem.classes * problem.X.shape[1] > DENSE
-    cavity = solve_many(problem, fraction) if many else solve_softmax(problem, fraction)
+    cavity = _settled(problem, fraction, solve_many if many else solve_softmax)
     source, variance = pooled_force(cavity.moments, fraction), cavity.variance
     if question == "population":
         source = fraction * cavity.moments.square

@@ -23,7 +23,7 @@ from leakscope._numerics.memory import require_memory
 from leakscope.errors import InputError
 from leakscope.laws.distributions import Normal, NormalMixture
 from leakscope.laws.pair import Assumption, LawPair, Provenance
-from leakscope.linear.design import OutputNoise
+from leakscope.linear.design import OutputNoise, require_scale
 from leakscope.linear.law_pair import label_nodes, population_provenance
 from leakscope.linear.moments import gaussian_moments, prediction_weights
 from leakscope.settings.plan import LinearAttacker, LinearDesignSettings
@@ -255,6 +255,15 @@ def _member_moments(
     return np.concatenate(found, axis=1)
 
 
+def _require_room(numbers: int, what: str) -> None:
+    """Refuse a world of which one design alone does not fit into memory."""
+    require_memory(
+        8 * numbers,
+        f"One design of this {what}",
+        "use fewer records, fewer features or a smaller dim",
+    )
+
+
 @dataclass(frozen=True)
 class LatentSpace(DataModel):
     """y = Z beta + noise, X = Z W' + U, and the model sees X only (Fig. 5a).
@@ -269,6 +278,10 @@ class LatentSpace(DataModel):
     latent: int
     sigma: float = 1.0
     convention: Convention = CONVENTION
+
+    def __post_init__(self) -> None:
+        require_scale("sigma", self.sigma)
+        _require_room(2 * self.latent * (self.n + self.p) + self.n * self.p, "latent space")
 
     def query(self, random_state: int | np.random.Generator | Key | None = None) -> Query:
         """A latent vector z0, and W with the record's covariates x0 as its last column."""
@@ -375,6 +388,7 @@ class FourierSeries(DataModel):
     def __post_init__(self) -> None:
         if not 2 <= self.n < self.times or not 1 <= self.p <= self.times:
             raise InputError("A Fourier series needs 2 <= n < times and 1 <= p <= times.")
+        _require_room(2 * self.n * self.p + 4 * self.times, "Fourier series")
 
     @property
     def frequencies(self) -> int:
@@ -514,6 +528,8 @@ class RandomRelu(DataModel):
     def __post_init__(self) -> None:
         if self.n < 2 or self.p < 1 or self.dim < self.n + 2:
             raise InputError("Random ReLU features need n >= 2, p >= 1 and dim >= n + 2.")
+        require_scale("sigma", self.sigma)
+        _require_room(self.dim * (self.n + 2), "world of random ReLU features")
 
     @property
     def _repeats_labels(self) -> bool:

@@ -17,6 +17,12 @@ from leakscope.settings.plan import LinearDesignSettings
 from leakscope.settings.setting import default_of
 
 
+def require_scale(name: str, value: float) -> None:
+    """Refuse a standard deviation, or a penalty, that is negative or no number."""
+    if not math.isfinite(value) or value < 0.0:
+        raise InputError(f"{name} must be zero or above, but it is {value!r}.")
+
+
 @dataclass(frozen=True)
 class GaussianDesign:
     """Least squares or ridge on n Gaussian records, with p of their D features in use.
@@ -53,9 +59,7 @@ class GaussianDesign:
             if value < least:
                 raise InputError(f"{name} must be {least} or more, but it is {value}.")
         for name in ("sigma", "ridge"):
-            value = getattr(self, name)
-            if not math.isfinite(value) or value < 0.0:
-                raise InputError(f"{name} must be zero or above, but it is {value!r}.")
+            require_scale(name, getattr(self, name))
         if self.p > self.dim:
             raise InputError(
                 f"p must be at most dim, the number of features there are, but p is {self.p} and "

@@ -4,7 +4,8 @@ The laws of what the model says with and without a record: for all records at on
 (``all_records``, ``audit_features``, ``certified_records``, ``device_records``, ``disk_records``),
 for every group of a partition (``all_groups``), for any group at any queries (``distinguish``), for
 every record at every query (``influence``); and what surrounds them: how ranks move with the noise,
-how the noise may be chosen, and where influence is greatest.
+how the noise may be chosen, where influence is greatest, and which added point changes most what is
+leaked about a record (``poisoning_point``).
 """
 
 from leakscope.lood.activation_analysis import (
@@ -29,6 +30,12 @@ from leakscope.lood.mean_distance import (
 )
 from leakscope.lood.noise import choose_noise, noise_path, sweep_noise
 from leakscope.lood.nystrom import certified_records
+from leakscope.lood.poisoning import (
+    PoisonedRecord,
+    PoisoningPoint,
+    leakage_with_point,
+    poisoning_point,
+)
 from leakscope.lood.posterior import posterior
 from leakscope.lood.process import Process
 from leakscope.lood.query_search import QuerySearch, search_each, search_query
@@ -39,6 +46,8 @@ __all__ = [
     "Distinguishability",
     "Influence",
     "Initialisation",
+    "PoisonedRecord",
+    "PoisoningPoint",
     "Process",
     "QuerySearch",
     "SelfInfluence",
@@ -55,8 +64,10 @@ __all__ = [
     "edge_of_chaos",
     "find_non_optimal_point",
     "influence",
+    "leakage_with_point",
     "lood_by_activation",
     "noise_path",
+    "poisoning_point",
     "posterior",
     "search_each",
     "search_query",

@@ -399,12 +399,9 @@ def _coordinates(
     answers the others determine to rounding are left out, which can only lower the KL.
     """
     size = np.sqrt(np.diagonal(prior))
-    scaled = np.asfortranarray(covariance / np.outer(size, size))
-    packed, pivots, rank, _ = _lapack.dpstrf(scaled, tol=4.0 * len(size) * EPS, lower=1)
-    if rank == 0:
+    kept, lower = apart(covariance, size)
+    if not len(kept):
         return np.zeros(U.shape[1]), np.eye(U.shape[1]), float("inf"), 0
-    kept = pivots[:rank] - 1
-    lower = np.asfortranarray(np.tril(packed[:rank, :rank]))
     whitened = linalg.solve_triangular(lower, U[kept] / size[kept, None], lower=True)
     excess, turn = np.linalg.eigh(whitened.T @ whitened)
     excess = np.maximum(excess, 0.0)
@@ -427,4 +424,15 @@ def _coordinates(
     absolute += excess * error_t * (np.sqrt(squares) + 0.5 * error_t)
     total = sum(float(part.sum()) for part in kl_parts(excess, squares, score.shape[1]))
     error = ESTIMATE_MARGIN * float(absolute.sum()) / max(total, np.finfo(np.float64).tiny)
-    return excess, turn, error, int(rank)
+    return excess, turn, error, len(kept)
+
+
+def apart(covariance: FloatArray, size: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+    """The queries that float64 can tell apart, and the Cholesky factor of their covariance.
+
+    In units of ``size``, each query's prior deviation; the answers of the others follow from
+    theirs.
+    """
+    scaled = np.asfortranarray(covariance / np.outer(size, size))
+    packed, pivots, rank, _ = _lapack.dpstrf(scaled, tol=4.0 * len(size) * EPS, lower=1)
+    return pivots[:rank] - 1, np.asfortranarray(np.tril(packed[:rank, :rank]))

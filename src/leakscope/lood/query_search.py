@@ -195,7 +195,7 @@ def search_query(
     if method not in ("adam", "l-bfgs"):
         raise InputError(f"method must be adam or l-bfgs, but it is {method!r}.")
     followed = _what_to_follow(climb, objective, len(group), queries, normalise_channels)
-    low, high = _checked_box(box, rows)
+    low, high = checked_box(box, rows)
     places = _starting_points(
         begin, rows, group, (low, high), (starts, queries), as_key(random_state)
     )
@@ -269,7 +269,7 @@ def _checked_search(
     return rows, checked_targets(y, len(rows), "X"), group
 
 
-def _checked_box(
+def checked_box(
     box: tuple[ArrayLike, ArrayLike] | None, rows: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Least and largest values, one a feature."""
@@ -560,7 +560,7 @@ def search_each(
         "take fewer records or starts at a time",
     )
     followed = _what_to_follow(climb, "kl", 1, queries, None)
-    low, high = _checked_box(box, rows)
+    low, high = checked_box(box, rows)
     key = as_key(random_state)
     begin = np.concatenate(
         [

@@ -154,6 +154,10 @@ class SearchedRatio(Ratio):
             step = np.maximum(below.log_fpr - target[jump], 0.0)
             spare = target[jump] + step + log1mexp(-step) + found.low[jump]
             log_fnr[jump] = np.logaddexp(below.log_fnr, spare)
+        # a TPR lies between its FPR and that plus the advantage, whatever the search has rounded
+        with np.errstate(divide="ignore"):
+            most = np.logaddexp(target, np.log(self.advantage())[rows])
+        log_tpr = np.clip(log_tpr, target, most)
         # at the ends: everything is called a member, or only what no nonmember can show
         certain = self.log_certain()[rows]
         log_tpr = np.where(asked == 0.0, 0.0, np.where(np.isneginf(asked), certain, log_tpr))

@@ -32,6 +32,7 @@ from leakscope.results.measurement import (
     measured_records,
 )
 from leakscope.settings.measure import CanarySettings, MeasureSettings
+from leakscope.settings.plugins import plugged
 from leakscope.settings.setting import validated
 
 Side = Law | ArrayLike | str | Path
@@ -170,6 +171,67 @@ def _told(side: Side) -> Any:
     return f"{np.size(np.asarray(side))} scores"
 
 
+def measure_attack(
+    path: str | Path,
+    attack: str,
+    *,
+    fpr: Sequence[float] | None = None,
+    delta: Sequence[float] | None = None,
+    confidence: float | None = None,
+    seed: int | None = None,
+) -> Measurement:
+    """What an attack that another package brings gets out of the first of a few models.
+
+    The attack is called with that model's answers (records,), and with the answers and the
+    ``trained_on`` of the other models, both (models - 1, records), which are the attacker's own; it
+    returns a score for every record, higher for member.
+
+    Parameters
+    ----------
+    path
+        As of `measure_logits`.
+    attack
+        A name in the entry points ``leakscope.attacks`` (docs/howto/plugins.md).
+    fpr, delta, confidence, seed
+        As of `measure`.
+    """
+    brought = plugged("leakscope.attacks")
+    if attack not in brought:
+        known = f"they bring {', '.join(brought)}" if brought else "they bring none"
+        raise InputError(f"no installed package brings an attack called {attack!r}; {known}.")
+    answers, trained_on = _models(path)
+    if answers.ndim != 2 or trained_on.shape != answers.shape or len(answers) < 2:
+        raise InputError(
+            f"{path}: log_odds and trained_on must both be models x records, with two models or "
+            f"more, but they have the shapes {answers.shape} and {trained_on.shape}."
+        )
+    if answers.dtype.kind not in "fiu" or trained_on.dtype != np.bool_:
+        raise InputError(f"{path}: log_odds must hold numbers, and trained_on true or false.")
+    inside = trained_on[0]
+    if inside.all() or not inside.any():
+        raise InputError(
+            f"{path}: the first model, which is attacked, must have been trained on some of the "
+            f"records and not on others, but it was on {int(inside.sum())} of {inside.size}."
+        )
+    try:
+        scores = np.asarray(brought[attack](answers[0], answers[1:], trained_on[1:]), np.float64)
+    except Exception as error:
+        reason = (str(error).splitlines() or [""])[0].rstrip(".")
+        raise InputError(
+            f"the attack {attack!r} failed ({type(error).__name__}: {reason})."
+        ) from error
+    if scores.shape != inside.shape:
+        raise InputError(
+            f"the attack {attack!r} must give one score for each of {inside.size} records, but "
+            f"what it gave has the shape {scores.shape}."
+        )
+    found = measure(
+        scores[inside], scores[~inside], fpr=fpr, delta=delta, confidence=confidence, seed=seed
+    )
+    told = {"logits": str(path), "attack": attack, **found.settings}
+    return found.model_copy(update={"settings": told})
+
+
 def measure_logits(
     path: str | Path,
     *,
@@ -206,16 +268,8 @@ def measure_logits(
         seed=seed,
     )
     start = time.perf_counter()
-    arrays = read_arrays(Path(path), NAMES)
-    missing = [name for name in NAMES if name not in arrays]
-    if missing:
-        raise InputError(
-            f"{path} has no array {missing[0]}: log_odds and trained_on are needed, both with one "
-            "row per model and one column per record."
-        )
     found = few_models(
-        np.asarray(arrays["log_odds"]),
-        np.asarray(arrays["trained_on"]),
+        *_models(path),
         fpr=how.fpr,
         confidence=how.confidence,
         random_state=how.seed,
@@ -235,6 +289,18 @@ def measure_logits(
         mean_tpr_at_fpr={level: float(each.value.mean()) for level, each in tprs.items()},
         records=records,
     )
+
+
+def _models(path: str | Path) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Answers and ``trained_on`` of a file, both models x records."""
+    arrays = read_arrays(Path(path), NAMES)
+    missing = [name for name in NAMES if name not in arrays]
+    if missing:
+        raise InputError(
+            f"{path} has no array {missing[0]}: log_odds and trained_on are needed, both with one "
+            "row per model and one column per record."
+        )
+    return np.asarray(arrays["log_odds"]), np.asarray(arrays["trained_on"])
 
 
 def _doubted(found: FewModels) -> list[str]:

@@ -1,5 +1,5 @@
-"""Before training: what a linear model or a private LASSO would give away, and what meets
-a target.
+"""Before training: what a linear model, a private LASSO or a wide network would give away,
+and what meets a target.
 """
 
 from leakscope.planning.lasso_plan import plan_lasso, plan_lasso_of, worst_case_epsilon
@@ -12,6 +12,7 @@ from leakscope.planning.lasso_targets import (
 )
 from leakscope.planning.linear_advantages import data_model_advantage, linear_advantage
 from leakscope.planning.linear_plan import equivalence_gap, plan_linear, trade_off_curve
+from leakscope.planning.network_plan import plan_network
 
 __all__ = [
     "best_lasso",
@@ -25,6 +26,7 @@ __all__ = [
     "plan_lasso",
     "plan_lasso_of",
     "plan_linear",
+    "plan_network",
     "trade_off_curve",
     "worst_case_epsilon",
 ]

@@ -23,6 +23,7 @@ from leakscope.errors import InputError
 from leakscope.lasso.onaverage_kl import onavg_kl_with_slope
 from leakscope.lasso.setting import NOT_A_GUARANTEE, LassoSetting
 from leakscope.lasso.state_evolution import Parameter, fixed_point_derivative
+from leakscope.laws.pair import concatenate
 from leakscope.results.plan import LassoChoice
 from leakscope.settings.advise import TARGET_DELTA
 from leakscope.settings.plan import LASSO_PLAN_DEFAULTS, LassoDivergence, LassoMechanism
@@ -54,16 +55,15 @@ class Limit:
         """How far each setting of a batch is above it."""
         if self.of == "error" or self.of == "kl":
             return np.asarray(getattr(at, self.of) - self.target)
-        found = [self._above(one) for one in setting]
-        return np.asarray(found).reshape(setting.shape)
-
-    def _above(self, setting: LassoSetting) -> float:
+        laws = [lasso.joint_law_pair(lasso.state_evolution(one)).reshape(1) for one in setting]
+        pairs = concatenate(laws)
         if self.of == "advantage":
-            return measured(setting, "advantage") - self.target
+            above = np.asarray(measures.advantage(pairs)) - self.target
+            return above.reshape(setting.shape)
         # delta at this epsilon against delta: one integral, where epsilon at delta takes a root
-        pair = lasso.joint_law_pair(lasso.state_evolution(setting))
-        found = measures.delta_at_epsilon(pair, self.target, "member_to_nonmember")
-        return float(np.log(max(float(np.asarray(found)), 1e-300) / self.delta))
+        delta = measures.delta_at_epsilon(pairs, self.target, "member_to_nonmember")
+        above = np.log(np.maximum(np.asarray(delta), 1e-300) / self.delta)
+        return np.asarray(above).reshape(setting.shape)
 
 
 def measured(setting: LassoSetting, measure: Measure, delta: float = TARGET_DELTA) -> float:
@@ -268,7 +268,8 @@ def _best_lam(
             lambda x: _order(at(float(x)))[1],
             bounds=bounds,
             method="bounded",
-            options={"xatol": 1e-6},
+            # At a least error this is 1e-8 of it.
+            options={"xatol": 1e-4},
         )
     return min((at(float(close.x)), choices[best]), key=_order)
 
@@ -308,8 +309,8 @@ def _constrained(
     above = limit.excess(trials, at)
     candidates = _roots(setting, divergence, levels, above, limit.excess)
     candidates += _roots(setting, divergence, levels, slope(trials, at), slope)
-    candidates += levels[above <= 0.0].tolist()
-    if not candidates:
+    within = levels[above <= 0.0].tolist()
+    if not candidates and not within:
         # the least of the bounded curve may lie between two levels
         lowest = int(np.argmin(above))
         near = levels[[max(lowest - 1, 0), min(lowest + 1, levels.size - 1)]]
@@ -322,15 +323,18 @@ def _constrained(
             excess, bounds=(float(near[0]), float(near[1])), method="bounded"
         )
         candidates = [float(close.x)]
-    trials = setting.change(sigma_eta=np.array(candidates))
-    at = _curve_at(trials, divergence)
     # rounding of a root: of log delta for an epsilon, of the bounded number itself otherwise
     allowed = 1e-9 * (1.0 if limit.of == "epsilon" else limit.target)
-    feasible = limit.excess(trials, at) <= allowed
-    if not feasible.any():
+    if candidates:
+        trials = setting.change(sigma_eta=np.array(candidates))
+        feasible = limit.excess(trials, _curve_at(trials, divergence)) <= allowed
+        # The levels were measured already, at milliseconds each.
+        within = [*np.array(candidates)[feasible].tolist(), *within]
+    if not within:
         return _choice(goal, setting, divergence, limit, None)
-    best = int(np.argmin(np.where(feasible, getattr(at, wanted), np.inf)))
-    return _choice(goal, setting, divergence, limit, candidates[best])
+    at = _curve_at(setting.change(sigma_eta=np.array(within)), divergence)
+    best = int(np.argmin(getattr(at, wanted)))
+    return _choice(goal, setting, divergence, limit, within[best])
 
 
 def _roots(

@@ -28,6 +28,8 @@ NAMES_RECORDS = (
     "compare",
     "compose",
     "attack_query",
+    "attack_influence",
+    "plan_network",
     "attack_membership",
     "erase",
 )

@@ -3,6 +3,7 @@
 from leakscope.results.advice import Advice
 from leakscope.results.attacks import (
     FitReconstructAttack,
+    InfluenceAttack,
     MembershipAttack,
     ModelMembershipAttack,
     NetworkAttack,
@@ -18,7 +19,7 @@ from leakscope.results.document import ResultDocument, to_json, write_result
 from leakscope.results.erasure import Erasure
 from leakscope.results.kinds import register
 from leakscope.results.measurement import Measurement, ModelsMeasurement
-from leakscope.results.plan import LassoPlan, LinearPlan
+from leakscope.results.plan import LassoPlan, LinearPlan, NetworkPlan
 from leakscope.results.reader import Run, read_result
 from leakscope.results.run_directory import write_run_directory
 from leakscope.results.sections import Section
@@ -35,6 +36,7 @@ __all__ = [
     "Erasure",
     "ExaminedModel",
     "FitReconstructAttack",
+    "InfluenceAttack",
     "LassoPlan",
     "LinearPlan",
     "Measurement",
@@ -42,6 +44,7 @@ __all__ = [
     "ModelMembershipAttack",
     "ModelsMeasurement",
     "NetworkAttack",
+    "NetworkPlan",
     "QueryAttack",
     "ReconstructAttack",
     "Record",

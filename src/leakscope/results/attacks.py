@@ -1,4 +1,4 @@
-"""The result files of ``leakscope attack``: query, reconstruct and membership."""
+"""The result files of ``leakscope attack``: query, influence, reconstruct and membership."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.results.audit import ExaminedModel
 from leakscope.results.document import DatasetEntry, Number, ResultDocument
-from leakscope.results.shown import Short, digits
+from leakscope.results.shown import Short, certain, digits
 from leakscope.settings.attack import QUERY_DEFAULTS
 
 
@@ -361,6 +361,110 @@ class QueryAttack(ResultDocument):
     starts: list[QueryStart]
     pictures: list[str]
     verdict: str
+
+
+class InfluencingRecord(BaseModel):
+    """What one record changes at the queries.
+
+    Attributes
+    ----------
+    record_id
+        The record.
+    query, kl, advantage, shift
+        The query that it changes most, counted from 0: KL(without || with) of the answer there, how
+        well an attacker can tell from it, and how far the record moves the mean answer (in the
+        target's units; over several classes its length, in shares of a class).
+    kl_together, advantage_together
+        The same of all queries asked at once.
+    kl_own
+        At the record itself, which no queries exceed.
+    trusted
+        Whether float64 resolves the numbers.
+
+    Examples
+    --------
+    >>> from leakscope.results.attacks import InfluencingRecord
+    >>> InfluencingRecord(record_id="a", query=0, kl=0.1, advantage=0.2, shift=-1.5,
+    ...                   kl_together=0.3, advantage_together=0.3, kl_own=2.0, trusted=True).query
+    0
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    record_id: int | str
+    query: int
+    kl: Number
+    advantage: Number
+    shift: Number
+    kl_together: Number
+    advantage_together: Number
+    kl_own: Number
+    trusted: bool
+
+
+class AskedQuery(BaseModel):
+    """One query: the record whose leaving changes its answer most, and by how much.
+
+    Examples
+    --------
+    >>> from leakscope.results.attacks import AskedQuery
+    >>> AskedQuery(query=0, record_id="a", kl=0.1, shift=-1.5).record_id
+    'a'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    query: int
+    record_id: int | str
+    kl: Number
+    shift: Number
+
+
+class InfluenceAttack(ResultDocument):
+    """The result of ``leakscope attack influence``: every record at every query of the user's.
+
+    Attributes
+    ----------
+    records
+        One row per record, those that the queries together give away most first.
+    queries
+        One row per query, in the order of the file.
+
+    Examples
+    --------
+    >>> from leakscope.results import InfluenceAttack
+    >>> InfluenceAttack.model_fields["kind"].default
+    'attack_influence'
+    """
+
+    kind: Literal["attack_influence"] = "attack_influence"
+    dataset: DatasetEntry
+    kernel: dict[str, Any]
+    noise_variance: float
+    records: list[InfluencingRecord]
+    queries: list[AskedQuery]
+    verdict: str
+
+    def in_short(self, top: int = 10) -> Short:
+        """The verdict, and the records that the queries give away most."""
+        rows = [
+            [
+                str(one.record_id),
+                certain(one.advantage_together),
+                str(one.query),
+                certain(one.advantage),
+                digits(one.shift),
+                "yes" if one.trusted else "no",
+            ]
+            for one in self.records[:top]
+        ]
+        return Short(
+            f"{self.dataset.name}: {self.dataset.records} records, {len(self.queries)} queries",
+            (self.verdict,),
+            ("record_id", "advantage", "query", "advantage there", "shift there", "trusted"),
+            rows,
+            tuple(self.warnings),
+        )
 
 
 class ReconstructedRecord(BaseModel):

@@ -9,9 +9,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from leakscope.errors import InputError
-from leakscope.results.document import Number, ResultDocument
-from leakscope.results.sections import LineChart, Section
-from leakscope.results.shown import Short, digits
+from leakscope.results.document import DatasetEntry, Number, ResultDocument
+from leakscope.results.sections import LineChart, Section, SpanChart
+from leakscope.results.shown import Short, certain, digits
 
 STANDS_IN = (
     "The measures are of whole matrices; the numbers below them are of the exact law, from designs "
@@ -702,6 +702,101 @@ class LassoPlan(ResultDocument):
             advantage=[],
         )
         return (one,)
+
+
+class PlannedNetwork(BaseModel):
+    """What one network would give away about the records.
+
+    Attributes
+    ----------
+    name, activation, depth, form
+        The network, in words and by its parts.
+    largest_advantage, median_advantage, largest_kl, median_kl
+        Over all records, each at its own point.
+    record_id
+        The most exposed one.
+    error
+        Of each label from the others, root mean square, as a share of the labels' own deviation.
+    prior_variance
+        The mean k(x, x) of the network before any scaling.
+    untrusted
+        How many records float64 does not resolve.
+
+    Examples
+    --------
+    >>> from leakscope.results.plan import PlannedNetwork
+    >>> PlannedNetwork(name="relu, 1 layer", activation="relu", depth=1, form="plain",
+    ...                largest_advantage=0.5, median_advantage=0.1, largest_kl=1.0, median_kl=0.02,
+    ...                record_id=3, error=0.4, prior_variance=2.0, untrusted=0).record_id
+    3
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    activation: str
+    depth: int
+    form: str
+    largest_advantage: Number
+    median_advantage: Number
+    largest_kl: Number
+    median_kl: Number
+    record_id: int | str
+    error: Number
+    prior_variance: Number
+    untrusted: int
+
+
+class NetworkPlan(ResultDocument):
+    """The result of ``leakscope plan network``: infinitely wide networks on the user's records.
+
+    Examples
+    --------
+    >>> from leakscope.results import NetworkPlan
+    >>> NetworkPlan.model_fields["kind"].default
+    'plan_network'
+    """
+
+    kind: Literal["plan_network"] = "plan_network"
+    dataset: DatasetEntry
+    noise_variance: float
+    networks: tuple[PlannedNetwork, ...]
+    verdict: str
+
+    def in_short(self) -> Short:
+        """Which network gives away least, and what each gives away and predicts."""
+        rows = [
+            [
+                one.name,
+                certain(one.largest_advantage),
+                certain(one.median_advantage),
+                str(one.record_id),
+                digits(one.error),
+            ]
+            for one in self.networks
+        ]
+        return Short(
+            f"Networks on {self.dataset.name}: {self.dataset.records} records, "
+            f"{self.dataset.features} features",
+            (
+                self.verdict,
+                f"At noise_variance {digits(self.noise_variance)}, which sets the level of every "
+                "number. The error is of each label from the others, in labels' standard "
+                "deviations. Networks are infinitely wide and Bayesian; none was trained. The "
+                "attacker knows every other record.",
+            ),
+            ("network", "largest advantage", "median", "most exposed", "error"),
+            rows,
+            tuple(self.warnings),
+        )
+
+    def sections(self) -> tuple[Section, ...]:
+        """The chart: the median and the largest advantage of each network."""
+        rows = [
+            (one.name, one.median_advantage or 0.0, one.largest_advantage or 0.0)
+            for one in self.networks
+        ]
+        return (Section("Leakage by network", charts=[SpanChart("networks", rows)]),)
 
 
 # Of a choice's measure, how a table and a sentence call it.

@@ -19,6 +19,7 @@ from leakscope.errors import InputError
 from leakscope.results.advice import Advice
 from leakscope.results.attacks import (
     FitReconstructAttack,
+    InfluenceAttack,
     MembershipAttack,
     ModelMembershipAttack,
     NetworkAttack,
@@ -33,7 +34,7 @@ from leakscope.results.decision import Decision
 from leakscope.results.document import SCHEMA_VERSION, ResultDocument, to_json
 from leakscope.results.erasure import Erasure
 from leakscope.results.measurement import CanaryMeasurement, Measurement, ModelsMeasurement
-from leakscope.results.plan import LassoPlan, LinearPlan
+from leakscope.results.plan import LassoPlan, LinearPlan, NetworkPlan
 from leakscope.results.run_directory import Gallery, digest_of, read_gallery, require_unchanged
 from leakscope.results.verification import Verification
 from leakscope.settings.setting import first_problem
@@ -49,6 +50,7 @@ KINDS: dict[str, type[ResultDocument]] = {
     "measure_models": ModelsMeasurement,
     "measure_canaries": CanaryMeasurement,
     "attack_query": QueryAttack,
+    "attack_influence": InfluenceAttack,
     "attack_reconstruct": ReconstructAttack,
     "attack_reconstruct_model": FitReconstructAttack,
     "attack_membership": MembershipAttack,
@@ -56,6 +58,7 @@ KINDS: dict[str, type[ResultDocument]] = {
     "attack_network": NetworkAttack,
     "plan_linear": LinearPlan,
     "plan_lasso": LassoPlan,
+    "plan_network": NetworkPlan,
     "verify": Verification,
     "advice": Advice,
     "decision": Decision,

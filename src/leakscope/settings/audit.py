@@ -314,6 +314,8 @@ MODEL_DEFAULTS = ModelSettings()
 
 
 HalfModelCount = Annotated[int, Field(ge=2, multiple_of=2)]
+# Of a training where neither models nor minutes are given.
+FEWEST_MODELS, USUAL_MINUTES = 4, 1.0
 
 
 class TrainingSettings(BaseModel):
@@ -322,8 +324,9 @@ class TrainingSettings(BaseModel):
     Examples
     --------
     >>> from leakscope.settings.audit import TrainingSettings
-    >>> TrainingSettings().models
-    4
+    >>> ten, counted = TrainingSettings(minutes=10.0), TrainingSettings(models=16)
+    >>> (ten.least, ten.lasting), (counted.least, counted.lasting)
+    ((4, 10.0), (16, None))
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -334,15 +337,18 @@ class TrainingSettings(BaseModel):
         "such as sklearn.ensemble:RandomForestClassifier.",
         metavar="MODULE:NAME",
     )
-    models: HalfModelCount = setting(
-        4, "Of a training: how many models, each of half of the records."
+    models: HalfModelCount | None = setting(
+        None,
+        "Of a training: how many models, each of half of the records.",
+        metavar="NUMBER",
+        unset=f"{FEWEST_MODELS}, and more while --minutes last",
     )
     minutes: Positive | None = setting(
         None,
         "Of a training: keep adding models while they help, for about this many minutes; --models "
-        "is the minimum.",
+        "is then the minimum.",
         metavar="NUMBER",
-        unset="as many as --models says",
+        unset=f"{USUAL_MINUTES:g}; none where --models is given",
     )
     time_limit: Positive | None = setting(
         None, "Of a training: seconds that one model may take.", metavar="SECONDS", unset="no limit"
@@ -357,6 +363,18 @@ class TrainingSettings(BaseModel):
     scheduler: str | None = setting(
         None, "Of a training: train on the Dask cluster at this address.", metavar="ADDRESS"
     )
+
+    @property
+    def least(self) -> int:
+        """How many models are trained whatever time they take."""
+        return FEWEST_MODELS if self.models is None else self.models
+
+    @property
+    def lasting(self) -> float | None:
+        """For how many minutes models are added; None where their number was given."""
+        if self.minutes is not None or self.models is not None:
+            return self.minutes
+        return USUAL_MINUTES
 
 
 TRAINING_DEFAULTS = TrainingSettings()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic_core import PydanticCustomError
 
 from leakscope.settings.measure import MEASURE_DEFAULTS
-from leakscope.settings.setting import Natural, setting
+from leakscope.settings.setting import Depth, Natural, setting
 
 LinearMethod = Literal["exact", "asymptotic", "simulated"]
 LinearModel = Literal["gaussian", "latent", "fourier", "relu"]
@@ -196,5 +197,55 @@ class LassoPlanSettings(BaseModel):
     seed: Natural = setting(0, "Seed of the simulated pairs.", metavar="NUMBER")
 
 
+NETWORK_FORMS = ("plain", "residual", "convolution", "pooling")
+
+
+def _forms(names: tuple[str, ...]) -> tuple[str, ...]:
+    unknown = [name for name in names if name not in NETWORK_FORMS]
+    if unknown:
+        raise PydanticCustomError(
+            "form", f"there is no form {unknown[0]!r}; there are {', '.join(NETWORK_FORMS)}"
+        )
+    return names
+
+
+class NetworkPlanSettings(BaseModel):
+    """Which networks are compared, and how.
+
+    Examples
+    --------
+    >>> from leakscope.settings.plan import NetworkPlanSettings
+    >>> NetworkPlanSettings().depths
+    (1, 3, 10)
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    activations: tuple[str, ...] = setting(
+        ("relu", "gelu", "erf"),
+        "Activation functions, such as relu, gelu, erf or tanh; repeatable.",
+        option="--activation",
+        metavar="NAME",
+        min_length=1,
+    )
+    depths: tuple[Depth, ...] = setting(
+        (1, 3, 10), "Hidden layers, separated by commas.", metavar="LIST", min_length=1
+    )
+    forms: Annotated[tuple[str, ...], AfterValidator(_forms)] = setting(
+        ("plain", "residual"),
+        "plain, residual (skips around hidden layers), and of pictures convolution or pooling "
+        "(convolutions, flattened or averaged over pixels); repeatable.",
+        option="--form",
+        metavar="NAME",
+        min_length=1,
+    )
+    equal_scale: bool = setting(
+        True,
+        "Multiply each kernel to a mean prior variance of 1, so that shapes are compared and not "
+        "sizes; --no-equal-scale keeps each network's own, with weight variance 2 and no bias.",
+    )
+
+
+NETWORK_PLAN_DEFAULTS = NetworkPlanSettings()
 LINEAR_PLAN_DEFAULTS = LinearPlanSettings()
 LASSO_PLAN_DEFAULTS = LassoPlanSettings()

@@ -1,4 +1,4 @@
-"""What other installed packages bring: kinds of models, kernels and readers, by entry points.
+"""What other installed packages bring: kinds of models, kernels, readers, attacks, by entry points.
 
 A package names what it brings in its ``pyproject.toml``; nothing of it is imported before it may be
 needed, and one that is broken is left out, with one sentence (docs/howto/plugins.md).
@@ -29,6 +29,7 @@ GROUPS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
         lambda found: isinstance(found, NamedKernel),
     ),
     "leakscope.readers": ("a function from a path to a pandas table", callable),
+    "leakscope.attacks": ("a function from answers of models to scores", callable),
 }
 
 

@@ -1,1 +1,1 @@
-"""A kernel and a reader for leakscope, found by their entry points (see pyproject.toml)."""
+"""A kernel, a reader and an attack for leakscope, found by entry points (see pyproject.toml)."""

@@ -20,7 +20,7 @@ from leakscope.data.datasets import Dataset, RecordId
 from leakscope.data.doubts import array_doubts, doubts, two_classes
 from leakscope.data.files import told_as
 from leakscope.data.models import ModelFile, read_model
-from leakscope.data.preparation import prepare
+from leakscope.data.preparation import TARGET_SCALED, prepare
 from leakscope.errors import InputError
 from leakscope.fitted.cavity import Neighbours, neighbours_of
 from leakscope.fitted.from_sklearn import no_laws
@@ -1091,7 +1091,9 @@ def _remedy(audit: Audit, threshold: float) -> str:
         return passing
     ways = []
     if usual and told.answer_noise is not None:
-        ways.append(f"noise of sd {told.answer_noise:.2g} on each answer (leaves none)")
+        scaled = any(step.startswith(TARGET_SCALED) for step in audit.dataset.steps)
+        unit = " times the target's" if scaled else ""
+        ways.append(f"noise of sd {told.answer_noise:.2g}{unit} on each answer (leaves none)")
     helps = option is not None and option.exposed <= MUCH_FEWER * exposed
     if option is not None and helps:
         ways.append(
@@ -1103,7 +1105,7 @@ def _remedy(audit: Audit, threshold: float) -> str:
         join = " or" if audit.observes == "label" else ","
         return f"{passing} What helps: fewer features{join} more records{digits_too}."
     more = ""
-    if option is not None and not helps:
+    if option is not None and not helps and option.exposed < exposed:
         more = (
             f" {option.setting}={option.value:.3g} alone leaves {option.exposed}; try "
             "leakscope advise."

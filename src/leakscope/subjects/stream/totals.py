@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from leakscope import measures
 from leakscope._numerics.arrays import FloatArray
+from leakscope.data.preparation import TARGET_SCALED
 from leakscope.lood.noise import NoiseChoice
 from leakscope.lood.separation import Separation
 from leakscope.results.audit import EXPOSED_ABOVE, FPRS, Subgroup
@@ -289,7 +290,7 @@ def dataset_entry(
         steps.append(f"target coded by its {len(coding.classes)} classes: {shown}")
     elif standard:
         steps.append(
-            f"target standardised: minus {coding.target_shift:.6g}, divided by "
+            f"{TARGET_SCALED}: minus {coding.target_shift:.6g}, divided by "
             f"{coding.target_scale:.6g}"
         )
     return DatasetEntry(

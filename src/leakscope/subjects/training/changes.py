@@ -134,10 +134,10 @@ def terms(own: Training, wanted: Wanted) -> Terms:
         variance=None if classes else float(np.var(np.asarray(own.y, dtype=np.float64))),
         # Of more classes the accuracy counts too few as right.
         commonest=commonest_share(own.y) if classes and len(np.unique(own.y)) == 2 else None,
-        untrusted=f"with {own.how.models} models the intervals of some {{unit}}s reach above it",
+        untrusted=f"with {own.how.least} models the intervals of some {{unit}}s reach above it",
         noise=f"Add fresh normal noise of standard deviation {{sd:.2g}} to every {answered}",
         noise_too=f"add noise of standard deviation {{sd:.2g}} to every {answered}",
-        wide=f"With {own.how.models} models the worst record may still have up to {{high}}; more "
+        wide=f"With {own.how.least} models the worst record may still have up to {{high}}; more "
         "models would tell (audit again with --models).",
         notes=tuple(notes),
         assumptions=(
@@ -145,7 +145,7 @@ def terms(own: Training, wanted: Wanted) -> Terms:
             AssumptionEntry(
                 statement="a setting changes every model of half the records as it changes yours",
                 holds=None,
-                evidence=f"each setting was trained {own.how.models} times, on the same halves and "
+                evidence=f"each setting was trained {own.how.least} times, on the same halves and "
                 "with the same seeds",
             ),
         ),

@@ -106,8 +106,8 @@ MOST_WHOLE_CLASSES = 20
 # What is asked of a record's answers before its numbers are trusted.
 CHECK = (
     "four or more models were trained with it and four or more without it, its answers have a "
-    f"normal law, its advantage is within {NEAR:g} of both ends of its interval, and its TPR at 1% "
-    f"within a factor of {FACTOR:g}"
+    "normal law, a count of them agrees with it, its advantage is within "
+    f"{NEAR:g} of both ends of its interval, and its TPR at 1% within a factor of {FACTOR:g}"
 )
 # Log-odds of labels are all alike, up to this.
 ONE_LABEL = 1e-9
@@ -461,7 +461,7 @@ class Training(Subject):
 
     def cannot_tell(self, laws: UnitLaws, target: Target) -> str:
         """Why the numbers of some are not trusted."""
-        reasons, models = self._reasons(laws), self.how.models
+        reasons, models = self._reasons(laws), self.how.least
         if "few" in reasons:
             why, remedy = _doubt(reasons, models, None, labels=False, telling=False)
             which = f"{laws.unknown} of {laws.units} {self.unit}s"
@@ -484,7 +484,7 @@ class Training(Subject):
         return ExaminedModel(
             type=type(self.training.subject).__name__,
             name=self.training.name,
-            origin=f"{self.how.models} models of halves of the {self.unit}s"
+            origin=f"{self.how.least} models of halves of the {self.unit}s"
             + ("" if recipe is None or recipe.of is None else f", its recipe and not {recipe.of}"),
             parameters={} if recipe is None else plain_parameters(self.training.subject),
             # No digest: the file itself was not examined.
@@ -594,8 +594,8 @@ class Training(Subject):
             )
             store = stack.enter_context(open_cells(place, settings=about, seed=self.seed))
             stack.enter_context(self._kept_told(store))
-            start, count, found = time.monotonic(), how.models, None
-            if how.minutes is not None:
+            start, count, found = time.monotonic(), how.least, None
+            if how.lasting is not None:
                 count = max(count, kept_models(store))
             while found is None or count > len(found.scores):
                 more = train_halves(
@@ -611,29 +611,31 @@ class Training(Subject):
                 )
                 first = found or more
                 found = replace(more, reused=first.reused, made=first.made)
-                if how.minutes is not None:
-                    count += self._paying(found, start, start + 60.0 * how.minutes)
+                if how.lasting is not None:
+                    count = self._paying(found, start, start + 60.0 * how.lasting)
         self.how = how.model_copy(update={"models": count, "minutes": None})
         self.settings["models"] = count
         return found
 
     def _paying(self, found: HalfModels, start: float, end: float) -> int:
-        """How many more models to train between now and the end: as many again at most.
+        """How many models there are to be: as many again at most, on the ladder of `rungs`.
 
-        None where nearly all advantages are known to 0.1, or there is no time.  What more models
+        No more where nearly all advantages are known to 0.1, or there is no time.  What more models
         do not show, because single answers tell, does not count.
         """
-        models = len(found.scores)
+        models, weights = len(found.scores), self.row_weights
         few, _ = self._posterior(found)
+        # More models weigh a group's records anew.
+        self.row_weights = weights
         value, low, high = few.advantage.value, few.advantage.low, few.advantage.high
         near = np.maximum(high - value, value - low) <= NEAR
         if np.mean(near | (few.doubt == TELLING)) >= ENOUGH:
-            return 0
+            return models
         now = time.monotonic()
         # What one model took, with all that is done beside training it.
         each = max((now - start) / max(models - found.reused, 1), found.seconds / models, 1e-9)
-        more = min(models, int(min(max(end - now, 0.0) / each, MOST_MODELS)), MOST_MODELS - models)
-        return more - more % 2
+        most = models + min(models, int(min(max(end - now, 0.0) / each, MOST_MODELS)))
+        return max([models, *(rung for rung in rungs() if rung <= most)])
 
     def _posterior(self, found: HalfModels) -> tuple[fitted.FewModels, FloatArray]:
         """What the models show of every unit, and by which sign the scores were turned."""
@@ -654,9 +656,9 @@ class Training(Subject):
         except InputError as error:
             if self.how.keep is None and self.dataset.source is None:
                 raise
-            kept = sum(name in store.finished() for name in model_names(self.how.models))
+            kept = sum(name in store.finished() for name in model_names(self.how.least))
             raise InputError(
-                f"{error} {kept} of {self.how.models} models are kept in {store.directory}; the "
+                f"{error} {kept} of {self.how.least} models are kept in {store.directory}; the "
                 "same command goes on from there."
             ) from error
 
@@ -676,7 +678,7 @@ class Training(Subject):
             threshold = dict(measures.one_threshold(laws.pair()))
         made = self.half_models.made
         details = TrainingDetails(
-            models=self.how.models,
+            models=self.how.least,
             fit=_measured_fit(self.half_models, self.y, self.training.task),
             one_threshold=threshold,
             reused=self.half_models.reused,
@@ -854,6 +856,15 @@ class Training(Subject):
         return found
 
 
+def rungs() -> list[int]:
+    """The numbers of models at which one stops: 4, 6, 8, 12, 16 and so on to 1,024.
+
+    Few numbers, so that the clock, which differs from run to run, seldom decides which.
+    """
+    powers = [2**k for k in range(1, MOST_MODELS.bit_length() - 1)]
+    return sorted([2 * power for power in powers] + [3 * power for power in powers[:-1]])
+
+
 def fell(
     change: FloatArray, units: Rows, shift: FloatArray, sd: FloatArray, seed: int
 ) -> ErasedModel:
@@ -1005,7 +1016,9 @@ def _doubt(
     if telling:
         remedies.append("coarser answers (fewer digits, more neighbours) would tell less")
     else:
-        remedies.append(f"take --models {needed or 4 * models}")
+        more = f"--models {needed or 4 * models}"
+        # A number that is counted is never trusted, however many models there are.
+        remedies.append(f"take {more}" if counts.get("wide") else f"{more} narrows the intervals")
     why = ", or ".join(reasons)
     told = "known by intervals only"
     return (f"{told}, because {why}" if why else told), "; ".join(remedies)
