@@ -175,7 +175,7 @@ FIGURES = (
         "Figs. 14 to 19",
         "records and the queries found for them, as pictures",
         make,
-        full="one H200, 2 minutes, with --data",
+        full="one H200, 12 minutes, with --data",
         knobs={"noise_variance": NOISE},
     ),
 )

@@ -262,7 +262,7 @@ FIGURES = (
         "Fig. 2",
         "queries that climb LOOD end at the record, or at its negative",
         make,
-        full="one H200, 3 minutes, with --data",
+        full="one H200, 25 minutes, with --data",
         knobs={"noise_variance": NOISE},
     ),
 )
