@@ -83,6 +83,11 @@ def test_classes_taken_as_a_quantity() -> None:
     assert "holds 5 whole numbers only (1, 2, 3, 4, 5)" in sentence
     assert sentence.endswith("give them as text, or fit a classifier.")
     assert told(frame, task="classification") == ()
+    # Thirty classes of Location-30 were taken as a quantity without a word.
+    (sentence,) = told(people(300).assign(cost=np.arange(300) % 30))
+    assert "holds 30 whole numbers only (0 to 29)" in sentence
+    for whole in (18 + np.arange(300) % 30, np.arange(300) % 29 * 2, np.arange(300) % 120):
+        assert told(people(300).assign(cost=whole)) == ()
 
 
 def test_the_command_line_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

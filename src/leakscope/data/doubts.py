@@ -19,8 +19,10 @@ from leakscope.data.datasets import Dataset
 # A correlation of one, but for rounding.
 CERTAIN = 1.0 - 1e-9
 
-# A target of whole numbers of at most this many values, each this often, may be classes.
+# A target of whole numbers of at most this many values, each this often, may be classes; and so may
+# be more of them where they count from 0 or 1 without a gap.
 MOST_CLASSES = 10
+MOST_COUNTED = 100
 LEAST_OF_EACH = 3
 
 # Two whole numbers up to here, such as 0 and 1, are taken as classes; larger ones are quantities.
@@ -237,10 +239,12 @@ def _whole_values(dataset: Dataset) -> FloatArray:
     if dataset.task != "regression" or dataset.target.ndim != 1:
         return np.empty(0)
     values, often = np.unique(np.asarray(dataset.target, dtype=np.float64), return_counts=True)
-    whole = np.array_equal(values, np.rint(values))
-    if not whole or not 2 <= len(values) <= MOST_CLASSES or often.min() < LEAST_OF_EACH:
+    if not np.array_equal(values, np.rint(values)) or often.min() < LEAST_OF_EACH:
         return np.empty(0)
-    return values
+    counted = values[0] in (0, 1) and values[-1] - values[0] == len(values) - 1
+    return (
+        values if 2 <= len(values) <= (MOST_COUNTED if counted else MOST_CLASSES) else np.empty(0)
+    )
 
 
 def _numbered_classes(dataset: Dataset) -> str | None:
@@ -269,7 +273,8 @@ def _classes(dataset: Dataset) -> str | None:
     values = _whole_values(dataset)
     if not values.size:
         return None
-    told = ", ".join(f"{value:g}" for value in values)
+    several = len(values) > MOST_CLASSES
+    told = f"{values[0]:g} to {values[-1]:g}" if several else ", ".join(f"{v:g}" for v in values)
     return (
         f"the target {dataset.target_name!r} holds {len(values)} whole numbers only ({told}) and "
         "is taken as a quantity; if they are classes, "

@@ -109,6 +109,8 @@ class Diagnostics:
     unsteady, unresolved
         The shares of the records whose spread follows the size of the training set, and of those
         whose spread is rounding.  Neither are trusted.
+    unseen
+        The share of the records whose check was too costly; they are not trusted either.
     """
 
     rounds: int
@@ -119,6 +121,7 @@ class Diagnostics:
     led: float
     unsteady: float = 0.0
     unresolved: float = 0.0
+    unseen: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -566,6 +569,7 @@ def _finished(
         led=float(np.mean(~checks.normal[seen])) if seen.any() else 0.0,
         unsteady=float(np.mean(~checks.steady)),
         unresolved=float(np.mean(~checks.resolved)) if question != "known_others" else 0.0,
+        unseen=float(np.mean(~seen)) if question != "known_others" else 0.0,
     )
     provenance = Provenance(
         question="leave_one_out" if question == "known_others" else question,
@@ -741,6 +745,12 @@ def warnings_of(
         said.append(
             f"For {100 * diagnostics.unresolved:.0f}% of the {unit}s only rounding varies, as "
             "where the features determine the labels exactly: their numbers are not trusted."
+        )
+    if diagnostics.unseen > 0.0:
+        said.append(
+            f"{100 * diagnostics.unseen:.0f}% of the {unit}s were not checked, because a check "
+            "costs too much with so many coefficients, and what was not checked is not trusted; "
+            "use fewer features, or let leakscope verify compare the numbers with retrained models."
         )
     return (*said, *_told_of_refits(model, again))
 
