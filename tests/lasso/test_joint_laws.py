@@ -170,8 +170,17 @@ def test_weak_noise_and_the_edge_keep_their_laws(noise: float) -> None:
     assert 0.0 < float(measures.advantage(pair)) <= 1.0
 
 
-def test_silent_and_many_settings_are_refused() -> None:
+def test_silent_settings_are_refused() -> None:
     with pytest.raises(InputError, match="sigma_eta above zero"):
         joint_law_pair(fixed_point((0.5, 0.1, 0.1, 1.0, 0.0)))
-    with pytest.raises(InputError, match="one setting at a time"):
-        joint_law_pair(state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.0, [0.1, 0.2])))
+    with pytest.raises(InputError, match="sigma_eta above zero"):
+        joint_law_pair(state_evolution(LassoSetting(0.5, 0.1, 0.1, 1.0, [0.1, 0.0])))
+
+
+@pytest.mark.parametrize("mechanism", ["objective", "output"])
+def test_a_batch_is_its_settings_one_by_one(mechanism: str) -> None:
+    setting = LassoSetting(0.5, 0.1, 0.1, [[0.8], [1.0]], [0.1, 0.2, 0.5], mechanism=mechanism)
+    found = measures.advantage(joint_law_pair(state_evolution(setting)))
+    alone = [float(measures.advantage(joint_law_pair(state_evolution(one)))) for one in setting]
+    assert found.shape == (2, 3)
+    np.testing.assert_allclose(found.ravel(), alone, rtol=1e-12)

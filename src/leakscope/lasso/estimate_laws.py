@@ -136,9 +136,10 @@ def cw_onavg_kl_at(found: Overlap, records: ArrayLike) -> FloatArray:
 def joint_law_pair(point: FixedPoint | Overlap) -> LawPair:
     """What an attacker sees of a typical pair of datasets: one record, or another in its place.
 
-    One setting, stable, with privacy noise.  A measure of this pair is that of one test for all
-    pairs of records, which compares their likelihood ratio with one threshold: its advantage,
-    delta and KL are the means over pairs, its AUC and TPR are those of the single threshold.
+    Stable settings with privacy noise, one or a batch.  A measure of this pair is that of one test
+    for all pairs of records, which compares their likelihood ratio with one threshold: its
+    advantage, delta and KL are the means over pairs, its AUC and TPR are those of the single
+    threshold.
 
     Ours, not the paper's.  Adding a record (x', y') to a dataset multiplies the density of an
     estimate beta (see `log_density`) by exp(Lambda); as p grows
@@ -184,28 +185,26 @@ def joint_law_pair(point: FixedPoint | Overlap) -> LawPair:
     """
     fixed = point.fixed_point if isinstance(point, Overlap) else point
     setting = fixed.setting
-    if setting.shape != ():
-        raise InputError("joint_law_pair takes one setting at a time.")
-    if not bool(fixed.stable) or not setting.sigma_eta > 0.0:
+    if not np.all(fixed.stable & (setting.sigma_eta > 0.0)):
         raise InputError("A likelihood ratio needs a stable setting with sigma_eta above zero.")
-    gain, square = (float(part) for part in joint_parameters(fixed))
-    trained = _variances(gain, square)
-    fresh = np.ones(2)
+    trained = _variances(*joint_parameters(fixed))
+    fresh = np.ones(trained.shape)
     centre = np.zeros(4)
-    return LawPair(
-        MultivariateNormal(centre, np.diag(np.concatenate([trained, fresh]))),
-        MultivariateNormal(centre, np.diag(np.concatenate([fresh, trained]))),
-        provenance_of(setting),
-    )
+    sides = (np.concatenate(two, axis=-1) for two in ((trained, fresh), (fresh, trained)))
+    member, nonmember = (MultivariateNormal(centre, one[..., None] * np.eye(4)) for one in sides)
+    return LawPair(member, nonmember, provenance_of(setting))
 
 
-def _variances(gain: float, square: float) -> FloatArray:
-    """The eigenvalues of P^-1: their product is gain^-2 and their sum (2 gain + a^2)/gain^2."""
+def _variances(gain: FloatArray, square: FloatArray) -> FloatArray:
+    """The eigenvalues of P^-1, (..., 2).
+
+    Their product is gain^-2 and their sum (2 gain + a^2)/gain^2.
+    """
     middle = (1.0 + 0.5 * square / gain) / gain
     # middle^2 - gain^-2, factored so that nothing cancels
     root = np.sqrt(0.5 * square * (middle + 1.0 / gain)) / gain
     large = middle + root
-    return np.array([large, 1.0 / (gain * gain * large)])
+    return np.stack([large, 1.0 / (gain * gain * large)], axis=-1)
 
 
 def log_density(

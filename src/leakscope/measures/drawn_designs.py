@@ -28,7 +28,8 @@ from leakscope.errors import InputError
 from leakscope.laws.distributions import Normal, NormalMixture
 from leakscope.laws.pair import LawPair
 
-_STEPS = np.concatenate([np.linspace(0.0, 3.0, 46), np.linspace(3.2, 9.0, 25)])
+# Steps of a grid, in standard deviations, up to so many of them from a mean.
+_STEPS = ((3.0, 1.0 / 30.0), (9.0, 0.12))
 _LEVELS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 
 
@@ -117,18 +118,17 @@ def scored_tpr(
     flat = pair.reshape(batch)
     share = np.full(batch, 1.0 / batch) if weights is None else np.ravel(weights)
     sides = [_side(law, designs) for law in (flat.member, flat.nonmember)]
+    halves = [side.half(True) for side in sides]
+    # (half, side, cell), row after row
+    cells = []
+    for row in range(batch):
+        laws = [[two[half].row(row) for two in halves] for half in (0, 1)]
+        x = _grid([*laws[0], *laws[1]])
+        cells.append(share[row] * np.array([[_cells(law, x) for law in two] for two in laws]))
+    mass = np.concatenate(cells, axis=-1)
     total = dict.fromkeys((float(level) for level in fpr), 0.0)
-    for first in (True, False):
-        halves = [side.half(first) for side in sides]
-        cells = []
-        for row in range(batch):
-            learnt, judged = ([two[k].row(row) for two in halves] for k in (0, 1))
-            x = _grid([*learnt, *judged])
-            ratio = [_cells(law, x) for law in learnt]
-            truth = [share[row] * _cells(law, x) for law in judged]
-            score = np.log(np.maximum(ratio[0], _TINY)) - np.log(np.maximum(ratio[1], _TINY))
-            cells.append(np.stack([score, *truth]))
-        score, member, nonmember = np.concatenate(cells, axis=1)
+    for learnt, (member, nonmember) in zip(mass, mass[::-1], strict=True):
+        score = np.log(np.maximum(learnt[0], _TINY)) - np.log(np.maximum(learnt[1], _TINY))
         order = np.argsort(-score, kind="stable")
         rates = [np.concatenate([[0.0], np.cumsum(one[order])]) for one in (nonmember, member)]
         for level in total:
@@ -226,12 +226,30 @@ def _region(laws: list[tuple[FloatArray, FloatArray, FloatArray]]) -> FloatArray
 
 
 def _grid(laws: list[tuple[FloatArray, FloatArray, FloatArray]]) -> FloatArray:
-    points = []
-    for means, sigmas, _ in laws:
-        order = np.argsort(sigmas)[(np.round(_LEVELS * (sigmas.size - 1))).astype(int)]
-        reach = sigmas[order][:, None] * _STEPS
-        points += [(means[order][:, None] + reach).ravel(), (means[order][:, None] - reach).ravel()]
-    return np.unique(np.concatenate(points))
+    """Points as close together as the narrowest component near them asks for.
+
+    Components at a few levels of the standard deviation stand for the others.  What several ask
+    for is not added up: twenty that are alike need no more points than one.
+    """
+    means, sigmas = np.concatenate(
+        [
+            [means[order], sigmas[order]]
+            for means, sigmas, _ in laws
+            for order in [np.argsort(sigmas)[np.round(_LEVELS * (sigmas.size - 1)).astype(int)]]
+        ],
+        axis=1,
+    )
+    reach = np.array([far for far, _ in _STEPS])[:, None] * sigmas
+    ends = np.unique([means - reach, means + reach])
+    middle = 0.5 * (ends[1:] + ends[:-1])
+    wanted = np.where(
+        np.abs(middle[:, None, None] - means) < reach,
+        1.0 / (np.array([step for _, step in _STEPS])[:, None] * sigmas),
+        0.0,
+    )
+    counted = np.concatenate([[0.0], np.cumsum(wanted.max(axis=(1, 2)) * np.diff(ends))])
+    whole = np.linspace(0.0, counted[-1], math.ceil(counted[-1]) + 1)
+    return np.unique(np.interp(whole, counted, ends))
 
 
 def _density(law: tuple[FloatArray, FloatArray, FloatArray], x: FloatArray) -> FloatArray:

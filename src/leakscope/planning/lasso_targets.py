@@ -8,12 +8,11 @@ brackets the roots, because under objective perturbation neither error nor diver
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
 from leakscope import lasso, measures
@@ -23,17 +22,20 @@ from leakscope.errors import InputError
 from leakscope.lasso.onaverage_kl import onavg_kl_with_slope
 from leakscope.lasso.setting import NOT_A_GUARANTEE, LassoSetting
 from leakscope.lasso.state_evolution import Parameter, fixed_point_derivative
-from leakscope.laws.pair import concatenate
+from leakscope.measures.ratio import Bracket, Function, shrink_bracket
 from leakscope.results.plan import LassoChoice
 from leakscope.settings.advise import TARGET_DELTA
 from leakscope.settings.plan import LASSO_PLAN_DEFAULTS, LassoDivergence, LassoMechanism
 
 Goal = Literal["nearest_to_origin", "least_error", "least_kl"]
 Measure = Literal["kl", "advantage", "epsilon"]
+IntArray = NDArray[np.intp]
 
 _LEVELS = 80
 # Of measures that have no slope and cost milliseconds each.
 _FEWER_LEVELS = 24
+# Of each closer grid.
+_CLOSER = 11
 
 # A release whose error is not this share below that of the zero vector is worth nothing.
 _WORTH = 1e-3
@@ -51,19 +53,16 @@ class Limit:
     target: float
     delta: float = TARGET_DELTA
 
-    def excess(self, setting: LassoSetting, at: CurvePoint) -> FloatArray:
+    def excess(self, setting: LassoSetting, divergence: LassoDivergence) -> FloatArray:
         """How far each setting of a batch is above it."""
         if self.of == "error" or self.of == "kl":
-            return np.asarray(getattr(at, self.of) - self.target)
-        laws = [lasso.joint_law_pair(lasso.state_evolution(one)).reshape(1) for one in setting]
-        pairs = concatenate(laws)
+            return np.asarray(getattr(_curve_at(setting, divergence), self.of) - self.target)
+        pairs = lasso.joint_law_pair(lasso.state_evolution(setting))
         if self.of == "advantage":
-            above = np.asarray(measures.advantage(pairs)) - self.target
-            return above.reshape(setting.shape)
+            return np.asarray(measures.advantage(pairs)) - self.target
         # delta at this epsilon against delta: one integral, where epsilon at delta takes a root
         delta = measures.delta_at_epsilon(pairs, self.target, "member_to_nonmember")
-        above = np.log(np.maximum(np.asarray(delta), 1e-300) / self.delta)
-        return np.asarray(above).reshape(setting.shape)
+        return np.asarray(np.log(np.maximum(np.asarray(delta), 1e-300) / self.delta))
 
 
 def measured(setting: LassoSetting, measure: Measure, delta: float = TARGET_DELTA) -> float:
@@ -144,7 +143,8 @@ def optimal_noise(
     """
     _one(setting)
 
-    def slope(_: LassoSetting, at: CurvePoint) -> FloatArray:
+    def slope(noise: FloatArray, _: IntArray) -> FloatArray:
+        at = _curve_at(setting.change(sigma_eta=noise), divergence)
         return np.asarray(at.error * at.error_slope + at.kl * at.kl_slope)
 
     def distance(noise: float) -> float:
@@ -152,10 +152,9 @@ def optimal_noise(
         return float(np.hypot(at.error, at.kl))
 
     levels = noise_levels(setting, _LEVELS)
-    trials = setting.change(sigma_eta=levels)
-    values = slope(trials, _curve_at(trials, divergence))
-    found = _roots(setting, divergence, levels, values, slope)
-    found = found or [float(levels[0 if values[0] > 0.0 else -1])]
+    values = slope(levels, np.zeros(1, dtype=np.intp))
+    _, roots = _roots(slope, levels[None], values[None])
+    found = roots.tolist() or [float(levels[0 if values[0] > 0.0 else -1])]
     return _choice("nearest_to_origin", setting, divergence, None, min(found, key=distance))
 
 
@@ -196,8 +195,8 @@ def best_lasso(
 
     Give one target; ``delta`` is that of ``epsilon_at_most``.  The setting's data model is used,
     its ``lam`` and ``sigma_eta`` are not.  Over lambda the optimum is where the slope along the
-    target vanishes (envelope theorem); an advantage and an epsilon have no slope here, and a
-    golden section finds it.
+    target vanishes (envelope theorem); an advantage and an epsilon have no slope here, and ever
+    closer grids find it.
 
     Examples
     --------
@@ -229,68 +228,65 @@ def best_lasso(
         raise InputError(f"delta must lie between 0 and 1, both excluded, not {delta!r}.")
     limit = Limit(name, target, delta)  # type: ignore[arg-type]
     goal: Goal = "least_kl" if name == "error" else "least_error"
-    found = []
-    for mechanism in mechanisms:
-        base = setting.change(mechanism=mechanism)
-
-        def at(log_lam: float, base: LassoSetting = base) -> LassoChoice:
-            trial = base.change(lam=float(np.exp(log_lam)))
-            return _constrained(goal, trial, divergence, limit)
-
-        found.append(_best_lam(base, at, divergence))
+    found = [
+        _best_lam(goal, setting.change(mechanism=mechanism), divergence, limit)
+        for mechanism in mechanisms
+    ]
     return tuple(sorted(found, key=_order))
 
 
 def _best_lam(
-    base: LassoSetting, at: Callable[[float], LassoChoice], divergence: LassoDivergence
+    goal: Goal, base: LassoSetting, divergence: LassoDivergence, limit: Limit
 ) -> LassoChoice:
     scale = np.sqrt(float(base.sigma_xi) ** 2 + float(base.rho * base.signal_variance))
     grid = np.log(scale) + np.log(np.geomspace(0.01, 30.0, 16))
-    choices = [at(x) for x in grid]
-    met = [i for i, choice in enumerate(choices) if choice.met]
-    if not met:
-        return choices[len(choices) // 2]
-    best = min(met, key=lambda i: _order(choices[i]))
+
+    def at(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return _least_within(goal, base, np.exp(logs), divergence, limit)
+
+    noise, value = at(grid)
+    best = int(np.argmin(value))
+    if not np.isfinite(value[best]):
+        return _choice(goal, base, divergence, limit, None)
+    tried = [(value[best], grid[best], noise[best])]
     low, high = max(best - 1, 0), min(best + 1, len(grid) - 1)
 
     def slope(x: float) -> float:
-        return _slope_along_target(base, at(x), divergence)
+        trial = base.change(lam=np.exp(x), sigma_eta=at(np.array([x]))[0][0])
+        return _slope_along_target(goal, trial, divergence, limit)
 
-    ends = [i for i in (low, high) if choices[i].met]
-    if len(ends) == 2 and slope(grid[low]) < 0.0 < slope(grid[high]):
-        root = optimize.brentq(slope, grid[low], grid[high], xtol=1e-10)
-        return min((at(float(root)), choices[best]), key=_order)
-    # a kink (another piece of the curve takes over) or the end of what is feasible
-    bounds = (float(grid[low]), float(grid[high]))
-    # What is not feasible is infinite; its parabola is no number, and a golden section is taken.
-    with np.errstate(invalid="ignore"):
-        close = optimize.minimize_scalar(
-            lambda x: _order(at(float(x)))[1],
-            bounds=bounds,
-            method="bounded",
-            # At a least error this is 1e-8 of it.
-            options={"xatol": 1e-4},
-        )
-    return min((at(float(close.x)), choices[best]), key=_order)
+    sloped = limit.of in ("kl", "error") and bool(np.isfinite(value[[low, high]]).all())
+    if sloped and slope(grid[low]) < 0.0 < slope(grid[high]):
+        root = float(optimize.brentq(slope, grid[low], grid[high], xtol=1e-10))
+        noise, value = at(np.array([root]))
+        tried.append((value[0], root, noise[0]))
+    else:
+        # a kink (another piece of the curve takes over) or the end of what is feasible
+        left, right = grid[low], grid[high]
+        # At a least error half of this is 1e-8 of it.
+        while right - left > 2e-4:
+            logs = np.linspace(left, right, _CLOSER)
+            noise, value = at(logs)
+            best = int(np.argmin(value))
+            tried.append((value[best], logs[best], noise[best]))
+            left, right = logs[max(best - 1, 0)], logs[min(best + 1, _CLOSER - 1)]
+    _, x, chosen = min(tried)
+    return _choice(goal, base.change(lam=float(np.exp(x))), divergence, limit, float(chosen))
 
 
 def _slope_along_target(
-    base: LassoSetting, choice: LassoChoice, divergence: LassoDivergence
+    goal: Goal, trial: LassoSetting, divergence: LassoDivergence, limit: Limit
 ) -> float:
     """d(objective)/d(log lambda) with the noise following the target: the envelope theorem."""
-    if not choice.met or choice.lam is None or choice.measure != "kl":
-        return np.nan
-    trial = base.change(lam=choice.lam, sigma_eta=choice.sigma_eta)
     by_noise = _curve_at(trial, divergence, "sigma_eta")
     by_lam = _curve_at(trial, divergence, "lam")
-    wanted, bound = ("kl", "error") if choice.goal == "least_kl" else ("error", "kl")
+    wanted, bound = ("kl", "error") if goal == "least_kl" else ("error", "kl")
     direct = float(getattr(by_lam, f"{wanted}_slope"))
-    assert choice.target is not None
-    if abs(float(getattr(by_noise, bound)) - choice.target) <= 1e-7 * choice.target:
+    if abs(float(getattr(by_noise, bound)) - limit.target) <= 1e-7 * limit.target:
         along = float(getattr(by_noise, f"{wanted}_slope"))
         rate = float(getattr(by_noise, f"{bound}_slope"))
         direct -= along * float(getattr(by_lam, f"{bound}_slope")) / rate
-    return direct * choice.lam
+    return direct * float(trial.lam)
 
 
 def _constrained(
@@ -298,66 +294,98 @@ def _constrained(
 ) -> LassoChoice:
     """The least error, or KL, within the limit."""
     _one(setting)
+    noise, value = _least_within(goal, setting, np.array([setting.lam]), divergence, limit)
+    found = float(noise[0]) if np.isfinite(value[0]) else None
+    return _choice(goal, setting, divergence, limit, found)
+
+
+def _least_within(
+    goal: Goal,
+    base: LassoSetting,
+    lams: FloatArray,
+    divergence: LassoDivergence,
+    limit: Limit,
+) -> tuple[FloatArray, FloatArray]:
+    """At each lambda the noise of the least error, or KL, within the limit, and that least.
+
+    NaN and infinite where no noise is within it.  All lambdas go through each step together.
+    """
     wanted = "kl" if goal == "least_kl" else "error"
 
-    def slope(_: LassoSetting, at: CurvePoint) -> FloatArray:
-        return np.asarray(getattr(at, f"{wanted}_slope"))
+    def trials(noise: FloatArray, rows: IntArray) -> LassoSetting:
+        return base.change(lam=lams[rows], sigma_eta=noise)
 
-    levels = noise_levels(setting, _LEVELS if limit.of in ("kl", "error") else _FEWER_LEVELS)
-    trials = setting.change(sigma_eta=levels)
-    at = _curve_at(trials, divergence)
-    above = limit.excess(trials, at)
-    candidates = _roots(setting, divergence, levels, above, limit.excess)
-    candidates += _roots(setting, divergence, levels, slope(trials, at), slope)
-    within = levels[above <= 0.0].tolist()
-    if not candidates and not within:
-        # the least of the bounded curve may lie between two levels
-        lowest = int(np.argmin(above))
-        near = levels[[max(lowest - 1, 0), min(lowest + 1, levels.size - 1)]]
+    def excess(noise: FloatArray, rows: IntArray) -> FloatArray:
+        return limit.excess(trials(noise, rows), divergence)
 
-        def excess(noise: float) -> float:
-            trial = setting.change(sigma_eta=float(noise))
-            return float(limit.excess(trial, _curve_at(trial, divergence)))
+    def slope(noise: FloatArray, rows: IntArray) -> FloatArray:
+        return np.asarray(getattr(_curve_at(trials(noise, rows), divergence), f"{wanted}_slope"))
 
-        close = optimize.minimize_scalar(
-            excess, bounds=(float(near[0]), float(near[1])), method="bounded"
-        )
-        candidates = [float(close.x)]
-    # rounding of a root: of log delta for an epsilon, of the bounded number itself otherwise
-    allowed = 1e-9 * (1.0 if limit.of == "epsilon" else limit.target)
-    if candidates:
-        trials = setting.change(sigma_eta=np.array(candidates))
-        feasible = limit.excess(trials, _curve_at(trials, divergence)) <= allowed
-        # The levels were measured already, at milliseconds each.
-        within = [*np.array(candidates)[feasible].tolist(), *within]
-    if not within:
-        return _choice(goal, setting, divergence, limit, None)
-    at = _curve_at(setting.change(sigma_eta=np.array(within)), divergence)
-    best = int(np.argmin(getattr(at, wanted)))
-    return _choice(goal, setting, divergence, limit, within[best])
+    points = _LEVELS if limit.of in ("kl", "error") else _FEWER_LEVELS
+    levels = np.stack([noise_levels(base.change(lam=float(lam)), points) for lam in lams])
+    every = np.arange(lams.size)[:, None]
+    above = excess(levels, every)
+    found = [
+        _roots(excess, levels, above),
+        _roots(slope, levels, slope(levels, every)),
+    ]
+    within = np.nonzero(above <= 0.0)
+    told = np.concatenate([found[0][0], found[1][0], within[0]])
+    silent = np.setdiff1d(every, told)
+    # the least of the bounded curve may lie between two levels
+    found.append((silent, _lowest(excess, levels[silent], above[silent], silent)))
+    rows, noise = (np.concatenate(part) for part in zip(*found, strict=True))
+    if rows.size:
+        # rounding of a root: of log delta for an epsilon, of the bounded number itself otherwise
+        allowed = 1e-9 * (1.0 if limit.of == "epsilon" else limit.target)
+        feasible = excess(noise, rows) <= allowed
+        rows, noise = rows[feasible], noise[feasible]
+    rows, noise = np.concatenate([rows, within[0]]), np.concatenate([noise, levels[within]])
+    chosen, least = np.full(lams.size, np.nan), np.full(lams.size, np.inf)
+    if rows.size:
+        values = np.asarray(getattr(_curve_at(trials(noise, rows), divergence), wanted))
+        order = np.lexsort((values, rows))
+        met, first = np.unique(rows[order], return_index=True)
+        chosen[met], least[met] = noise[order][first], values[order][first]
+    return chosen, least
+
+
+def _lowest(
+    function: Function, levels: FloatArray, values: FloatArray, rows: IntArray
+) -> FloatArray:
+    """Near the lowest level of each row, the noise where ``function`` is least."""
+    if not rows.size:
+        return np.empty(0)
+    every = np.arange(rows.size)
+    noise = levels
+    for _ in range(9):
+        lowest = np.argmin(values, axis=1)
+        low = noise[every, np.maximum(lowest - 1, 0)]
+        high = noise[every, np.minimum(lowest + 1, noise.shape[1] - 1)]
+        noise = np.linspace(low, high, _CLOSER, axis=1)
+        values = function(noise, rows[:, None])
+    return np.asarray(noise[every, np.argmin(values, axis=1)])
 
 
 def _roots(
-    setting: LassoSetting,
-    divergence: LassoDivergence,
-    levels: FloatArray,
-    values: FloatArray,
-    function: Callable[[LassoSetting, CurvePoint], FloatArray],
-) -> list[float]:
-    """All sign changes of ``function`` between neighbouring levels, each by Brent's method."""
-
-    def at(log_noise: float) -> float:
-        trial = setting.change(sigma_eta=float(np.exp(log_noise)))
-        return float(function(trial, _curve_at(trial, divergence)))
-
+    function: Function, levels: FloatArray, values: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    """All sign changes between a row's neighbouring levels: the rows, and the noises there."""
+    rows, at = np.nonzero(values[:, 1:] * values[:, :-1] < 0.0)
+    ends = values[rows, at], values[rows, at + 1]
+    # it falls, and is one or less at both ends
+    sign = np.sign(ends[0]) / np.maximum(*np.abs(ends))
     logs = np.log(levels)
-    found = []
-    for i in np.flatnonzero(np.sign(values[1:]) != np.sign(values[:-1])):
-        # a slope that is all rounding may have another sign when it is asked again
-        if at(logs[i]) * at(logs[i + 1]) < 0.0:
-            root = optimize.brentq(at, logs[i], logs[i + 1], xtol=1e-13, rtol=1e-13)
-            found.append(float(np.exp(root)))
-    return found
+
+    def falling(x: FloatArray, which: IntArray) -> FloatArray:
+        return np.asarray(sign[which] * function(np.exp(x), rows[which]))
+
+    bracket = Bracket(logs[rows, at], logs[rows, at + 1], sign * ends[0], sign * ends[1])
+    closed = shrink_bracket(
+        falling, bracket, f_tolerance=1e-13, x_tolerance=1e-13, x_absolute=1e-13
+    )
+    nearer = np.abs(closed.f_low) < np.abs(closed.f_high)
+    return rows, np.exp(np.where(nearer, closed.low, closed.high))
 
 
 class CurvePoint(NamedTuple):
