@@ -20,6 +20,7 @@ from leakscope.cli.output import (
     STDOUT,
     Guarded,
     in_options,
+    say,
     show,
     told_page,
     with_json,
@@ -121,10 +122,14 @@ def linear(
     )
     require_reachable({"--target-advantage": settings.target_advantage})
     noise = OutputNoise(design.output_noise, answers=design.answers, memoised=design.memoise)
+    with in_options(linear):
+        world = _world(design)
+    if settings.defences:
+        _say_how_long(world)
     _answer(
         linear,
         lambda: plan_linear(
-            _world(design),
+            world,
             method=settings.method,
             noise=noise if design.output_noise > 0.0 else None,
             fpr=settings.fpr,
@@ -141,6 +146,17 @@ def linear(
         html,
         json_path,
     )
+
+
+def _say_how_long(world: GaussianDesign | DataModel) -> None:
+    """What a comparison of defences will take, where that is more than a minute."""
+    from leakscope.linear import GaussianDesign
+    from leakscope.planning.linear_defences import defence_seconds
+    from leakscope.running.cells import duration
+
+    seconds = defence_seconds(world) if isinstance(world, GaussianDesign) else 0.0
+    if seconds > 60.0:
+        say(f"note: the defences take about {duration(seconds)} of one core at this size.")
 
 
 def _world(design: LinearDesignSettings) -> GaussianDesign | DataModel:

@@ -136,13 +136,15 @@ def _trained(
 ) -> FloatArray:
     """(defences, 2, K): variance of a prediction and covariance with y0, at K records (D, K)."""
     p = design.p
-    spectrum = _Spectrum.of(rows[:, :p], records[:p])
+    small = any(bags is not None and bags.shape[1] <= p for bags in chosen)
+    gram = row_products(rows[:, :p]) if p >= design.n or small else None
+    spectrum = _Spectrum.of(rows[:, :p], records[:p], gram)
     found = []
     for one, bags in zip(defences, chosen, strict=True):
         extra: FloatArray | float = 0.0
         if one.name == "bagging":
             assert bags is not None
-            weights = _bagged(rows[:, :p], records[:p], design.penalty * one.setting, bags)
+            weights = _bagged(rows[:, :p], records[:p], design.penalty * one.setting, bags, gram)
         elif one.name == "early stopping":
             weights = spectrum.descended(int(one.setting), descent_rate(design))
         elif one.name == "noisy descent":
@@ -174,10 +176,12 @@ class _Spectrum:
     n: int
 
     @classmethod
-    def of(cls, features: FloatArray, records: FloatArray) -> _Spectrum:
+    def of(cls, features: FloatArray, records: FloatArray, gram: FloatArray | None) -> _Spectrum:
+        """``gram`` is features features', which a wide design needs."""
         n, p = features.shape
         if p >= n:
-            values, left = symmetric_eigen(row_products(features))
+            assert gram is not None
+            values, left = symmetric_eigen(gram)
             values = np.maximum(values, 1e-14 * values[-1])
             inside = (left.T @ (features @ records)) / np.sqrt(values)[:, None]
         else:
@@ -216,7 +220,11 @@ def _bags(design: GaussianDesign, one: Defence, generator: np.random.Generator) 
 
 
 def _bagged(
-    features: FloatArray, records: FloatArray, penalty: float, bags: IntArray
+    features: FloatArray,
+    records: FloatArray,
+    penalty: float,
+    bags: IntArray,
+    gram: FloatArray | None,
 ) -> FloatArray:
     """The mean over bags of each one's weights, zero on the rows that it has not.
 
@@ -227,7 +235,8 @@ def _bagged(
         for bag in bags:
             weights[bag] += prediction_weights(features[bag], records, penalty)
         return weights / len(bags)
-    gram, asked = row_products(features), features @ records
+    assert gram is not None
+    asked = features @ records
     inner = gram[bags[:, :, None], bags[:, None, :]] + penalty * np.eye(bags.shape[1])
     solved = np.linalg.solve(inner, asked[bags])
     np.add.at(weights, bags, solved)

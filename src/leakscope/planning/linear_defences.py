@@ -26,6 +26,9 @@ _LABELS = 20
 # Whole matrices that the defences are compared on.
 DRAWS = 60
 
+# Multiplications of linear systems, on one core.
+_A_SECOND = 1.5e10
+
 
 def usual_defences(design: GaussianDesign) -> tuple[Defence, ...]:
     """The design's own model, and each defence over a range of its setting.
@@ -73,6 +76,19 @@ def compared_defences(
     count = DRAWS if draws is None else draws
     sides = defended_moments(design, chosen, norms, draws=count, key=key)
     return tuple(_compared(one, *two, norms, fpr) for one, two in zip(chosen, sides, strict=True))
+
+
+def defence_seconds(design: GaussianDesign) -> float:
+    """About how long the usual defences take on one core; bags' systems are most of it."""
+    n, p = float(design.n), float(design.p)
+    solved = 0.0
+    for one in usual_defences(design):
+        if one.name == "bagging":
+            size = max(1.0, round(one.setting * n))
+            solved += one.bags * min(size, p) ** 2 * (2.0 * min(size, p) / 3.0 + max(size - p, 0.0))
+    whole = n * p * min(n, p) + 10.0 * min(n, p) ** 3
+    # The design, and the same with each of three records in it.
+    return 5.0 + DRAWS * 4.0 * (solved + whole + n * design.dim) / _A_SECOND
 
 
 def _compared(
